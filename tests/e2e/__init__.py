@@ -1,0 +1,1 @@
+"""End-to-end tests: a project folder goes in through files, tables come out through the CLI."""
