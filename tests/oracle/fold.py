@@ -1,7 +1,7 @@
 """The two-minute reference fold: what `semantics.md` sections 3, 4 and 6 say, in plain Python.
 
-It reads like the contract on purpose and is slow on purpose: per key, collapse, sort, open and close.
-It must not import anything of the engine, of PyArrow or of PySpark; independence is its only value.
+It reads like the contract and is slow on purpose: per key, collapse, sort, open and close.
+It must not import anything of the engine, PyArrow or PySpark; independence is its only value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ UPSERT, DELETE, TRUNCATE = "upsert", "delete", "truncate"
 
 @dataclass(frozen=True)
 class Event:
-    """One change. `sequence` is any totally ordered value; `position` is the source's own place, if any."""
+    """One change; `sequence` is any ordered value, `position` the source's own place, if any."""
 
     key: Key
     sequence: Any
@@ -37,7 +37,7 @@ class Event:
                      self.old_key, self.is_load))
 
     def content_hash(self) -> str:
-        """Stand-in for the engine's content hash: any deterministic order of contents is as good."""
+        """Stand-in for the engine's content hash: any deterministic order is as good."""
         return hashlib.sha1(self.content().encode()).hexdigest()
 
 
@@ -139,7 +139,7 @@ def _truncates(events: Iterable[Event]) -> dict[Any, Event]:
 def _collapse(
     run: Iterable[Event], rank: Callable[[Event], Any], ties: set[tuple[Key, Any]]
 ) -> list[Event]:
-    """One event per sequence: delete beats upsert, then later position, then greater content hash."""
+    """One event per sequence: delete, then later position, then greater content hash wins."""
     groups: dict[Any, list[Event]] = {}
     for event in run:
         groups.setdefault(event.sequence, []).append(event)
@@ -171,7 +171,11 @@ class _States:
         return run
 
     def _steps(self, key: Key, upto: Any) -> list[Event]:
-        """Own events and truncates in order; an own event at a truncate's sequence is not lower, so it wins."""
+        """Own events and truncates in order.
+
+        A truncate deletes records whose last sequence is *lower*: an own event at its very
+        sequence wins over it.
+        """
         own = self._events.get(key, [])
         taken = {event.sequence for event in own}
         steps = own + [t for sequence, t in self._truncates.items() if sequence not in taken]
@@ -208,7 +212,7 @@ class _States:
     def _complete(
         self, event: Event, before: Mapping[str, Any], visiting: frozenset[tuple[Key, Any]]
     ) -> Mapping[str, Any]:
-        """Fill the columns that were not sent, from just before or from the old key of a key change."""
+        """Fill columns that were not sent, from just before or from the old key of a key change."""
         if not event.unsent:
             return event.values
         source = before
