@@ -1,0 +1,4 @@
+"""What things are: configuration, datasets, types, names and errors.
+
+Pure Python: no pyspark, no pyarrow, no boto3.
+"""

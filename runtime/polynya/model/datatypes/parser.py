@@ -1,0 +1,166 @@
+"""From text such as `array<struct<a:int>>` to a type: a small recursive-descent parser."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from polynya.model.datatypes.types import (
+    PRIMITIVE_NAMES,
+    Array,
+    DataType,
+    Decimal,
+    MapType,
+    Primitive,
+    Struct,
+    Void,
+)
+
+# Spark's other spellings. Iceberg has no 8- or 16-bit integer: int holds those.
+_ALIASES: Final = {
+    "bool": "boolean",
+    "tinyint": "int",
+    "byte": "int",
+    "smallint": "int",
+    "short": "int",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "timestamp_ltz": "timestamp",
+    "timestamptz": "timestamp",
+}
+_DECIMALS: Final = frozenset({"decimal", "dec", "numeric"})
+_TOKEN: Final = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([A-Za-z0-9_]+)|([<>(),:]))")
+_MAX_LENGTH: Final = 100_000
+_MAX_DEPTH: Final = 64
+
+
+class TypeSyntaxError(ValueError):
+    """Raised when a text is no type; `position` is the 0-based place in the text."""
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(f"{message} at position {position}")
+        self.position = position
+
+
+def parse_type(text: str) -> DataType:
+    """Return the type that a Spark type text spells; raises TypeSyntaxError (a ValueError)."""
+    return _Parser(text).parse()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        if len(text) > _MAX_LENGTH:
+            raise TypeSyntaxError(f"a type text has at most {_MAX_LENGTH} characters", _MAX_LENGTH)
+        self._text = text
+        self._position = 0
+        self._depth = 0
+
+    def parse(self) -> DataType:
+        kind = self._type()
+        if self._text[self._position :].strip():
+            raise TypeSyntaxError("unexpected text after the type", self._position)
+        return kind
+
+    def _type(self) -> DataType:
+        start = self._position
+        word = self._word("a type").lower()
+        if word in _DECIMALS:
+            return self._decimal(start)
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise TypeSyntaxError(f"types nest at most {_MAX_DEPTH} deep", start)
+        kind = self._nested_or_primitive(word, start)
+        self._depth -= 1
+        return kind
+
+    def _nested_or_primitive(self, word: str, start: int) -> DataType:
+        if word == "array":
+            self._expect("<")
+            element = self._type()
+            self._expect(">")
+            return Array(element)
+        if word == "map":
+            self._expect("<")
+            key = self._type()
+            self._expect(",")
+            value = self._type()
+            self._expect(">")
+            return MapType(key, value)
+        if word == "struct":
+            return self._struct()
+        if word == "void":
+            return Void()
+        name = _ALIASES.get(word, word)
+        if name not in PRIMITIVE_NAMES:
+            raise TypeSyntaxError(f"unknown type `{word}`", start)
+        return Primitive(name)
+
+    def _decimal(self, start: int) -> DataType:
+        if self._peek() != "(":
+            return Decimal(10, 0)
+        self._expect("(")
+        precision, scale = self._number(), 0
+        if self._peek() == ",":
+            self._expect(",")
+            scale = self._number()
+        self._expect(")")
+        try:
+            return Decimal(precision, scale)
+        except ValueError as error:
+            raise TypeSyntaxError(str(error), start) from None
+
+    def _struct(self) -> DataType:
+        self._expect("<")
+        fields: dict[str, DataType] = {}
+        while self._peek() != ">":
+            if fields:
+                self._expect(",")
+            start = self._position
+            name = self._field_name()
+            if self._peek() == ":":
+                self._expect(":")
+            if name in fields:
+                raise TypeSyntaxError(f"duplicate field `{name}`", start)
+            fields[name] = self._type()
+        self._expect(">")
+        return Struct(tuple(fields.items()))
+
+    def _peek(self) -> str:
+        match = _TOKEN.match(self._text, self._position)
+        return match[match.lastindex or 0].strip() if match else ""
+
+    def _next(self, wanted: str) -> re.Match[str]:
+        match = _TOKEN.match(self._text, self._position)
+        if match is None:
+            raise TypeSyntaxError(f"expected {wanted}", self._position)
+        return match
+
+    def _expect(self, symbol: str) -> None:
+        match = self._next(f"`{symbol}`")
+        if match[3] != symbol:
+            raise TypeSyntaxError(f"expected `{symbol}`", match.start(match.lastindex or 0))
+        self._position = match.end()
+
+    def _word(self, wanted: str) -> str:
+        match = self._next(wanted)
+        if match[2] is None:
+            raise TypeSyntaxError(f"expected {wanted}", match.start(match.lastindex or 0))
+        self._position = match.end()
+        return match[2]
+
+    def _number(self) -> int:
+        start, word = self._position, self._word("a number")
+        # More digits than any precision has would make int() slow and mean nothing.
+        if not word.isascii() or not word.isdigit() or len(word) > len("100"):
+            raise TypeSyntaxError(f"expected a number, got `{word}`", start)
+        return int(word)
+
+    def _field_name(self) -> str:
+        match = self._next("a field name")
+        if match[3] is not None:
+            raise TypeSyntaxError("expected a field name", match.start(3))
+        self._position = match.end()
+        if match[1] is not None:
+            return match[1][1:-1].replace("``", "`")
+        return match[2]

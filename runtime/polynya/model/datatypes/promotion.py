@@ -1,0 +1,133 @@
+"""Which type may become which: in a table, inside a batch, in storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from polynya.model.datatypes.types import (
+    BIGINT,
+    DOUBLE,
+    FLOAT,
+    INT,
+    MAX_PRECISION,
+    STRING,
+    Array,
+    DataType,
+    Decimal,
+    MapType,
+    Struct,
+    Void,
+)
+
+_Rule: TypeAlias = "Callable[[DataType, DataType], DataType | None]"
+
+# Decimal digits that hold every value of the integer type.
+_INTEGER_DIGITS: Final = {INT: 10, BIGINT: 19}
+
+
+def storage_type(kind: DataType) -> DataType:
+    """Return what the table column is created as: `void` becomes string, at every depth."""
+    match kind:
+        case Void():
+            return STRING
+        case Array(element):
+            return Array(storage_type(element))
+        case MapType(key, value):
+            return MapType(storage_type(key), storage_type(value))
+        case Struct(fields):
+            return Struct(tuple((name, storage_type(inner)) for name, inner in fields))
+        case _:
+            return kind
+
+
+def widen(old: DataType, new: DataType) -> DataType | None:
+    """Return the type that a column of type `old` takes, in place, so that it also holds `new`.
+
+    Only Iceberg's own promotions are made (int→bigint, float→double, more decimal precision at
+    the same scale, void→anything, structs gain fields), so no data file is rewritten. A `new`
+    that is narrower than `old` leaves `old` as it is. None when the two do not fit together.
+    """
+    return _combine(old, new, _widen_scalar, _same_key)
+
+
+def unify(a: DataType, b: DataType) -> DataType | None:
+    """Return the narrowest type that holds the values of both, while a type is being inferred.
+
+    bigint and double give double: the caller has seen the literals and knows that they round-trip.
+    Decimals keep every digit or there is no common type. Structs merge by name, `a`'s fields first.
+    """
+    return _combine(a, b, _unify_scalar, unify)
+
+
+def _combine(a: DataType, b: DataType, scalar: _Rule, key_rule: _Rule) -> DataType | None:
+    """Walk two types in step and combine the leaves with `scalar`, map keys with `key_rule`."""
+
+    def inner(x: DataType, y: DataType) -> DataType | None:
+        return _combine(x, y, scalar, key_rule)
+
+    match a, b:
+        case (Void(), other) | (other, Void()):
+            return other
+        case Array(x), Array(y):
+            element = inner(x, y)
+            return None if element is None else Array(element)
+        case MapType(key_a, value_a), MapType(key_b, value_b):
+            key, value = key_rule(key_a, key_b), inner(value_a, value_b)
+            return None if key is None or value is None else MapType(key, value)
+        case Struct(fields_a), Struct(fields_b):
+            return _merge_fields(fields_a, fields_b, inner)
+        case _:
+            return a if a == b else scalar(a, b)
+
+
+def _merge_fields(
+    a: tuple[tuple[str, DataType], ...], b: tuple[tuple[str, DataType], ...], inner: _Rule
+) -> DataType | None:
+    merged = dict(a)
+    for name, kind in b:
+        common = inner(merged[name], kind) if name in merged else kind
+        if common is None:
+            return None
+        merged[name] = common
+    return Struct(tuple(merged.items()))
+
+
+def _widen_scalar(old: DataType, new: DataType) -> DataType | None:
+    if {old, new} == {INT, BIGINT}:
+        return BIGINT
+    if {old, new} == {FLOAT, DOUBLE}:
+        return DOUBLE
+    if isinstance(old, Decimal) and isinstance(new, Decimal) and old.scale == new.scale:
+        return Decimal(max(old.precision, new.precision), old.scale)
+    return None
+
+
+def _same_key(old: DataType, new: DataType) -> DataType | None:
+    """Iceberg forbids any change of a map's key type, except that a key was unknown so far."""
+    if isinstance(old, Void):
+        return new
+    return old if isinstance(new, Void) or old == new else None
+
+
+def _unify_scalar(a: DataType, b: DataType) -> DataType | None:
+    if {a, b} == {INT, BIGINT}:
+        return BIGINT
+    floating = {FLOAT, DOUBLE}
+    if a in floating or b in floating:
+        other = b if a in floating else a
+        # A float holds 24 bits of an int, so int and float meet in double.
+        return DOUBLE if other in floating or other in _INTEGER_DIGITS else None
+    decimal_a, decimal_b = _as_decimal(a), _as_decimal(b)
+    if decimal_a is None or decimal_b is None:
+        return None
+    scale = max(decimal_a.scale, decimal_b.scale)
+    whole = max(decimal_a.precision - decimal_a.scale, decimal_b.precision - decimal_b.scale)
+    return Decimal(whole + scale, scale) if whole + scale <= MAX_PRECISION else None
+
+
+def _as_decimal(kind: DataType) -> Decimal | None:
+    if isinstance(kind, Decimal):
+        return kind
+    digits = next((n for integer, n in _INTEGER_DIGITS.items() if integer == kind), None)
+    return None if digits is None else Decimal(digits, 0)

@@ -1,0 +1,1 @@
+"""Users' expressions and, later, streaming transforms. Nothing here starts Spark."""
