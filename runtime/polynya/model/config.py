@@ -1,0 +1,29 @@
+"""The configuration models in one place, for those who build a configuration in code."""
+
+from __future__ import annotations
+
+from polynya.model.project import Catalog, Project, Target
+from polynya.model.settings import (
+    ApplyPolicy,
+    BatchLimits,
+    Dataset,
+    DatasetSettings,
+    Landing,
+    ViewSuffixes,
+)
+from polynya.model.task import ResolvedDataset, StorageTask, resolved
+
+__all__ = [
+    "ApplyPolicy",
+    "BatchLimits",
+    "Catalog",
+    "Dataset",
+    "DatasetSettings",
+    "Landing",
+    "Project",
+    "ResolvedDataset",
+    "StorageTask",
+    "Target",
+    "ViewSuffixes",
+    "resolved",
+]

@@ -1,0 +1,166 @@
+"""The parts of a storage task: where it reads, how datasets behave, when changes are applied."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import Field
+
+from polynya.model.fields import (
+    Column,
+    ColumnType,
+    Duration,
+    Expression,
+    Frozen,
+    Name,
+    Pattern,
+    RelativePath,
+    Size,
+    Suffix,
+)
+
+Format: TypeAlias = Literal["json", "csv", "parquet", "avro", "orc", "debezium"]
+Mode: TypeAlias = Literal["merge", "append_only"]
+DeleteMode: TypeAlias = Literal["hard", "soft"]
+
+DEFAULT_TOMBSTONE_RETENTION: Final = timedelta(days=30)
+MEBIBYTE: Final = 2**20
+
+Columns: TypeAlias = Annotated[tuple[Column, ...], Field(min_length=1)]
+
+
+class Landing(Frozen):
+    """Where the files of a task land, and how they are written."""
+
+    path: RelativePath = Field(description="Folder below the target's landing folder.")
+    format: Format = Field(
+        description="`json` (one object per line), `csv` (with a header line), `parquet`, `avro`, "
+        "`orc` or `debezium` (JSON lines of change events). Any of them may be gzip-compressed."
+    )
+
+
+class DatasetSettings(Frozen):
+    """What may be set for one dataset, or for all of them under `defaults`. The dataset wins."""
+
+    keys: Columns | None = Field(
+        default=None,
+        description="Columns that identify a record. Needed for native formats unless `mode` is "
+        "`append_only`; `debezium` brings its own.",
+    )
+    sequence_by: Columns | None = Field(
+        default=None,
+        description="Columns whose values order the events of a record. Needed in merge mode for "
+        "native formats; `debezium` brings its own order.",
+    )
+    timestamp: Column | None = Field(
+        default=None,
+        description="Column that holds the time of the event in the source; becomes "
+        "`hdr__timestamp`. Without it: the sequence if that is a timestamp, else the time of "
+        "the copy.",
+    )
+    apply_as_deletes: Expression | None = Field(
+        default=None,
+        description="Spark SQL condition; an event for which it is true deletes its record.",
+    )
+    apply_as_truncates: Expression | None = Field(
+        default=None,
+        description="Spark SQL condition; an event for which it is true deletes all records.",
+    )
+    except_columns: Columns | None = Field(
+        default=None,
+        description="Source columns that expressions may use but the tables do not get. Not a key.",
+    )
+    columns: dict[Column, ColumnType] | None = Field(
+        default=None,
+        description="Declared types by column. Others are inferred and added as they appear.",
+    )
+    history: bool | None = Field(
+        default=None, description="Keep every version of every record. Default: false."
+    )
+    mode: Mode | None = Field(
+        default=None,
+        description="`merge` folds events by key; `append_only` keeps each event as a row. "
+        "Default: `merge`; for `debezium`, `append_only` where the source names no key.",
+    )
+    delete_mode: DeleteMode | None = Field(
+        default=None,
+        description="`hard` removes a deleted record from Current; `soft` keeps it, marked "
+        "`hdr__deleted`. Default: `hard`.",
+    )
+    coalesce_unchanged: bool | None = Field(
+        default=None,
+        description="Let the History view merge consecutive versions that are equal in all tracked "
+        "columns. Default: false.",
+    )
+    track_history_columns: Columns | None = Field(
+        default=None, description="The tracked columns. Default: all data columns."
+    )
+    track_history_except: Columns | None = Field(
+        default=None,
+        description="Track all data columns but these. Not together with the setting above.",
+    )
+    tombstone_retention: Duration | None = Field(
+        default=None,
+        description="How long a delete is remembered without history, so that late events stay "
+        "right. Default: `30d`.",
+    )
+
+
+class Dataset(DatasetSettings):
+    """One source table or stream; becomes one internal table and its views."""
+
+    name: Name = Field(description="Name of the view; also names the internal table.")
+    source: Pattern | None = Field(
+        default=None,
+        description="For `debezium`: the source table as `schema.table` or `database.table`. "
+        "Default: every included source table called like the dataset.",
+    )
+    path: RelativePath | None = Field(
+        default=None,
+        description="Glob of the files below `landing.path`, taken in name order. Default: `*`.",
+    )
+    initial_load: RelativePath | None = Field(
+        default=None,
+        description="Glob of the files of the first full load, written straight to Current.",
+    )
+
+
+class ApplyPolicy(Frozen):
+    """When pending changes are folded into Current and Prior: as soon as one limit is reached."""
+
+    max_pending_rows: int = Field(
+        default=50_000, gt=0, description="Apply at this many pending rows."
+    )
+    max_pending_bytes: Size = Field(
+        default=64 * MEBIBYTE, description="Apply at this size of pending changes. Default: `64MB`."
+    )
+    max_pending_files: int = Field(
+        default=30, gt=0, description="Apply at this many files of changes."
+    )
+    max_pending_age: Duration = Field(
+        default=timedelta(minutes=1),
+        description="Apply when the oldest pending change is this old. Default: `1m`.",
+    )
+    min_fraction: float = Field(
+        default=0.01,
+        ge=0,
+        le=1,
+        description="Rows and bytes count only once they reach this fraction of Current.",
+    )
+
+
+class BatchLimits(Frozen):
+    """How much one copy reads before it commits. Reading stops between records."""
+
+    max_rows: int = Field(default=200_000, gt=0, description="Most rows in one copy.")
+    max_bytes: Size = Field(
+        default=64 * MEBIBYTE, description="Most bytes of raw records in one copy. Default: `64MB`."
+    )
+
+
+class ViewSuffixes(Frozen):
+    """What the names of the derived views end with."""
+
+    history: Suffix = Field(default="__history", description="Suffix of the History view.")
+    changes: Suffix = Field(default="__changes", description="Suffix of the Changes view.")

@@ -1,0 +1,81 @@
+"""From the source tables found in the data (`shop.orders`) to the datasets of a debezium task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from polynya.model.errors import ConfigError
+from polynya.model.identifiers import is_name, shown
+from polynya.model.settings import Dataset
+from polynya.model.task import ResolvedDataset, StorageTask, resolved
+
+
+def included(task: StorageTask, source: str) -> bool:
+    """Tell whether the task takes a source table. Case matters; `exclude` wins."""
+    return any(fnmatchcase(source, glob) for glob in task.include) and not any(
+        fnmatchcase(source, glob) for glob in task.exclude
+    )
+
+
+def dataset_of_source(task: StorageTask, source: str) -> ResolvedDataset:
+    """Return the dataset that a source table feeds: the declared one, or one named like it.
+
+    Raises:
+        ConfigError: the table's name cannot name a view and no dataset maps it.
+    """
+    _, _, table = source.partition(".")
+    declared = _declared(task, source, table)
+    if declared is None and not is_name(table):
+        raise ConfigError(
+            "POLYNYA-CFG-022",
+            f"source table {shown(source)} has a name that no view can have",
+            where=f"task {task.name}",
+            state="its events are not copied; other tables are not affected",
+            fix="declare a dataset with a `name` and this table as its `source`, or exclude it",
+        )
+    dataset = declared or Dataset(name=table)
+    return resolved(task, dataset.model_copy(update={"source": source}))
+
+
+def datasets_of_sources(
+    task: StorageTask, sources: Iterable[str]
+) -> tuple[dict[str, ResolvedDataset], list[ConfigError]]:
+    """Route source tables to datasets; those with an unusable or a contested name become errors.
+
+    When two tables want one internal table, the first in name order keeps it, so that the outcome
+    does not depend on the order of arrival within one call.
+    """
+    routes: dict[str, ResolvedDataset] = {}
+    owners: dict[str, str] = {}
+    errors: list[ConfigError] = []
+    for source in sorted(set(sources)):
+        try:
+            dataset = dataset_of_source(task, source)
+        except ConfigError as error:
+            errors.append(error)
+            continue
+        owner = owners.setdefault(dataset.internal_table.casefold(), source)
+        if owner == source:
+            routes[source] = dataset
+        else:
+            errors.append(_contested(task, owner, source, dataset))
+    return routes, errors
+
+
+def _declared(task: StorageTask, source: str, table: str) -> Dataset | None:
+    exact = next((d for d in task.datasets if d.source == source), None)
+    if exact is not None:
+        return exact
+    return next((d for d in task.datasets if d.source is None and d.name == table), None)
+
+
+def _contested(task: StorageTask, owner: str, source: str, dataset: ResolvedDataset) -> ConfigError:
+    return ConfigError(
+        "POLYNYA-CFG-013",
+        f"source tables {shown(owner)} and {shown(source)} both want the internal table "
+        f"`{dataset.internal_schema}.{dataset.internal_table}`",
+        where=f"task {task.name}",
+        state=f"{shown(source)} is not copied; {shown(owner)} is",
+        fix="declare a dataset with another `name` and one of the tables as its `source`",
+    )

@@ -1,0 +1,168 @@
+"""A storage task as written in `tasks/*.yml`, and each of its datasets with every setting final."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Final, Literal
+
+from pydantic import Field
+
+from polynya.model.datatypes import DataType
+from polynya.model.fields import Frozen, Name, Pattern, Prefix
+from polynya.model.settings import (
+    DEFAULT_TOMBSTONE_RETENTION,
+    ApplyPolicy,
+    BatchLimits,
+    Dataset,
+    DatasetSettings,
+    DeleteMode,
+    Format,
+    Landing,
+    Mode,
+    ViewSuffixes,
+)
+
+_TRACKING: Final = frozenset({"track_history_columns", "track_history_except"})
+
+
+class StorageTask(Frozen):
+    """Turns landed changes into tables: one internal table and three views per dataset."""
+
+    apiVersion: Literal["polynya/v1"] = Field(description="Version of this file's format.")
+    kind: Literal["storage"] = Field(description="What the task does.")
+    name: Name = Field(description="Name of the task, unique in the project.")
+    schema_: Name = Field(alias="schema", description="Schema of the views.")
+    prefix: Prefix = Field(
+        default="", description="Prefix of the names of all tables and views of the task."
+    )
+    internal_schema: Name | None = Field(
+        default=None, description="Schema of the internal tables. Default: `<schema>_internal`."
+    )
+    landing: Landing = Field(description="Where the files land.")
+    include: tuple[Pattern, ...] = Field(
+        default=("*",),
+        description="For `debezium`: globs of the source tables (`schema.table`) to take. "
+        "Case matters.",
+    )
+    exclude: tuple[Pattern, ...] = Field(
+        default=(),
+        description="For `debezium`: globs of the source tables to leave out; wins over `include`.",
+    )
+    datasets: tuple[Dataset, ...] = Field(
+        default=(),
+        description="The datasets. Needed for native formats; for `debezium` only those that need "
+        "settings of their own, the others are discovered.",
+    )
+    defaults: DatasetSettings = Field(
+        default_factory=DatasetSettings, description="Settings of all datasets of the task."
+    )
+    apply: ApplyPolicy = Field(
+        default_factory=ApplyPolicy, description="When pending changes are applied."
+    )
+    batch: BatchLimits = Field(
+        default_factory=BatchLimits, description="How much one copy reads at most."
+    )
+    views: ViewSuffixes = Field(
+        default_factory=ViewSuffixes, description="Suffixes of the view names."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedDataset:
+    """One dataset with every setting final; what landing and the engine work from.
+
+    View names carry the prefix. Empty tuples and None mean "not set". `mode` None means that the
+    data decides (debezium): merge when the source names keys. Expressions are as the user wrote
+    them.
+    """
+
+    task: str
+    name: str
+    schema: str
+    prefix: str
+    internal_schema: str
+    internal_table: str
+    view: str
+    history_view: str
+    changes_view: str
+    format: Format
+    landing_path: str
+    path: str
+    initial_load: str | None = None
+    source: str | None = None
+    keys: tuple[str, ...] = ()
+    sequence_by: tuple[str, ...] = ()
+    timestamp: str | None = None
+    apply_as_deletes: str | None = None
+    apply_as_truncates: str | None = None
+    except_columns: tuple[str, ...] = ()
+    columns: Mapping[str, DataType] = field(default_factory=dict)
+    history: bool = False
+    mode: Mode | None = None
+    delete_mode: DeleteMode = "hard"
+    coalesce_unchanged: bool = False
+    track_history_columns: tuple[str, ...] = ()
+    track_history_except: tuple[str, ...] = ()
+    tombstone_retention: timedelta = DEFAULT_TOMBSTONE_RETENTION
+
+
+def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
+    """Return a dataset of a task with the task's defaults and the built-in ones filled in."""
+    settings = merged(task.defaults, dataset)
+    table = f"{task.prefix}{dataset.name}"
+    native = task.landing.format != "debezium"
+    return ResolvedDataset(
+        task=task.name,
+        name=dataset.name,
+        schema=task.schema_,
+        prefix=task.prefix,
+        internal_schema=task.internal_schema or f"{task.schema_}_internal",
+        internal_table=f"{table}_internal",
+        view=table,
+        history_view=f"{table}{task.views.history}",
+        changes_view=f"{table}{task.views.changes}",
+        format=task.landing.format,
+        landing_path=task.landing.path,
+        path=dataset.path or "*",
+        initial_load=dataset.initial_load,
+        source=dataset.source,
+        keys=settings.keys or (),
+        sequence_by=settings.sequence_by or (),
+        timestamp=settings.timestamp,
+        apply_as_deletes=settings.apply_as_deletes,
+        apply_as_truncates=settings.apply_as_truncates,
+        except_columns=settings.except_columns or (),
+        columns=MappingProxyType(dict(settings.columns or {})),
+        history=bool(settings.history),
+        mode=settings.mode or ("merge" if native else None),
+        delete_mode=settings.delete_mode or "hard",
+        coalesce_unchanged=bool(settings.coalesce_unchanged),
+        track_history_columns=settings.track_history_columns or (),
+        track_history_except=settings.track_history_except or (),
+        # A zero retention is a choice, not an absence.
+        tombstone_retention=(
+            DEFAULT_TOMBSTONE_RETENTION
+            if settings.tombstone_retention is None
+            else settings.tombstone_retention
+        ),
+    )
+
+
+def merged(defaults: DatasetSettings, settings: DatasetSettings) -> DatasetSettings:
+    """Return settings in which whatever `settings` writes, also a null, wins over `defaults`."""
+    own = settings.model_fields_set
+    fields = DatasetSettings.model_fields
+    # The two tracking lists are one choice: naming either replaces the default of both.
+    blocked = own | _TRACKING if own & _TRACKING else own
+    inherited = {
+        name: getattr(defaults, name)
+        for name in fields
+        if name in defaults.model_fields_set and name not in blocked
+    }
+    written = {name: getattr(settings, name) for name in fields if name in own}
+    return DatasetSettings.model_construct(
+        _fields_set=set(inherited) | set(written), **inherited, **written
+    )
