@@ -1,0 +1,77 @@
+"""Apply: fold pending Changes into Current and Prior in one commit. The interface that both appliers share.
+
+The fast applier probes Current by key and writes only what changed; the plain one rewrites whole partitions with an
+ordinary overwrite and is the oracle. They must leave equal tables (docs/adr/0002-two-appliers.md).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame
+
+from polynya.lake.dataset import DatasetTable
+from polynya.lake.shape import Shape
+from polynya.lake.state import ApplyState, CopyState
+
+
+@dataclass(frozen=True, slots=True)
+class CopyParts:
+    """A batch that is copied by the same commit that applies it.
+
+    `events` are its good rows in the shape of the internal table; `state` is the copy state after it; `staged` are
+    data files of its quarantined rows; `summary` goes to the snapshot.
+    """
+
+    events: DataFrame
+    state: CopyState
+    staged: Sequence[Any] = ()
+    summary: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyResult:
+    """What one apply did. `rows` counts: events, current, prior, removed, raised, insert_of_existing, …"""
+
+    snapshot: int
+    reason: str
+    seconds: float
+    rows: Mapping[str, int]
+
+
+class Applier(Protocol):
+    """Folds all Changes of the current snapshot, and those of `fresh`, into Current and Prior."""
+
+    def apply(
+        self, target: DatasetTable, shape: Shape, *, reason: str, now: datetime, fresh: CopyParts | None = None
+    ) -> ApplyResult:
+        """Commit one apply; raises ConflictError when another owner was faster (nothing is changed then)."""
+        ...
+
+
+def next_state(
+    target: DatasetTable, *, now: datetime, reason: str, seconds: float, rows: Mapping[str, int],
+    truncates: list[list[Any]], horizon: str | None, oldest_tombstone: str | None, applied_to: str | None,
+) -> ApplyState:
+    """Apply state after an apply."""
+    state = target.state.apply
+    totals = Counter(state.totals)
+    totals.update(rows)
+    reached = [identifier for identifier in (state.applied_to, applied_to) if identifier]
+    return replace(
+        state,
+        ownership=target.ownership(),
+        truncates=truncates,
+        horizon=horizon,
+        oldest_tombstone=oldest_tombstone,
+        applied_to=max(reached) if reached else None,
+        applied_at=now.isoformat(),
+        reason=reason,
+        applies=state.applies + 1,
+        seconds=round(seconds, 3),
+        totals=dict(totals),
+    )

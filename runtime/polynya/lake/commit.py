@@ -1,0 +1,113 @@
+"""One atomic commit: the only place where the engine changes a table.
+
+Every step of the engine is one Java `RowDelta` that removes the state file that it was based on and validates that the
+file still exists: a compare-and-swap (semantics section 11, docs/adr/0003-one-row-delta-per-step.md).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+
+from polynya.lake.gateway import IcebergTable, LiveFile
+from polynya.model.errors import ConflictError, DependencyError
+from polynya.model.headers import PARTITION, Partition
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one commit adds and removes.
+
+    `based_on` is the snapshot that the step was computed from, None for an empty table. `add` and `deletes` are Java
+    files that were staged. `touched` are the paths of data files that position deletes refer to. `commit_id` is the
+    marker that the new state files carry.
+    """
+
+    commit_id: str
+    based_on: int | None
+    add: Sequence[Any]
+    remove: Sequence[LiveFile] = ()
+    deletes: Sequence[Any] = ()
+    touched: Sequence[str] = ()
+    summary: Mapping[str, str] = field(default_factory=dict)
+
+
+def commit_row_delta(table: IcebergTable, step: Step) -> int:
+    """Commit one step and return the id of the new snapshot.
+
+    Raises ConflictError when another owner moved the table since `based_on` (nothing was changed, staged files are
+    removed) and DependencyError when the outcome is unknown (staged files are kept: they may be live).
+    """
+    delta = table.java.newRowDelta()
+    for file in step.add:
+        delta.addRows(file)
+    for live in step.remove:
+        delta.removeRows(live.java)
+    for file in step.deletes:
+        delta.addDeletes(file)
+    if step.based_on is not None:
+        _validate(table, delta, step)
+    for key, value in {**step.summary, "polynya.commit": step.commit_id}.items():
+        delta.set(key, value)
+    try:
+        delta.commit()
+    except Py4JJavaError as error:
+        raise _explained(table, step, error) from error
+    table.refresh()
+    # Spark keeps a copy of the table of its own.
+    table.spark.sql(f"REFRESH TABLE {table.quoted}")
+    snapshot = table.snapshot_id()
+    assert snapshot is not None
+    return snapshot
+
+
+def _validate(table: IcebergTable, delta: Any, step: Step) -> None:
+    expressions = table.spark._jvm.org.apache.iceberg.expressions.Expressions  # type: ignore[union-attr]
+    either = getattr(expressions, "or")  # the name of the Java method is a keyword of Python
+    filter_ = either(
+        expressions.equal(PARTITION, str(Partition.CURRENT)),
+        expressions.equal(PARTITION, str(Partition.PRIOR)),
+    )
+    (
+        delta.validateFromSnapshot(step.based_on)
+        .conflictDetectionFilter(filter_)
+        .validateDataFilesExist(table.string_list(step.touched))
+        .validateDeletedFiles()
+        .validateNoConflictingDeleteFiles()
+        .validateNoConflictingDataFiles()
+    )
+
+
+def _explained(table: IcebergTable, step: Step, error: Py4JJavaError) -> Exception:
+    java = error.java_exception
+    kind, text = str(java.getClass().getSimpleName()), str(java.getMessage()).split("\n")[0]
+    if kind == "CommitStateUnknownException":
+        return DependencyError(
+            "POLYNYA-LAKE-004",
+            f"the catalog did not say whether the commit of {table.name} was made: {text}",
+            where=table.name,
+            state="either all of the step is in the table or nothing; the next run looks before it writes",
+            fix="check the catalog, then run again",
+        )
+    table.drop_files([str(file.location()) for file in [*step.add, *step.deletes]])
+    if kind in ("ValidationException", "CommitFailedException"):
+        return ConflictError(
+            "POLYNYA-LAKE-003",
+            f"another owner changed {table.name} since this step began ({text})",
+            where=table.name,
+            state="nothing of this step was written; the other owner's data is intact",
+            fix="make sure that only one process runs this task; the newest one goes on by itself",
+        )
+    return DependencyError(
+        "POLYNYA-LAKE-005",
+        f"the commit of {table.name} failed: {kind}: {text}",
+        where=table.name,
+        state="nothing of this step was written",
+        fix="check that the catalog and the warehouse can be reached, then run again",
+    )

@@ -1,0 +1,219 @@
+"""Copy: append landed events to Changes, rejected records to Quarantine, a first full load to Current.
+
+One Spark write for all of it and one commit with the source position, so that the figures come from what was committed
+and nothing can be counted twice or lost (semantics sections 8, 10, 11).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from polynya.lake.apply import Applier, CopyParts
+from polynya.lake.commit import Step, commit_row_delta
+from polynya.lake.dataset import DatasetTable
+from polynya.lake.derive import HELPERS, derive, landed_frame
+from polynya.lake.direct_load import into_current, is_first_load
+from polynya.lake.fused import reason_to_apply_at_once
+from polynya.lake.shape import Shape
+from polynya.lake.state import CopyState
+from polynya.lake.states import write_copy_state
+from polynya.landing.batch import DatasetBatch
+from polynya.model.errors import InternalError, OperationError
+from polynya.model.headers import Partition
+
+#: Below this many rows one task writes the batch: more tasks would make more, smaller files.
+ONE_TASK_ROWS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class CopyResult:
+    """What one batch became. rows_in = rows_out + rows_filtered + rows_quarantined."""
+
+    rows_in: int
+    rows_out: int
+    rows_filtered: int
+    rows_quarantined: int
+    snapshot: int
+    applied_because: str | None = None
+
+
+def copy_batch(
+    target: DatasetTable, batch: DatasetBatch, applier: Applier, *, now: datetime, live_files: Iterable[str] | None = None
+) -> CopyResult:
+    """Commit one landed batch.
+
+    `live_files` are the landed files that still exist; the position forgets all others. Most batches only append. A
+    batch that the live views could not show by themselves (a truncate, say) is applied in the same commit.
+    """
+    target.take_over()
+    keys = _agreed_keys(target, batch)
+    started = _load_started(target, batch, now)
+    following = replace(
+        target.state.copy,
+        schema={name: str(datatype) for name, datatype in batch.schema.items()},
+        keys=list(keys),
+        unsent=sorted({*target.state.copy.unsent, *_unsent(batch)}),
+        has_old_keys=target.state.copy.has_old_keys or _carries(batch),
+        load_started=started.isoformat() if started else None,
+    )
+    target.grow(batch.schema, keys)
+    shape = target.shape(batch.schema, keys, following)
+    landed = landed_frame(target.spark, batch)
+    derived = derive(
+        landed, target.dataset, shape, now=now, load_started=started, horizon=target.state.apply.horizon
+    )
+    following = _advanced(following, batch, live_files, now)
+    reason = reason_to_apply_at_once(target, batch, derived, shape)
+    if reason is not None:
+        return _copy_and_apply(target, batch, derived, shape, following, applier, reason, now)
+    if is_first_load(target, batch, shape):
+        derived = into_current(target, derived, shape, now)
+    return _append(target, batch, derived, following)
+
+
+def _append(target: DatasetTable, batch: DatasetBatch, derived: DataFrame, following: CopyState) -> CopyResult:
+    staged = target.table.stage(_sized(derived.drop(*HELPERS), batch))
+    counts = rows_by_partition(target, staged)
+    quarantined = counts.pop(Partition.QUARANTINE, 0)
+    following = _accounted(target, batch, following, sum(counts.values()), quarantined)
+    state = target.state
+    step = Step(
+        commit_id=following.ownership.commit,
+        based_on=state.snapshot,
+        add=[*staged, write_copy_state(target.table, following)],
+        remove=[file for file in (state.copy_file,) if file is not None],
+        summary=_summary("copy", batch, sum(counts.values()), quarantined),
+    )
+    snapshot = commit_row_delta(target.table, step)
+    target.reload()
+    return CopyResult(batch.rows_in, sum(counts.values()), batch.rows_filtered, quarantined, snapshot)
+
+
+def _copy_and_apply(
+    target: DatasetTable, batch: DatasetBatch, derived: DataFrame, shape: Shape, following: CopyState,
+    applier: Applier, reason: str, now: datetime,
+) -> CopyResult:
+    derived = derived.persist()
+    try:
+        good = derived.where(f"hdr__partition <> '{Partition.QUARANTINE}'")
+        bad = derived.where(f"hdr__partition = '{Partition.QUARANTINE}'").drop(*HELPERS)
+        staged = target.table.stage(_sized(bad, batch))
+        quarantined, out = sum(rows_by_partition(target, staged).values()), good.count()
+        following = _accounted(target, batch, following, out, quarantined)
+        parts = CopyParts(good, following, staged, _summary("copy+apply", batch, out, quarantined))
+        result = applier.apply(target, shape, reason=reason, now=now, fresh=parts)
+    finally:
+        derived.unpersist()
+    return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, result.snapshot, reason)
+
+
+def rows_by_partition(target: DatasetTable, files: Iterable[Any]) -> Counter[str]:
+    """Rows of staged files for each value of `hdr__partition`."""
+    spec = target.table.java.spec()
+    counts: Counter[str] = Counter()
+    for file in files:
+        counts[str(spec.partitionToPath(file.partition())).split("=", 1)[1]] += int(file.recordCount())
+    return counts
+
+
+def _sized(rows: DataFrame, batch: DatasetBatch) -> DataFrame:
+    return rows.coalesce(1) if batch.rows.num_rows <= ONE_TASK_ROWS else rows
+
+
+def _agreed_keys(target: DatasetTable, batch: DatasetBatch) -> tuple[str, ...]:
+    """Keys of the batch; they may not differ from those that the table was built with."""
+    known = tuple(target.state.copy.keys)
+    keys = batch.keys or known
+    if target.state.copy_file is not None and target.state.copy.schema and known != keys:
+        raise OperationError(
+            "POLYNYA-LAKE-010",
+            f"the keys of {target.dataset.name} were {list(known)} and now are {list(keys)}",
+            where=target.table.name,
+            state="nothing of this batch was copied; the table is as it was",
+            fix="set the old keys again, or give the dataset a new name to build a new table",
+        )
+    return keys
+
+
+def _unsent(batch: DatasetBatch) -> set[str]:
+    column = batch.rows.column("__unsent")
+    if column.null_count == len(column):
+        return set()
+    return set(pc.unique(pc.list_flatten(column)).to_pylist())
+
+
+def _carries(batch: DatasetBatch) -> bool:
+    old, unsent = batch.rows.column("__old"), batch.rows.column("__unsent")
+    return bool(pc.any(pc.and_(pc.is_valid(old), pc.is_valid(unsent))).as_py() or False)
+
+
+def _load_started(target: DatasetTable, batch: DatasetBatch, now: datetime) -> datetime | None:
+    """Start of the first full load: what the source says where it says it, else when we began to read it."""
+    if target.state.copy.load_started is not None:
+        return datetime.fromisoformat(target.state.copy.load_started)
+    loads = batch.rows.filter(pc.equal(batch.rows.column("__op"), "L"))
+    if loads.num_rows == 0:
+        return None
+    earliest = pc.min(loads.column("__ts")).as_py() if target.dataset.format == "debezium" else None
+    return earliest.astimezone(UTC) if earliest is not None else now
+
+
+def _advanced(
+    state: CopyState, batch: DatasetBatch, live_files: Iterable[str] | None, now: datetime
+) -> CopyState:
+    """Position, freshness and counters after the batch."""
+    files = dict(state.files)
+    files |= {path: [p.size, p.records, int(p.complete)] for path, p in batch.files.items()}
+    if live_files is not None:
+        live = {*live_files, *batch.files}
+        files = {path: progress for path, progress in files.items() if path in live}
+    counters = Counter(state.counters)
+    counters.update(batch.counters)
+    newest = pc.max(batch.rows.column("__ts")).as_py()
+    seen = [t for t in (state.newest_event, newest.astimezone(UTC).isoformat() if newest else None) if t]
+    copied = [c for c in (state.copied_to, pc.max(batch.rows.column("__ci")).as_py()) if c]
+    return replace(
+        state,
+        files=files,
+        counters=dict(counters),
+        newest_event=max(seen, key=datetime.fromisoformat) if seen else None,
+        copied_to=max(copied) if copied else None,
+        copied_at=now.isoformat(),
+    )
+
+
+def _accounted(
+    target: DatasetTable, batch: DatasetBatch, state: CopyState, out: int, quarantined: int
+) -> CopyState:
+    """Add the figures of the batch; they must add up, or nothing is committed."""
+    if batch.rows_in != out + batch.rows_filtered + quarantined:
+        raise InternalError(
+            "POLYNYA-LAKE-007",
+            f"{batch.rows_in} records came in, {out} went out, {batch.rows_filtered} were filtered and "
+            f"{quarantined} quarantined: that does not add up",
+            where=target.table.name,
+            state="nothing of this batch was committed",
+            fix="please report this; the landed files are untouched",
+        )
+    totals = Counter(state.totals)
+    totals.update(
+        rows_in=batch.rows_in, rows_out=out, rows_filtered=batch.rows_filtered, rows_quarantined=quarantined
+    )
+    return replace(state, totals=dict(totals), ownership=target.ownership())
+
+
+def _summary(step: str, batch: DatasetBatch, out: int, quarantined: int) -> Mapping[str, str]:
+    return {
+        "polynya.step": step,
+        "polynya.rows-in": str(batch.rows_in),
+        "polynya.rows-out": str(out),
+        "polynya.rows-filtered": str(batch.rows_filtered),
+        "polynya.rows-quarantined": str(quarantined),
+    }

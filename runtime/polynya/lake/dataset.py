@@ -1,0 +1,156 @@
+"""One dataset's table as its owner holds it: opening, takeover, state, shape.
+
+Two processes may both believe that they own a dataset. The newer one takes over with a higher epoch and a commit that
+replaces both state files; whatever the older one still commits is then refused (semantics section 11).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+
+from polynya.lake.commit import Step, commit_row_delta
+from polynya.lake.gateway import IcebergTable
+from polynya.lake.layout import create_table, grow_columns
+from polynya.lake.session import CATALOG
+from polynya.lake.shape import Shape
+from polynya.lake.state import ApplyState, CopyState, Ownership
+from polynya.lake.states import TableState, read_state, write_apply_state, write_copy_state
+from polynya.model.datatypes import DataType, Void, parse_type, widen
+from polynya.model.errors import ConflictError
+from polynya.model.identifiers import quote_path
+from polynya.model.task import ResolvedDataset
+
+
+def new_owner() -> str:
+    """Identity of an owner: this process, this start."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:12]}"
+
+
+@dataclass(slots=True)
+class DatasetTable:
+    """The internal table of one dataset in the hands of one owner."""
+
+    spark: SparkSession
+    dataset: ResolvedDataset
+    owner: str
+    table: IcebergTable
+    state: TableState
+    epoch: int = 0
+    _columns: dict[str, DataType] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, spark: SparkSession, dataset: ResolvedDataset, owner: str) -> DatasetTable:
+        """Open the table of a dataset, created when it does not exist. Takes nothing over yet."""
+        quoted = quote_path(CATALOG, dataset.internal_schema, dataset.internal_table)
+        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path(CATALOG, dataset.internal_schema)}")
+        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path(CATALOG, dataset.schema)}")
+        create_table(spark, quoted, comment=f"Polynya internal table of {dataset.schema}.{dataset.name}")
+        return cls.existing(spark, dataset, owner)
+
+    @classmethod
+    def existing(cls, spark: SparkSession, dataset: ResolvedDataset, owner: str = "reader") -> DatasetTable:
+        """Open a table that exists, without a write."""
+        quoted = quote_path(CATALOG, dataset.internal_schema, dataset.internal_table)
+        table = IcebergTable(spark, f"{dataset.internal_schema}.{dataset.internal_table}", quoted)
+        table.refresh()
+        return cls(spark, dataset, owner, table, read_state(table))
+
+    @property
+    def owned(self) -> bool:
+        """Whether this owner has taken the table over."""
+        return self.epoch > 0
+
+    def take_over(self) -> None:
+        """Make this owner the only one whose commits succeed. The first act of an owner that writes."""
+        if self.owned:
+            return
+        before = self.state
+        ownership = Ownership(before.epoch + 1, self.owner, uuid4().hex)
+        copy, apply = replace(before.copy, ownership=ownership), replace(before.apply, ownership=ownership)
+        step = Step(
+            commit_id=ownership.commit,
+            based_on=before.snapshot,
+            add=[write_copy_state(self.table, copy), write_apply_state(self.table, apply)],
+            remove=[file for file in (before.copy_file, before.apply_file) if file is not None],
+            summary={"polynya.step": "takeover", "polynya.epoch": str(ownership.epoch)},
+        )
+        commit_row_delta(self.table, step)
+        self.epoch = ownership.epoch
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the state anew; raises ConflictError when somebody else owns the table by now."""
+        self.table.refresh()
+        self.spark.sql(f"REFRESH TABLE {self.table.quoted}")
+        self.state = read_state(self.table)
+        if self.owned and self.state.epoch > self.epoch:
+            newer = max(self.state.copy.ownership, self.state.apply.ownership, key=lambda o: o.epoch)
+            raise ConflictError(
+                "POLYNYA-LAKE-002",
+                f"{newer.owner} took {self.table.name} over (epoch {newer.epoch}, ours {self.epoch})",
+                where=self.table.name,
+                state="nothing of this step was written; the other owner goes on",
+                fix="run this task in one process only",
+            )
+
+    def ownership(self) -> Ownership:
+        """Ownership to write into the next state, with a new commit marker."""
+        return Ownership(self.epoch, self.owner, uuid4().hex)
+
+    def known_schema(self) -> dict[str, DataType]:
+        """Every source column seen so far and its type, excluded columns too."""
+        return {name: parse_type(text) for name, text in self.state.copy.schema.items()}
+
+    def grow(self, schema: Mapping[str, DataType], keys: tuple[str, ...]) -> Shape:
+        """Make the table hold all data columns of `schema`; return the shape of the dataset."""
+        after = self._data_columns(schema)
+        before = self._data_columns(self.known_schema())
+        stored = set(self.table.field_ids())
+        # A crash between schema change and data leaves columns that the state does not know yet.
+        for name in after:
+            if name in stored and name not in before:
+                before[name] = after[name]
+        grow_columns(self.spark, self.table, before, after)
+        return self.shape(schema, keys)
+
+    def shape(
+        self, schema: Mapping[str, DataType] | None = None, keys: tuple[str, ...] | None = None,
+        copy: CopyState | None = None,
+    ) -> Shape:
+        """Shape of the dataset, from its state or from a batch that is about to be written."""
+        copy = copy or self.state.copy
+        schema = schema if schema is not None else self.known_schema()
+        keys = keys if keys is not None else tuple(copy.keys)
+        columns = self._data_columns(schema)
+        dataset = self.dataset
+        append_only = dataset.mode == "append_only" or not keys
+        return Shape(
+            keys=keys,
+            columns=columns,
+            history=dataset.history and not append_only,
+            soft_delete=dataset.delete_mode == "soft",
+            append_only=append_only,
+            partial=tuple(name for name in copy.unsent if name in columns and name not in keys),
+            links=copy.has_old_keys,
+            coalesce=dataset.coalesce_unchanged,
+            tracked=tracked_columns(dataset, tuple(columns)),
+        )
+
+    def _data_columns(self, schema: Mapping[str, DataType]) -> dict[str, DataType]:
+        excluded = set(self.dataset.except_columns)
+        return {name: datatype for name, datatype in schema.items() if name not in excluded}
+
+
+def tracked_columns(dataset: ResolvedDataset, columns: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Columns whose change makes a new line in a coalesced History; None for all."""
+    if dataset.track_history_columns:
+        return tuple(name for name in columns if name in dataset.track_history_columns)
+    if dataset.track_history_except:
+        return tuple(name for name in columns if name not in dataset.track_history_except)
+    return None

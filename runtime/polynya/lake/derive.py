@@ -1,0 +1,156 @@
+"""Turn a landed batch into rows of the internal table: operation, key hash, partition, or the rule that rejects it.
+
+The only step where users' SQL expressions run; they were validated by `transform.expressions`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from polynya.lake.fold import literal
+from polynya.lake.keys import key_hash, key_text
+from polynya.lake.shape import Shape
+from polynya.landing.batch import DatasetBatch
+from polynya.model import headers as h
+from polynya.model.identifiers import quote
+from polynya.model.task import ResolvedDataset
+from polynya.transform.expressions import validate_expression
+
+#: Columns of the result that only the copy step uses, behind those of the table.
+HELPERS = ("__op", "__seq")
+
+
+def landed_frame(spark: SparkSession, batch: DatasetBatch) -> DataFrame:
+    """The rows of a batch, and one row for each record that was rejected while it was read."""
+    rows = batch.rows
+    count = rows.num_rows
+    for name in ("__rule", "__error"):
+        rows = rows.append_column(name, pa.nulls(count, pa.string()))
+    if batch.rejected:
+        rows = pa.concat_tables([rows, _rejected(batch, rows.schema)])
+    schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+    return spark.createDataFrame(rows, schema=schema)  # type: ignore[call-overload, no-any-return]
+
+
+def _rejected(batch: DatasetBatch, schema: pa.Schema) -> pa.Table:
+    given = {
+        "__file": [r.file for r in batch.rejected],
+        "__offset": [r.offset for r in batch.rejected],
+        "__raw": [r.raw for r in batch.rejected],
+        "__rule": [r.rule for r in batch.rejected],
+        "__error": [r.error for r in batch.rejected],
+    }
+    count = len(batch.rejected)
+    arrays = [
+        pa.array(given[f.name], f.type) if f.name in given else pa.nulls(count, f.type) for f in schema
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def derive(
+    landed: DataFrame,
+    dataset: ResolvedDataset,
+    shape: Shape,
+    *,
+    now: datetime,
+    load_started: datetime | None,
+    horizon: str | None,
+) -> DataFrame:
+    """Rows in the shape of the internal table (without the choice of Current for a first load) plus HELPERS.
+
+    `horizon` is the highest sequence whose tombstone was removed: older events cannot be placed any more.
+    """
+    present = set(landed.columns)
+    view = f"landed_{uuid4().hex}"
+    landed.createOrReplaceTempView(view)
+    with_op = f"SELECT *, {_operation(dataset, present)} AS __event FROM {view}"
+    sequenced = f"SELECT *, concat(__ci, coalesce(__tail, '')) AS __seq FROM ({with_op})"
+    judged = f"SELECT *, {_rule(shape, horizon, present)} AS __verdict FROM ({sequenced})"
+    explained = f"SELECT *, {_error(horizon)} AS __why FROM ({judged})"
+    columns = _table_columns(dataset, shape, present, now, load_started)
+    select = ", ".join(f"{expression} AS {quote(name)}" for name, expression in columns.items())
+    result = landed.sparkSession.sql(f"SELECT {select}, __event AS __op, __seq FROM ({explained})")
+    landed.sparkSession.catalog.dropTempView(view)
+    return result
+
+
+def _operation(dataset: ResolvedDataset, present: set[str]) -> str:
+    cases = ["WHEN __rule IS NOT NULL THEN NULL"]
+    for expression, operation in ((dataset.apply_as_truncates, "T"), (dataset.apply_as_deletes, "D")):
+        if expression is not None:
+            text = validate_expression(expression, where=dataset.name)
+            cases.append(f"WHEN coalesce(CAST(({text}) AS BOOLEAN), false) THEN '{operation}'")
+    return f"CASE {' '.join(cases)} ELSE coalesce(__op, 'U') END"
+
+
+def _rule(shape: Shape, horizon: str | None, present: set[str]) -> str:
+    cases = ["WHEN __rule IS NOT NULL THEN __rule"]
+    if not shape.append_only:
+        missing = " OR ".join(
+            f"{quote(key)} IS NULL" if key in present else "true" for key in shape.keys
+        )
+        cases.append(f"WHEN __event <> 'T' AND ({missing}) THEN 'null_key'")
+        if horizon is not None:
+            cases.append(f"WHEN __event <> 'T' AND __seq <= {literal(horizon)} THEN 'older_than_horizon'")
+    return f"CASE {' '.join(cases)} END"
+
+
+def _error(horizon: str | None) -> str:
+    texts = {
+        "null_key": "a key column is NULL: the record cannot be matched",
+        "older_than_horizon": "the event is older than the tombstones that are kept (tombstone_retention), so that "
+        "its place in history is unknown",
+    }
+    cases = " ".join(f"WHEN '{rule}' THEN {literal(text)}" for rule, text in texts.items())
+    return f"coalesce(__error, CASE __verdict {cases} END)"
+
+
+def _table_columns(
+    dataset: ResolvedDataset, shape: Shape, present: set[str], now: datetime, load_started: datetime | None
+) -> dict[str, str]:
+    """Column of the internal table → SQL expression over the judged batch."""
+    good = "__verdict IS NULL"
+    engine = timestamp_literal(now)
+    loaded = timestamp_literal(load_started or now)
+    time = f"IF(__event = 'L', {loaded}, coalesce(__ts, {engine}))"
+    target = h.Partition.CURRENT if shape.append_only else h.Partition.CHANGES
+    columns = {header.name: f"CAST(NULL AS {header.type})" for header in h.HEADERS}
+    columns |= {
+        h.PARTITION: f"IF({good}, '{target}', '{h.Partition.QUARANTINE}')",
+        h.CHANGE_IDENTIFIER: f"IF({good}, __ci, NULL)",
+        h.SEQUENCE_TAIL: f"IF({good}, __tail, NULL)",
+        h.SOURCE_POSITION: f"IF({good}, __position, NULL)",
+        h.OPERATION: f"IF({good}, __event, NULL)",
+        h.TIMESTAMP: f"IF({good}, {time}, NULL)",
+        h.INSERTED_TIMESTAMP: f"IF({good}, {engine}, NULL)",
+        h.UNSENT: f"IF({good}, __unsent, NULL)",
+        h.QUARANTINE: _quarantine(),
+    }
+    if shape.append_only:
+        columns[h.FROM_TIMESTAMP] = f"IF({good}, {time}, NULL)"
+        columns[h.MODIFIED_TIMESTAMP] = columns[h.INSERTED_TIMESTAMP]
+    if shape.keys and all(key in present for key in shape.keys):
+        columns[h.KEY_HASH] = f"IF({good} AND __event <> 'T', {key_hash(shape)}, NULL)"
+        columns[h.OLD_KEY] = f"IF({good} AND __old IS NOT NULL AND size(__unsent) > 0, {key_text(shape, '__old.')}, NULL)"
+    for name in shape.columns:
+        value = f"CAST({quote(name)} AS {shape.type_of(name)})" if name in present else "NULL"
+        columns[name] = f"IF({good} AND __event <> 'T', {value}, NULL)"
+    return columns
+
+
+def _quarantine() -> str:
+    identifier = "substr(sha1(concat_ws(':', __file, CAST(__offset AS STRING))), 1, 12)"
+    fields = (
+        f"'id', {identifier}, 'file', __file, 'offset', __offset, 'rule', __verdict, 'error', __why, 'raw', __raw"
+    )
+    return f"IF(__verdict IS NULL, NULL, named_struct({fields}))"
+
+
+def timestamp_literal(moment: datetime) -> str:
+    """SQL literal of a UTC time with microseconds."""
+    return f"TIMESTAMP '{moment.astimezone(UTC).isoformat(sep=' ')}'"

@@ -1,0 +1,81 @@
+"""The two one-row state files of an internal table: what has been copied and what has been applied.
+
+They are the fence (semantics section 11): every commit removes the state file that it was based on and adds its own.
+Position and totals live here and not in snapshot summaries, because those expire.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, Self
+
+Kind = Literal["copy", "apply"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Who wrote the state, under which epoch, in which commit."""
+
+    epoch: int = 0
+    owner: str = ""
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    ownership: Ownership = field(default_factory=Ownership)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a state; fields of newer versions are ignored, missing ones get their default."""
+        known = {f.name for f in fields(cls)}
+        values: dict[str, Any] = {k: v for k, v in json.loads(text).items() if k in known}
+        values["ownership"] = Ownership(**values.get("ownership", {}))
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyState(_State):
+    """Source position and accounting of a dataset.
+
+    `files` maps a landed file to [bytes, records read, complete 0 or 1]; files that left the landing zone are
+    forgotten. `schema` maps each source column to its type, `void` while only NULLs were seen.
+    `totals` counts records since the table exists: rows_in = rows_out + rows_filtered + rows_quarantined.
+    Times are ISO 8601 in UTC.
+    """
+
+    files: dict[str, list[int]] = field(default_factory=dict)
+    schema: dict[str, str] = field(default_factory=dict)
+    keys: list[str] = field(default_factory=list)
+    unsent: list[str] = field(default_factory=list)
+    has_old_keys: bool = False
+    totals: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)
+    copied_to: str | None = None
+    copied_at: str | None = None
+    newest_event: str | None = None
+    load_started: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyState(_State):
+    """How far Changes were folded, and what later events need to know of the past.
+
+    `truncates` lists every truncate as [change identifier, tail, epoch microseconds].
+    `horizon` is the highest sequence of a tombstone that retention removed: older events go to quarantine.
+    `oldest_tombstone` is when the oldest tombstone that is still kept was written.
+    """
+
+    truncates: list[list[Any]] = field(default_factory=list)
+    horizon: str | None = None
+    oldest_tombstone: str | None = None
+    applied_to: str | None = None
+    applied_at: str | None = None
+    reason: str | None = None
+    applies: int = 0
+    seconds: float | None = None
+    totals: dict[str, int] = field(default_factory=dict)

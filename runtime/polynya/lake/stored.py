@@ -1,0 +1,62 @@
+"""Which stored versions an apply has to read, as SQL over one snapshot.
+
+The rule that makes apply fast: with events in order, only the newest version of each touched record matters. Older ones
+are read for the records that really have a late event.
+"""
+
+from __future__ import annotations
+
+from polynya.lake.fold import stored_columns
+from polynya.lake.shape import Shape
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+
+
+def newest(shape: Shape, table: str, touched: str) -> str:
+    """Newest version of each touched record, with `__min`, the oldest sequence that touches it.
+
+    `touched` holds the key columns and `__min`. A record's newest version is its row in Current or its open delete in
+    Prior; Iceberg skips the files of Prior that hold no open delete. Without history Prior is small and read whole.
+    """
+    columns = _columns(shape)
+    open_delete = f"AND {h.OPERATION} IN ('D', 'd') AND {h.TO_TIMESTAMP} IS NULL" if shape.history else ""
+    return (
+        f"SELECT /*+ BROADCAST(k) */ s.*, k.__min FROM ("
+        f"SELECT {columns} FROM {table} WHERE {h.PARTITION} = '{Partition.CURRENT}' UNION ALL "
+        f"SELECT {columns} FROM {table} WHERE {h.PARTITION} = '{Partition.PRIOR}' {open_delete}"
+        f") s JOIN {touched} k ON {shape.key_match('s', 'k')}"
+    )
+
+
+def older(shape: Shape, table: str, late: str) -> str:
+    """All other versions in Prior of the records in `late`."""
+    return (
+        f"SELECT /*+ BROADCAST(k) */ s.* FROM (SELECT {_columns(shape)} FROM {table} "
+        f"WHERE {h.PARTITION} = '{Partition.PRIOR}' "
+        f"AND NOT ({h.OPERATION} IN ('D', 'd') AND {h.TO_TIMESTAMP} IS NULL)"
+        f") s LEFT SEMI JOIN {late} k ON {shape.key_match('s', 'k')}"
+    )
+
+
+def everything(shape: Shape, table: str) -> str:
+    """Every version of every record: a truncate touches them all."""
+    return f"SELECT {_columns(shape)} FROM {table} WHERE {h.PARTITION} IN ('{Partition.CURRENT}', '{Partition.PRIOR}')"
+
+
+def touched_keys(shape: Shape, events: str) -> str:
+    """Key columns and the oldest sequence for each record with an event."""
+    keys = shape.key_list()
+    return f"SELECT {keys}, min(concat(__ci, coalesce(__tail, ''))) AS __min FROM {events} GROUP BY {keys}"
+
+
+def late_keys(shape: Shape, newest_versions: str) -> str:
+    """Records with an event that is not newer than their newest stored version."""
+    keys = shape.key_list()
+    return (
+        f"SELECT DISTINCT {keys} FROM {newest_versions} "
+        "WHERE concat(__ci, coalesce(__tail, '')) >= __min"
+    )
+
+
+def _columns(shape: Shape) -> str:
+    return stored_columns(shape, located=True)

@@ -1,0 +1,62 @@
+"""Retention of tombstones of datasets without history: what an apply removes, and the horizon that it leaves.
+
+With history, Prior keeps every delete for ever and there is no horizon (semantics section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from polynya.lake.dataset import DatasetTable
+from polynya.lake.derive import timestamp_literal
+from polynya.lake.shape import Shape
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """Rows to remove (columns part, file_path, pos; None for none) and the horizon after it."""
+
+    horizon: str | None
+    positions: pa.Table | None = None
+    oldest_kept: str | None = None
+
+    def oldest_tombstone(self, figures: Mapping[str, int], now: datetime) -> str | None:
+        """When the oldest tombstone that stays was written; the apply at `now` may have written some."""
+        if self.oldest_kept is not None:
+            return self.oldest_kept
+        return now.isoformat() if figures["prior"] else None
+
+
+def find_purge(target: DatasetTable, shape: Shape, snapshot: int, now: datetime) -> Purge:
+    """Tombstones that were written longer than `tombstone_retention` ago.
+
+    Age is engine time: a capture of last year must not lose its tombstones while it is being loaded.
+    """
+    state = target.state.apply
+    cutoff = now - target.dataset.tombstone_retention
+    oldest = state.oldest_tombstone
+    if shape.history or oldest is None or datetime.fromisoformat(oldest) >= cutoff:
+        return Purge(state.horizon, oldest_kept=oldest)
+    rows = target.spark.sql(
+        f"SELECT '{Partition.PRIOR}' AS part, _file AS file_path, _pos AS pos, {h.WAS_CURRENT_TO} AS written, "
+        f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, '')) AS seq "
+        f"FROM {target.table.at(snapshot)} WHERE {h.PARTITION} = '{Partition.PRIOR}'"
+    )
+    old = rows.where(f"written < {timestamp_literal(cutoff)}").drop("written").toArrow()
+    kept = rows.where(f"written >= {timestamp_literal(cutoff)}").selectExpr("min(written)").first()
+    horizons = [state.horizon, *old.column("seq").to_pylist()]
+    return Purge(
+        horizon=max((value for value in horizons if value is not None), default=None),
+        positions=old.drop_columns(["seq"]) if old.num_rows else None,
+        oldest_kept=_iso(kept[0]) if kept is not None and kept[0] is not None else None,
+    )
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone().isoformat()

@@ -1,0 +1,92 @@
+"""From folded events to rows of the internal table: which version goes where, which is written, which is removed.
+
+Compares the fold with what is stored, so that a row that did not change is never written.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from polynya.lake.derive import timestamp_literal
+from polynya.lake.keys import key_hash
+from polynya.lake.shape import Shape, comparable
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+from polynya.model.identifiers import quote
+
+
+def placed(shape: Shape) -> str:
+    """CTE over `folded`: adds `__part` (target partition), `__kept`, `__same`, `__write`, `__drop`."""
+    current = "__last AND NOT __gone" + ("" if shape.soft_delete else " AND NOT __del")
+    same = [
+        "__own", "__s.part = __part", "__s.`from` <=> __from", "__s.`to` <=> __to", "__s.op <=> __new_op",
+    ]
+    if shape.fills_deletes:
+        same += [
+            f"{comparable(quote(name), shape.columns[name])} <=> "
+            f"{comparable(f'__orig.{quote(name)}', shape.columns[name])}"
+            for name in shape.values
+        ]
+    inner = f"SELECT *, IF({current}, '{Partition.CURRENT}', '{Partition.PRIOR}') AS __part FROM folded"
+    judged = f"SELECT *, NOT __gone AND ({_kept(shape)}) AS __kept, ({' AND '.join(same)}) AS __same FROM ({inner})"
+    return (
+        "SELECT *, __kept AND NOT __same AS __write, __s IS NOT NULL AND NOT (__kept AND __same) AS __drop "
+        f"FROM ({judged})"
+    )
+
+
+def _kept(shape: Shape) -> str:
+    """Without history only tombstones stay behind, and what later values were inherited from."""
+    if shape.history:
+        return "true"
+    kept = f"__part = '{Partition.CURRENT}' OR __del"
+    if shape.partial or shape.links:
+        over = f"OVER (PARTITION BY {shape.key_list()}, __gone ORDER BY __seq)"
+        kept += f" OR coalesce(lead(__del OR coalesce(size(__unsent), 0) > 0) {over}, false)"
+    return kept
+
+
+def table_rows(shape: Shape, now: datetime) -> str:
+    """Select list that turns placed versions into rows of the internal table, in the order of its columns."""
+    current = f"__part = '{Partition.CURRENT}'"
+    engine = timestamp_literal(now)
+    moved = f"__own AND __s.part = '{Partition.CURRENT}'"
+    inserted = (
+        f"coalesce(min(__s.ins) OVER (PARTITION BY {shape.key_list()}), IF(__new_op = 'L', __from, {engine}))"
+    )
+    columns = {header.name: f"CAST(NULL AS {header.type})" for header in h.HEADERS}
+    columns |= {
+        h.PARTITION: "__part",
+        h.KEY_HASH: key_hash(shape),
+        h.CHANGE_IDENTIFIER: "__ci",
+        h.SEQUENCE_TAIL: "__tail",
+        h.SOURCE_POSITION: "__pos",
+        h.OPERATION: "__new_op",
+        h.TIMESTAMP: "__ts",
+        h.FROM_TIMESTAMP: "__from",
+        h.TO_TIMESTAMP: f"IF({current}, NULL, __to)",
+        h.INSERTED_TIMESTAMP: f"IF({current}, {inserted}, NULL)",
+        h.MODIFIED_TIMESTAMP: f"IF({current}, {engine}, NULL)",
+        h.WAS_CURRENT_FROM: f"IF(__own, coalesce(__s.wcf, __s.mod, {engine}), {engine})",
+        h.WAS_CURRENT_TO: f"IF({current}, NULL, IF(__own AND NOT ({moved}), coalesce(__s.wct, {engine}), {engine}))",
+        h.UNSENT: "__unsent",
+        h.OLD_KEY: "__old",
+    }
+    columns |= {name: quote(name) for name in shape.data}
+    return ", ".join(f"{expression} AS {quote(name)}" for name, expression in columns.items())
+
+
+def figures() -> list[str]:
+    """Aggregates of the figures of an apply."""
+    fresh = "NOT __own AND NOT __trunc AND NOT __gone"
+    counted = {
+        "events": fresh,
+        "current": f"__write AND __part = '{Partition.CURRENT}'",
+        "prior": f"__write AND __part = '{Partition.PRIOR}'",
+        "removed": "__drop",
+        "raised": "__raised AND __write AND NOT __own",
+        "insert_of_existing": f"{fresh} AND __op = 'I' AND NOT coalesce(__del_before, true)",
+        "update_of_missing": f"{fresh} AND __op = 'U' AND coalesce(__del_before, true)",
+        "delete_of_missing": f"{fresh} AND __del AND coalesce(__del_before, true)",
+    }
+    return [f"count_if({condition}) AS {name}" for name, condition in counted.items()]

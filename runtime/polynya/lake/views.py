@@ -1,0 +1,45 @@
+"""Register the live views of a dataset in the catalog, and keep them up to date."""
+
+from __future__ import annotations
+
+import hashlib
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from polynya.lake.dataset import DatasetTable
+from polynya.lake.session import CATALOG
+from polynya.lake.shape import Shape
+from polynya.lake.view_sql import changes_view, current_view, history_view
+from polynya.model.identifiers import quote_path
+
+_DEFINITION = "polynya.definition"
+
+
+def publish_views(target: DatasetTable, shape: Shape) -> list[str]:
+    """Create or replace the views whose definition changed; return their names."""
+    dataset = target.dataset
+    wanted = {
+        dataset.view: current_view(shape, target.table.quoted),
+        dataset.changes_view: changes_view(shape, target.table.quoted),
+    }
+    if shape.history:
+        wanted[dataset.history_view] = history_view(shape, target.table.quoted)
+    published = []
+    for name, sql in wanted.items():
+        quoted = quote_path(CATALOG, dataset.schema, name)
+        definition = hashlib.sha256(sql.encode()).hexdigest()[:32]
+        if _published(target.spark, quoted) != definition:
+            target.spark.sql(
+                f"CREATE OR REPLACE VIEW {quoted} TBLPROPERTIES ('{_DEFINITION}' = '{definition}') AS {sql}"
+            )
+            published.append(f"{dataset.schema}.{name}")
+    return published
+
+
+def _published(spark: SparkSession, quoted: str) -> str | None:
+    try:
+        rows = spark.sql(f"SHOW TBLPROPERTIES {quoted}").collect()
+    except PySparkException:
+        return None
+    return next((str(row["value"]) for row in rows if row["key"] == _DEFINITION), None)

@@ -1,0 +1,82 @@
+"""The header columns of an internal table and the values of its partition column.
+
+One place names them, so that DDL, fold, views and readers cannot drift apart. Contract: semantics sections 2 and 3.
+Columns marked *internal* are not part of the published contract: the engine needs them to stay order-free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Partition(StrEnum):
+    """Values of `hdr__partition`."""
+
+    CHANGES = "changes"
+    ASSET_STATE = "asset_state"
+    CURRENT = "current"
+    PRIOR = "prior"
+    RELOAD = "reload"
+    #: rejected records live in the table itself, so that they travel in the commit of their batch
+    QUARANTINE = "quarantine"
+
+
+PARTITION = "hdr__partition"
+KEY_HASH = "hdr__key_hash"
+CHANGE_IDENTIFIER = "hdr__change_identifier"
+SEQUENCE_TAIL = "hdr__sequence_tail"
+SOURCE_POSITION = "hdr__source_position"
+OPERATION = "hdr__operation"
+TIMESTAMP = "hdr__timestamp"
+FROM_TIMESTAMP = "hdr__from_timestamp"
+TO_TIMESTAMP = "hdr__to_timestamp"
+INSERTED_TIMESTAMP = "hdr__inserted_timestamp"
+MODIFIED_TIMESTAMP = "hdr__modified_timestamp"
+WAS_CURRENT_FROM = "hdr__was_current_from_timestamp"
+WAS_CURRENT_TO = "hdr__was_current_to_timestamp"
+UNSENT = "hdr__unsent"
+OLD_KEY = "hdr__old_key"
+COPY_CHANGE_IDENTIFIER = "hdr__copy_change_identifier"
+APPLY_CHANGE_IDENTIFIER = "hdr__apply_change_identifier"
+STATE = "hdr__state"
+QUARANTINE = "hdr__quarantine"
+
+#: Columns whose names start so belong to Polynya; a source column may not.
+RESERVED_PREFIX = "hdr__"
+
+QUARANTINE_TYPE = "struct<id:string,file:string,offset:bigint,rule:string,error:string,raw:binary>"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """One header column: its name, Spark type and meaning."""
+
+    name: str
+    type: str
+    meaning: str
+
+
+HEADERS: tuple[Header, ...] = (
+    Header(PARTITION, "string", "logical partition of the row"),
+    Header(KEY_HASH, "binary", "SHA-1 of the canonical key, 20 bytes"),
+    Header(CHANGE_IDENTIFIER, "string", "place in the total order of events, at most 50 characters"),
+    Header(SEQUENCE_TAIL, "string", "internal: rest of a sequence that 50 characters cannot hold"),
+    Header(SOURCE_POSITION, "string", "internal: source position that breaks ties of sequence_by"),
+    Header(OPERATION, "string", "L I U D T, i u d after a reload"),
+    Header(TIMESTAMP, "timestamp", "time of the event in the source"),
+    Header(FROM_TIMESTAMP, "timestamp", "start of validity of the version"),
+    Header(TO_TIMESTAMP, "timestamp", "end of validity of the version; NULL while open"),
+    Header(INSERTED_TIMESTAMP, "timestamp", "when the key was first added; in changes: when the event was copied"),
+    Header(MODIFIED_TIMESTAMP, "timestamp", "when the row was last changed"),
+    Header(WAS_CURRENT_FROM, "timestamp", "engine time at which the version entered Current"),
+    Header(WAS_CURRENT_TO, "timestamp", "engine time at which the version left Current"),
+    Header(UNSENT, "array<string>", "internal: columns that the source did not send with this event"),
+    Header(OLD_KEY, "string", "internal: key that this record had before a change of key"),
+    Header(COPY_CHANGE_IDENTIFIER, "string", "highest change identifier copied"),
+    Header(APPLY_CHANGE_IDENTIFIER, "string", "highest change identifier applied"),
+    Header(STATE, "string", "internal: JSON of the state row"),
+    Header(QUARANTINE, QUARANTINE_TYPE, "rejected record: origin, rule, error and raw bytes"),
+)
+
+HEADER_NAMES: tuple[str, ...] = tuple(header.name for header in HEADERS)
