@@ -59,7 +59,7 @@ _VALUES: Mapping[str, Callable[[Choices], Any]] = {
     "tags": lambda c: [c.pick(("a", "b", "")) for _ in range(c.integer(0, 2))],
     "more": lambda c: {"city": c.pick(("Oslo", None)), "zip": c.integer(0, 3)},
     "note": lambda c: c.pick(("long-" * 3, "n", "m")),
-    "amount": lambda c: Decimal(c.integer(-9999, 9999)) / 100,
+    "amount": lambda c: Decimal(c.integer(-9999, 9999)).scaleb(-2),
     "day": lambda c: date(2024, 2, 28) + timedelta(days=c.integer(0, 2)),
     "seen": lambda c: EPOCH + timedelta(microseconds=c.integer(-3, 3)),
 }
