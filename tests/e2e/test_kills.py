@@ -117,7 +117,7 @@ def test_killed_at_random_moments(shop: Shop) -> None:
 
 
 def test_two_owners_at_once(shop: Shop) -> None:
-    """Both reach their first commit before either commits: one of them is refused, nothing twice."""
+    """Both reach their first commit before either commits: one is refused, nothing twice."""
     with running(shop.directory, mode="meet") as one, running(shop.directory, mode="meet") as two:
         codes = sorted((one.wait(), two.wait()))
         text = one.text() + two.text()

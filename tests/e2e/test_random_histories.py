@@ -144,8 +144,9 @@ def test_the_public_random_histories(tmp_path: Path, variation: str) -> None:
 
         Pack(tmp_path, [dataset.landing()]).run(driver(), alternating, after=after)
         wanted = corpus["expected_after_each_batch"][-1]
-        (rows,) = query(tmp_path, [f"SELECT id, a, b, hdr__from_timestamp f, hdr__to_timestamp t "
-                                   f"FROM {dataset.view}__history WHERE NOT hdr__deleted"])
+        columns = "id, a, b, hdr__from_timestamp AS f, hdr__to_timestamp AS t"
+        view = f"{dataset.view}__history"
+        (rows,) = query(tmp_path, [f"SELECT {columns} FROM {view} WHERE NOT hdr__deleted"])
         got = [(r["id"], r["a"], r["b"], as_time(r["f"]), as_time(r["t"])) for r in rows]
 
         assert not found, "\n".join(found)[:6000]

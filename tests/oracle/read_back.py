@@ -33,17 +33,18 @@ def read_duckdb(
     import duckdb
     import duckdb_ext
 
-    extensions = str(duckdb_ext.get_extension_dir())
+    # A namespace package that the extension wheels share; only `duckdb-ext` itself adds functions.
+    extensions = str(Path(next(iter(duckdb_ext.__path__))) / "extensions")
     with duckdb.connect(config={"extension_directory": extensions}) as connection:
         for name in ("avro", "iceberg"):
             connection.execute(f"LOAD {name}")
         connection.execute("SET TimeZone = 'UTC'")
         place = metadata_location(directory, namespace, table)
+        names = ", ".join(name if name == "*" else f'"{name}"' for name in columns)
         condition = f" WHERE {where}" if where else ""
-        cursor = connection.execute(
-            f"SELECT {', '.join(columns)} FROM iceberg_scan(?){condition}", [place])
-        names = [column[0] for column in cursor.description]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        scan = f"SELECT {names} FROM iceberg_scan(?){condition}"
+        # Through Arrow: DuckDB's own conversion of timestamps with a zone needs pytz.
+        return connection.execute(scan, [place]).fetch_arrow_table().to_pylist()
 
 
 def read_pyiceberg(
