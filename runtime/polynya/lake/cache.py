@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 
 def cache_root() -> Path:
-    """Return the cache directory of this user (not created): `$XDG_CACHE_HOME/polynya` or `~/.cache/polynya`."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
+    """Return this user's cache directory (not created): in XDG_CACHE_HOME, else in `~/.cache`."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     # The XDG specification says that a relative value is invalid and must be ignored.
-    root = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
+    root = base if base.is_absolute() else Path.home() / ".cache"
     return root / "polynya"
 
 
@@ -27,12 +26,12 @@ def write_atomically(path: Path, content: str, *, mode: int = 0o644) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    scratch = Path(name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(content)
-        os.chmod(name, mode)
-        os.replace(name, path)
+        scratch.chmod(mode)
+        scratch.replace(path)
     except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(name)
+        scratch.unlink(missing_ok=True)
         raise

