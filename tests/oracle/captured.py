@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.oracle.driver import ROOT
 from tests.oracle.emit import UNAVAILABLE
 from tests.oracle.fold import DELETE, TRUNCATE, UPSERT, Event
 from tests.oracle.values import EPOCH
@@ -20,10 +21,15 @@ from tests.oracle.values import EPOCH
 _OPS = {"d": DELETE, "t": TRUNCATE}
 
 
+def capture_folder() -> Path:
+    """Folder of the captured workload and of the end state that goes with it."""
+    (found,) = (ROOT / "examples").rglob("postgres_workload.jsonl.gz")
+    return found.parent
+
+
 def records(path: Path) -> Iterator[dict[str, Any]]:
-    """Landed records of a file, gzip or not."""
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open()
-    with opened as lines:
+    """Landed records of a gzip file."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
         yield from (json.loads(line) for line in lines if line.strip())
 
 

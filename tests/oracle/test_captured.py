@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import random
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
-from tests.oracle.captured import events, records
-from tests.oracle.driver import ROOT
+from tests.oracle.captured import capture_folder, events, records
 from tests.oracle.emit import debezium_lines
 from tests.oracle.fold import fold
 from tests.oracle.histories import Shape, captured_history, seeded
@@ -30,7 +28,7 @@ def test_what_is_emitted_is_what_is_read() -> None:
 @pytest.mark.parametrize("table", TABLES)
 def test_the_real_capture_ends_in_the_end_state(table: str) -> None:
     """In any order; the default of a column that was added never appears in events."""
-    folder = _capture()
+    folder = capture_folder()
     landed = events(records(folder / "postgres_workload.jsonl.gz"))[f"w.{table}"]
     random.Random(5).shuffle(landed)
     rows = [json.loads(line) for line in
@@ -51,10 +49,3 @@ def test_the_real_capture_ends_in_the_end_state(table: str) -> None:
 
 def _plain(name: str, value: object) -> object:
     return datetime.fromisoformat(str(value)) if name == "updated" else value
-
-
-def _capture() -> Path:
-    found = sorted((ROOT / "examples").rglob("postgres_workload.jsonl.gz"))
-    if not found:
-        pytest.skip("the example project's capture is not there")
-    return found[0].parent

@@ -1,0 +1,37 @@
+"""The real PostgreSQL capture, shuffled: Current and History equal the fold of its events."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.oracle.captured import capture_folder, events, records
+from tests.oracle.datasets import Dataset
+from tests.oracle.driver import driver, query
+from tests.oracle.pack import Landing, Pack, alternating
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+COLUMNS = {"accounts": (("id",), ("owner", "balance", "note", "updated", "tier")),
+           "lines": (("a", "b"), ("qty", "price"))}
+
+
+def test_views_equal_the_fold(tmp_path: Path) -> None:
+    """Two thirds arrive in random order before the rest; the captured duplicates stay in."""
+    landed = list(records(capture_folder() / "postgres_workload.jsonl.gz"))
+    random.Random(3).shuffle(landed)
+    steps = [landed[i::3] for i in range(3)]
+    tables = [Dataset("w", name, keys, columns,
+                      [events(step).get(f"w.{name}", []) for step in steps], format="debezium")
+              for name, (keys, columns) in COLUMNS.items()]
+    settings = {"history": True}
+    landings = [Landing("w", "accounts", steps, settings, format="debezium"),
+                Landing("w", "lines", [[], [], []], settings, format="debezium")]
+
+    Pack(tmp_path, landings).run(driver(), alternating)
+
+    results = query(tmp_path, [sql for table in tables for sql in table.statements()])
+    found = [text for number, table in enumerate(tables)
+             for text in table.mismatches(results[2 * number: 2 * number + 2])]
+    assert not found, "\n".join(found)[:8000]
