@@ -26,7 +26,7 @@ _PLAIN_FIELD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A type without parameters; `timestamp` is a UTC instant, `timestamp_ntz` a wall-clock time."""
+    """A type without parameters; `timestamp` is a UTC instant, `timestamp_ntz` has no zone."""
 
     name: str
 

@@ -1,0 +1,151 @@
+"""What a well-formed task can still have wrong: settings that contradict each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from polynya.model.identifiers import shown
+from polynya.model.problems import Problem
+from polynya.model.settings import Dataset
+from polynya.model.sources import included
+from polynya.model.task import ResolvedDataset, StorageTask, resolved
+
+_MERGE_ONLY: Final = (
+    "apply_as_deletes",
+    "apply_as_truncates",
+    "history",
+    "coalesce_unchanged",
+    "track_history_columns",
+    "track_history_except",
+)
+
+
+def task_problems(task: StorageTask) -> Iterator[Problem]:
+    """Yield the problems of one task that need no other file."""
+    yield from _format_problems(task)
+    yield from _duplicates(task)
+    for index, dataset in enumerate(task.datasets):
+        yield from _dataset_problems(task, dataset, ("datasets", index))
+
+
+def relations(dataset: ResolvedDataset) -> list[str]:
+    """Return all names that a dataset takes in the catalog, in lower case as catalogs may do."""
+    names = [
+        f"{dataset.internal_schema}.{dataset.internal_table}",
+        f"{dataset.schema}.{dataset.view}",
+        f"{dataset.schema}.{dataset.history_view}",
+        f"{dataset.schema}.{dataset.changes_view}",
+    ]
+    return [name.lower() for name in names]
+
+
+def _format_problems(task: StorageTask) -> Iterator[Problem]:
+    code = "POLYNYA-CFG-019"
+    native = task.landing.format != "debezium"
+    if native and not task.datasets:
+        yield Problem(
+            (), "POLYNYA-CFG-008", f"format `{task.landing.format}` needs `datasets`: at least one"
+        )
+    for key in ("include", "exclude"):
+        if native and key in task.model_fields_set:
+            yield Problem((key,), code, "only for format `debezium`", "use `path` of the dataset")
+    for index, dataset in enumerate(task.datasets):
+        for key in ("source",) if native else ("path", "initial_load"):
+            if getattr(dataset, key) is not None:
+                wanted = "only for format `debezium`" if native else "not for format `debezium`"
+                yield Problem(("datasets", index, key), code, wanted, "take the line out")
+
+
+def _duplicates(task: StorageTask) -> Iterator[Problem]:
+    code = "POLYNYA-CFG-012"
+    for index in _repeated(dataset.name.lower() for dataset in task.datasets):
+        name = task.datasets[index].name
+        yield Problem(("datasets", index, "name"), code, f"dataset {shown(name)} exists already")
+    sources = [(index, d.source) for index, d in enumerate(task.datasets) if d.source is not None]
+    for position in _repeated(source for _, source in sources):
+        index, source = sources[position]
+        message = f"source {shown(source)} already feeds another dataset"
+        yield Problem(("datasets", index, "source"), code, message)
+
+
+def _repeated(values: Iterable[str]) -> Iterator[int]:
+    """Yield the index of each value that occurred before."""
+    seen: set[str] = set()
+    for index, value in enumerate(values):
+        if value in seen:
+            yield index
+        seen.add(value)
+
+
+def _dataset_problems(
+    task: StorageTask, dataset: Dataset, path: tuple[str | int, ...]
+) -> Iterator[Problem]:
+    final = resolved(task, dataset)
+    if final.format != "debezium" and final.mode == "merge":
+        yield from _merge_problems(final, path)
+    if dataset.source is not None and final.format == "debezium":
+        yield from _unreachable_source(task, dataset.source, path)
+    yield from _contradictions(dataset, final, path)
+
+
+def _merge_problems(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iterator[Problem]:
+    if not final.keys:
+        yield Problem(
+            path,
+            "POLYNYA-CFG-014",
+            f"dataset `{final.name}` has no `keys`, so its changes cannot be merged",
+            "name the `keys`, or set `mode: append_only` to keep every event as a row",
+        )
+    if not final.sequence_by:
+        yield Problem(
+            path,
+            "POLYNYA-CFG-015",
+            f"dataset `{final.name}` has no `sequence_by`, so its events have no order",
+            "name the columns that order the events, or set `mode: append_only`",
+        )
+
+
+def _unreachable_source(
+    task: StorageTask, source: str, path: tuple[str | int, ...]
+) -> Iterator[Problem]:
+    if not included(task, source):
+        yield Problem(
+            (*path, "source"),
+            "POLYNYA-CFG-016",
+            f"source {shown(source)} is not among the tables that the task takes",
+            "widen `include` or narrow `exclude`",
+        )
+
+
+def _contradictions(
+    dataset: Dataset, final: ResolvedDataset, path: tuple[str | int, ...]
+) -> Iterator[Problem]:
+    code = "POLYNYA-CFG-016"
+    if final.track_history_columns and final.track_history_except:
+        yield Problem(
+            (*path, "track_history_except"),
+            code,
+            "`track_history_columns` and `track_history_except` exclude each other",
+            "keep one of the two",
+        )
+    dropped = set(final.except_columns)
+    for key, why in (("keys", "is a key"), ("track_history_columns", "is tracked")):
+        for column in sorted(dropped & set(getattr(final, key))):
+            yield Problem(
+                (*path, "except_columns"),
+                code,
+                f"column {shown(column)} {why} and cannot be excepted",
+                f"take it out of `except_columns` or out of `{key}`",
+            )
+    for key in ("keys", "sequence_by", "except_columns"):
+        for column, count in Counter(getattr(final, key)).items():
+            if count > 1:
+                yield Problem((*path, key), code, f"column {shown(column)} is named twice")
+    if final.mode == "append_only":
+        for key in _MERGE_ONLY:
+            if getattr(dataset, key):
+                yield Problem(
+                    (*path, key), code, "has no meaning with `mode: append_only`", "take one out"
+                )

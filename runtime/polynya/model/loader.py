@@ -1,0 +1,254 @@
+"""Reading a project folder: `polynya.yml` and `tasks/*.yml` (.yaml, .json), all errors at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from polynya.model.checks import relations, task_problems
+from polynya.model.errors import ConfigError, ConfigErrors
+from polynya.model.fields import API_VERSION
+from polynya.model.identifiers import shown
+from polynya.model.interpolation import plain_value
+from polynya.model.nodes import MapNode, Node, Plain, place_of
+from polynya.model.problems import Problem, located, shape_problems, suggest
+from polynya.model.project import Project
+from polynya.model.target import ResolvedTarget, choose_target
+from polynya.model.task import ResolvedDataset, StorageTask, merged, resolved
+from polynya.model.yaml_reader import read_document, read_text
+
+PROJECT_FILES: Final = ("polynya.yml", "polynya.yaml", "polynya.json")
+TASK_FOLDER: Final = "tasks"
+_SUFFIXES: Final = frozenset({".yml", ".yaml", ".json"})
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedProject:
+    """A project as read: its valid tasks, one target, and where everything is written.
+
+    `errors` is empty unless the project was loaded with `tolerant=True`. `files` maps a task's
+    name to its file, relative to `directory`.
+    """
+
+    directory: Path
+    project: Project
+    target: ResolvedTarget
+    tasks: tuple[StorageTask, ...]
+    files: Mapping[str, str]
+    errors: tuple[ConfigError, ...] = ()
+    documents: Mapping[str, Node] = field(default_factory=dict, repr=False)
+
+    def where(self, task: str, *path: str | int) -> str:
+        """Return `file:line:col` of a path in a task's file."""
+        place = place_of(self.documents[task], path)
+        return f"{self.files[task]}:{place.line}:{place.column}"
+
+    def datasets(self) -> Iterator[ResolvedDataset]:
+        """Yield the declared datasets of all tasks; debezium tasks may discover more."""
+        for task in self.tasks:
+            for dataset in task.datasets:
+                yield resolved(task, dataset)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One file while its project is being loaded."""
+
+    shown_as: str
+    document: Node
+    value: Plain
+    sound: bool
+
+
+def load_project(
+    directory: Path,
+    target: str | None = None,
+    *,
+    tolerant: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> LoadedProject:
+    """Load a project folder.
+
+    Args:
+        directory: the folder that holds `polynya.yml`.
+        target: name of the target; default `local`, or the only one there is.
+        tolerant: leave broken task files out and list what is wrong in `errors`, so that one broken
+            file never stops the tasks whose files are valid. The project file has to be right.
+        environment: variables for `${env:NAME}`; default the process's own.
+
+    Raises:
+        ConfigErrors: with every error of every file.
+    """
+    variables = os.environ if environment is None else environment
+    errors: list[ConfigError] = []
+    project_file = _project_file(directory)
+    read = _read(directory / project_file, project_file, variables, errors)
+    project = _parse(read, Project, "project", errors) if read else None
+
+    loaded: list[tuple[StorageTask, _File]] = []
+    for path in _task_files(directory):
+        file = _read(path, f"{TASK_FOLDER}/{path.name}", variables, errors)
+        task = _parse(file, StorageTask, "storage", errors) if file else None
+        if file and task:
+            task = _with_defaults(task, project)
+            problems = located(task_problems(task), file.document, file.shown_as)
+            errors.extend(problems)
+            if file.sound and not problems:
+                loaded.append((task, file))
+    loaded = _without_clashes(loaded, errors)
+
+    if project is None or read is None or not read.sound:
+        raise ConfigErrors(errors)
+    try:
+        chosen = choose_target(project, target, directory, project_file)
+    except ConfigError as error:
+        raise ConfigErrors([*errors, error]) from None
+    if errors and not tolerant:
+        raise ConfigErrors(errors)
+    return LoadedProject(
+        directory=directory,
+        project=project,
+        target=chosen,
+        tasks=tuple(task for task, _ in loaded),
+        files={task.name: file.shown_as for task, file in loaded},
+        errors=tuple(errors),
+        documents={task.name: file.document for task, file in loaded},
+    )
+
+
+def _project_file(directory: Path) -> str:
+    found = [name for name in PROJECT_FILES if (directory / name).is_file()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigErrors(
+            [
+                ConfigError(
+                    "POLYNYA-CFG-001",
+                    f"more than one project file: {', '.join(found)}",
+                    where=str(directory),
+                    fix="keep one of them",
+                )
+            ]
+        )
+    raise ConfigErrors(
+        [
+            ConfigError(
+                "POLYNYA-CFG-001",
+                "no project here: there is no polynya.yml",
+                where=str(directory),
+                fix="name the folder with `--project DIR`, or create one with `polynya init DIR`",
+            )
+        ]
+    )
+
+
+def _task_files(directory: Path) -> list[Path]:
+    folder = directory / TASK_FOLDER
+    if not folder.is_dir():
+        return []
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.suffix in _SUFFIXES and not path.name.startswith(".") and path.is_file()
+    )
+
+
+def _read(
+    path: Path, shown_as: str, variables: Mapping[str, str], errors: list[ConfigError]
+) -> _File | None:
+    """Read one file; what is wrong with it goes to `errors`.
+
+    None when no more can be said about it; `sound` is false when the shape can still be checked.
+    """
+    try:
+        document, found = read_document(read_text(path, shown_as), shown_as)
+    except ConfigError as error:
+        errors.append(error)
+        return None
+    errors.extend(found)
+    value, problems = plain_value(document, variables)
+    unresolved = (
+        Problem(path, "POLYNYA-CFG-006", message, "set it, or write `${env:NAME:-default}`")
+        for path, message in problems
+    )
+    errors.extend(located(unresolved, document, shown_as))
+    # A value that is missing would only bring errors that go away with the first.
+    return None if problems else _File(shown_as, document, value, sound=not found)
+
+
+def _parse(file: _File, model: type[_Model], kind: str, errors: list[ConfigError]) -> _Model | None:
+    """Return the model of a file, or None and what is wrong with it in `errors`."""
+    problems = list(_kind_problems(file, kind))
+    if not problems:
+        try:
+            return model.model_validate(file.value)
+        except ValidationError as error:
+            problems = list(shape_problems(error, model))
+    errors.extend(located(problems, file.document, file.shown_as))
+    return None
+
+
+def _kind_problems(file: _File, kind: str) -> Iterator[Problem]:
+    """Yield problems that make all others in the file meaningless."""
+    if not isinstance(file.document, MapNode) or not isinstance(file.value, dict):
+        yield Problem((), "POLYNYA-CFG-009", "the file has to be a mapping of keys to values")
+        return
+    for key, wanted in (("apiVersion", API_VERSION), ("kind", kind)):
+        value = file.value.get(key)
+        if key not in file.value:
+            fix = f"add the line `{key}: {wanted}`"
+            yield Problem((), "POLYNYA-CFG-008", f"missing key `{key}`", fix)
+        elif value != wanted:
+            message = f"{shown(str(value))} is not supported in this file"
+            yield Problem((key,), "POLYNYA-CFG-018", message, suggest(value, [wanted]))
+
+
+def _with_defaults(task: StorageTask, project: Project | None) -> StorageTask:
+    """Put the project's defaults under the task's."""
+    if project is None or not project.defaults.model_fields_set:
+        return task
+    return task.model_copy(update={"defaults": merged(project.defaults, task.defaults)})
+
+
+def _without_clashes(
+    loaded: list[tuple[StorageTask, _File]], errors: list[ConfigError]
+) -> list[tuple[StorageTask, _File]]:
+    """Leave out tasks whose name or tables another file took first; the errors name both files."""
+    names: dict[str, str] = {}
+    owners: dict[str, str] = {}
+    kept = []
+    for task, file in loaded:
+        problems = []
+        other = names.setdefault(task.name.lower(), file.shown_as)
+        if other != file.shown_as:
+            message = f"task {shown(task.name)} is already defined in {other}"
+            problems.append(Problem(("name",), "POLYNYA-CFG-012", message, "rename one of them"))
+        else:
+            problems.extend(_table_clashes(task, file, owners))
+        errors.extend(located(problems, file.document, file.shown_as))
+        if not problems:
+            kept.append((task, file))
+    return kept
+
+
+def _table_clashes(task: StorageTask, file: _File, owners: dict[str, str]) -> Iterator[Problem]:
+    for index, dataset in enumerate(task.datasets):
+        final = resolved(task, dataset)
+        for relation in relations(final):
+            me = f"dataset `{dataset.name}` in {file.shown_as}"
+            other = owners.setdefault(relation, me)
+            if other != me or relations(final).count(relation) > 1:
+                yield Problem(
+                    ("datasets", index, "name"),
+                    "POLYNYA-CFG-013",
+                    f"`{relation}` belongs to {other} and to {me}",
+                    "give one of the tasks a `prefix` of its own or another `schema`",
+                )
+                break
