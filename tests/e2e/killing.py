@@ -40,6 +40,12 @@ def meet():
     while len(list(Path(folder).glob("at-commit-*"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
 
+def linger():
+    (Path(folder) / "at-commit").touch()
+    deadline = time.monotonic() + 120
+    while not (Path(folder) / "go").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
 def wrapped(*args, **kwargs):
     calls.append(None)
     mine = len(calls) == int(number)
@@ -49,6 +55,8 @@ def wrapped(*args, **kwargs):
         return 1
     if len(calls) == 1 and mode in ("meet", "unvalidated"):
         meet()
+    if mine and mode == "linger":
+        linger()
     result = real(*args, **kwargs)
     if mine and mode == "after":
         die()
