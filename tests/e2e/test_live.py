@@ -1,4 +1,4 @@
-"""Results are the same before, during and after apply, and a run with nothing new changes nothing."""
+"""Results are the same before, during and after apply; a run with nothing new changes nothing."""
 
 from __future__ import annotations
 
