@@ -1,0 +1,1 @@
+"""Reading what has landed: discovery, formats, typed batches."""

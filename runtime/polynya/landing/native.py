@@ -1,0 +1,109 @@
+"""Reading a native dataset: json, csv, parquet, orc or avro files become one `DatasetBatch`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from polynya.landing.batch import DatasetBatch, FilePart, FileProgress, Limits
+from polynya.landing.buffer import RecordBuffer
+from polynya.landing.errors import UnreadableFileError
+from polynya.landing.files import landed_file
+from polynya.landing.formats import builder_of, opener_of
+from polynya.landing.rows import ColumnTypes, TypedRecords, typed_records
+from polynya.landing.sequence import order_by, times_of
+from polynya.landing.table import Service, all_rejected, no_old_keys, rows_table
+from polynya.model.datatypes import DataType, Void, unify
+from polynya.model.task import ResolvedDataset
+from polynya.store.object_store import ObjectStore
+
+
+def read_native(
+    source: ObjectStore,
+    dataset: ResolvedDataset,
+    files: Sequence[FilePart],
+    known: Mapping[str, DataType],
+    limits: Limits,
+    *,
+    load: bool = False,
+) -> DatasetBatch:
+    """Read the next batch.
+
+    Args:
+        source: store that the paths of `files` belong to.
+        dataset: settings.
+        files: what to read, in order; each from record `start` on.
+        known: every source column so far.
+        limits: the batch ends between two records when one of them is reached; its file is then not
+            complete.
+        load: the files belong to the first full load.
+
+    Returns:
+        Rows, rejected records and progress of the files that were touched. A file that cannot be
+        read is one rejected record and complete; it never keeps the next file from being read.
+    """
+    buffer = RecordBuffer(limits)
+    observed: dict[str, DataType] = {}
+    for part in files:
+        if buffer.is_full:
+            break
+        try:
+            _take_file(source, dataset, part, buffer, observed)
+        except UnreadableFileError as error:
+            buffer.refuse_file(part.path, part.size, str(error), start=part.start)
+    types = ColumnTypes(known, dataset.columns, observed)
+    typed = typed_records(buffer.records, types, builder_of(dataset.format), needed=dataset.keys)
+    return to_batch(buffer, dataset, typed, load=load)
+
+
+def _take_file(
+    source: ObjectStore,
+    dataset: ResolvedDataset,
+    part: FilePart,
+    buffer: RecordBuffer,
+    observed: dict[str, DataType],
+) -> None:
+    with landed_file(source, part.path, dataset.format) as file:
+        opened = opener_of(dataset.format)(file, part.start)
+        for name, kind in opened.types.items():
+            observed[name] = unify(observed.get(name, Void()), kind) or observed[name]
+        offset = part.start
+        complete = True
+        records = iter(opened.records)
+        for raw, parsed in records:
+            buffer.add(part.path, offset, raw, parsed)
+            offset += 1
+            if buffer.is_full:
+                # Looking one record ahead: a file that ends exactly here is complete.
+                complete = not list(islice(records, 1))
+                break
+        buffer.progress[part.path] = FileProgress(part.size, offset, complete)
+
+
+def to_batch(
+    buffer: RecordBuffer, dataset: ResolvedDataset, typed: TypedRecords, *, load: bool
+) -> DatasetBatch:
+    """Order, time and accounting of typed native records."""
+    count = len(buffer.records)
+    order = order_by(typed.columns, dataset.sequence_by, count, optional=load)
+    times, time_faults = times_of(typed.columns, dataset.timestamp, dataset.sequence_by, count)
+    faults = {**time_faults, **order.faults, **typed.faults}
+    service = Service(
+        operations=["L" if load else None] * count,
+        identifiers=order.identifiers,
+        tails=order.tails,
+        positions=[None] * count,
+        times=times,
+        unsent=[None] * count,
+    )
+    schema = typed.schema()
+    old_keys = no_old_keys(dataset.keys, schema, count)
+    return DatasetBatch(
+        rows=rows_table(buffer, service, typed.columns, old_keys, faults),
+        schema=schema,
+        keys=dataset.keys,
+        rejected=all_rejected(buffer, faults),
+        rows_in=count + len(buffer.rejected),
+        rows_filtered=0,
+        files=dict(buffer.progress),
+    )

@@ -1,0 +1,1 @@
+"""Ports to the outside: object store and clock, with their local adapters."""

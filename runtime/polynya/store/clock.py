@@ -1,0 +1,39 @@
+"""Time as a port, so that every test can hold it still. All times are UTC with microseconds."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What the engine may know about time."""
+
+    def now(self) -> datetime:
+        """The wall clock, aware, in UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go backwards; only differences mean something."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for `seconds`."""
+        ...
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> datetime:
+        """The wall clock, aware, in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Seconds that never go backwards."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for `seconds`."""
+        time.sleep(seconds)
