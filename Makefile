@@ -1,0 +1,123 @@
+# Polynya. `make help` lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+VENV := .venv
+BIN := $(VENV)/bin
+# A stamp is newer than the files that its step was made from; a changed lock makes it stale.
+DONE := $(VENV)/.done
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+LOCKED := --require-hashes --no-deps --no-build-isolation
+
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := $(shell node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/')
+
+##@ Use
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z][a-z-]*:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: install
+install: $(DONE)/runtime ## Set up .venv with .venv/bin/polynya, Java and the jars; nothing else
+	@scripts/prepare-java $(VENV)
+
+.PHONY: demo
+demo: install ## Run the example project on a real PostgreSQL capture and check it against the source
+	@$(BIN)/python examples/demo.py
+
+##@ Develop
+
+.PHONY: test
+test: lint type arrows docs-check ## Everything that CI runs: lint, types, arrows, reference pages, tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: unit
+unit: dev ## The tests without a JVM, some seconds
+	@$(BIN)/python -m pytest -m "not spark and not slow and not synth" $(ARGS)
+
+.PHONY: lint
+lint: dev ## Check style and format with ruff
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+.PHONY: fmt
+fmt: dev ## Format and mend what ruff can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+.PHONY: type
+type: dev ## Check the types with mypy, strict
+	@$(BIN)/mypy
+
+.PHONY: arrows
+arrows: dev ## Check that imports between the rooms point downwards
+	@$(BIN)/lint-imports
+
+.PHONY: bench
+bench: install ## Run the benchmarks in bench/ and print their figures
+	@$(BIN)/python -m bench
+
+.PHONY: docs
+docs: install ## Write the reference pages and the JSON Schemas from the code
+	@$(BIN)/python -m polynya.cli.reference docs/reference
+	@$(BIN)/polynya schema export runtime/polynya/schema
+
+.PHONY: docs-check
+docs-check: install ## Check that the reference pages and the JSON Schemas are those of the code
+	@$(BIN)/python -m polynya.cli.reference docs/reference --check
+	@$(BIN)/polynya schema export --check runtime/polynya/schema
+
+.PHONY: synth
+synth: dev node_modules/.package-lock.json ## Write the CloudFormation templates to cdk.out; no account needed
+	@CDK_DISABLE_CLI_TELEMETRY=1 npx --no-install cdk synth --quiet --no-notices
+	@ls cdk.out/*.template.json
+
+.PHONY: lock
+lock: ## Write requirements*.txt anew after a change of dependencies
+	@scripts/lock
+
+.PHONY: clean
+clean: ## Delete what the tools and the demo wrote; keeps .venv
+	@rm -rf cdk.out build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf runtime/build constructs/build examples/.demo
+	@find app.py stacks constructs runtime tests examples bench -name __pycache__ -type d -prune \
+	  -exec rm -rf {} + 2>/dev/null || true
+
+.PHONY: distclean
+distclean: clean ## Delete .venv and node_modules too
+	@rm -rf $(VENV) node_modules
+
+# ---- set-up, done once ----
+
+.PHONY: dev
+dev: install $(DONE)/dev
+
+$(DONE)/venv:
+	@python=$$(scripts/find-python); echo "Creating $(VENV) with $$python"; \
+	  rm -rf $(VENV); "$$python" -m venv $(VENV)
+	@mkdir -p $(DONE); touch $@
+
+$(DONE)/build: requirements/build.txt $(DONE)/venv
+	@$(PIP) --require-hashes --no-deps --requirement $<
+	@touch $@
+
+$(DONE)/runtime: requirements.txt runtime/pyproject.toml $(DONE)/build
+	@echo "Installing the locked packages (PySpark is large: about a minute)"
+	@$(PIP) $(LOCKED) --requirement $<
+	@$(PIP) --no-deps --no-build-isolation --editable runtime
+	@touch $@
+
+$(DONE)/dev: requirements/dev.txt constructs/pyproject.toml $(DONE)/runtime
+	@echo "Installing the development tools"
+	@$(PIP) $(LOCKED) --requirement $<
+	@$(PIP) --no-deps --no-build-isolation --editable constructs
+	@touch $@
+
+node_modules/.package-lock.json: package.json package-lock.json
+	@npm ci --no-audit --no-fund --loglevel=error
+	@touch $@

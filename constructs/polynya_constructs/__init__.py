@@ -1,0 +1,1 @@
+"""Reusable AWS CDK constructs of Polynya; the stacks in `stacks/` only wire them together."""

@@ -1,0 +1,1 @@
+"""The CloudFormation stacks of Polynya, one file per stack."""
