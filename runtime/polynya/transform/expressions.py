@@ -1,0 +1,161 @@
+"""Users' SQL conditions: checked against an allow-list and generated anew, never passed on.
+
+What reaches Spark is text made from the checked tree, with every column quoted and every string
+escaped anew. So no difference between two SQL parsers can smuggle anything past the check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.generators.spark import SparkGenerator
+
+from polynya.model.errors import ConfigError
+from polynya.model.identifiers import shown
+from polynya.model.problems import suggest
+from polynya.transform.functions import ALLOWED_FUNCTIONS
+from polynya.transform.parsing import parse, refuse
+
+_ALLOWED_NODES: Final = frozenset(
+    {
+        # values and names
+        *(exp.Literal, exp.RawString, exp.HexString, exp.Boolean, exp.Null, exp.Column),
+        *(exp.Identifier, exp.Dot, exp.Bracket, exp.Interval, exp.Var, exp.IntervalSpan),
+        # logic and comparison
+        *(exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
+        *(exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike),
+        *(exp.RegexpLike, exp.Escape, exp.Case, exp.If),
+        # arithmetic and text
+        *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.DPipe),
+        *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot),
+        # casts and calls
+        *(exp.Cast, exp.TryCast, exp.DataType, exp.DataTypeParam, exp.Anonymous),
+    }
+)
+_QUERIES: Final = (exp.Query, exp.Table, exp.From, exp.Values, exp.Exists)
+_CLOCKS: Final = ("current_", "localtime", "session_user")
+_FILE_FORMATS: Final = frozenset(
+    {"parquet", "orc", "csv", "json", "text", "avro", "binaryfile", "delta", "iceberg", "xml"}
+)
+
+
+class _Generator(SparkGenerator):
+    """Writes string literals in the one form that Spark reads back as the same text."""
+
+    def literal_sql(self, expression: exp.Literal) -> str:
+        text = str(expression.this or "")
+        return string_literal(text) if expression.is_string else text
+
+    def rawstring_sql(self, expression: exp.RawString) -> str:
+        return string_literal(str(expression.this))
+
+
+def string_literal(text: str) -> str:
+    """Return a text as a Spark SQL string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def validate_expression(text: str, *, where: str | None = None) -> str:
+    """Return the canonical Spark SQL of a user's expression, every column quoted.
+
+    Args:
+        text: one scalar expression, for example `operation = 'DELETE'`.
+        where: `file:line:col` for the error.
+
+    Raises:
+        ConfigError: POLYNYA-EXP-001 to -007, with the position in the text.
+    """
+    return _checked(text, where)[0]
+
+
+def expression_columns(text: str) -> frozenset[str]:
+    """Return the top-level columns that an expression reads; raises ConfigError like the check."""
+    return _checked(text, None)[1]
+
+
+@lru_cache(maxsize=1024)
+def _checked(text: str, where: str | None) -> tuple[str, frozenset[str]]:
+    try:
+        tree = parse(text, where)
+        nodes = list(tree.walk())
+        for node in nodes:
+            _check_node(node, where)
+        sql = _Generator(dialect=Spark(), identify=True, comments=False).generate(tree)
+    except RecursionError:
+        raise refuse("POLYNYA-EXP-006", "nested too deep", where) from None
+    return sql, frozenset(_columns(nodes))
+
+
+def _columns(nodes: list[exp.Expr]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, exp.Column):
+            # `a.b.c` parses as a qualified column, but only `a` can be a column of the batch.
+            yield node.parts[0].name
+
+
+def _check_node(node: exp.Expr, where: str | None) -> None:
+    if isinstance(node, _QUERIES):
+        raise refuse("POLYNYA-EXP-003", "sub-queries and tables are not allowed", where)
+    if isinstance(node, exp.Anonymous):
+        _check_call(node, where)
+    elif isinstance(node, exp.Column):
+        _check_column(node, where)
+    elif isinstance(node, exp.DataType) and node.this == exp.DType.USERDEFINED:
+        raise refuse("POLYNYA-EXP-005", "unknown type in a cast", where)
+    elif isinstance(node, exp.In) and (node.args.get("query") or node.args.get("unnest")):
+        raise refuse("POLYNYA-EXP-003", "sub-queries and tables are not allowed", where)
+    elif type(node) not in _ALLOWED_NODES:
+        raise refuse(
+            "POLYNYA-EXP-005",
+            f"{type(node).__name__.lower()} is not allowed here",
+            where,
+            node.meta.get("start"),
+        )
+
+
+def _check_call(call: exp.Anonymous, where: str | None) -> None:
+    name, position = call.name, call.meta.get("start")
+    if isinstance(call.this, exp.Identifier) or name.lower() not in ALLOWED_FUNCTIONS:
+        error = refuse("POLYNYA-EXP-004", f"function {shown(name)} is not allowed", where, position)
+        error.fix = _nearest(name)
+        raise error
+    if not call.expressions:
+        # Without arguments `unix_timestamp()` is the clock, and no other function makes sense.
+        raise refuse(
+            "POLYNYA-EXP-004", f"function {shown(name)} needs an argument", where, position
+        )
+    if isinstance(call.parent, exp.Dot):
+        raise refuse("POLYNYA-EXP-004", f"function {shown(name)} has a qualifier", where, position)
+
+
+def _nearest(name: str) -> str:
+    hint = suggest(name.lower(), sorted(ALLOWED_FUNCTIONS)) or ""
+    guess, _, _ = hint.rpartition("allowed here:")
+    return guess.strip() or "see the list of functions in the task reference"
+
+
+def _check_column(column: exp.Column, where: str | None) -> None:
+    parts = [part for part in column.parts if isinstance(part, exp.Identifier)]
+    if len(parts) != len(column.parts):
+        raise refuse("POLYNYA-EXP-005", "`*` is not allowed here", where)
+    if not all(part.name for part in parts):
+        raise refuse("POLYNYA-EXP-005", "a column name is empty", where)
+    first, position = parts[0], parts[0].meta.get("start")
+    if (
+        len(parts) > 1
+        and first.name.lower() in _FILE_FORMATS
+        and "/" in "".join(part.name for part in parts[1:])
+    ):
+        raise refuse("POLYNYA-EXP-003", "paths as tables are not allowed", where, position)
+    if not first.quoted and first.name.lower().startswith(_CLOCKS):
+        # Spark would fall back to the function of that name, which is not the same on every run.
+        raise _clock(first.name, where, position)
+
+
+def _clock(name: str, where: str | None, position: int | None) -> ConfigError:
+    message = f"{shown(name)} is not allowed: it differs on every run; quote it if it is a column"
+    return refuse("POLYNYA-EXP-004", message, where, position)
