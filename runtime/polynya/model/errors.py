@@ -33,7 +33,7 @@ class PolynyaError(Exception):
     exit_code: ClassVar[int] = 1
     retryable: bool = False
 
-    def __init__(  # noqa: PLR0913 - the parts of an error, all named but the first two
+    def __init__(
         self,
         code: str,
         message: str,
@@ -95,7 +95,7 @@ class ConfigError(PolynyaError):
     exit_code = 2
 
 
-class ConfigErrors(ConfigError):
+class ConfigErrors(ConfigError):  # noqa: N818 - several of them, and says so
     """Raised with every error of a project at once, so that one round of editing mends all."""
 
     def __init__(self, errors: Iterable[ConfigError]) -> None:

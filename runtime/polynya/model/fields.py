@@ -117,7 +117,7 @@ def _duration(value: object) -> object:
     return _parsed(parse_duration)(value)
 
 
-def _text_schema(**extra: Any) -> WithJsonSchema:  # noqa: ANN401 - JSON Schema keywords
+def _text_schema(**extra: Any) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", **extra})
 
 

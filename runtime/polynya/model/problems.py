@@ -107,7 +107,7 @@ def _keys_at(model: type[BaseModel], path: Path) -> list[str]:
     return [field.alias or name for name, field in current.model_fields.items()] if current else []
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - typing's own forms
+def _model_in(annotation: Any) -> type[BaseModel] | None:
     """Return the model inside an annotation such as `tuple[Dataset, ...]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation

@@ -45,7 +45,9 @@ class Target(Frozen):
 class Project(Frozen):
     """The project file: a name, targets and defaults for all tasks."""
 
-    apiVersion: Literal["polynya/v1"] = Field(description="Version of this file's format.")
+    apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
+        description="Version of this file's format."
+    )
     kind: Literal["project"] = Field(description="Always `project`.")
     name: Name = Field(description="Name of the project.")
     targets: dict[Name, Target] = Field(

@@ -31,7 +31,9 @@ _TRACKING: Final = frozenset({"track_history_columns", "track_history_except"})
 class StorageTask(Frozen):
     """Turns landed changes into tables: one internal table and three views per dataset."""
 
-    apiVersion: Literal["polynya/v1"] = Field(description="Version of this file's format.")
+    apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
+        description="Version of this file's format."
+    )
     kind: Literal["storage"] = Field(description="What the task does.")
     name: Name = Field(description="Name of the task, unique in the project.")
     schema_: Name = Field(alias="schema", description="Schema of the views.")

@@ -127,7 +127,7 @@ class _Builder:
                 root = self._node(event, events, 1)
         return root
 
-    def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:  # noqa: ANN401 - ruamel
+    def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
         self._read += 1
         if self._read > MAX_NODES:
             raise self._error("POLYNYA-CFG-004", f"more than {MAX_NODES} values", event)
@@ -160,7 +160,7 @@ class _Builder:
             raise self._error("POLYNYA-CFG-003", f"unknown anchor {shown(event.anchor)}", event)
         return node
 
-    def _list(self, start: Any, events: Iterator[Any], depth: int) -> ListNode:  # noqa: ANN401
+    def _list(self, start: Any, events: Iterator[Any], depth: int) -> ListNode:
         items: list[Node] = []
         for event in events:
             if isinstance(event, SequenceEndEvent):
@@ -168,7 +168,7 @@ class _Builder:
             items.append(self._node(event, events, depth + 1))
         return ListNode(tuple(items), _place(start), 1 + sum(item.size for item in items))
 
-    def _map(self, start: Any, events: Iterator[Any], depth: int) -> MapNode:  # noqa: ANN401
+    def _map(self, start: Any, events: Iterator[Any], depth: int) -> MapNode:
         entries: dict[str, tuple[Place, Node]] = {}
         size = 1
         for event in events:
@@ -191,7 +191,7 @@ class _Builder:
                 entries[name] = (_place(event), value)
         return MapNode(entries, _place(start), size)
 
-    def _check_tag(self, event: Any) -> None:  # noqa: ANN401 - ruamel's events
+    def _check_tag(self, event: Any) -> None:
         tag = event.tag
         if tag and not (
             tag.startswith(_CORE_TAG) and tag[len(_CORE_TAG) :] in {"str", "map", "seq"}
@@ -216,16 +216,16 @@ class _Builder:
             self._note("POLYNYA-CFG-003", "half of a surrogate pair is no character", event)
             return ""
 
-    def _note(self, code: str, message: str, event: Any) -> None:  # noqa: ANN401 - ruamel's events
+    def _note(self, code: str, message: str, event: Any) -> None:
         error = self._error(code, message, event)
         self.errors.append(error)
         if len(self.errors) >= MAX_ERRORS:
             raise error
 
-    def _error(self, code: str, message: str, event: Any) -> ConfigError:  # noqa: ANN401
+    def _error(self, code: str, message: str, event: Any) -> ConfigError:
         place = _place(event)
         return ConfigError(code, message, where=f"{self._file}:{place.line}:{place.column}")
 
 
-def _place(event: Any) -> Place:  # noqa: ANN401 - ruamel's events carry no types
+def _place(event: Any) -> Place:
     return Place(event.start_mark.line + 1, event.start_mark.column + 1)

@@ -46,5 +46,5 @@ _NESTED: Final = """
 """
 
 ALLOWED_FUNCTIONS: Final = frozenset(
-    " ".join((_CONDITIONAL, _STRING, _NUMBER, _DATE, _CONVERSION, _NESTED)).split()
+    f"{_CONDITIONAL} {_STRING} {_NUMBER} {_DATE} {_CONVERSION} {_NESTED}".split()
 )

@@ -146,7 +146,7 @@ def unescape(body: str) -> str:
             return _NAMED_ESCAPES.get(escape, escape)
         if escape[0] in "uU":
             number = int(escape[1:], 16)
-            return chr(number) if number <= 0x10FFFF else "\ufffd"  # noqa: PLR2004 - Unicode's end
+            return chr(number) if number <= 0x10FFFF else "\ufffd"
         return chr(int(escape, 8))
 
     return _ESCAPE.sub(value, body)
