@@ -12,6 +12,7 @@ DONE := $(VENV)/.done
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := --require-hashes --no-deps --no-build-isolation
 
+# The CDK's library prints ten lines at every start when Node.js is past its end of life.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := $(shell node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/')
 
 ##@ Use
@@ -112,9 +113,9 @@ $(DONE)/runtime: requirements.txt runtime/pyproject.toml $(DONE)/build
 	@$(PIP) --no-deps --no-build-isolation --editable runtime
 	@touch $@
 
-$(DONE)/dev: requirements/dev.txt constructs/pyproject.toml $(DONE)/runtime
+$(DONE)/dev: requirements/dev.txt requirements/jdk.txt constructs/pyproject.toml $(DONE)/runtime
 	@echo "Installing the development tools"
-	@$(PIP) $(LOCKED) --requirement $<
+	@$(PIP) $(LOCKED) --requirement requirements/dev.txt --requirement requirements/jdk.txt
 	@$(PIP) --no-deps --no-build-isolation --editable constructs
 	@touch $@
 

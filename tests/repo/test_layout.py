@@ -1,0 +1,79 @@
+"""Rules of the tree that no other tool checks."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import constructs
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCKS = [ROOT / "requirements.txt", *sorted((ROOT / "requirements").glob("*.txt"))]
+
+
+def tracked_files() -> list[Path]:
+    """Files of the repository, as git knows them."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_constructs_is_never_a_package_itself() -> None:
+    """It would shadow the pip package `constructs` and break every synth."""
+    assert not (ROOT / "constructs" / "__init__.py").exists()
+    assert Path(constructs.__file__ or "").parent != ROOT / "constructs"
+
+
+def test_locks_name_packages_and_hashes_but_no_place() -> None:
+    assert len(LOCKS) == 4
+    for lock in LOCKS:
+        text = lock.read_text()
+        assert re.search(r"://|--(index|extra-index|find-links|trusted)", text) is None, lock
+        pins = re.findall(r"^([a-z0-9.-]+)==", text, re.MULTILINE)
+        assert pins, lock
+        assert text.count("==") == len(pins), lock
+        assert len(re.findall(r"^\S+==\S+ \\\n    --hash=sha256:", text, re.MULTILINE)) == len(pins)
+    assert '"resolved"' not in (ROOT / "package-lock.json").read_text()
+
+
+def test_the_lock_has_what_the_runtime_asks_for() -> None:
+    project = tomllib.loads((ROOT / "runtime" / "pyproject.toml").read_text())["project"]
+    pinned = {
+        name.replace("-", "_")
+        for lock in LOCKS
+        for name in re.findall(r"^([a-z0-9.-]+)==", lock.read_text(), re.MULTILINE)
+    }
+    asked = project["dependencies"] + project["optional-dependencies"]["jdk"]
+    for requirement in asked:
+        name = re.match(r"[A-Za-z0-9._-]+", requirement)
+        assert name is not None
+        assert re.sub(r"[._-]+", "_", name[0]).lower() in pinned, requirement
+    assert project["optional-dependencies"]["jdk"][0] in (ROOT / "requirements/jdk.txt").read_text()
+
+
+def test_no_registry_host_and_no_path_of_one_machine_in_the_tree() -> None:
+    # Put together here so that this file does not itself hold what it looks for.
+    hosts = ["pypi org", "pythonhosted org", "npmjs org", "maven org", "maven apache org/maven2"]
+    pattern = "|".join(re.escape(host.replace(" ", ".")) for host in hosts)
+    pattern += r"|[\"' =(:]/" + r"(?:work|root|farm)/[a-z]"
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in tracked_files()
+        for match in re.finditer(pattern.encode(), path.read_bytes())
+    ]
+    assert found == []
+
+
+def test_every_dependency_has_its_line_in_the_decision_record() -> None:
+    record = (ROOT / "docs" / "adr" / "0000-dependencies.md").read_text()
+    runtime = tomllib.loads((ROOT / "runtime" / "pyproject.toml").read_text())["project"]
+    asked = runtime["dependencies"] + runtime["optional-dependencies"]["jdk"]
+    tools = (ROOT / "requirements" / "dev.in").read_text().splitlines()
+    asked += [line for line in tools if line and not line.startswith(("#", "-"))]
+    for requirement in asked:
+        name = re.split(r"[\[<>=~!]", requirement)[0]
+        assert f"| {name} |" in record, f"{name} has no line in {record[:40]!r}…"
