@@ -7,7 +7,7 @@ ordinary overwrite and is the oracle. They must leave equal tables (docs/adr/000
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -15,22 +15,25 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame
 
 from polynya.lake.dataset import DatasetTable
+from polynya.lake.replayed import Replayed
 from polynya.lake.shape import Shape
 from polynya.lake.state import ApplyState, CopyState
+from polynya.lake.tombstones import Purge
 
 
 @dataclass(frozen=True, slots=True)
 class CopyParts:
     """A batch that is copied by the same commit that applies it.
 
-    `events` are its good rows in the shape of the internal table; `state` is the copy state after it; `staged` are
-    data files of its quarantined rows; `summary` goes to the snapshot.
+    `events` are its good rows and `rejected` its quarantined ones, both in the shape of the internal table; `state` is the
+    copy state after it; `summary` goes to the snapshot; `replayed` are quarantined records that the batch read again.
     """
 
     events: DataFrame
+    rejected: DataFrame
     state: CopyState
-    staged: Sequence[Any] = ()
     summary: Mapping[str, str] = field(default_factory=dict)
+    replayed: Replayed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class Applier(Protocol):
 
 def next_state(
     target: DatasetTable, *, now: datetime, reason: str, seconds: float, rows: Mapping[str, int],
-    truncates: list[list[Any]], horizon: str | None, oldest_tombstone: str | None, applied_to: str | None,
+    truncates: list[list[Any]], purge: Purge, applied_to: str | None,
 ) -> ApplyState:
     """Apply state after an apply."""
     state = target.state.apply
@@ -66,8 +69,8 @@ def next_state(
         state,
         ownership=target.ownership(),
         truncates=truncates,
-        horizon=horizon,
-        oldest_tombstone=oldest_tombstone,
+        horizon=purge.horizon,
+        oldest_tombstone=purge.oldest_tombstone(rows, now),
         applied_to=max(reached) if reached else None,
         applied_at=now.isoformat(),
         reason=reason,

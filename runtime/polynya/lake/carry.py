@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 
-from polynya.lake.fold import fold, literal, with_clause
+from polynya.lake.fold import STORED_FIELDS, fold, literal, with_clause
 from polynya.lake.keys import key_text
-from polynya.lake.shape import Shape
+from polynya.lake.shape import Shape, comparable
 from polynya.model import headers as h
 from polynya.model.datatypes import Primitive
 from polynya.model.headers import Partition
@@ -94,7 +94,7 @@ def with_carried_values(
         )
         carried = view(sql(found))
         columns = ", ".join(_carried_column(shape, name) for name in shape.data)
-        rest = "__ci, __tail, __pos, __op, __ts, __unsent, __old, __s"
+        rest = f"__ci, __tail, __pos, __op, __ts, __unsent, __old, {_stored_place(shape)} AS __s"
         frame = sql(
             f"SELECT {columns}, {rest} FROM (SELECT *, {key_text(shape)} AS __key, {_SEQUENCE} AS __seq FROM {source}) e "
             f"LEFT JOIN {carried} c ON {_IS_LINK} AND c.__new = e.__key AND c.__at = e.__seq"
@@ -105,8 +105,26 @@ def with_carried_values(
 def _carried_column(shape: Shape, name: str) -> str:
     if name in shape.keys:
         return f"e.{quote(name)}"
+    return f"{_carried_value(name)} AS {quote(name)}"
+
+
+def _carried_value(name: str) -> str:
     missing = f"c.__values IS NOT NULL AND coalesce(array_contains(e.__unsent, {literal(name)}), false)"
-    return f"IF({missing}, c.__values.{quote(name)}, e.{quote(name)}) AS {quote(name)}"
+    return f"IF({missing}, c.__values.{quote(name)}, e.{quote(name)})"
+
+
+def _stored_place(shape: Shape) -> str:
+    """Where the version is stored; a version whose values change here must not pass for one that is stored as it is."""
+    changed = " OR ".join(
+        f"NOT ({comparable(_carried_value(name), shape.columns[name])} <=> "
+        f"{comparable(f'e.{quote(name)}', shape.columns[name])})"
+        for name in shape.values
+    )
+    fields = ", ".join(
+        f"'{name}', " + ("CAST(NULL AS STRING)" if name == "op" else f"e.__s.`{name}`")
+        for name in (*STORED_FIELDS, "file", "pos")
+    )
+    return f"IF(e.__s IS NOT NULL AND ({changed or 'false'}), named_struct({fields}), e.__s)"
 
 
 def _longest_chain(links: list[tuple[str, str, str]]) -> int:

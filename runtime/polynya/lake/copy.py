@@ -21,6 +21,7 @@ from polynya.lake.dataset import DatasetTable
 from polynya.lake.derive import HELPERS, derive, landed_frame
 from polynya.lake.direct_load import into_current, is_first_load
 from polynya.lake.fused import reason_to_apply_at_once
+from polynya.lake.replayed import Replayed
 from polynya.lake.shape import Shape
 from polynya.lake.state import CopyState
 from polynya.lake.states import write_copy_state
@@ -45,15 +46,23 @@ class CopyResult:
 
 
 def copy_batch(
-    target: DatasetTable, batch: DatasetBatch, applier: Applier, *, now: datetime, live_files: Iterable[str] | None = None
+    target: DatasetTable,
+    batch: DatasetBatch,
+    applier: Applier,
+    *,
+    now: datetime,
+    live_files: Iterable[str] | None = None,
+    replayed: Replayed | None = None,
 ) -> CopyResult:
     """Commit one landed batch.
 
-    `live_files` are the landed files that still exist; the position forgets all others. Most batches only append. A
-    batch that the live views could not show by themselves (a truncate, say) is applied in the same commit.
+    `live_files` are the landed files that still exist; the position forgets all others. `replayed` are quarantined
+    records that this batch read again: they leave the quarantine in the same commit. Most batches only append. A batch
+    that the live views could not show by themselves (a truncate, say) is applied in the same commit.
     """
     target.take_over()
     keys = _agreed_keys(target, batch)
+    target.grow(batch.schema, keys)
     started = _load_started(target, batch, now)
     following = replace(
         target.state.copy,
@@ -62,23 +71,27 @@ def copy_batch(
         unsent=sorted({*target.state.copy.unsent, *_unsent(batch)}),
         has_old_keys=target.state.copy.has_old_keys or _carries(batch),
         load_started=started.isoformat() if started else None,
+        pending_since=_pending_since(target, now),
     )
-    target.grow(batch.schema, keys)
     shape = target.shape(batch.schema, keys, following)
     landed = landed_frame(target.spark, batch)
     derived = derive(
         landed, target.dataset, shape, now=now, load_started=started, horizon=target.state.apply.horizon
     )
     following = _advanced(following, batch, live_files, now)
+    if replayed is not None:
+        following = replayed.discounted(following)
     reason = reason_to_apply_at_once(target, batch, derived, shape)
     if reason is not None:
-        return _copy_and_apply(target, batch, derived, shape, following, applier, reason, now)
+        return _copy_and_apply(target, batch, derived, shape, following, applier, reason, now, replayed)
     if is_first_load(target, batch, shape):
         derived = into_current(target, derived, shape, now)
-    return _append(target, batch, derived, following)
+    return _append(target, batch, derived, following, replayed)
 
 
-def _append(target: DatasetTable, batch: DatasetBatch, derived: DataFrame, following: CopyState) -> CopyResult:
+def _append(
+    target: DatasetTable, batch: DatasetBatch, derived: DataFrame, following: CopyState, replayed: Replayed | None
+) -> CopyResult:
     staged = target.table.stage(_sized(derived.drop(*HELPERS), batch))
     counts = rows_by_partition(target, staged)
     quarantined = counts.pop(Partition.QUARANTINE, 0)
@@ -89,6 +102,8 @@ def _append(target: DatasetTable, batch: DatasetBatch, derived: DataFrame, follo
         based_on=state.snapshot,
         add=[*staged, write_copy_state(target.table, following)],
         remove=[file for file in (state.copy_file,) if file is not None],
+        deletes=[replayed.delete_file(target.table)] if replayed is not None else [],
+        touched=replayed.touched() if replayed is not None else [],
         summary=_summary("copy", batch, sum(counts.values()), quarantined),
     )
     snapshot = commit_row_delta(target.table, step)
@@ -98,16 +113,16 @@ def _append(target: DatasetTable, batch: DatasetBatch, derived: DataFrame, follo
 
 def _copy_and_apply(
     target: DatasetTable, batch: DatasetBatch, derived: DataFrame, shape: Shape, following: CopyState,
-    applier: Applier, reason: str, now: datetime,
+    applier: Applier, reason: str, now: datetime, replayed: Replayed | None,
 ) -> CopyResult:
     derived = derived.persist()
     try:
         good = derived.where(f"hdr__partition <> '{Partition.QUARANTINE}'")
-        bad = derived.where(f"hdr__partition = '{Partition.QUARANTINE}'").drop(*HELPERS)
-        staged = target.table.stage(_sized(bad, batch))
-        quarantined, out = sum(rows_by_partition(target, staged).values()), good.count()
+        bad = _sized(derived.where(f"hdr__partition = '{Partition.QUARANTINE}'").drop(*HELPERS), batch)
+        out, quarantined = good.count(), bad.count()
         following = _accounted(target, batch, following, out, quarantined)
-        parts = CopyParts(good, following, staged, _summary("copy+apply", batch, out, quarantined))
+        summary = _summary("copy+apply", batch, out, quarantined)
+        parts = CopyParts(good, bad, following, summary, replayed)
         result = applier.apply(target, shape, reason=reason, now=now, fresh=parts)
     finally:
         derived.unpersist()
@@ -131,7 +146,7 @@ def _agreed_keys(target: DatasetTable, batch: DatasetBatch) -> tuple[str, ...]:
     """Keys of the batch; they may not differ from those that the table was built with."""
     known = tuple(target.state.copy.keys)
     keys = batch.keys or known
-    if target.state.copy_file is not None and target.state.copy.schema and known != keys:
+    if target.state.copy.totals and known != keys:
         raise OperationError(
             "POLYNYA-LAKE-010",
             f"the keys of {target.dataset.name} were {list(known)} and now are {list(keys)}",
@@ -163,6 +178,11 @@ def _load_started(target: DatasetTable, batch: DatasetBatch, now: datetime) -> d
         return None
     earliest = pc.min(loads.column("__ts")).as_py() if target.dataset.format == "debezium" else None
     return earliest.astimezone(UTC) if earliest is not None else now
+
+
+def _pending_since(target: DatasetTable, now: datetime) -> str:
+    pending = target.table.files(Partition.CHANGES, target.state.snapshot)
+    return target.state.copy.pending_since or now.isoformat() if pending else now.isoformat()
 
 
 def _advanced(

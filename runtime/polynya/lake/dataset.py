@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from polynya.lake.commit import Step, commit_row_delta
 from polynya.lake.gateway import IcebergTable
 from polynya.lake.layout import create_table, grow_columns
-from polynya.lake.session import CATALOG
+from polynya.lake.naming import CATALOG
 from polynya.lake.shape import Shape
 from polynya.lake.state import ApplyState, CopyState, Ownership
 from polynya.lake.states import TableState, read_state, write_apply_state, write_copy_state
@@ -116,8 +116,25 @@ class DatasetTable:
         for name in after:
             if name in stored and name not in before:
                 before[name] = after[name]
-        grow_columns(self.spark, self.table, before, after)
+        if grow_columns(self.spark, self.table, before, after):
+            self._record_schema(schema)
         return self.shape(schema, keys)
+
+    def _record_schema(self, schema: Mapping[str, DataType]) -> None:
+        """Commit the state with the new schema: reading a snapshot uses the columns that the table had then."""
+        ownership = self.ownership()
+        copy = replace(
+            self.state.copy, ownership=ownership, schema={name: str(datatype) for name, datatype in schema.items()}
+        )
+        step = Step(
+            commit_id=ownership.commit,
+            based_on=self.state.snapshot,
+            add=[write_copy_state(self.table, copy)],
+            remove=[file for file in (self.state.copy_file,) if file is not None],
+            summary={"polynya.step": "schema"},
+        )
+        commit_row_delta(self.table, step)
+        self.reload()
 
     def shape(
         self, schema: Mapping[str, DataType] | None = None, keys: tuple[str, ...] | None = None,

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from polynya.lake.naming import CATALOG
+
 if TYPE_CHECKING:
     from polynya.lake.java import JavaHome
-
-#: Name of the catalog in Spark, and the `catalog_name` of its rows: other readers must use the same.
-CATALOG = "polynya"
 
 SMALL_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 

@@ -44,6 +44,8 @@ class CopyState(_State):
 
     `files` maps a landed file to [bytes, records read, complete 0 or 1]; files that left the landing zone are
     forgotten. `schema` maps each source column to its type, `void` while only NULLs were seen.
+    `pending_since` is when the oldest change that may still be pending was copied. `members` lists, for the position of a
+    whole task, the source tables that were met so far.
     `totals` counts records since the table exists: rows_in = rows_out + rows_filtered + rows_quarantined.
     Times are ISO 8601 in UTC.
     """
@@ -57,8 +59,10 @@ class CopyState(_State):
     counters: dict[str, int] = field(default_factory=dict)
     copied_to: str | None = None
     copied_at: str | None = None
+    pending_since: str | None = None
     newest_event: str | None = None
     load_started: str | None = None
+    members: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def table_rows(shape: Shape, now: datetime) -> str:
         h.FROM_TIMESTAMP: "__from",
         h.TO_TIMESTAMP: f"IF({current}, NULL, __to)",
         h.INSERTED_TIMESTAMP: f"IF({current}, {inserted}, NULL)",
-        h.MODIFIED_TIMESTAMP: f"IF({current}, {engine}, NULL)",
+        h.MODIFIED_TIMESTAMP: f"IF({current}, IF(__same, __s.mod, {engine}), NULL)",
         h.WAS_CURRENT_FROM: f"IF(__own, coalesce(__s.wcf, __s.mod, {engine}), {engine})",
         h.WAS_CURRENT_TO: f"IF({current}, NULL, IF(__own AND NOT ({moved}), coalesce(__s.wct, {engine}), {engine}))",
         h.UNSENT: "__unsent",

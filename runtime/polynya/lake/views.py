@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from polynya.lake.dataset import DatasetTable
-from polynya.lake.session import CATALOG
+from polynya.lake.naming import CATALOG
 from polynya.lake.shape import Shape
 from polynya.lake.view_sql import changes_view, current_view, history_view
 from polynya.model.identifiers import quote_path

@@ -1,0 +1,19 @@
+"""The position of a task whose files hold records of many datasets (Debezium).
+
+Each dataset's table remembers how far it read each file; the ledger remembers which files are done for all of them, and
+holds the records that belong to no dataset. It is an internal table without data columns, so that its commits are fenced
+and its quarantine is read like any other.
+"""
+
+from __future__ import annotations
+
+from polynya.model.settings import Dataset
+from polynya.model.task import ResolvedDataset, StorageTask, resolved
+
+#: A table of a source may not be called like this: names of tables never start with an underscore pair.
+LEDGER_SUFFIX = "__landing"
+
+
+def ledger_dataset(task: StorageTask) -> ResolvedDataset:
+    """The pseudo dataset that the ledger of a task is stored under."""
+    return resolved(task, Dataset(name=f"{task.name}{LEDGER_SUFFIX}", mode="append_only"))

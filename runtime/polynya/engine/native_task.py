@@ -1,0 +1,60 @@
+"""A storage task over native files: each dataset has its own glob, position and table."""
+
+from __future__ import annotations
+
+from polynya.engine.context import EngineContext
+from polynya.engine.steps import apply_step, copy_step, subject_of
+from polynya.lake.dataset import DatasetTable
+from polynya.landing.batch import BatchLimits, FileProgress
+from polynya.landing.discovery import discover
+from polynya.landing.native import read_native
+from polynya.model.task import ResolvedDataset, StorageTask
+from polynya.observe.events import Event
+
+
+class NativeDataset:
+    """Brings one dataset up to date with its landed files."""
+
+    def __init__(self, context: EngineContext, task: StorageTask, dataset: ResolvedDataset) -> None:
+        self._context = context
+        self._task = task
+        self._dataset = dataset
+        self._limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
+        self._target: DatasetTable | None = None
+
+    def run(self) -> None:
+        """Copy all that has landed, first full load first, and apply if it is worth it."""
+        if self._target is None:
+            self._target = DatasetTable.open(self._context.spark, self._dataset, self._context.owner)
+        else:
+            self._target.reload()
+        if self._dataset.initial_load is not None:
+            self._copy_all(self._target, self._dataset.initial_load, load=True)
+        self._copy_all(self._target, self._dataset.path, load=False)
+        if not self._context.stop.is_set():
+            apply_step(self._context, self._target, self._task.apply)
+
+    def _copy_all(self, target: DatasetTable, glob: str, *, load: bool) -> None:
+        while not self._context.stop.is_set():
+            done = progress_of(target)
+            found = discover(self._context.landing, self._dataset.landing_path, glob, done)
+            for changed in found.changed:
+                fields = {"file": changed.path, "size_bytes": changed.size, "copied_bytes": changed.copied_size}
+                self._context.sink(Event("file.changed", subject_of(target), fields))
+            if not found.parts:
+                return
+            batch = read_native(
+                self._context.landing, self._dataset, found.parts, target.known_schema(), self._limits, load=load
+            )
+            copy_step(self._context, target, batch, landed_files(self._context, self._dataset.landing_path))
+
+
+def landed_files(context: EngineContext, path: str) -> set[str]:
+    """Every file that exists below a landing path; the position forgets files that left."""
+    return {info.path for info in context.landing.list(path)}
+
+
+def progress_of(target: DatasetTable) -> dict[str, FileProgress]:
+    """Position of a dataset: how far each landed file was read."""
+    files = target.state.copy.files
+    return {path: FileProgress(size, records, bool(complete)) for path, (size, records, complete) in files.items()}

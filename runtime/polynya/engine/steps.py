@@ -1,0 +1,73 @@
+"""The two steps of a dataset, with their events: copy one batch, apply if it is worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from polynya.engine.context import EngineContext
+from polynya.engine.policy import ApplyDecision, PendingFacts, decide
+from polynya.lake.copy import CopyResult, copy_batch
+from polynya.lake.dataset import DatasetTable
+from polynya.lake.views import publish_views
+from polynya.landing.batch import DatasetBatch
+from polynya.model.headers import Partition
+from polynya.model.settings import ApplyPolicy
+from polynya.observe.events import Event
+
+
+def subject_of(target: DatasetTable) -> str:
+    """Name of a dataset in events: `schema.view`."""
+    return f"{target.dataset.schema}.{target.dataset.view}"
+
+
+def copy_step(
+    context: EngineContext, target: DatasetTable, batch: DatasetBatch, live_files: Iterable[str] | None = None
+) -> CopyResult:
+    """Commit one batch and bring the views up to date."""
+    started = context.clock.monotonic()
+    result = copy_batch(target, batch, context.applier, now=context.clock.now(), live_files=live_files)
+    if target.state.copy.schema:
+        publish_views(target, target.shape())
+    fields = {
+        "rows_in": result.rows_in,
+        "rows_out": result.rows_out,
+        "rows_filtered": result.rows_filtered,
+        "rows_quarantined": result.rows_quarantined,
+        "files": len(batch.files),
+        "seconds": round(context.clock.monotonic() - started, 3),
+    }
+    context.sink(Event("batch.copied", subject_of(target), fields))
+    if result.applied_because is not None:
+        context.sink(Event("dataset.applied", subject_of(target), {"reason": result.applied_because}))
+    return result
+
+
+def apply_step(context: EngineContext, target: DatasetTable, policy: ApplyPolicy) -> ApplyDecision:
+    """Apply pending changes if the policy says so."""
+    decision = decide(pending_facts(target, context.clock.now()), policy, context.apply_mode)
+    if not decision.apply:
+        return decision
+    result = context.applier.apply(
+        target, target.shape(), reason=decision.reason, now=context.clock.now()
+    )
+    fields = {"reason": decision.reason, "seconds": result.seconds, **result.rows}
+    context.sink(Event("dataset.applied", subject_of(target), fields))
+    return decision
+
+
+def pending_facts(target: DatasetTable, now: datetime) -> PendingFacts:
+    """Facts about the pending changes of a dataset, out of file statistics."""
+    pending = target.table.files(Partition.CHANGES, target.state.snapshot)
+    if not pending:
+        return PendingFacts(0, 0, 0, 0)
+    current = target.table.files(Partition.CURRENT, target.state.snapshot)
+    since = target.state.copy.pending_since
+    return PendingFacts(
+        rows=sum(file.rows for file in pending),
+        size_bytes=sum(file.size_bytes for file in pending),
+        files=len(pending),
+        current_rows=sum(file.rows for file in current),
+        age=max(now - datetime.fromisoformat(since), timedelta()) if since else None,
+    )
+

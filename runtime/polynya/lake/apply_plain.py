@@ -1,0 +1,129 @@
+"""The plain applier: fold everything, overwrite whole partitions with one ordinary DataFrame write.
+
+Needs no internals of Iceberg, and reads and rewrites all of Current and Prior. It is the oracle of the fast applier and
+the fallback for engines without py4j staging. It replaces the copy state too, so that an append that runs meanwhile
+makes it fail instead of being lost.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from polynya.lake import stored, truncates, versions
+from polynya.lake.apply import ApplyResult, CopyParts, next_state
+from polynya.lake.dataset import DatasetTable
+from polynya.lake.fold import literal
+from polynya.lake.replayed import Replayed
+from polynya.lake.run import Folded, Run, folded, pending_events
+from polynya.lake.shape import Shape
+from polynya.lake.state import ApplyState, CopyState
+from polynya.lake.tombstones import Purge, find_purge
+from polynya.model import headers as h
+from polynya.model.errors import ConflictError
+from polynya.model.headers import HEADERS, Partition
+from polynya.model.identifiers import quote
+
+_REPLACED = (Partition.CHANGES, Partition.CURRENT, Partition.PRIOR, Partition.ASSET_STATE)
+
+
+class PlainApplier:
+    """See the module."""
+
+    def apply(
+        self, target: DatasetTable, shape: Shape, *, reason: str, now: datetime, fresh: CopyParts | None = None
+    ) -> ApplyResult:
+        """See `Applier.apply`."""
+        started = time.monotonic()
+        target.take_over()
+        run = Run.of(target, shape)
+        try:
+            new = truncates.collect(fresh.events) if fresh is not None else []
+            known = truncates.merged(target.state.apply.truncates, new)
+            frame = run.sql(stored.everything(shape, run.table)).unionByName(pending_events(run, fresh))
+            result = folded(run, frame, known)
+            purge = find_purge(target, shape, run.snapshot, now)
+            state = next_state(
+                target, now=now, reason=reason, seconds=time.monotonic() - started, rows=result.figures,
+                truncates=known, purge=purge, applied_to=result.applied_to,
+            )
+            _overwrite(run, _rows(run, result, purge, now), state, fresh)
+        finally:
+            run.release()
+        target.reload()
+        assert target.state.snapshot is not None
+        return ApplyResult(target.state.snapshot, reason, round(time.monotonic() - started, 3), result.figures)
+
+
+def _rows(run: Run, result: Folded, purge: Purge, now: datetime) -> DataFrame:
+    """All versions that stay, changed or not."""
+    made = f"SELECT {versions.table_rows(run.shape, now)}, __kept, __part, __seq FROM {run.view(result.rows)}"
+    rows = run.sql(made).where("__kept")
+    if purge.positions is not None:
+        purged = f"__part = '{Partition.PRIOR}' AND __seq <= {literal(purge.horizon or '')}"
+        rows = rows.where(f"NOT ({purged})")
+    return rows.drop("__kept", "__part", "__seq")
+
+
+def _overwrite(run: Run, rows: DataFrame, state: ApplyState, fresh: CopyParts | None) -> None:
+    target = run.target
+    copy = fresh.state if fresh is not None else target.state.copy
+    rows = rows.coalesce(1)
+    # Each branch of a union is a task of its own, so that each state row gets a file of its own.
+    for state_row in _state_rows(run, copy, state):
+        rows = rows.unionByName(state_row)
+    if fresh is not None:
+        rows = rows.unionByName(fresh.rejected)
+    partitions = list(_REPLACED)
+    if fresh is not None and fresh.replayed is not None:
+        partitions.append(Partition.QUARANTINE)
+        rows = rows.unionByName(_quarantine_without(run, fresh.replayed))
+    replaced = ", ".join(f"'{partition}'" for partition in partitions)
+    writer = (
+        rows.writeTo(target.table.quoted)
+        .option("isolation-level", "serializable")
+        .option("validate-from-snapshot-id", str(run.snapshot))
+        .option("snapshot-property.polynya.commit", state.ownership.commit)
+        .option("snapshot-property.polynya.step", "apply-plain")
+    )
+    try:
+        writer.overwrite(F.expr(f"{h.PARTITION} IN ({replaced})"))
+    except PySparkException as error:
+        raise ConflictError(
+            "POLYNYA-LAKE-003",
+            f"another owner changed {target.table.name} since this step began ({str(error).splitlines()[0]})",
+            where=target.table.name,
+            state="nothing of this step was written; the other owner's data is intact",
+            fix="make sure that only one process runs this task; the newest one goes on by itself",
+        ) from error
+
+
+def _quarantine_without(run: Run, replayed: Replayed) -> DataFrame:
+    """Quarantined records that were not read again."""
+    kept = run.sql(f"SELECT *, _file, _pos FROM {run.table} WHERE {h.PARTITION} = '{Partition.QUARANTINE}'")
+    gone = run.target.spark.createDataFrame(replayed.positions.rename_columns(["_file", "_pos"]))  # type: ignore[call-overload]
+    return kept.join(gone, on=["_file", "_pos"], how="left_anti").drop("_file", "_pos")
+
+
+def _state_rows(run: Run, copy: CopyState, apply: ApplyState) -> list[DataFrame]:
+    """Both state rows in the shape of the internal table, each in a frame of its own."""
+    names = [header.name for header in HEADERS]
+    rows = [
+        {h.PARTITION: Partition.ASSET_STATE, h.COPY_CHANGE_IDENTIFIER: copy.copied_to or "", h.STATE: copy.to_json()},
+        {h.PARTITION: Partition.ASSET_STATE, h.APPLY_CHANGE_IDENTIFIER: apply.applied_to or "", h.STATE: apply.to_json()},
+    ]
+    types = {header.name: header.type for header in HEADERS} | {
+        name: run.shape.type_of(name) for name in run.shape.data
+    }
+    frames = []
+    for row in rows:
+        values = [
+            f"CAST({literal(str(row[name])) if name in row else 'NULL'} AS {types[name]}) AS {quote(name)}"
+            for name in [*names, *run.shape.data]
+        ]
+        frames.append(run.sql(f"SELECT {', '.join(values)}"))
+    return frames

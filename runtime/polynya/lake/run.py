@@ -1,0 +1,94 @@
+"""What both appliers do alike: gather events, fold them, count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import DataFrame
+
+from polynya.lake import truncates, versions
+from polynya.lake.apply import CopyParts
+from polynya.lake.carry import with_carried_values
+from polynya.lake.dataset import DatasetTable
+from polynya.lake.fold import event_columns, fold, with_clause
+from polynya.lake.shape import Shape
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+
+
+@dataclass(slots=True)
+class Run:
+    """One apply at work on one snapshot; its temporary views are dropped at its end."""
+
+    target: DatasetTable
+    shape: Shape
+    snapshot: int
+    views: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, target: DatasetTable, shape: Shape) -> Run:
+        """A run on the snapshot that the state of `target` belongs to."""
+        assert target.state.snapshot is not None
+        return cls(target, shape, target.state.snapshot)
+
+    @property
+    def table(self) -> str:
+        """SQL relation of the pinned table."""
+        return self.target.table.at(self.snapshot)
+
+    def sql(self, text: str) -> DataFrame:
+        """Run a statement."""
+        return self.target.spark.sql(text)
+
+    def view(self, frame: DataFrame) -> str:
+        """Give a frame a name for SQL."""
+        name = f"apply_{uuid4().hex}"
+        frame.createOrReplaceTempView(name)
+        self.views.append(name)
+        return name
+
+    def settle(self, frame: DataFrame) -> DataFrame:
+        """Compute a frame that is read several times. Unlike a cached one it has no plan to analyse again."""
+        return frame.localCheckpoint()
+
+    def release(self) -> None:
+        """Drop the views."""
+        for name in self.views:
+            self.target.spark.catalog.dropTempView(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Placed versions (see `versions.placed`), the figures of the apply, the highest change identifier seen."""
+
+    rows: DataFrame
+    figures: Mapping[str, int]
+    applied_to: str | None
+
+
+def pending_events(run: Run, fresh: CopyParts | None) -> DataFrame:
+    """Events of Changes and of the batch that is being copied, as input of the fold."""
+    columns = event_columns(run.shape)
+    pending = run.sql(f"SELECT {columns} FROM {run.table} WHERE {h.PARTITION} = '{Partition.CHANGES}'")
+    if fresh is None:
+        return pending
+    view = run.view(fresh.events)
+    # A truncate has no key: it takes part in the fold through the list of truncates.
+    return pending.unionByName(run.sql(f"SELECT {columns} FROM {view} WHERE {h.OPERATION} <> 'T'"))
+
+
+def folded(run: Run, frame: DataFrame, known_truncates: Sequence[Sequence[Any]]) -> Folded:
+    """Fold events and stored versions, decide where each version goes."""
+    listed = truncates.as_sql(known_truncates)
+    if run.shape.links:
+        frame = with_carried_values(run.sql, run.view, run.shape, frame, truncates=listed)
+    steps = [*fold(run.shape, run.view(frame), truncates=listed), ("placed", versions.placed(run.shape))]
+    rows = run.settle(run.sql(f"{with_clause(steps)} SELECT * FROM placed"))
+    first = rows.selectExpr(*versions.figures(), "max(__ci) AS applied_to").first()
+    assert first is not None
+    counted = first.asDict()
+    applied_to = counted.pop("applied_to")
+    return Folded(rows, {name: int(value) for name, value in counted.items()}, applied_to)
