@@ -1,0 +1,33 @@
+"""What every command is given: the global options, the output, and the project on demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+from cyclopts import Parameter
+
+from polynya.cli.options import GlobalOptions
+from polynya.cli.output import Output
+from polynya.model.loader import LoadedProject, load_project
+
+
+@dataclass(frozen=True, slots=True)
+class CommandContext:
+    """The global options and the output of one call of `polynya`."""
+
+    options: GlobalOptions
+    output: Output
+
+    def load(self, *, tolerant: bool = False) -> LoadedProject:
+        """Load the project that `--project` and `--target` name.
+
+        Raises:
+            ConfigErrors: with every error of every file; with `tolerant`, broken task files are
+                left out and their errors stand in the result.
+        """
+        return load_project(self.options.project, self.options.target, tolerant=tolerant)
+
+
+Context: TypeAlias = Annotated[CommandContext, Parameter(parse=False)]
+"""The type of a command's keyword parameter `context`, which `main` fills in."""

@@ -1,0 +1,140 @@
+"""`polynya doctor`: one line per thing that has to work, each with a fix."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from polynya.cli.context import CommandContext, Context
+from polynya.cli.exit_codes import ExitCode
+from polynya.model.errors import ConfigErrors, PolynyaError
+from polynya.model.loader import LoadedProject
+
+Status: TypeAlias = Literal["ok", "warn", "fail"]
+_STYLES: Final[dict[Status, str]] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The outcome of one check; `exit_code` counts when it failed."""
+
+    name: str
+    status: Status
+    detail: str
+    fix: str | None = None
+    exit_code: int = ExitCode.DEPENDENCY
+
+
+def doctor(*, context: Context) -> int:
+    """Check everything that a run needs: Java, jars, project, landing and warehouse folder.
+
+    Example:
+        polynya doctor --json
+    """
+    worst = 0
+    failed = 0
+    for check in _checks(context):
+        _say(context, check)
+        if check.status == "fail":
+            failed += 1
+            worst = worst or check.exit_code
+    summary = "everything is in place" if not failed else f"{failed} of the checks failed"
+    context.output.result("doctor", {"ok": not failed, "failed": failed}, summary)
+    return worst
+
+
+def _checks(context: CommandContext) -> Iterator[Check]:
+    yield _guarded("java", _java)
+    project: LoadedProject | None = None
+    problem: ConfigErrors | None = None
+    try:
+        project = context.load(tolerant=True)
+    except ConfigErrors as error:
+        problem = error
+    repository = project.target.maven_repository if project else None
+    yield _guarded("jars", lambda: _jars(repository))
+    if project is None:
+        yield Check("project", "fail", str(problem), "polynya validate", ExitCode.USAGE)
+        return
+    yield _project(project)
+    yield _landing(project.target.landing)
+    for task in project.tasks:
+        yield _task_folder(task.name, project.target.landing / task.landing.path)
+    yield _warehouse(project.target.warehouse)
+
+
+def _guarded(name: str, check: Callable[[], Check]) -> Check:
+    try:
+        return check()
+    except PolynyaError as error:
+        why = f" ({error.why})" if error.why else ""
+        return Check(name, "fail", f"{error.message}{why}", error.fix, error.exit_code)
+
+
+def _java() -> Check:
+    # The lake room is imported where it is needed only: start-up time.
+    from polynya.lake.java import find_java
+
+    java = find_java()
+    return Check("java", "ok", f"{java.version} from {java.origin} at {java.runtime}")
+
+
+def _jars(repository: str | None) -> Check:
+    from polynya.lake.jars import jar_paths
+
+    paths = [Path(path) for path in jar_paths(repository=repository)]
+    return Check("jars", "ok", f"{len(paths)} verified in {paths[0].parent}")
+
+
+def _project(project: LoadedProject) -> Check:
+    if project.errors:
+        count = len(project.errors)
+        detail = f"{count} error{'s' if count > 1 else ''}; the first: {project.errors[0]}"
+        return Check("project", "fail", detail, "polynya validate", ExitCode.USAGE)
+    detail = f"{project.project.name}, target {project.target.name}, tasks: {len(project.tasks)}"
+    if not project.tasks:
+        return Check("project", "warn", detail, "add files to `tasks/`")
+    return Check("project", "ok", detail)
+
+
+def _landing(folder: Path) -> Check:
+    if not folder.is_dir():
+        return Check("landing", "fail", f"no folder {folder}", f"mkdir -p {folder}")
+    if not os.access(folder, os.R_OK | os.X_OK):
+        return Check("landing", "fail", f"{folder} is not readable", f"chmod u+rx {folder}")
+    return Check("landing", "ok", str(folder))
+
+
+def _task_folder(task: str, folder: Path) -> Check:
+    name = f"landing of {task}"
+    if not folder.is_dir():
+        return Check(name, "warn", f"no folder {folder} yet", "files that land there are found")
+    return Check(name, "ok", str(folder))
+
+
+def _warehouse(folder: Path) -> Check:
+    """Really write: permission bits say nothing about full disks and read-only mounts."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        with tempfile.TemporaryFile(dir=existing) as file:
+            file.write(b"polynya")
+    except OSError as error:
+        fix = "choose another warehouse in polynya.yml, or mend the permissions"
+        return Check("warehouse", "fail", f"cannot write to {existing}: {error.strerror}", fix)
+    return Check("warehouse", "ok", f"{folder}{'' if existing == folder else ' (will be created)'}")
+
+
+def _say(context: CommandContext, check: Check) -> None:
+    from rich.text import Text
+
+    line = Text.assemble(
+        (f"{check.status:5}", _STYLES[check.status]), f"{check.name:18} {check.detail}"
+    )
+    if check.fix and check.status != "ok":
+        line.append(f"\n{'':5}fix: {check.fix}")
+    data = {"name": check.name, "status": check.status, "detail": check.detail, "fix": check.fix}
+    context.output.result("check", data, line)

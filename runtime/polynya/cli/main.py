@@ -1,0 +1,149 @@
+"""The `polynya` command.
+
+To add a command:
+
+1. write `cli/<verb>.py` with a plain typed function::
+
+       def run(*tasks: str, once: bool = False, context: Context) -> int | None:
+           '''Process what has landed.
+
+           …and a Google-style `Args` section with one line per parameter.
+           '''
+
+   `Context` is from `cli/context.py`: `context.load()` gives the project, `context.output` takes
+   results, notes and progress. Parameters become arguments (positional) or options (keyword-only);
+   the docstring becomes the help. Return an `ExitCode`, or nothing for 0; raise a PolynyaError to
+   fail. A verb with sub-verbs is a `cyclopts.App` in its module (see `cli/schema.py`).
+2. add one line to COMMANDS. The module is imported only when its verb is called, so heavy imports
+   (pyarrow, anything of `lake`) belong inside the function, with the reason "start-up time".
+3. run `python -m polynya.cli.reference docs/reference`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cyclopts import App, CycloptsError, Parameter
+
+from polynya import __version__
+from polynya.cli.context import CommandContext
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.options import FLAGS, GlobalOptions, split_options, usage_error
+from polynya.cli.output import Output, make_output
+from polynya.model.errors import InternalError, PolynyaError
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A verb: where its function (or App) is, and its line in `polynya --help`."""
+
+    name: str
+    target: str
+    help: str
+
+
+COMMANDS: Final = (
+    Command("init", "polynya.cli.init:init", "Create a project that runs as it is."),
+    Command("validate", "polynya.cli.validate:validate", "Check all files of a project, offline."),
+    Command("doctor", "polynya.cli.doctor:doctor", "Check Java, jars, folders and the project."),
+    Command("schema", "polynya.cli.schema:app", "JSON Schema of project and task files."),
+    Command("explain", "polynya.cli.explain:explain", "Explain an error code."),
+)
+
+
+def build_app() -> App:
+    """Return the command tree; verbs are imported when they are called."""
+    app = App(
+        name="polynya",
+        help="Landed changes become live, atomic Apache Iceberg tables.",
+        help_epilogue=_global_help(),
+        help_format="plaintext",
+        version=f"polynya {__version__}",
+        result_action="return_value",
+        # No `--no-once` beside every `--once`.
+        default_parameter=Parameter(negative=()),
+    )
+    for command in COMMANDS:
+        app.command(command.target, name=command.name, help=command.help)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code; never raises."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # Known before parsing, so that a wrong command line is also reported as it was asked for.
+    output = make_output(GlobalOptions(json="--json" in given))
+    try:
+        options, rest = split_options(given)
+        output = make_output(options)
+        _configure_logging(options)
+        return _call(CommandContext(options, output), rest)
+    except KeyboardInterrupt:
+        output.note("interrupted")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # `polynya query … | head`: the reader has seen enough. Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except PolynyaError as error:
+        return _report(output, error)
+    except Exception as error:  # noqa: BLE001 - the edge of the process: what is left is a bug
+        return _report(output, _bug(error))
+
+
+def _call(context: CommandContext, tokens: list[str]) -> int:
+    app = build_app()
+    try:
+        command, bound, injected = app.parse_args(tokens, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        raise usage_error(str(error).strip()) from error
+    extra: dict[str, Any] = {"context": context} if "context" in injected else {}
+    code = command(*bound.args, **bound.kwargs, **extra)
+    return code if isinstance(code, int) else ExitCode.OK
+
+
+def _report(output: Output, error: PolynyaError) -> int:
+    output.error(error)
+    if output.options.debug:
+        traceback.print_exception(error, file=sys.stderr)
+    return error.exit_code
+
+
+def _bug(error: Exception) -> InternalError:
+    bug = InternalError(
+        "POLYNYA-BUG-001",
+        f"polynya itself failed: {type(error).__name__}: {error}",
+        state="as after the last completed commit; every commit is atomic",
+        fix="run again with `--debug` and report the traceback",
+    )
+    bug.__cause__ = error
+    return bug
+
+
+def _configure_logging(options: GlobalOptions) -> None:
+    """Send the log to standard error; people get warnings unless they ask for more or for less."""
+    level = logging.WARNING
+    if options.quiet:
+        level = logging.ERROR
+    if options.verbose:
+        level = logging.INFO
+    if options.debug:
+        level = logging.DEBUG
+    logging.basicConfig(
+        level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(message)s"
+    )
+    logging.getLogger("polynya").setLevel(level)
+
+
+def _global_help() -> str:
+    lines = ["Everywhere, before or after the verb:"]
+    for flag in FLAGS:
+        names = ", ".join(sorted(flag.names, key=len, reverse=True))
+        lines.append(f"  {f'{names} {flag.value or str()}':36}{flag.help}")
+    return "\n".join(lines)

@@ -1,0 +1,96 @@
+"""The global flags: the same before and after the verb, taken out before the verb's own parsing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from polynya.model.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One global flag; `value` names its value, None for a switch."""
+
+    names: tuple[str, ...]
+    field: str
+    value: str | None
+    help: str
+
+
+FLAGS: Final = (
+    Flag(("--project", "-p", "--project-dir"), "project", "DIR", "Project folder. Default: here."),
+    Flag(("--target", "-t"), "target", "NAME", "Target of the project. Default: `local`."),
+    Flag(("--json",), "json", None, "Machine-readable output: one JSON object per line."),
+    Flag(("--quiet", "-q"), "quiet", None, "Only results, warnings and errors."),
+    Flag(("--verbose", "-v"), "verbose", None, "More of what happens."),
+    Flag(("--debug",), "debug", None, "Everything that happens, and tracebacks."),
+    Flag(("--no-color",), "no_color", None, "No colours; `NO_COLOR` in the environment, too."),
+)
+_BY_NAME: Final = {name: flag for flag in FLAGS for name in flag.names}
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalOptions:
+    """The values of the global flags."""
+
+    project: Path = Path()
+    target: str | None = None
+    json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    debug: bool = False
+    no_color: bool = False
+
+
+def split_options(arguments: Sequence[str]) -> tuple[GlobalOptions, list[str]]:
+    """Return the global options and the arguments that are left for the verb.
+
+    Everything after `--` is left alone, `--` included. The last of a repeated flag wins.
+
+    Raises:
+        ConfigError: a flag that needs a value has none, or a switch has one.
+    """
+    values: dict[str, str | bool] = {"no_color": bool(os.environ.get("NO_COLOR"))}
+    rest: list[str] = []
+    pending = iter(arguments)
+    for argument in pending:
+        if argument == "--":
+            rest += [argument, *pending]
+            break
+        name, equals, value = argument.partition("=")
+        flag = _BY_NAME.get(name) if argument.startswith("-") else None
+        if flag is None:
+            rest.append(argument)
+        elif flag.value is None:
+            if equals:
+                raise usage_error(f"`{name}` takes no value")
+            values[flag.field] = True
+        else:
+            values[flag.field] = value if equals else next(pending, "")
+            if not values[flag.field]:
+                raise usage_error(f"`{name}` needs a value: {flag.value}")
+    return _options(values), rest
+
+
+def usage_error(message: str, fix: str | None = None) -> ConfigError:
+    """Make the error of a wrong command line."""
+    return ConfigError(
+        "POLYNYA-CLI-001", message, fix=fix or "`polynya --help` and `polynya VERB --help`"
+    )
+
+
+def _options(values: dict[str, str | bool]) -> GlobalOptions:
+    target = values.get("target")
+    return GlobalOptions(
+        project=Path(str(values.get("project", "."))),
+        target=str(target) if target else None,
+        json=bool(values.get("json")),
+        quiet=bool(values.get("quiet")),
+        verbose=bool(values.get("verbose")),
+        debug=bool(values.get("debug")),
+        no_color=bool(values.get("no_color")),
+    )
