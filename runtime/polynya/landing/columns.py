@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from polynya.landing.arrow_types import arrow_type
 from polynya.landing.exact import MAX_FLOAT32, digits_needed, exact_decimal, fit, parse, shown
+from polynya.landing.instants import Micros, Nanos
 from polynya.landing.names import NameSpace, nested_problem
 from polynya.model.datatypes import (
     BIGINT,
@@ -30,6 +31,7 @@ from polynya.model.datatypes import (
     INT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     Array,
     DataType,
     Decimal,
@@ -60,6 +62,7 @@ _NATURAL: dict[type, DataType] = {
     bytes: BINARY,
     date: DATE,
     datetime: TIMESTAMP,
+    Micros: TIMESTAMP,
     list: Array(Void()),
     tuple: Array(Void()),
 }
@@ -109,6 +112,9 @@ def _inferred(values: Values, kinds: set[type]) -> DataType:
         return _inferred_number([value for value in values if type(value) in _NUMBERS], kinds)
     if kinds == {dict}:
         return Struct(()) if any(values) else STRING
+    if kinds == {Nanos}:
+        whole = all(value % 1000 == 0 for value in values if type(value) is Nanos)
+        return TIMESTAMP_NTZ if whole else BIGINT
     return _NATURAL.get(kinds.pop(), STRING)
 
 

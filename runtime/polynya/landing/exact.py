@@ -152,6 +152,13 @@ def _fit_date(value: Any, kind: DataType) -> int:
 
 
 def _fit_timestamp(value: Any, kind: DataType) -> int:
+    if isinstance(value, instants.Micros):
+        return instants.in_range(int(value))
+    if isinstance(value, instants.Nanos):
+        micros, rest = divmod(int(value), 1000)
+        if rest:
+            raise ValueError(f"{value} ns is finer than a microsecond")
+        return instants.in_range(micros)
     if isinstance(value, datetime):
         return instants.datetime_micros(value)
     if isinstance(value, date):
@@ -179,6 +186,8 @@ _FITTERS: dict[Any, Callable[[Any, Any], Any]] = {
 def parse(value: Any, kind: DataType) -> Any:
     """A value of a declared type, also from its text. Raises ValueError."""
     if kind == STRING:
+        if isinstance(value, bytes):
+            return base64.b64encode(value).decode()
         return value if isinstance(value, str) else json_text(value)
     if isinstance(value, str):
         value = _from_text(value, kind)

@@ -27,6 +27,14 @@ MAX_DAYS = date.max.toordinal() - _EPOCH_DAY
 _MAGNITUDES = ((10**11, 1), (10**14, 10**3), (10**17, 10**6))
 
 
+class Micros(int):
+    """Microseconds since 1970-01-01 whose unit is known, so nobody has to guess it."""
+
+
+class Nanos(int):
+    """Nanoseconds since 1970-01-01 of a wall clock."""
+
+
 def iso_micros(text: str, *, exact: bool = False) -> int:
     """Microseconds of an ISO 8601 date or date-time; without an offset it is taken as UTC.
 

@@ -85,7 +85,7 @@ def to_batch(
 ) -> DatasetBatch:
     """Order, time and accounting of typed native records."""
     count = len(buffer.records)
-    order = order_by(typed.columns, dataset.sequence_by, count, optional=load)
+    order = order_by(typed.columns, dataset.sequence_by, [load] * count)
     times, time_faults = times_of(typed.columns, dataset.timestamp, dataset.sequence_by, count)
     faults = {**time_faults, **order.faults, **typed.faults}
     service = Service(

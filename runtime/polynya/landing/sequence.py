@@ -8,12 +8,14 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
+
 from polynya.landing import instants
 from polynya.landing.batch import NO_ORDER
 from polynya.landing.change_identifier import has_order, plain_values, sequence_encoder
 from polynya.landing.columns import Column, Faults
 from polynya.landing.exact import shown
-from polynya.model.datatypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
+from polynya.model.datatypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Void
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,54 +28,39 @@ class Order:
 
 
 def order_by(
-    columns: Mapping[str, Column], names: Sequence[str], count: int, *, optional: bool
+    columns: Mapping[str, Column], names: Sequence[str], first_load: Sequence[bool]
 ) -> Order:
     """Encode the sequence columns.
 
     Args:
         columns: typed columns of the batch.
         names: `sequence_by`; with none, every record has the same place.
-        count: number of records.
-        optional: a record without a sequence stands before all others instead of being refused
-            (first load).
+        first_load: for each record whether it may lack a sequence: then it stands before all others
+            instead of being refused.
     """
-    identifiers: list[str | None] = [NO_ORDER if optional or not names else None] * count
-    tails: list[str | None] = [None] * count
-    faults: Faults = {}
-    present = [columns[name] for name in names if name in columns]
-    unordered = next((column.type for column in present if not _sortable(column.type)), None)
+    count = len(first_load)
     if not names:
-        return Order(identifiers, tails, faults)
-    if unordered is not None:
-        faults = dict.fromkeys(
-            range(count), ("bad_sequence", f"a column of type {unordered} has no order")
-        )
-        return Order(identifiers, tails, faults)
-    if len(present) < len(names):
-        if not optional:
-            missing = next(name for name in names if name not in columns)
-            faults = dict.fromkeys(
-                range(count), ("null_sequence", f"sequence column {missing} is NULL")
-            )
-        return Order(identifiers, tails, faults)
-    _encode(names, present, Order(identifiers, tails, faults), optional=optional)
-    return Order(identifiers, tails, faults)
-
-
-def _sortable(kind: DataType) -> bool:
-    # A column of NULLs only has no type yet; its records are refused for the NULL.
-    return has_order(kind) or str(kind) == "void"
+        return Order([NO_ORDER] * count, [None] * count, {})
+    order = Order([NO_ORDER if first else None for first in first_load], [None] * count, {})
+    present = [columns.get(name) or Column(Void(), pa.nulls(count), {}) for name in names]
+    for name, column in zip(names, present, strict=True):
+        if not has_order(column.type) and not isinstance(column.type, Void):
+            fault = ("bad_sequence", f"column {name} of type {column.type} has no order")
+            return Order(order.identifiers, order.tails, dict.fromkeys(range(count), fault))
+    _encode(names, present, first_load, order)
+    return order
 
 
 def _encode(
-    names: Sequence[str], columns: Sequence[Column], order: Order, *, optional: bool
+    names: Sequence[str], columns: Sequence[Column], first_load: Sequence[bool], order: Order
 ) -> None:
-    types = [column.type if has_order(column.type) else STRING for column in columns]
+    # A column of NULLs has no type yet; its records end before they would be encoded.
+    types = [STRING if isinstance(column.type, Void) else column.type for column in columns]
     encode = sequence_encoder(types)
     values = [plain_values(column.array, kind) for column, kind in zip(columns, types, strict=True)]
     for index, row in enumerate(zip(*values, strict=True)):
         if None in row:
-            if not optional:
+            if not first_load[index]:
                 name = names[row.index(None)]
                 order.faults[index] = ("null_sequence", f"sequence column {name} is NULL")
             continue

@@ -1,0 +1,1 @@
+"""Debezium change events as JSON lines: envelopes, positions, types, one read for all tables."""

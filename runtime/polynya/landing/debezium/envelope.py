@@ -1,0 +1,119 @@
+"""One line of a capture: unwrapping schemas and headers, and telling change events from the rest.
+
+A line is `{"key", "value", "headers"}` as an engine or connector delivers it, or a bare value. Key,
+value and header texts may each be wrapped as `{"schema", "payload"}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polynya.landing.errors import RecordError
+from polynya.landing.json_text import parse_value
+
+OLD_KEY_HEADER = "__debezium.oldkey"
+_OPERATIONS = frozenset("rcudt")
+_TRANSACTION_STATES = frozenset({"BEGIN", "END"})
+_HEARTBEAT_FIELDS = frozenset({"ts_ms", "ts_us", "ts_ns"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """A payload and its Kafka Connect schema; None where schemas are off."""
+
+    schema: Mapping[str, Any] | None
+    payload: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeEvent:
+    """A change of one record of one table."""
+
+    key: Wrapped
+    value: Mapping[str, Any]
+    schema: Mapping[str, Any] | None
+    old_key: Wrapped | None
+
+    @property
+    def operation(self) -> str:
+        """`r`, `c`, `u`, `d` or `t`."""
+        return str(self.value["op"])
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        """Where in the source the event happened."""
+        source = self.value.get("source")
+        return source if isinstance(source, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class NoChange:
+    """A record that changes no row; `counter` names what it is."""
+
+    counter: str
+
+
+def open_envelope(record: Mapping[str, Any]) -> ChangeEvent | NoChange:
+    """Tell what a line is.
+
+    Raises:
+        RecordError: unknown_op, or not_an_event for what Debezium never writes.
+    """
+    if "value" in record and "op" not in record:
+        if record["value"] is None:
+            return NoChange("tombstones")
+        key, value = unwrap(record.get("key")), unwrap(record["value"])
+        headers = record.get("headers")
+    else:
+        key, value, headers = Wrapped(None, None), unwrap(record), None
+    payload = value.payload
+    if not isinstance(payload, dict):
+        raise RecordError("not_an_event", "the value is no object")
+    counter = _counter(payload, record.get("destination"))
+    if counter is not None:
+        return NoChange(counter)
+    operation = payload.get("op")
+    if operation is None:
+        raise RecordError("not_an_event", "the value has no `op`: it is no Debezium event")
+    if operation not in _OPERATIONS:
+        raise RecordError("unknown_op", f"operation {str(operation)[:20]!r} is not known")
+    return ChangeEvent(key, payload, value.schema, _old_key(headers))
+
+
+def unwrap(value: Any) -> Wrapped:
+    """Separate a payload from its schema."""
+    if isinstance(value, dict) and len(value) == 2 and "schema" in value and "payload" in value:
+        schema = value["schema"]
+        return Wrapped(schema if isinstance(schema, dict) else None, value["payload"])
+    return Wrapped(None, value)
+
+
+def _counter(payload: Mapping[str, Any], destination: Any) -> str | None:
+    """What a value that is no change event counts as, or None."""
+    if "op" not in payload:
+        if payload.get("status") in _TRANSACTION_STATES and "id" in payload:
+            return "transactions"
+        if "ddl" in payload or "tableChanges" in payload:
+            return "ddl_events"
+        is_heartbeat_topic = isinstance(destination, str) and "__debezium-heartbeat" in destination
+        if is_heartbeat_topic or (payload and _HEARTBEAT_FIELDS.issuperset(payload)):
+            return "heartbeats"
+        return None
+    return "messages" if payload["op"] == "m" else None
+
+
+def _old_key(headers: Any) -> Wrapped | None:
+    """The key that the record had before, from the header of a key change."""
+    pairs = headers.items() if isinstance(headers, dict) else headers
+    if not pairs:
+        return None
+    for pair in pairs:
+        if isinstance(pair, list | tuple) and len(pair) == 2 and pair[0] == OLD_KEY_HEADER:
+            text = pair[1]
+            old = unwrap(parse_value(text.encode()) if isinstance(text, str) else text)
+            if not isinstance(old.payload, dict):
+                raise RecordError("bad_header", f"header {OLD_KEY_HEADER} holds no key")
+            return old
+    return None

@@ -1,0 +1,176 @@
+"""Reading the files of a Debezium capture once for all tables of a task."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from polynya.landing.batch import (
+    WHOLE_FILE,
+    DatasetBatch,
+    FilePart,
+    FileProgress,
+    Limits,
+    Rejected,
+)
+from polynya.landing.buffer import RecordBuffer
+from polynya.landing.debezium.decode import EventDecoder
+from polynya.landing.debezium.envelope import ChangeEvent, open_envelope
+from polynya.landing.debezium.scope import DebeziumScope, table_of
+from polynya.landing.debezium.tables import TableEvents
+from polynya.landing.errors import RecordError, UnreadableFileError
+from polynya.landing.files import landed_file
+from polynya.landing.formats.json_lines import lines
+from polynya.landing.json_text import parse_object
+from polynya.landing.table import Service, no_old_keys, rows_table
+from polynya.model.datatypes import DataType
+from polynya.store.object_store import ObjectStore
+
+UNROUTED = ""
+"""Name, in `done`, of the records that belong to no table."""
+
+
+@dataclass(frozen=True, slots=True)
+class DebeziumBatch:
+    """One read of a capture.
+
+    Attributes:
+        datasets: by `schema.table` (or `db.table`), those with records in this batch.
+        unrouted: accounting of the records without a table: transaction metadata, tombstones and
+            tables that the task leaves out (filtered), lines that cannot be read (rejected). It has
+            no rows.
+        files: how far each file was read; the same for all datasets.
+    """
+
+    datasets: Mapping[str, DatasetBatch]
+    unrouted: DatasetBatch
+    files: Mapping[str, FileProgress]
+
+
+def read_debezium(
+    source: ObjectStore,
+    scope: DebeziumScope,
+    files: Sequence[FilePart],
+    known: Mapping[str, Mapping[str, DataType]],
+    limits: Limits,
+    *,
+    done: Mapping[str, Mapping[str, int]] | None = None,
+    keys: Mapping[str, tuple[str, ...]] | None = None,
+) -> DebeziumBatch:
+    """Read the next batch of all tables.
+
+    Args:
+        source: store that the paths of `files` belong to.
+        scope: tables that the task wants, and their settings.
+        files: what to read, in order; each from record `start` on, the lowest any dataset needs.
+        known: by dataset, every source column so far.
+        limits: count records of all tables together.
+        done: by dataset and file, records that the dataset has already consumed; they are neither
+            given nor counted again. `UNROUTED` names the accounting of records without a table.
+        keys: by dataset, key columns of earlier batches; a batch may hold no event with a key.
+
+    Returns:
+        A batch for each dataset with records; duplicates after a restart of the capture are in it.
+    """
+    reading = _Reading(scope, limits, done or {}, keys or {}, RecordBuffer(limits))
+    for part in files:
+        if reading.is_full:
+            break
+        reading.take_file(source, part)
+    return reading.to_batch(known)
+
+
+@dataclass(slots=True)
+class _Reading:
+    scope: DebeziumScope
+    limits: Limits
+    done: Mapping[str, Mapping[str, int]]
+    keys: Mapping[str, tuple[str, ...]]
+    unrouted: RecordBuffer
+    tables: dict[str, TableEvents] = field(default_factory=dict)
+    counters: Counter[str] = field(default_factory=Counter)
+    files: dict[str, FileProgress] = field(default_factory=dict)
+    taken: int = 0
+    taken_bytes: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.taken >= self.limits.max_rows or self.taken_bytes >= self.limits.max_bytes
+
+    def take_file(self, source: ObjectStore, part: FilePart) -> None:
+        try:
+            with landed_file(source, part.path, "debezium") as file:
+                offset, complete = part.start, True
+                records = lines(file, part.start)
+                for raw in records:
+                    self._take(part.path, offset, raw)
+                    offset += 1
+                    if self.is_full:
+                        # Looking one record ahead: a file that ends exactly here is complete.
+                        complete = not list(islice(records, 1))
+                        break
+        except UnreadableFileError as error:
+            self._refuse_file(part, str(error))
+            return
+        self.files[part.path] = FileProgress(part.size, offset, complete)
+
+    def _refuse_file(self, part: FilePart, error: str) -> None:
+        self.files[part.path] = FileProgress(part.size, part.start, complete=True)
+        if not self._is_done(UNROUTED, part.path, part.start):
+            refused = Rejected(part.path, WHOLE_FILE, "unreadable_file", error, b"")
+            self.unrouted.rejected.append(refused)
+
+    def _is_done(self, dataset: str, file: str, offset: int) -> bool:
+        return offset < self.done.get(dataset, {}).get(file, 0)
+
+    def _take(self, file: str, offset: int, raw: bytes) -> None:
+        self.taken += 1
+        self.taken_bytes += len(raw)
+        try:
+            record = open_envelope(parse_object(raw))
+            name = table_of(record.source) if isinstance(record, ChangeEvent) else ""
+        except RecordError as error:
+            if not self._is_done(UNROUTED, file, offset):
+                self.unrouted.add(file, offset, raw, error)
+            return
+        if not isinstance(record, ChangeEvent):
+            self._filter(file, offset, record.counter)
+        elif not self.scope.includes(name):
+            self._filter(file, offset, "not_included")
+        elif not self._is_done(name, file, offset):
+            self._table(name).add(file, offset, raw, record)
+
+    def _filter(self, file: str, offset: int, counter: str) -> None:
+        if not self._is_done(UNROUTED, file, offset):
+            self.counters[counter] += 1
+
+    def _table(self, name: str) -> TableEvents:
+        table = self.tables.get(name)
+        if table is None:
+            settings, placeholder = self.scope.settings(name), self.scope.placeholder
+            decoder = EventDecoder(settings, placeholder, self.keys.get(name, ()))
+            table = self.tables[name] = TableEvents(decoder, RecordBuffer(self.limits))
+        return table
+
+    def to_batch(self, known: Mapping[str, Mapping[str, DataType]]) -> DebeziumBatch:
+        datasets = {
+            name: table.to_batch(known.get(name, {}), self.files)
+            for name, table in self.tables.items()
+        }
+        filtered = self.counters.total()
+        unrouted = DatasetBatch(
+            rows=rows_table(self.unrouted, _NO_SERVICE, {}, no_old_keys((), {}, 0), {}),
+            schema={},
+            keys=(),
+            rejected=tuple(self.unrouted.rejected),
+            rows_in=len(self.unrouted.rejected) + filtered,
+            rows_filtered=filtered,
+            files=self.files,
+            counters=dict(self.counters),
+        )
+        return DebeziumBatch(datasets, unrouted, self.files)
+
+
+_NO_SERVICE = Service([], [], [], [], [], [])

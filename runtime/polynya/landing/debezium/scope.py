@@ -1,0 +1,72 @@
+"""Which tables of a capture belong to a task, and the settings of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from polynya.landing.errors import RecordError
+from polynya.model.datatypes import DataType
+from polynya.model.task import ResolvedDataset
+
+#: What Debezium writes for a column that the source did not send (`unavailable.value.placeholder`).
+PLACEHOLDER = "__debezium_unavailable_value"
+
+
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    """What the configuration says about one table; empty means that the data decides."""
+
+    keys: tuple[str, ...] = ()
+    sequence_by: tuple[str, ...] = ()
+    timestamp: str | None = None
+    columns: Mapping[str, DataType] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, dataset: ResolvedDataset) -> TableSettings:
+        """The part of a dataset's settings that reading needs."""
+        return cls(dataset.keys, dataset.sequence_by, dataset.timestamp, dataset.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class DebeziumScope:
+    """The tables of a task.
+
+    Attributes:
+        include: globs of `schema.table` (`db.table` where the source has no schemas); case matters.
+        exclude: globs that win over `include`.
+        tables: settings of single tables, by `schema.table`.
+        default: settings of all others.
+        placeholder: text that stands for a column that was not sent.
+    """
+
+    include: tuple[str, ...] = ("*",)
+    exclude: tuple[str, ...] = ()
+    tables: Mapping[str, TableSettings] = field(default_factory=dict)
+    default: TableSettings = field(default_factory=TableSettings)
+    placeholder: str = PLACEHOLDER
+
+    def includes(self, table: str) -> bool:
+        """Whether the task wants this table."""
+        if any(fnmatchcase(table, glob) for glob in self.exclude):
+            return False
+        return table in self.tables or any(fnmatchcase(table, glob) for glob in self.include)
+
+    def settings(self, table: str) -> TableSettings:
+        """The settings of a table."""
+        return self.tables.get(table, self.default)
+
+
+def table_of(source: Mapping[str, Any]) -> str:
+    """`schema.table`, or `db.table` where the source has no schemas.
+
+    Raises:
+        RecordError: no_dataset, when the event does not say which table it belongs to.
+    """
+    space = source.get("schema") or source.get("db")
+    table = source.get("table") or source.get("collection")
+    if not isinstance(space, str) or not isinstance(table, str) or not space or not table:
+        raise RecordError("no_dataset", "the event does not name its schema (or db) and table")
+    return f"{space}.{table}"
