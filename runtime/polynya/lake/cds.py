@@ -11,6 +11,7 @@ import argparse
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from polynya.lake.ivy import spark_jars_directory
 from polynya.lake.jars import jar_paths
 from polynya.lake.java import JavaHome, find_java
 from polynya.model.errors import DependencyError, PolynyaError
+
+_log = logging.getLogger(__name__)
 
 _QUIET = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=off")
 _UNUSED_SECONDS = 30 * 24 * 3600
@@ -71,6 +74,7 @@ def create_archive(java: JavaHome, jars: Sequence[str]) -> Path:
         if archive.is_file():
             return archive
         _prune(archive.parent)
+        _log.info("making the class archive for Spark's start: half a minute, once")
         with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".create-") as name:
             scratch = Path(name)
             written = scratch / "classes.jsa"
@@ -150,6 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m polynya.lake.cds", description=__doc__)
     parser.add_argument("verb", choices=("create", "path"))
     verb = parser.parse_args(arguments).verb
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
         java, jars = find_java(), jar_paths()
         print(create_archive(java, jars) if verb == "create" else archive_path(java, jars))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -22,6 +23,8 @@ from pathlib import Path
 from polynya.lake import ivy
 from polynya.lake.cache import cache_root, write_atomically
 from polynya.model.errors import DependencyError, PolynyaError
+
+_log = logging.getLogger(__name__)
 
 CORE = "core"
 AWS = "aws"
@@ -121,6 +124,7 @@ def _fetch(missing: Sequence[LockedJar], repository: str | None) -> None:
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target, prefix=".fetch-") as scratch:
             for jar in missing:
+                _log.info("fetching %s (%d MB)", jar.coordinates, jar.size // 1_000_000)
                 path = ivy.retrieve(
                     jar.organisation, jar.module, jar.revision, Path(scratch), mirror
                 )
@@ -191,6 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--group", action="append", help="default: core")
     parser.add_argument("--repository", help="Maven repository of a company mirror")
     options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
     groups = options.group or [CORE]
     unknown = set(groups) - {jar.group for jar in locked_jars()}
     if unknown:
