@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from polynya.cli.options import GlobalOptions
 from polynya.cli.output import Output
@@ -31,3 +31,14 @@ class CommandContext:
 
 Context: TypeAlias = Annotated[CommandContext, Parameter(parse=False)]
 """The type of a command's keyword parameter `context`, which `main` fills in."""
+
+
+def verb_app(name: str, text: str) -> App:
+    """Return an App with the conventions of all verbs: plain help, no `--no-x` beside `--x`."""
+    return App(
+        name=name,
+        help=text,
+        help_format="plaintext",
+        result_action="return_value",
+        default_parameter=Parameter(negative=()),
+    )

@@ -32,8 +32,7 @@ class Check:
 def doctor(*, context: Context) -> int:
     """Check everything that a run needs: Java, jars, project, landing and warehouse folder.
 
-    Example:
-        polynya doctor --json
+    For example: `polynya doctor --json`.
     """
     worst = 0
     failed = 0

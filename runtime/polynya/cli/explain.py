@@ -11,12 +11,11 @@ from polynya.model.problems import suggest
 def explain(code: str | None = None, *, context: Context) -> None:
     """Explain an error code; without one, list all.
 
+    For example: `polynya explain CFG-007`.
+
     Args:
         code: a code such as POLYNYA-CFG-007; its last two parts are enough.
         context: given by `main`.
-
-    Example:
-        polynya explain CFG-007
     """
     pages = list(ERROR_PAGES.values()) if code is None else [_page(code)]
     for page in pages:

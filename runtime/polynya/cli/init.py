@@ -22,14 +22,13 @@ def init(
 ) -> int:
     """Create a project with one task, sample data, and completion for editors.
 
+    For example: `polynya init shop`.
+
     Args:
         folder: where to; default `--project`, else here. Created when missing.
         name: name of the project; default the name of the folder.
         yes: answer every question with yes; there are none.
         context: given by `main`.
-
-    Example:
-        polynya init shop
     """
     target = folder or context.options.project
     project = check_name(name, what="project name") if name else _name_of(target)

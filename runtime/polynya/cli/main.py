@@ -7,13 +7,15 @@ To add a command:
        def run(*tasks: str, once: bool = False, context: Context) -> int | None:
            '''Process what has landed.
 
+           For example: `polynya run --once`.
+
            …and a Google-style `Args` section with one line per parameter.
            '''
 
    `Context` is from `cli/context.py`: `context.load()` gives the project, `context.output` takes
    results, notes and progress. Parameters become arguments (positional) or options (keyword-only);
    the docstring becomes the help. Return an `ExitCode`, or nothing for 0; raise a PolynyaError to
-   fail. A verb with sub-verbs is a `cyclopts.App` in its module (see `cli/schema.py`).
+   fail. A verb with sub-verbs is made with `verb_app` in its module (see `cli/schema.py`).
 2. add one line to COMMANDS. The module is imported only when its verb is called, so heavy imports
    (pyarrow, anything of `lake`) belong inside the function, with the reason "start-up time".
 3. run `python -m polynya.cli.reference docs/reference`.
@@ -29,10 +31,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError
 
 from polynya import __version__
-from polynya.cli.context import CommandContext
+from polynya.cli.context import CommandContext, verb_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import FLAGS, GlobalOptions, split_options, usage_error
 from polynya.cli.output import Output, make_output
@@ -57,20 +59,19 @@ COMMANDS: Final = (
 )
 
 
-def build_app() -> App:
-    """Return the command tree; verbs are imported when they are called."""
-    app = App(
-        name="polynya",
-        help="Landed changes become live, atomic Apache Iceberg tables.",
-        help_epilogue=_global_help(),
-        help_format="plaintext",
-        version=f"polynya {__version__}",
-        result_action="return_value",
-        # No `--no-once` beside every `--once`.
-        default_parameter=Parameter(negative=()),
-    )
+def build_app(called: Sequence[str] = ()) -> App:
+    """Return the command tree; verbs are imported when they are called.
+
+    Args:
+        called: verbs that are going to be imported anyway; their help is their own docstring
+            instead of the one line in COMMANDS.
+    """
+    app = verb_app("polynya", "Landed changes become live, atomic Apache Iceberg tables.")
+    app.version = f"polynya {__version__}"
+    app.help_epilogue = _global_help()
     for command in COMMANDS:
-        app.command(command.target, name=command.name, help=command.help)
+        line = None if command.name in called else command.help
+        app.command(command.target, name=command.name, help=line)
     return app
 
 
@@ -98,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _call(context: CommandContext, tokens: list[str]) -> int:
-    app = build_app()
+    app = build_app(tokens[:1])
     try:
         command, bound, injected = app.parse_args(tokens, exit_on_error=False, print_error=False)
     except CycloptsError as error:

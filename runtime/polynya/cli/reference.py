@@ -14,7 +14,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.main import build_app
+from polynya.cli.main import COMMANDS, build_app
 from polynya.cli.options import FLAGS
 from polynya.model.json_schema import schema_of
 from polynya.model.project import Project
@@ -47,7 +47,8 @@ def cli_page() -> str:
         "else; its errors go to standard error.\n",
         "## Verbs\n",
     ]
-    body = build_app().generate_docs(output_format="markdown", heading_level=2)
+    app = build_app([command.name for command in COMMANDS])
+    body = app.generate_docs(output_format="markdown", heading_level=2, usage_name="polynya")
     # The first section repeats the title and the list that `polynya --help` shows.
     _, heading, verbs = body.partition("\n### polynya ")
     return "\n".join(lines) + heading + verbs.rstrip() + "\n"

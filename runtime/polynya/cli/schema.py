@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cyclopts import App
-
-from polynya.cli.context import Context
+from polynya.cli.context import Context, verb_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.model.errors import OperationError
 from polynya.model.json_schema import SCHEMA_FILES, outdated_schemas, write_schemas
 
 DEFAULT_FOLDER = Path(".polynya") / "schema"
 
-app = App(name="schema", help="JSON Schema of project and task files.", help_format="plaintext")
+app = verb_app("schema", "JSON Schema of project and task files.")
 
 
 @app.command
 def export(folder: Path | None = None, *, check: bool = False, context: Context) -> int:
     """Write the JSON Schemas, for editors and other tools.
 
+    For example: `polynya schema export --check`.
+
     Args:
         folder: where to; default `.polynya/schema` in the project.
         check: write nothing; fail when a file is missing or out of date.
         context: given by `main`.
-
-    Example:
-        polynya schema export --check
     """
     target = folder or context.options.project / DEFAULT_FOLDER
     if check:

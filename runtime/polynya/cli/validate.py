@@ -12,8 +12,7 @@ from polynya.model.settings import DatasetSettings
 def validate(*, context: Context) -> int:
     """Check all files of a project: shape, names, contradictions, expressions. Needs no Java.
 
-    Example:
-        polynya validate --project shop --json
+    For example: `polynya validate --project shop --json`.
     """
     project = context.load(tolerant=True)
     errors = [*project.errors, *_expression_errors(project)]
