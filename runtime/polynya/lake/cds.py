@@ -29,6 +29,9 @@ from polynya.model.errors import DependencyError, PolynyaError
 
 _log = logging.getLogger(__name__)
 
+# What decides on the class path and on the classes: a change of either wants a new archive.
+_MADE_FROM = tuple(Path(__file__).with_name(name) for name in ("session.py", "cds_training.py"))
+
 _QUIET = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=off")
 _UNUSED_SECONDS = 30 * 24 * 3600
 
@@ -51,9 +54,11 @@ def archive_path(java: JavaHome, jars: Sequence[str]) -> Path:
     """Return where the archive for this Java, this Spark and these jars is or would be.
 
     The name covers what the JVM itself compares at start (each jar's path, size and time), so that
-    another virtual environment or an upgrade gets an archive of its own.
+    another virtual environment or an upgrade gets an archive of its own, and how it was made.
     """
     digest = hashlib.sha256(f"{java.runtime}\0{java.version}\0".encode())
+    for source in _MADE_FROM:
+        digest.update(source.read_bytes())
     for jar in [*map(Path, jars), *sorted(spark_jars_directory().glob("*.jar"))]:
         status = jar.stat()
         digest.update(f"{jar}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())

@@ -42,7 +42,13 @@ SELECT id, _file, _pos FROM db.t WHERE part = 'current' ORDER BY id LIMIT 5
 
 def train(warehouse: str, jars: Sequence[str], options: Sequence[str]) -> None:
     """Start Spark as every run does, with an empty catalog; run the job; end the JVM."""
-    spark = start_session(SessionSettings(warehouse=warehouse, jars=jars, jvm_options=options))
+    catalog = {
+        "type": "jdbc",
+        "uri": f"jdbc:sqlite:{warehouse}/catalog.db",
+        "jdbc.schema-version": "V1",
+        "warehouse": warehouse,
+    }
+    spark = start_session(SessionSettings(jars=jars, catalog=catalog, jvm_options=options))
     process = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
     _prepare(spark)
     for statement in _STATEMENTS.split(";"):
