@@ -65,8 +65,6 @@ def _take_file(
 ) -> None:
     with landed_file(source, part.path, dataset.format) as file:
         opened = opener_of(dataset.format)(file, part.start)
-        for name, kind in opened.types.items():
-            observed[name] = unify(observed.get(name, Void()), kind) or observed[name]
         offset = part.start
         complete = True
         records = iter(opened.records)
@@ -78,6 +76,9 @@ def _take_file(
                 complete = not list(islice(records, 1))
                 break
         buffer.progress[part.path] = FileProgress(part.size, offset, complete)
+        # Not before: a file that turns out to be damaged has no say in the types.
+        for name, kind in opened.types.items():
+            observed[name] = unify(observed.get(name, Void()), kind) or observed[name]
 
 
 def to_batch(

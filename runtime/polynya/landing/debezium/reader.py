@@ -74,7 +74,7 @@ def read_debezium(
     Returns:
         A batch for each dataset with records; duplicates after a restart of the capture are in it.
     """
-    reading = _Reading(scope, limits, done or {}, keys or {}, RecordBuffer(limits))
+    reading = Reading(scope, limits, done or {}, keys or {})
     for part in files:
         if reading.is_full:
             break
@@ -83,29 +83,36 @@ def read_debezium(
 
 
 @dataclass(slots=True)
-class _Reading:
+class Reading:
+    """The state of one read: events by table, and what belongs to none."""
+
     scope: DebeziumScope
     limits: Limits
     done: Mapping[str, Mapping[str, int]]
     keys: Mapping[str, tuple[str, ...]]
-    unrouted: RecordBuffer
+    unrouted: RecordBuffer = field(init=False)
     tables: dict[str, TableEvents] = field(default_factory=dict)
     counters: Counter[str] = field(default_factory=Counter)
     files: dict[str, FileProgress] = field(default_factory=dict)
     taken: int = 0
     taken_bytes: int = 0
 
+    def __post_init__(self) -> None:
+        self.unrouted = RecordBuffer(self.limits)
+
     @property
     def is_full(self) -> bool:
+        """Whether the batch ends here."""
         return self.taken >= self.limits.max_rows or self.taken_bytes >= self.limits.max_bytes
 
     def take_file(self, source: ObjectStore, part: FilePart) -> None:
+        """Read one file, as far as the limits allow."""
         try:
             with landed_file(source, part.path, "debezium") as file:
                 offset, complete = part.start, True
                 records = lines(file, part.start)
                 for raw in records:
-                    self._take(part.path, offset, raw)
+                    self.take(part.path, offset, raw)
                     offset += 1
                     if self.is_full:
                         # Looking one record ahead: a file that ends exactly here is complete.
@@ -125,7 +132,8 @@ class _Reading:
     def _is_done(self, dataset: str, file: str, offset: int) -> bool:
         return offset < self.done.get(dataset, {}).get(file, 0)
 
-    def _take(self, file: str, offset: int, raw: bytes) -> None:
+    def take(self, file: str, offset: int, raw: bytes) -> None:
+        """Route one line."""
         self.taken += 1
         self.taken_bytes += len(raw)
         try:
@@ -155,6 +163,7 @@ class _Reading:
         return table
 
     def to_batch(self, known: Mapping[str, Mapping[str, DataType]]) -> DebeziumBatch:
+        """Type everything that was taken."""
         datasets = {
             name: table.to_batch(known.get(name, {}), self.files)
             for name, table in self.tables.items()

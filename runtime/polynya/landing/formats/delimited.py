@@ -37,6 +37,7 @@ _MAX_RECORD_LINES = 100_000
 _BOM = b"\xef\xbb\xbf"
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 _CANONICAL_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
+_EXACT_INTEGERS = 1 << 53
 _NESTED = (Array, MapType, Struct)
 
 
@@ -169,8 +170,7 @@ def _is_bigint(text: str) -> bool:
 
 
 def _is_double(text: str) -> bool:
-    """Whether the text is the spelling of a double, or an integer that a double holds exactly."""
-    if not _is_number(text):
-        return False
-    number = float(text)
-    return repr(number) == text or (number.is_integer() and f"{number:.0f}" == text)
+    """Whether the text is the spelling of a double, or an integer below its exact limit."""
+    if _CANONICAL_INTEGER.fullmatch(text):
+        return abs(int(text)) <= _EXACT_INTEGERS
+    return _is_number(text) and repr(float(text)) == text

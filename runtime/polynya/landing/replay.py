@@ -1,0 +1,73 @@
+"""Reading one quarantined record again, with today's settings and types.
+
+The raw bytes that quarantine keeps are enough. A whole file (`WHOLE_FILE`) has none: it is read
+again as a file.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+
+from polynya.landing.batch import BatchLimits, DatasetBatch
+from polynya.landing.buffer import RecordBuffer
+from polynya.landing.debezium.reader import DebeziumBatch, Reading
+from polynya.landing.debezium.scope import DebeziumScope
+from polynya.landing.formats import builder_of, opener_of
+from polynya.landing.native import to_batch
+from polynya.landing.rows import ColumnTypes, typed_records
+from polynya.model.datatypes import DataType
+from polynya.model.task import ResolvedDataset
+
+#: Formats whose records are text already; the raw bytes of the others are JSON.
+_TEXT_FORMATS = frozenset({"json", "csv"})
+
+
+def reparse(
+    raw: bytes,
+    dataset: ResolvedDataset,
+    known: Mapping[str, DataType],
+    *,
+    file: str,
+    offset: int,
+    load: bool = False,
+) -> DatasetBatch:
+    """Read one record of a native dataset again.
+
+    Args:
+        raw: as in `Rejected.raw` or the column `__raw`.
+        dataset: today's settings.
+        known: every source column so far.
+        file: where the record came from.
+        offset: its index there.
+        load: it belongs to the first full load.
+
+    Returns:
+        A batch of one record, row or rejected; `files` is empty, since no file was read.
+    """
+    is_text = dataset.format in _TEXT_FORMATS
+    file_format = dataset.format if is_text else "json"
+    buffer = RecordBuffer(BatchLimits())
+    for _, parsed in opener_of(file_format)(io.BytesIO(raw), 0).records:
+        buffer.add(file, offset, raw, parsed)
+    # JSON spells binary, decimals and times as text: the types of the table say what they are.
+    declared = dict(dataset.columns) if is_text else {**known, **dataset.columns}
+    types = ColumnTypes(known, declared)
+    builder = builder_of(file_format)
+    typed = typed_records(buffer.records, types, builder, needed=dataset.keys)
+    return to_batch(buffer, dataset, typed, load=load)
+
+
+def reparse_debezium(
+    raw: bytes,
+    scope: DebeziumScope,
+    known: Mapping[str, Mapping[str, DataType]],
+    *,
+    file: str,
+    offset: int,
+    keys: Mapping[str, tuple[str, ...]] | None = None,
+) -> DebeziumBatch:
+    """Read one line of a capture again; arguments as for `reparse` and `read_debezium`."""
+    reading = Reading(scope, BatchLimits(), {}, keys or {})
+    reading.take(file, offset, raw)
+    return reading.to_batch(known)

@@ -1,0 +1,86 @@
+"""Both stores behave alike; the local one never leaves its root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from polynya.model.errors import OperationError
+from polynya.store.object_store import LocalObjectStore, ObjectInfo, ObjectStore
+from polynya.testing.fakes import MemoryObjectStore
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectStore]:
+    yield LocalObjectStore(tmp_path / "root") if request.param == "local" else MemoryObjectStore()
+
+
+def test_put_replaces_and_get_returns_the_bytes(store: ObjectStore) -> None:
+    store.put("a/b.json", b"1")
+    store.put("a/b.json", b"22")
+
+    assert store.get("a/b.json") == b"22"
+    assert store.size("a/b.json") == 2
+
+
+def test_put_if_absent_lets_one_writer_win(store: ObjectStore) -> None:
+    assert store.put_if_absent("lock", b"first")
+    assert not store.put_if_absent("lock", b"second")
+    assert store.get("lock") == b"first"
+
+
+def test_list_gives_all_objects_of_a_folder_in_path_order(store: ObjectStore) -> None:
+    for path in ("b/2", "b/1", "a", "bc/3", "b/sub/0"):
+        store.put(path, b"x")
+
+    assert [info.path for info in store.list("b")] == ["b/1", "b/2", "b/sub/0"]
+    assert next(iter(store.list())) == ObjectInfo("a", 1)
+
+
+def test_a_missing_folder_is_empty_and_a_missing_object_an_error(store: ObjectStore) -> None:
+    assert list(store.list("nothing")) == []
+    with pytest.raises(FileNotFoundError):
+        store.get("nothing")
+    store.delete("nothing")
+
+
+def test_delete_removes(store: ObjectStore) -> None:
+    store.put("a", b"x")
+    store.delete("a")
+
+    assert list(store.list()) == []
+
+
+@pytest.mark.parametrize(
+    "path", ["../x", "/etc/passwd", "a/../../x", "a\\b", "a\0", "", ".", "a//b"]
+)
+def test_a_path_that_escapes_is_refused(store: ObjectStore, path: str) -> None:
+    for attempt in (store.get, store.open, lambda p: store.put(p, b"x")):
+        with pytest.raises(OperationError) as caught:
+            attempt(path)
+        assert caught.value.code == "POLYNYA-STO-001"
+
+
+def test_a_symbolic_link_out_of_the_root_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"s")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "link").symlink_to(tmp_path / "secret")
+    (root / "folder").symlink_to(tmp_path)
+    store = LocalObjectStore(root)
+
+    for path in ("link", "folder/secret"):
+        with pytest.raises(OperationError):
+            store.get(path)
+    # A linked folder is not entered; a linked file is listed, so that reading it is reported by name.
+    assert [info.path for info in store.list()] == ["link"]
+
+
+def test_no_temporary_file_is_left_or_listed(tmp_path: Path) -> None:
+    store = LocalObjectStore(tmp_path)
+    store.put("a", b"1")
+    store.put_if_absent("a", b"2")
+
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a"]
