@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from polynya.cli.context import Context
 from polynya.cli.options import usage_error
-from polynya.model.error_codes import ERROR_PAGES, ErrorPage
+from polynya.model.error_codes import ERROR_PAGES
+from polynya.model.error_pages.page import ErrorPage
 from polynya.model.problems import suggest
 
 

