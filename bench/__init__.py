@@ -1,0 +1,1 @@
+"""Benchmarks: one module per question, each with `main()` that prints its figures."""

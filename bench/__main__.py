@@ -1,0 +1,24 @@
+"""Run all benchmarks, or those named: `python -m bench [start …]`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+BENCHMARKS = ("start",)
+
+
+def main(names: list[str]) -> int:
+    """Run the named benchmarks, all when none is named; 2 when a name is not known."""
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        print(f"no such benchmark: {', '.join(unknown)}; there are: {', '.join(BENCHMARKS)}")
+        return 2
+    for name in names or BENCHMARKS:
+        print(f"## {name}")
+        importlib.import_module(f"bench.{name}").main()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
