@@ -53,6 +53,13 @@ class Command:
 COMMANDS: Final = (
     Command("init", "polynya.cli.init:init", "Create a project that runs as it is."),
     Command("validate", "polynya.cli.validate:validate", "Check all files of a project, offline."),
+    Command("run", "polynya.cli.run:run", "Process what has landed."),
+    Command("query", "polynya.cli.query:query", "Answer SQL over the live views."),
+    Command(
+        "status", "polynya.cli.status:status", "How fresh each dataset is, and what is pending."
+    ),
+    Command("history", "polynya.cli.history:history", "Every event and version of one record."),
+    Command("quarantine", "polynya.cli.quarantine:app", "Rejected records: list, show, replay."),
     Command("doctor", "polynya.cli.doctor:doctor", "Check Java, jars, folders and the project."),
     Command("schema", "polynya.cli.schema:app", "JSON Schema of project and task files."),
     Command("explain", "polynya.cli.explain:explain", "Explain an error code."),

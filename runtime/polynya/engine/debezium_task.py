@@ -6,21 +6,24 @@ last. After a crash in between the file is read again, and each dataset skips wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TypeVar
 
 from polynya.engine.context import EngineContext
 from polynya.engine.ledger import ledger_dataset
+from polynya.engine.members import check_names, dataset_of, scope_of
 from polynya.engine.native_task import landed_files, progress_of
 from polynya.engine.steps import apply_step, copy_step, subject_of
 from polynya.lake.dataset import DatasetTable
-from polynya.landing.batch import BatchLimits, DatasetBatch
-from polynya.landing.debezium.reader import DebeziumScope, read_debezium
+from polynya.landing.batch import BatchLimits, DatasetBatch, FilePart
+from polynya.landing.debezium.reader import DebeziumBatch, read_debezium
 from polynya.landing.discovery import discover
-from polynya.model.errors import OperationError
-from polynya.model.settings import Dataset
-from polynya.model.task import ResolvedDataset, StorageTask, resolved
+from polynya.model.task import StorageTask
 from polynya.observe.events import Event
+
+T = TypeVar("T")
 
 #: Datasets that are copied or applied at the same time; more only wait for the same cores.
 THREADS = 4
@@ -43,21 +46,51 @@ class DebeziumTask:
             found = discover(self._context.landing, self._task.landing.path, "**/*", progress_of(ledger))
             for changed in found.changed:
                 self._context.sink(Event("file.changed", subject_of(ledger), {"file": changed.path}))
-            if not found.parts:
+            if not found.files:
                 break
-            known = {source: target.known_schema() for source, target in self._targets.items()}
-            done = {source: _records(target) for source, target in self._targets.items()}
-            batch = read_debezium(
-                self._context.landing, self._scope(), found.parts, known, self._limits, done=done
-            )
-            live = landed_files(self._context, self._task.landing.path)
-            new = sorted(set(batch.datasets) - set(self._targets))
-            for source in new:
-                self._targets[source] = self._table(source)
-            _in_threads(lambda item: self._copy(*item, live), batch.datasets)
-            self._commit_ledger(ledger, batch.unrouted, live)
+            self._copy(ledger, found.files)
         if not self._context.stop.is_set():
-            _in_threads(lambda item: apply_step(self._context, item[1], self._task.apply), self._targets)
+            in_threads(
+                lambda target: apply_step(self._context, target, self._task.apply), self._targets.values()
+            )
+
+    def _copy(self, ledger: DatasetTable, parts: Sequence[FilePart]) -> None:
+        batch = self._read(parts)
+        if self._meet(batch.datasets):
+            # A table that this task had already fed before a crash: skip what it has.
+            batch = self._read(parts)
+        live = landed_files(self._context, self._task.landing.path)
+        in_threads(
+            lambda item: copy_step(self._context, self._targets[item[0]], item[1], live), batch.datasets.items()
+        )
+        self._commit(ledger, batch.unrouted, live)
+
+    def _read(self, parts: Sequence[FilePart]) -> DebeziumBatch:
+        return read_debezium(
+            self._context.landing,
+            scope_of(self._task),
+            parts,
+            {source: target.known_schema() for source, target in self._targets.items()},
+            self._limits,
+            done={
+                source: {path: progress[1] for path, progress in target.state.copy.files.items()}
+                for source, target in self._targets.items()
+            },
+            keys={source: tuple(target.state.copy.keys) for source, target in self._targets.items()},
+        )
+
+    def _meet(self, sources: Iterable[str]) -> bool:
+        """Open the tables of new sources; True when one of them turns out to have a position."""
+        new = sorted(set(sources) - set(self._targets))
+        check_names(self._task, [*self._targets, *new])
+        for source in new:
+            self._targets[source] = self._table(source)
+        return any(self._targets[source].state.copy.files for source in new)
+
+    def _commit(self, ledger: DatasetTable, unrouted: DatasetBatch, live: Iterable[str]) -> None:
+        members = sorted({*ledger.state.copy.members, *self._targets})
+        ledger.state = replace(ledger.state, copy=replace(ledger.state.copy, members=members))
+        copy_step(self._context, ledger, unrouted, live)
 
     def _open(self) -> DatasetTable:
         if self._ledger is None:
@@ -72,3 +105,13 @@ class DebeziumTask:
             else:
                 self._targets[source] = self._table(source)
         return self._ledger
+
+    def _table(self, source: str) -> DatasetTable:
+        return DatasetTable.open(self._context.spark, dataset_of(self._task, source), self._context.owner)
+
+
+def in_threads(work: Callable[[T], object], items: Iterable[T]) -> None:
+    """Do the work for each item, several at a time; the first error is raised when all are done."""
+    with ThreadPoolExecutor(max_workers=THREADS) as pool:
+        for future in [pool.submit(work, item) for item in items]:
+            future.result()

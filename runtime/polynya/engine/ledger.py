@@ -10,7 +10,6 @@ from __future__ import annotations
 from polynya.model.settings import Dataset
 from polynya.model.task import ResolvedDataset, StorageTask, resolved
 
-#: A table of a source may not be called like this: names of tables never start with an underscore pair.
 LEDGER_SUFFIX = "__landing"
 
 

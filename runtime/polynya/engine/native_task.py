@@ -39,12 +39,12 @@ class NativeDataset:
             done = progress_of(target)
             found = discover(self._context.landing, self._dataset.landing_path, glob, done)
             for changed in found.changed:
-                fields = {"file": changed.path, "size_bytes": changed.size, "copied_bytes": changed.copied_size}
+                fields = {"file": changed.path, "size_bytes": changed.size, "copied_bytes": changed.was}
                 self._context.sink(Event("file.changed", subject_of(target), fields))
-            if not found.parts:
+            if not found.files:
                 return
             batch = read_native(
-                self._context.landing, self._dataset, found.parts, target.known_schema(), self._limits, load=load
+                self._context.landing, self._dataset, found.files, target.known_schema(), self._limits, load=load
             )
             copy_step(self._context, target, batch, landed_files(self._context, self._dataset.landing_path))
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from polynya.lake.session import use_in_this_thread
 from polynya.model.headers import PARTITION, Partition
 
 # Field ids that the Iceberg specification reserves for position delete files.
@@ -104,6 +105,7 @@ class IcebergTable:
 
         Uses the path of Iceberg's own compaction: Spark writes, a coordinator keeps the files, nothing commits.
         """
+        use_in_this_thread(self.spark)
         group = str(uuid4())
         cache = self._iceberg.spark.SparkTableCache.get()
         coordinator = self._iceberg.spark.FileRewriteCoordinator.get()

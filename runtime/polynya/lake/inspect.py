@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.expressions import EqualTo
 from pyiceberg.table import Table
 
-from polynya.lake.naming import CATALOG
 from polynya.lake.state import ApplyState, CopyState
 from polynya.model import headers as h
 from polynya.model.headers import Partition
@@ -50,11 +47,6 @@ class DatasetStatus:
     conflicts: Mapping[str, int]
     epoch: int
     owner: str
-
-
-def open_catalog(warehouse: Path, uri: str | None = None) -> Catalog:
-    """The catalog of a local target as PyIceberg sees it."""
-    return SqlCatalog(CATALOG, uri=uri or f"sqlite:///{warehouse}/catalog.db", warehouse=str(warehouse))
 
 
 def load(catalog: Catalog, dataset: ResolvedDataset) -> Table | None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
@@ -26,16 +28,17 @@ SMALL_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 class SessionSettings:
     """What a Spark session of Polynya is started with.
 
-    `catalog` holds catalog properties without their prefix, `{}` for JDBC on SQLite inside the warehouse.
+    `catalog` holds all catalog properties in Iceberg's names, without the prefix of Spark.
+    `log_file` takes what the JVM prints, None leaves it on standard error.
     `memory` is the heap of the driver in Spark's spelling. `small` trades peak speed for a start in seconds.
     """
 
-    warehouse: str
     jars: Sequence[str]
-    catalog: Mapping[str, str] = field(default_factory=dict)
+    catalog: Mapping[str, str]
     memory: str = "2g"
     small: bool = True
     jvm_options: Sequence[str] = ()
+    log_file: Path | None = None
     cores: int = field(default_factory=lambda: os.cpu_count() or 2)
 
 
@@ -48,7 +51,8 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
     builder = SparkSession.builder.master(f"local[{settings.cores}]").appName("polynya")
     for key, value in spark_conf(settings).items():
         builder = builder.config(key, value)
-    spark: SparkSession = builder.getOrCreate()
+    with _stderr_of_children(settings.log_file):
+        spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     # PySpark prints every failed statement to standard error, also those whose failure is an answer.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -92,19 +96,30 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
     }
     prefix = f"spark.sql.catalog.{CATALOG}"
     conf[prefix] = "org.apache.iceberg.spark.SparkCatalog"
-    for key, value in catalog_properties(settings.warehouse, settings.catalog).items():
+    for key, value in settings.catalog.items():
         conf[f"{prefix}.{key}"] = value
     return conf
 
 
-def catalog_properties(warehouse: str, catalog: Mapping[str, str]) -> dict[str, str]:
-    """Catalog properties in Iceberg's names; an empty `catalog` means JDBC on SQLite in the warehouse."""
-    if catalog:
-        return {"warehouse": warehouse, **catalog}
-    path = Path(warehouse).resolve()
-    return {
-        "type": "jdbc",
-        "uri": f"jdbc:sqlite:{path}/catalog.db?busy_timeout=30000",
-        "jdbc.schema-version": "V1",
-        "warehouse": str(path),
-    }
+@contextmanager
+def _stderr_of_children(file: Path | None) -> Iterator[None]:
+    """Let processes that start inside write their standard error to a file: the JVM greets with a page of notices."""
+    if file is None:
+        yield
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        with file.open("ab") as log:
+            os.dup2(log.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+def use_in_this_thread(spark: SparkSession) -> None:
+    """Make the session the active one of the calling thread: Iceberg's staged writes look it up there."""
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)

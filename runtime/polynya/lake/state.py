@@ -27,7 +27,7 @@ class _State:
     ownership: Ownership = field(default_factory=Ownership)
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+        return json.dumps(asdict(self), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

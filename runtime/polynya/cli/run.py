@@ -1,0 +1,83 @@
+"""`polynya run`: process what has landed."""
+
+from __future__ import annotations
+
+import signal
+from typing import Literal
+
+from polynya.cli.context import Context
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.output import Output
+from polynya.cli.selection import select_tasks
+from polynya.observe.events import Event
+
+
+def run(
+    *tasks: str,
+    once: bool = False,
+    apply: Literal["policy", "always", "never"] = "policy",
+    context: Context,
+) -> int:
+    """Process what has landed: copy it, and apply it when that is worth it.
+
+    Args:
+        tasks: names or globs of tasks; all of them when none is given.
+        once: return when all that has landed is processed; else run until Ctrl-C or SIGTERM.
+        apply: `policy` applies when the cost rule says so, `always` at the end of every run, `never` only what views
+            could not show otherwise. Queries see the same rows in each case.
+
+    Example:
+        polynya run --once --apply always
+    """
+    # Start-up time: pyspark is only loaded when a run begins.
+    from polynya.engine.runner import run_once, run_until_stopped, units
+    from polynya.engine.start import start_engine
+
+    project = context.load(tolerant=True)
+    for error in project.errors:
+        context.output.error(error)
+    chosen = select_tasks(project, tasks)
+    engine = start_engine(project, apply_mode=apply, sink=lambda event: show(context.output, event))
+    interrupted = False
+
+    def stop(number: int, frame: object) -> None:
+        nonlocal interrupted
+        interrupted = interrupted or number == signal.SIGINT
+        engine.stop.set()
+        context.output.note("stopping after the step that is running…")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    work = units(engine, chosen)
+    outcome = run_once(engine, work) if once else run_until_stopped(engine, work)
+    for failure in outcome.failures.values():
+        context.output.error(failure)
+    context.output.result(
+        "run", {"ok": not outcome.failures, "failed": sorted(outcome.failures), "units": len(work)}
+    )
+    if interrupted:
+        return ExitCode.INTERRUPTED
+    if outcome.failures:
+        return max(failure.exit_code for failure in outcome.failures.values())
+    return ExitCode.USAGE if project.errors else ExitCode.OK
+
+
+def show(output: Output, event: Event) -> None:
+    """Tell what happened: a JSON line, or a line for people."""
+    output.result(event.type, {"subject": event.subject, **event.fields})
+    fields = event.fields
+    if event.type == "batch.copied":
+        quarantined = (
+            f", {fields['rows_quarantined']} quarantined" if fields["rows_quarantined"] else ""
+        )
+        rate = fields["rows_in"] / fields["seconds"] if fields["seconds"] else 0
+        output.note(
+            f"copied   {event.subject}: {fields['rows_out']:,} of {fields['rows_in']:,} records{quarantined} "
+            f"in {fields['seconds']:.1f} s ({rate:,.0f}/s)"
+        )
+    elif event.type == "dataset.applied":
+        output.note(f"applied  {event.subject}: {fields['reason']}")
+    elif event.type == "file.changed":
+        output.warning(
+            f"{event.subject}: {fields['file']} changed after it was copied; the new content is not read"
+        )

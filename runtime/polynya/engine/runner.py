@@ -1,0 +1,95 @@
+"""Run the tasks of a project: once, or until stopped. A task that fails does not stop the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from polynya.engine.context import EngineContext
+from polynya.engine.debezium_task import DebeziumTask
+from polynya.engine.native_task import NativeDataset
+from polynya.model.errors import InternalError, PolynyaError
+from polynya.model.task import StorageTask, resolved
+from polynya.observe.events import Event
+
+#: Datasets that are worked on at the same time.
+THREADS = 4
+#: Pause between two looks at the landing zone when nothing was found.
+POLL_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One piece of work that fails for itself: a native dataset or a whole Debezium task."""
+
+    name: str
+    run: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run went: the errors, by unit."""
+
+    failures: dict[str, PolynyaError] = field(default_factory=dict)
+
+
+def units(context: EngineContext, tasks: Sequence[StorageTask]) -> list[Unit]:
+    """The pieces of work of the tasks."""
+    found = []
+    for task in tasks:
+        if task.landing.format == "debezium":
+            found.append(Unit(task.name, DebeziumTask(context, task).run))
+            continue
+        for dataset in task.datasets:
+            native = NativeDataset(context, task, resolved(task, dataset))
+            found.append(Unit(f"{task.schema_}.{task.prefix}{dataset.name}", native.run))
+    return found
+
+
+def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:
+    """Process all that has landed and return."""
+    outcome = Outcome()
+    with ThreadPoolExecutor(max_workers=THREADS) as pool:
+        running = [(unit, pool.submit(unit.run)) for unit in work]
+        for unit, future in running:
+            error = future.exception()
+            if error is not None:
+                failure = _as_polynya(error)
+                outcome.failures[unit.name] = failure
+                context.sink(Event("unit.failed", unit.name, {"code": failure.code, "message": str(failure)}))
+    return outcome
+
+
+def run_until_stopped(context: EngineContext, work: Sequence[Unit]) -> Outcome:
+    """Process what lands until `context.stop` is set; a unit that failed is tried again with a growing pause."""
+    pauses: dict[str, float] = {}
+    due: dict[str, float] = {}
+    outcome = Outcome()
+    while not context.stop.is_set():
+        now = context.clock.monotonic()
+        ready = [unit for unit in work if due.get(unit.name, 0.0) <= now]
+        latest = run_once(context, ready)
+        for unit in ready:
+            if unit.name in latest.failures:
+                outcome.failures[unit.name] = latest.failures[unit.name]
+                pauses[unit.name] = min(300.0, 2 * pauses.get(unit.name, POLL_SECONDS))
+                due[unit.name] = now + pauses[unit.name]
+            else:
+                outcome.failures.pop(unit.name, None)
+                pauses.pop(unit.name, None)
+        context.stop.wait(POLL_SECONDS)
+    return outcome
+
+
+def _as_polynya(error: BaseException) -> PolynyaError:
+    if isinstance(error, PolynyaError):
+        return error
+    bug = InternalError(
+        "POLYNYA-BUG-001",
+        f"polynya itself failed: {type(error).__name__}: {str(error)[:500]}",
+        state="as after the last completed commit; every commit is atomic",
+        fix="run again with `--debug` and report the traceback",
+    )
+    bug.__cause__ = error
+    return bug

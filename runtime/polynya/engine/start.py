@@ -1,0 +1,51 @@
+"""Start what a run needs: Java, jars, the Spark session, the landing zone."""
+
+from __future__ import annotations
+
+import os
+
+from pyspark.sql import SparkSession
+
+from polynya.engine.context import EngineContext
+from polynya.engine.policy import ApplyMode
+from polynya.lake.cache import cache_root
+from polynya.lake.catalog import spark_properties
+from polynya.lake.cds import cds_options
+from polynya.lake.jars import jar_paths
+from polynya.lake.java import find_java
+from polynya.lake.session import SessionSettings, start_session
+from polynya.model.loader import LoadedProject
+from polynya.observe.events import EventSink, discard
+from polynya.store.object_store import LocalObjectStore
+
+
+def start_spark(project: LoadedProject) -> SparkSession:
+    """The Spark session of a project's target, started if this process has none.
+
+    Raises DependencyError when Java or the jars are missing.
+    """
+    target = project.target
+    target.warehouse.mkdir(parents=True, exist_ok=True)
+    java = find_java()
+    jars = jar_paths()
+    settings = SessionSettings(
+        jars=jars,
+        catalog=spark_properties(target),
+        memory=os.environ.get("POLYNYA_DRIVER_MEMORY", "2g"),
+        jvm_options=cds_options(java, jars),
+        log_file=cache_root() / "log" / "spark.log",
+    )
+    return start_session(settings, java)
+
+
+def start_engine(
+    project: LoadedProject, *, apply_mode: ApplyMode = "policy", sink: EventSink = discard
+) -> EngineContext:
+    """Everything that tasks run with."""
+    project.target.landing.mkdir(parents=True, exist_ok=True)
+    return EngineContext(
+        spark=start_spark(project),
+        landing=LocalObjectStore(project.target.landing),
+        sink=sink,
+        apply_mode=apply_mode,
+    )
