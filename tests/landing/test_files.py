@@ -1,4 +1,4 @@
-"""Files that cannot be read are one rejected record each, by name, and never block the next file."""
+"""Files that cannot be read are one rejected record each and never block the next file."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_a_symbolic_link_out_of_the_root_is_refused(tmp_path: Path) -> None:
     for path in ("link", "folder/secret"):
         with pytest.raises(OperationError):
             store.get(path)
-    # A linked folder is not entered; a linked file is listed, so that reading it is reported by name.
+    # A linked folder is not entered; a linked file is listed, so that reading it is reported.
     assert [info.path for info in store.list()] == ["link"]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from polynya.landing.change_identifier import Place
 from polynya.landing.debezium import extended_json
 from polynya.landing.debezium.connect_types import Typed, fields_of, unscaled_decimal
-from polynya.landing.debezium.envelope import ChangeEvent, Wrapped
+from polynya.landing.debezium.envelope import ChangeEvent, Wrapped, old_key
 from polynya.landing.debezium.position import native_position
 from polynya.landing.debezium.scope import TableSettings
 from polynya.landing.errors import RecordError
@@ -87,7 +87,7 @@ class EventDecoder:
             unsent=unsent,
             place=self._place(event),
             micros=source_micros(event),
-            old_key=self._old_key(event.old_key),
+            old_key=self._old_key(old_key(event.headers)),
             sequence=self._sequence(event, data),
         )
 

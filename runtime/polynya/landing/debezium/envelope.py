@@ -6,7 +6,7 @@ value and header texts may each be wrapped as `{"schema", "payload"}`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ class ChangeEvent:
     key: Wrapped
     value: Mapping[str, Any]
     schema: Mapping[str, Any] | None
-    old_key: Wrapped | None
+    headers: Any
 
     @property
     def operation(self) -> str:
@@ -79,7 +79,7 @@ def open_envelope(record: Mapping[str, Any]) -> ChangeEvent | NoChange:
         raise RecordError("not_an_event", "the value has no `op`: it is no Debezium event")
     if operation not in _OPERATIONS:
         raise RecordError("unknown_op", f"operation {str(operation)[:20]!r} is not known")
-    return ChangeEvent(key, payload, value.schema, _old_key(headers))
+    return ChangeEvent(key, payload, value.schema, headers)
 
 
 def unwrap(value: Any) -> Wrapped:
@@ -104,10 +104,10 @@ def _counter(payload: Mapping[str, Any], destination: Any) -> str | None:
     return "messages" if payload["op"] == "m" else None
 
 
-def _old_key(headers: Any) -> Wrapped | None:
-    """The key that the record had before, from the header of a key change."""
+def old_key(headers: Any) -> Wrapped | None:
+    """The key that the record had before, from the header of a key change. Raises RecordError."""
     pairs = headers.items() if isinstance(headers, dict) else headers
-    if not pairs:
+    if not isinstance(pairs, Iterable):
         return None
     for pair in pairs:
         if isinstance(pair, list | tuple) and len(pair) == 2 and pair[0] == OLD_KEY_HEADER:
