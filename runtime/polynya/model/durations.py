@@ -16,14 +16,14 @@ _UNITS: Final = {
 }
 # As Spark reads "64MB": every step is 1024.
 _SIZES: Final = {"B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
-DURATION_PATTERN: Final = r"^[0-9]{1,12} ?(ms|s|m|h|d|w)$"
+DURATION_PATTERN: Final = r"^[0-9]{1,13} ?(ms|s|m|h|d|w)$"
 SIZE_PATTERN: Final = r"^[0-9]{1,15} ?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)?$"
 MAX_DURATION: Final = timedelta(days=100 * 365)
 
 
 def parse_duration(text: str) -> timedelta:
     """Return the duration that a text such as `15m` spells; raises ValueError."""
-    match = re.match(DURATION_PATTERN, text)
+    match = re.fullmatch(DURATION_PATTERN, text)
     if match is None:
         raise ValueError(f"`{text[:40]}` is no duration; write a number and ms, s, m, h, d or w")
     unit = _UNITS[match[1]]
@@ -44,7 +44,7 @@ def format_duration(value: timedelta) -> str:
 
 def parse_size(text: str) -> int:
     """Return the number of bytes that a text such as `64MB` (64 x 1024 x 1024) spells."""
-    match = re.match(SIZE_PATTERN, text)
+    match = re.fullmatch(SIZE_PATTERN, text)
     if match is None:
         raise ValueError(f"`{text[:40]}` is no size; write a number and B, KB, MB, GB or TB")
     unit = (match[1] or "B").replace("i", "")

@@ -55,7 +55,10 @@ def located(problems: Iterable[Problem], root: Node, file: str) -> list[ConfigEr
 
 def shape_problems(error: ValidationError, model: type[BaseModel]) -> Iterator[Problem]:
     """Yield what pydantic found wrong with a document of the given model."""
-    for detail in error.errors(include_url=False):
+    details = error.errors(include_url=False)
+    for detail in details:
+        if detail["type"] == "too_short" and _has_wrong_items(detail, details):
+            continue
         # pydantic marks a bad key of a mapping with a last part "[key]".
         path = tuple(part for part in detail["loc"] if part != "[key]")
         code = _CODES.get(detail["type"], _OTHER_CODE)
@@ -78,6 +81,12 @@ def suggest(word: object, allowed: Sequence[str]) -> str | None:
     close = get_close_matches(str(word)[:100], allowed, n=1)
     meant = f"did you mean `{close[0]}`? " if close else ""
     return f"{meant}allowed here: {', '.join(sorted(allowed))}"
+
+
+def _has_wrong_items(short: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
+    """Tell whether a list is only too short because pydantic does not count its wrong items."""
+    length = len(short["loc"])
+    return any(d["loc"][:length] == short["loc"] and len(d["loc"]) > length for d in details)
 
 
 def _message(detail: ErrorDetails) -> str:

@@ -1,0 +1,45 @@
+"""Small project folders for tests of every room."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PROJECT = """\
+apiVersion: polynya/v1
+kind: project
+name: shop
+targets:
+  local: {landing: ./landing, warehouse: ./warehouse}
+"""
+
+USERS = """\
+apiVersion: polynya/v1
+kind: storage
+name: users
+schema: shop
+landing: {path: users, format: json}
+datasets:
+  - name: users
+    keys: [userId]
+    sequence_by: [sequenceNum]
+    apply_as_deletes: "operation = 'DELETE'"
+"""
+
+BANK = """\
+apiVersion: polynya/v1
+kind: storage
+name: bank
+schema: bank
+landing: {path: bank, format: debezium}
+include: ["w.*"]
+defaults: {history: true}
+"""
+
+
+def write_project(folder: Path, *, project: str = PROJECT, **tasks: str) -> Path:
+    """Write a project folder with one file per task; `users=USERS` becomes tasks/users.yml."""
+    (folder / "tasks").mkdir(parents=True, exist_ok=True)
+    (folder / "polynya.yml").write_text(project, encoding="utf-8")
+    for name, text in tasks.items():
+        (folder / "tasks" / f"{name}.yml").write_text(text, encoding="utf-8")
+    return folder
