@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from pyspark.sql import SparkSession
-
 from polynya.engine.policy import ApplyMode
 from polynya.lake.apply import Applier
 from polynya.lake.apply_fast import FastApplier
 from polynya.lake.dataset import new_owner
+from polynya.lake.session import SparkSession
 from polynya.observe.events import EventSink, discard
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.object_store import ObjectStore

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-from pyspark.sql import SparkSession
-
 from polynya.engine.context import EngineContext
 from polynya.engine.policy import ApplyMode
 from polynya.lake.cache import cache_root
@@ -13,7 +11,7 @@ from polynya.lake.catalog import spark_properties
 from polynya.lake.cds import cds_options
 from polynya.lake.jars import jar_paths
 from polynya.lake.java import find_java
-from polynya.lake.session import SessionSettings, start_session
+from polynya.lake.session import SessionSettings, SparkSession, start_session
 from polynya.model.loader import LoadedProject
 from polynya.observe.events import EventSink, discard
 from polynya.store.object_store import LocalObjectStore

@@ -9,6 +9,7 @@ from polynya.engine.context import EngineContext
 from polynya.engine.policy import ApplyDecision, PendingFacts, decide
 from polynya.lake.copy import CopyResult, copy_batch
 from polynya.lake.dataset import DatasetTable
+from polynya.lake.replayed import Replayed
 from polynya.lake.views import publish_views
 from polynya.landing.batch import DatasetBatch
 from polynya.model.headers import Partition
@@ -22,11 +23,17 @@ def subject_of(target: DatasetTable) -> str:
 
 
 def copy_step(
-    context: EngineContext, target: DatasetTable, batch: DatasetBatch, live_files: Iterable[str] | None = None
+    context: EngineContext,
+    target: DatasetTable,
+    batch: DatasetBatch,
+    live_files: Iterable[str] | None = None,
+    replayed: Replayed | None = None,
 ) -> CopyResult:
     """Commit one batch and bring the views up to date."""
     started = context.clock.monotonic()
-    result = copy_batch(target, batch, context.applier, now=context.clock.now(), live_files=live_files)
+    result = copy_batch(
+        target, batch, context.applier, now=context.clock.now(), live_files=live_files, replayed=replayed
+    )
     if target.state.copy.schema:
         publish_views(target, target.shape())
     fields = {

@@ -153,6 +153,7 @@ class DatasetTable:
             history=dataset.history and not append_only,
             soft_delete=dataset.delete_mode == "soft",
             append_only=append_only,
+            tells_operations=dataset.format == "debezium",
             partial=tuple(name for name in copy.unsent if name in columns and name not in keys),
             links=copy.has_old_keys,
             coalesce=dataset.coalesce_unchanged,

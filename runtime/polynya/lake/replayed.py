@@ -12,16 +12,21 @@ from pyspark.sql import SparkSession
 
 from polynya.lake.gateway import IcebergTable
 from polynya.lake.state import CopyState
-from polynya.landing.batch import Rejected
+from polynya.landing.batch import WHOLE_FILE, Rejected
 from polynya.model import headers as h
 from polynya.model.headers import Partition
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Rows of the quarantine that leave it. `positions` has file_path string and pos int64, one row a record."""
+    """Rows of the quarantine that leave it.
+
+    `positions` has file_path string and pos int64, one row a record. `files` are landed files that were quarantined
+    whole: the position forgets them, so that the next run reads them again.
+    """
 
     positions: pa.Table
+    files: tuple[str, ...] = ()
 
     def delete_file(self, table: IcebergTable) -> Any:
         """Stage the position delete file."""
@@ -35,7 +40,8 @@ class Replayed:
         """Take the records out of the books; the batch that reads them again counts them anew."""
         totals = Counter(state.totals)
         totals.subtract(rows_in=self.positions.num_rows, rows_quarantined=self.positions.num_rows)
-        return replace(state, totals=dict(totals))
+        files = {path: progress for path, progress in state.files.items() if path not in self.files}
+        return replace(state, totals=dict(totals), files=files)
 
 
 def quarantined(
@@ -53,4 +59,5 @@ def quarantined(
         Rejected(row["file"], row["offset"], row["rule"], row["error"], row["raw"] or b"")
         for row in found.select(["file", "offset", "rule", "error", "raw"]).to_pylist()
     ]
-    return records, Replayed(found.select(["file_path", "pos"]))
+    whole = tuple(record.file for record in records if record.offset == WHOLE_FILE)
+    return records, Replayed(found.select(["file_path", "pos"]), whole)

@@ -87,7 +87,7 @@ def folded(run: Run, frame: DataFrame, known_truncates: Sequence[Sequence[Any]])
         frame = with_carried_values(run.sql, run.view, run.shape, frame, truncates=listed)
     steps = [*fold(run.shape, run.view(frame), truncates=listed), ("placed", versions.placed(run.shape))]
     rows = run.settle(run.sql(f"{with_clause(steps)} SELECT * FROM placed"))
-    first = rows.selectExpr(*versions.figures(), "max(__ci) AS applied_to").first()
+    first = rows.selectExpr(*versions.figures(run.shape), "max(__ci) AS applied_to").first()
     assert first is not None
     counted = first.asDict()
     applied_to = counted.pop("applied_to")

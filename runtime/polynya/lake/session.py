@@ -21,6 +21,8 @@ from polynya.lake.naming import CATALOG
 if TYPE_CHECKING:
     from polynya.lake.java import JavaHome
 
+__all__ = ["SessionSettings", "SparkSession", "spark_conf", "start_session", "use_in_this_thread"]
+
 SMALL_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 

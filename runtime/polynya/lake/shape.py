@@ -17,7 +17,7 @@ class Shape:
     """Keys, data columns and behaviour of one dataset.
 
     `columns` maps every data column (keys included) to its type, in table order. `partial` names the columns that
-    the source has ever left out of an update. `links` tells that a change of key once carried values over.
+    the source has ever left out of an update. `tells_operations`: the source says insert or update, not just upsert. `links` tells that a change of key once carried values over.
     """
 
     keys: tuple[str, ...]
@@ -25,6 +25,7 @@ class Shape:
     history: bool = False
     soft_delete: bool = False
     append_only: bool = False
+    tells_operations: bool = False
     partial: tuple[str, ...] = ()
     links: bool = False
     coalesce: bool = False

@@ -76,8 +76,9 @@ def table_rows(shape: Shape, now: datetime) -> str:
     return ", ".join(f"{expression} AS {quote(name)}" for name, expression in columns.items())
 
 
-def figures() -> list[str]:
-    """Aggregates of the figures of an apply."""
+def figures(shape: Shape) -> list[str]:
+    """Aggregates of the figures of an apply. Only a source that tells inserts from updates can contradict itself."""
+    told = "true" if shape.tells_operations else "false"
     fresh = "NOT __own AND NOT __trunc AND NOT __gone"
     counted = {
         "events": fresh,
@@ -85,8 +86,8 @@ def figures() -> list[str]:
         "prior": f"__write AND __part = '{Partition.PRIOR}'",
         "removed": "__drop",
         "raised": "__raised AND __write AND NOT __own",
-        "insert_of_existing": f"{fresh} AND __op = 'I' AND NOT coalesce(__del_before, true)",
-        "update_of_missing": f"{fresh} AND __op = 'U' AND coalesce(__del_before, true)",
+        "insert_of_existing": f"{told} AND {fresh} AND __op = 'I' AND NOT coalesce(__del_before, true)",
+        "update_of_missing": f"{told} AND {fresh} AND __op = 'U' AND coalesce(__del_before, true)",
         "delete_of_missing": f"{fresh} AND __del AND coalesce(__del_before, true)",
     }
     return [f"count_if({condition}) AS {name}" for name, condition in counted.items()]

@@ -7,9 +7,10 @@ again as a file.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from polynya.landing.batch import BatchLimits, DatasetBatch
+from polynya.landing.batch import BatchLimits, DatasetBatch, Rejected
 from polynya.landing.buffer import RecordBuffer
 from polynya.landing.debezium.reader import DebeziumBatch, Reading
 from polynya.landing.debezium.scope import DebeziumScope
@@ -56,6 +57,37 @@ def reparse(
     builder = builder_of(file_format)
     typed = typed_records(buffer.records, types, builder, needed=dataset.keys)
     return to_batch(buffer, dataset, typed, load=load)
+
+
+def reparse_all(
+    records: Sequence[Rejected],
+    dataset: ResolvedDataset,
+    known: Mapping[str, DataType],
+) -> DatasetBatch:
+    """Read several records of a native dataset again, as one batch; see `reparse`."""
+    is_text = dataset.format in _TEXT_FORMATS
+    file_format = dataset.format if is_text else "json"
+    buffer = RecordBuffer(BatchLimits())
+    for record in records:
+        for _, parsed in opener_of(file_format)(io.BytesIO(record.raw), 0).records:
+            buffer.add(record.file, record.offset, record.raw, parsed)
+    declared = dict(dataset.columns) if is_text else {**known, **dataset.columns}
+    types = ColumnTypes(known, declared)
+    typed = typed_records(buffer.records, types, builder_of(file_format), needed=dataset.keys)
+    return replace(to_batch(buffer, dataset, typed, load=False), files={})
+
+
+def reparse_debezium_all(
+    records: Sequence[Rejected],
+    scope: DebeziumScope,
+    known: Mapping[str, Mapping[str, DataType]],
+    keys: Mapping[str, tuple[str, ...]],
+) -> DebeziumBatch:
+    """Read several lines of a capture again, as one batch; see `reparse_debezium`."""
+    reading = Reading(scope, BatchLimits(), {}, keys)
+    for record in records:
+        reading.take(record.file, record.offset, record.raw)
+    return reading.to_batch(known)
 
 
 def reparse_debezium(

@@ -1,0 +1,73 @@
+"""`polynya status`: how fresh each dataset is, and what is pending."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from polynya.cli.context import Context
+from polynya.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from polynya.lake.inspect import DatasetStatus
+
+
+def status(*, context: Context) -> int:
+    """Show for each dataset: position, pending changes, freshness, accounting, the last apply and its reason.
+
+    Freshness is the age of the newest event that was copied, by the source's clock. Needs no Java, and answers while
+    another process works on the tables.
+
+    Example:
+        polynya status --json
+    """
+    # Start-up time: PyIceberg.
+    from polynya.engine.inventory import inventory
+    from polynya.lake.catalog import python_catalog
+    from polynya.lake.inspect import status as status_of
+
+    project = context.load(tolerant=True)
+    now = datetime.now(UTC)
+    for entry in inventory(project, python_catalog(project.target)):
+        if entry.table is None:
+            context.output.note(f"{entry.name}: nothing was copied yet")
+            continue
+        one = status_of(entry.table, entry.dataset, now)
+        context.output.result("dataset.status", {"task": entry.task.name, **asdict(one)}, _block(one))
+    return ExitCode.OK
+
+
+def _block(one: DatasetStatus) -> str:
+    pending = (
+        f"{one.pending_rows:,} rows, {_bytes(one.pending_bytes)}, oldest {_age(one.pending_age_seconds)}"
+        if one.pending_rows
+        else "nothing"
+    )
+    applied = (
+        f"{one.applied_at}, {one.last_apply_seconds} s: {one.last_apply_reason}" if one.applied_at else "never"
+    )
+    lines = {
+        "current": f"{one.current_rows:,} rows",
+        "pending": pending,
+        "freshness": f"newest event is {_age(one.freshness_seconds)} old",
+        "records": f"{one.rows_in:,} in = {one.rows_out:,} out + {one.rows_filtered:,} filtered "
+        f"+ {one.rows_quarantined:,} quarantined",
+        "copied to": f"{one.copied_to or '–'}",
+        "applied to": f"{one.applied_to or '–'}",
+        "last apply": applied,
+    }
+    return "\n".join([one.dataset, *(f"  {name:<11}{text}" for name, text in lines.items())])
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 1024:,.0f} KiB" if size < 1024**2 else f"{size / 1024**2:,.1f} MiB"
+
+
+def _age(seconds: float | None) -> str:
+    if seconds is None:
+        return "–"
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:.1f} s"

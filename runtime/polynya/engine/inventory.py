@@ -1,0 +1,47 @@
+"""Which tables a project has by now: the declared datasets, the discovered ones, the positions of whole tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
+
+from polynya.engine.ledger import ledger_dataset
+from polynya.engine.members import dataset_of
+from polynya.lake import inspect
+from polynya.model.loader import LoadedProject
+from polynya.model.task import ResolvedDataset, StorageTask, resolved
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One internal table of a project, `table` None before its first run."""
+
+    task: StorageTask
+    dataset: ResolvedDataset
+    table: Table | None
+    is_ledger: bool = False
+
+    @property
+    def name(self) -> str:
+        """`schema.view`."""
+        return f"{self.dataset.schema}.{self.dataset.view}"
+
+
+def inventory(project: LoadedProject, catalog: Catalog) -> Iterator[Entry]:
+    """All tables of all tasks, task by task. Needs no JVM."""
+    for task in project.tasks:
+        if task.landing.format != "debezium":
+            for declared in task.datasets:
+                dataset = resolved(task, declared)
+                yield Entry(task, dataset, inspect.load(catalog, dataset))
+            continue
+        ledger = ledger_dataset(task)
+        table = inspect.load(catalog, ledger)
+        yield Entry(task, ledger, table, is_ledger=True)
+        if table is not None:
+            for source in inspect.states(table)[0].members:
+                dataset = dataset_of(task, source)
+                yield Entry(task, dataset, inspect.load(catalog, dataset))

@@ -1,0 +1,70 @@
+"""Read quarantined records again, with today's settings, as if they had been good at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from polynya.engine.context import EngineContext
+from polynya.engine.inventory import Entry
+from polynya.engine.members import dataset_of, scope_of
+from polynya.engine.steps import copy_step
+from polynya.lake.copy import CopyResult
+from polynya.lake.dataset import DatasetTable
+from polynya.lake.replayed import Replayed, quarantined
+from polynya.landing.batch import WHOLE_FILE, Rejected
+from polynya.landing.replay import reparse_all, reparse_debezium_all
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """What became of the records that were read again. `files` will be read again by the next run."""
+
+    records: int
+    copied: int
+    quarantined: int
+    files: tuple[str, ...]
+
+
+def replay(context: EngineContext, entry: Entry, identifiers: Sequence[str] | None) -> ReplayResult:
+    """Read the chosen records of one table again (all without a choice), in one commit per table."""
+    target = DatasetTable.existing(context.spark, entry.dataset, context.owner)
+    target.take_over()
+    assert target.state.snapshot is not None
+    records, replayed = quarantined(context.spark, target.table, target.state.snapshot, identifiers)
+    if not records:
+        return ReplayResult(0, 0, 0, ())
+    lines = [record for record in records if record.offset != WHOLE_FILE]
+    result = _replay_capture(context, entry, target, lines, replayed) if entry.task.landing.format == "debezium" else (
+        copy_step(
+            context, target, reparse_all(lines, entry.dataset, target.known_schema()), replayed=replayed
+        )
+    )
+    return ReplayResult(len(records), result.rows_out, result.rows_quarantined, replayed.files)
+
+
+def _replay_capture(
+    context: EngineContext, entry: Entry, target: DatasetTable, lines: Sequence[Rejected], replayed: Replayed
+) -> CopyResult:
+    """Lines of a capture may belong to any dataset of the task once they can be read.
+
+    Other tables are written first: after a crash in between, a replay delivers those events once more, and the fold
+    collapses them.
+    """
+    source = None if entry.is_ledger else entry.dataset.source or f"{entry.dataset.name}"
+    known = {} if source is None else {source: target.known_schema()}
+    keys = {} if source is None else {source: tuple(target.state.copy.keys)}
+    batch = reparse_debezium_all(lines, scope_of(entry.task), known, keys)
+    own = batch.unrouted
+    copied = 0
+    for name, part in batch.datasets.items():
+        dataset = dataset_of(entry.task, name)
+        if dataset.internal_table == entry.dataset.internal_table:
+            own = part
+            continue
+        other = DatasetTable.open(context.spark, dataset, context.owner)
+        copied += copy_step(context, other, part).rows_out
+    result = copy_step(context, target, own, replayed=replayed)
+    return CopyResult(
+        result.rows_in, result.rows_out + copied, result.rows_filtered, result.rows_quarantined, result.snapshot
+    )
