@@ -21,6 +21,12 @@ class RecordBuffer:
     rejected: list[Rejected] = field(default_factory=list)
     progress: dict[str, FileProgress] = field(default_factory=dict)
     size_bytes: int = 0
+    _max_rows: int = field(init=False)
+    _max_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._max_rows = self.limits.max_rows
+        self._max_bytes = self.limits.max_bytes
 
     def add(self, file: str, offset: int, raw: bytes, parsed: dict[str, Any] | RecordError) -> None:
         """Take one record."""
@@ -36,8 +42,10 @@ class RecordBuffer:
     @property
     def is_full(self) -> bool:
         """Whether the batch ends here."""
-        taken = len(self.records) + len(self.rejected)
-        return taken >= self.limits.max_rows or self.size_bytes >= self.limits.max_bytes
+        return (
+            len(self.records) + len(self.rejected) >= self._max_rows
+            or self.size_bytes >= self._max_bytes
+        )
 
     def refuse_file(self, file: str, size: int, error: str, *, start: int) -> None:
         """Replace whatever this batch took from the file by one rejection of the file itself.

@@ -20,6 +20,7 @@ import pyarrow as pa
 from polynya.landing.arrow_types import arrow_type
 from polynya.landing.exact import MAX_FLOAT32, digits_needed, exact_decimal, fit, parse, shown
 from polynya.landing.instants import Micros, Nanos
+from polynya.landing.iso_arrays import instants_of
 from polynya.landing.names import NameSpace, nested_problem
 from polynya.model.datatypes import (
     BIGINT,
@@ -147,6 +148,10 @@ def _leaf(values: Values, kinds: set[type], known: DataType, *, declared: bool) 
             return Column(known, pa.array(values, arrow_type(known)), {})
         except (pa.ArrowInvalid, OverflowError):
             pass  # a number out of range: find out which
+    if known == TIMESTAMP and kinds == {str}:
+        times = instants_of(pa.array(values, pa.string()))
+        if times is not None:
+            return Column(known, times, {})
     convert = parse if declared else fit
     out: list[Any] = []
     faults: Faults = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NoReturn
 
@@ -41,7 +42,10 @@ def parse_value(raw: bytes) -> Any:
         raise RecordError("bad_utf8", f"not UTF-8: {error.reason} at byte {error.start}") from None
     text = text.strip(" \t\r\n")
     try:
-        value, end = _DECODER.raw_decode(text)
+        # Without JSONDecoder.decode and its two passes over white space: this is the hot loop.
+        value, end = _scan(text, 0)
+    except StopIteration as error:
+        raise RecordError("bad_json", f"not JSON: no value at character {error.value}") from None
     except json.JSONDecodeError as error:
         raise RecordError("bad_json", f"not JSON: {error.msg} at character {error.pos}") from None
     except RecursionError:
@@ -111,3 +115,4 @@ def _kind(value: object) -> str:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
+_scan: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]

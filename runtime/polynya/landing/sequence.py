@@ -15,6 +15,7 @@ from polynya.landing.batch import NO_ORDER
 from polynya.landing.change_identifier import has_order, plain_values, sequence_encoder
 from polynya.landing.columns import Column, Faults
 from polynya.landing.exact import shown
+from polynya.landing.iso_arrays import instants_of
 from polynya.model.datatypes import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Void
 
 
@@ -83,6 +84,10 @@ def times_of(
 
 
 def _parsed_times(column: Column) -> tuple[list[int | None], Faults]:
+    if column.type == STRING:
+        at_once = instants_of(column.array)
+        if at_once is not None:
+            return plain_values(at_once, TIMESTAMP), {}
     times: list[int | None] = []
     faults: Faults = {}
     for index, value in enumerate(_time_values(column)):
@@ -124,6 +129,9 @@ def _sequence_times(column: Column, count: int) -> list[int | None]:
             for v in values
         ]
     if column.type == STRING:
+        at_once = instants_of(column.array)
+        if at_once is not None:
+            return plain_values(at_once, TIMESTAMP)
         texts: list[str | None] = column.array.to_pylist()
         return [
             instants.iso_micros(text) if text and instants.is_date_time(text) else None
