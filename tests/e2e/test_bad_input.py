@@ -29,7 +29,7 @@ BAD_LINES = (
     b'{"id":106,"name":"n","op":"U","seq":null}',
     b'{"id":107,"name":"n","op":"U","seq":1,"eventTime":"99999-01-01"}',
     b'{"id":108,"name":{"an":"object"},"op":"U","seq":1}',
-    b'[1, 2]',
+    b"[1, 2]",
     b'"text"',
     b'{"id":109,"deep":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     b'{"id":"110","name":"text where numbers were","op":"U","seq":1}',

@@ -32,6 +32,11 @@ class Group:
     cases: tuple[Case, ...]
     places: Mapping[str, int]
 
+    @property
+    def view(self) -> str:
+        """Name of the Current view."""
+        return f"{self.schema}.{self.name}"
+
     def shifted(self, case: Case, row: Mapping[str, Any]) -> dict[str, Any]:
         """A row with the case's place in the first key column; NULL keys stay NULL."""
         first = case.keys[0]
@@ -57,7 +62,7 @@ class Group:
     def statement(self) -> str:
         """The view that the cases look at, as SQL."""
         case = self.cases[0]
-        view = f"{self.schema}.{self.name}" + ("__history" if case.history else "")
+        view = self.view + ("__history" if case.history else "")
         kept = " WHERE NOT hdr__deleted" if case.history else ""
         return f"SELECT {select_list(case)} FROM {view}{kept}"
 
@@ -69,6 +74,8 @@ class Group:
         place = case.out_cols.index(case.keys[0])
         found = []
         for case in self.cases:
+            if after is not None and after not in case.expected_after:
+                continue
             wanted = case.wanted() if after is None else [case.timed(case.expected_after[after])]
             mine = bag((*row[:place], _unshift(row[place]), *row[place + 1:]) for row in got
                        if _place_of(row[place]) == self.places[case.id])

@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -39,7 +39,15 @@ class RunOutcome:
 
 
 class CommandFailed(AssertionError):
-    """A command ended with another exit code than 0; the message holds its standard error."""
+    """A command ended with another exit code than 0; the message holds what it printed.
+
+    `failed` has the message of each dataset (`schema.name`) that a run gave up on: the others of
+    the same run are processed.
+    """
+
+    def __init__(self, text: str, failed: Mapping[str, str]) -> None:
+        super().__init__(text)
+        self.failed = failed
 
 
 class CliDriver:
@@ -70,9 +78,15 @@ class CliDriver:
         if done.returncode != 0:
             raise CommandFailed(
                 f"polynya {' '.join(arguments)}: exit {done.returncode}\n"
-                f"{done.stdout[-2000:]}\n{done.stderr[-6000:]}"
+                f"{done.stdout[-2000:]}\n{done.stderr[-6000:]}", _failed(done.stdout)
             )
         return done.stdout
+
+
+def _failed(output: str) -> dict[str, str]:
+    """Datasets that a run reported as failed, with the message."""
+    lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    return {line["subject"]: line["message"] for line in lines if line.get("type") == "unit.failed"}
 
 
 def command(*arguments: str) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.oracle.driver import Driver
+from tests.oracle.driver import CommandFailed, Driver
 
 Lines = Sequence[Any]
 WRITERS = {"json": ".json", "debezium": ".jsonl"}
@@ -94,13 +94,21 @@ class Pack:
 
     def run(
         self, driver: Driver, apply: Callable[[int], str], *,
-        after: Callable[[int], None] | None = None,
+        after: Callable[[int], None] | None = None, failed: dict[str, str] | None = None,
     ) -> None:
-        """Land and process every step: `apply(step)` says how, `after(step)` looks at it."""
+        """Land and process every step: `apply(step)` says how, `after(step)` looks at it.
+
+        With `failed`, datasets that a run gives up on are noted there and the rest goes on.
+        """
         self.write_project()
         for step in range(self.steps):
             self.land(step)
-            driver.run_project(self.directory, apply(step))
+            try:
+                driver.run_project(self.directory, apply(step))
+            except CommandFailed as error:
+                if failed is None or not error.failed:
+                    raise
+                failed.update(error.failed)
             if after is not None:
                 after(step)
 
