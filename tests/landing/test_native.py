@@ -180,3 +180,27 @@ def test_an_empty_file_is_read() -> None:
     batch = read(b"")
 
     assert (batch.rows_in, batch.files["f"].complete) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        [{"id": "x", "n": None}],
+        [{"id": "x"}],
+        [{"id": "x", "n": 1, "": 1}],
+        [{"id": "x", "n": [1]}, {"id": True, "n": {"a": 1}}],
+        [{"id": "x", "n": 1, "at": "soon"}],
+    ],
+)
+def test_a_refused_record_does_not_settle_the_types(broken: list[object]) -> None:
+    good = {"id": 1, "n": 1, "at": 1767225601}
+
+    batch = read(json_lines(*broken, good, good), a_dataset(timestamp="at"))
+
+    assert [offset for offset, _ in rules(batch)] == list(range(len(broken)))
+    assert column(batch, "id") == [1, 1]
+    assert schema(batch)["n"] == "bigint"
+
+
+def test_a_batch_of_refused_records_brings_no_columns() -> None:
+    assert schema(read(json_lines({"id": 1, "n": [1], "x": 1}))) == {"id": "void"}

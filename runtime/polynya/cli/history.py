@@ -41,7 +41,9 @@ def history(dataset: str, /, *key: str, context: Context) -> int:
         raise usage_error(f"there is no view `{dataset}`", "`polynya status` lists the datasets")
     source = view if has_view(spark, view) else current
     where = conditions(spark, source, pairs)
-    versions, events = versions_and_events(spark, source, quote_path(schema, f"{name}{suffixes.changes}"), where)
+    versions, events = versions_and_events(
+        spark, source, quote_path(schema, f"{name}{suffixes.changes}"), where
+    )
     for kind, rows in (("version", versions), ("event", events)):
         for row in rows:
             if context.output.is_json:
@@ -66,5 +68,3 @@ def _table(title: str, rows: list[dict[str, object]]) -> Table | str:
     for row in rows:
         table.add_row(*("" if row[name] is None else str(row[name]) for name in names))
     return table
-
-

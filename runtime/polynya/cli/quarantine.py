@@ -33,7 +33,9 @@ def list_(dataset: str | None = None, *, context: Context) -> int:
         place = "whole file" if row["offset"] < 0 else str(row["offset"] + 1)
         table.add_row(row["id"], name, row["file"], place, row["rule"], row["error"])
     if not context.output.is_json:
-        context.output.result("quarantine", {}, table if table.row_count else "the quarantine is empty")
+        context.output.result(
+            "quarantine", {}, table if table.row_count else "the quarantine is empty"
+        )
     return ExitCode.OK
 
 
@@ -54,13 +56,17 @@ def show(identifier: str, /, *, context: Context) -> int:
                 f"{row['id']}  {name}\nfile    {row['file']}\nrecord  {row['offset'] + 1}\n"
                 f"rule    {row['rule']}\nerror   {row['error']}\n\n{raw}"
             )
-            context.output.result("quarantined", {"dataset": name, **_without_raw(row), "raw": raw}, text)
+            context.output.result(
+                "quarantined", {"dataset": name, **_without_raw(row), "raw": raw}, text
+            )
             return ExitCode.OK
     raise _unknown(identifier)
 
 
 @app.command
-def replay(*identifiers: str, all_: bool = False, dataset: str | None = None, context: Context) -> int:
+def replay(
+    *identifiers: str, all_: bool = False, dataset: str | None = None, context: Context
+) -> int:
     """Read quarantined records again with today's settings; what is good now is copied as if it always had been.
 
     What is still bad stays in the quarantine. A file that was quarantined whole is read again by the next run.
@@ -81,7 +87,11 @@ def replay(*identifiers: str, all_: bool = False, dataset: str | None = None, co
     from polynya.engine.start import start_engine
     from polynya.lake.catalog import python_catalog
 
-    chosen = {(name, row["id"]) for name, row in _records(context, dataset) if all_ or row["id"] in identifiers}
+    chosen = {
+        (name, row["id"])
+        for name, row in _records(context, dataset)
+        if all_ or row["id"] in identifiers
+    }
     for identifier in identifiers:
         if not any(identifier == found for _, found in chosen):
             raise _unknown(identifier)
@@ -93,8 +103,11 @@ def replay(*identifiers: str, all_: bool = False, dataset: str | None = None, co
             continue
         result = replay_entry(engine, entry, wanted)
         data = {
-            "dataset": entry.name, "records": result.records, "copied": result.copied,
-            "quarantined": result.quarantined, "files": list(result.files),
+            "dataset": entry.name,
+            "records": result.records,
+            "copied": result.copied,
+            "quarantined": result.quarantined,
+            "files": list(result.files),
         }
         text = f"{entry.name}: {result.records} read again, {result.copied} copied, {result.quarantined} still bad"
         if result.files:
@@ -112,7 +125,9 @@ def _records(context: CommandContext, dataset: str | None) -> Iterator[tuple[str
     project = context.load(tolerant=True)
     entries = list(inventory(project, python_catalog(project.target)))
     if dataset is not None and not any(entry.name == dataset for entry in entries):
-        raise usage_error(f"no dataset is called `{dataset}`", ", ".join(entry.name for entry in entries))
+        raise usage_error(
+            f"no dataset is called `{dataset}`", ", ".join(entry.name for entry in entries)
+        )
     for entry in entries:
         if entry.table is not None and dataset in (None, entry.name):
             for row in quarantine(entry.table):

@@ -34,7 +34,9 @@ def status(*, context: Context) -> int:
             context.output.note(f"{entry.name}: nothing was copied yet")
             continue
         one = status_of(entry.table, entry.dataset, now)
-        context.output.result("dataset.status", {"task": entry.task.name, **asdict(one)}, _block(one))
+        context.output.result(
+            "dataset.status", {"task": entry.task.name, **asdict(one)}, _block(one)
+        )
     return ExitCode.OK
 
 
@@ -45,7 +47,9 @@ def _block(one: DatasetStatus) -> str:
         else "nothing"
     )
     applied = (
-        f"{one.applied_at}, {one.last_apply_seconds} s: {one.last_apply_reason}" if one.applied_at else "never"
+        f"{one.applied_at}, {one.last_apply_seconds} s: {one.last_apply_reason}"
+        if one.applied_at
+        else "never"
     )
     lines = {
         "current": f"{one.current_rows:,} rows",

@@ -27,4 +27,3 @@ class EngineContext:
     apply_mode: ApplyMode = "policy"
     owner: str = field(default_factory=new_owner)
     stop: threading.Event = field(default_factory=threading.Event)
-

@@ -43,15 +43,20 @@ class DebeziumTask:
         """Copy all that has landed and apply what is worth it."""
         ledger = self._open()
         while not self._context.stop.is_set():
-            found = discover(self._context.landing, self._task.landing.path, "**/*", progress_of(ledger))
+            found = discover(
+                self._context.landing, self._task.landing.path, "**/*", progress_of(ledger)
+            )
             for changed in found.changed:
-                self._context.sink(Event("file.changed", subject_of(ledger), {"file": changed.path}))
+                self._context.sink(
+                    Event("file.changed", subject_of(ledger), {"file": changed.path})
+                )
             if not found.files:
                 break
             self._copy(ledger, found.files)
         if not self._context.stop.is_set():
             in_threads(
-                lambda target: apply_step(self._context, target, self._task.apply), self._targets.values()
+                lambda target: apply_step(self._context, target, self._task.apply),
+                self._targets.values(),
             )
 
     def _copy(self, ledger: DatasetTable, parts: Sequence[FilePart]) -> None:
@@ -61,7 +66,8 @@ class DebeziumTask:
             batch = self._read(parts)
         live = landed_files(self._context, self._task.landing.path)
         in_threads(
-            lambda item: copy_step(self._context, self._targets[item[0]], item[1], live), batch.datasets.items()
+            lambda item: copy_step(self._context, self._targets[item[0]], item[1], live),
+            batch.datasets.items(),
         )
         self._commit(ledger, batch.unrouted, live)
 
@@ -76,7 +82,9 @@ class DebeziumTask:
                 source: {path: progress[1] for path, progress in target.state.copy.files.items()}
                 for source, target in self._targets.items()
             },
-            keys={source: tuple(target.state.copy.keys) for source, target in self._targets.items()},
+            keys={
+                source: tuple(target.state.copy.keys) for source, target in self._targets.items()
+            },
         )
 
     def _meet(self, sources: Iterable[str]) -> bool:
@@ -107,7 +115,9 @@ class DebeziumTask:
         return self._ledger
 
     def _table(self, source: str) -> DatasetTable:
-        return DatasetTable.open(self._context.spark, dataset_of(self._task, source), self._context.owner)
+        return DatasetTable.open(
+            self._context.spark, dataset_of(self._task, source), self._context.owner
+        )
 
 
 def in_threads(work: Callable[[T], object], items: Iterable[T]) -> None:

@@ -56,5 +56,7 @@ def scope_of(task: StorageTask) -> DebeziumScope:
     """What reading needs to know of the task's tables."""
     named = {dataset.source: dataset for dataset in task.datasets if dataset.source is not None}
     default = TableSettings.of(resolved(task, Dataset(name="discovered")))
-    tables = {source: TableSettings.of(resolved(task, dataset)) for source, dataset in named.items()}
+    tables = {
+        source: TableSettings.of(resolved(task, dataset)) for source, dataset in named.items()
+    }
     return DebeziumScope(include=task.include, exclude=task.exclude, tables=tables, default=default)

@@ -25,7 +25,9 @@ class NativeDataset:
     def run(self) -> None:
         """Copy all that has landed, first full load first, and apply if it is worth it."""
         if self._target is None:
-            self._target = DatasetTable.open(self._context.spark, self._dataset, self._context.owner)
+            self._target = DatasetTable.open(
+                self._context.spark, self._dataset, self._context.owner
+            )
         else:
             self._target.reload()
         if self._dataset.initial_load is not None:
@@ -39,14 +41,28 @@ class NativeDataset:
             done = progress_of(target)
             found = discover(self._context.landing, self._dataset.landing_path, glob, done)
             for changed in found.changed:
-                fields = {"file": changed.path, "size_bytes": changed.size, "copied_bytes": changed.was}
+                fields = {
+                    "file": changed.path,
+                    "size_bytes": changed.size,
+                    "copied_bytes": changed.was,
+                }
                 self._context.sink(Event("file.changed", subject_of(target), fields))
             if not found.files:
                 return
             batch = read_native(
-                self._context.landing, self._dataset, found.files, target.known_schema(), self._limits, load=load
+                self._context.landing,
+                self._dataset,
+                found.files,
+                target.known_schema(),
+                self._limits,
+                load=load,
             )
-            copy_step(self._context, target, batch, landed_files(self._context, self._dataset.landing_path))
+            copy_step(
+                self._context,
+                target,
+                batch,
+                landed_files(self._context, self._dataset.landing_path),
+            )
 
 
 def landed_files(context: EngineContext, path: str) -> set[str]:
@@ -57,4 +73,7 @@ def landed_files(context: EngineContext, path: str) -> set[str]:
 def progress_of(target: DatasetTable) -> dict[str, FileProgress]:
     """Position of a dataset: how far each landed file was read."""
     files = target.state.copy.files
-    return {path: FileProgress(size, records, bool(complete)) for path, (size, records, complete) in files.items()}
+    return {
+        path: FileProgress(size, records, bool(complete))
+        for path, (size, records, complete) in files.items()
+    }

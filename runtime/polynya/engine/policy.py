@@ -62,7 +62,8 @@ def decide(facts: PendingFacts, policy: ApplyPolicy, mode: ApplyMode = "policy")
         if reached:
             return ApplyDecision(True, reason)
     return ApplyDecision(
-        False, f"{facts.rows} pending rows of {enough}, {facts.files} files of {policy.max_pending_files}"
+        False,
+        f"{facts.rows} pending rows of {enough}, {facts.files} files of {policy.max_pending_files}",
     )
 
 

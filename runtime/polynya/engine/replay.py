@@ -35,16 +35,27 @@ def replay(context: EngineContext, entry: Entry, identifiers: Sequence[str] | No
     if not records:
         return ReplayResult(0, 0, 0, ())
     lines = [record for record in records if record.offset != WHOLE_FILE]
-    result = _replay_capture(context, entry, target, lines, replayed) if entry.task.landing.format == "debezium" else (
-        copy_step(
-            context, target, reparse_all(lines, entry.dataset, target.known_schema()), replayed=replayed
+    result = (
+        _replay_capture(context, entry, target, lines, replayed)
+        if entry.task.landing.format == "debezium"
+        else (
+            copy_step(
+                context,
+                target,
+                reparse_all(lines, entry.dataset, target.known_schema()),
+                replayed=replayed,
+            )
         )
     )
     return ReplayResult(len(records), result.rows_out, result.rows_quarantined, replayed.files)
 
 
 def _replay_capture(
-    context: EngineContext, entry: Entry, target: DatasetTable, lines: Sequence[Rejected], replayed: Replayed
+    context: EngineContext,
+    entry: Entry,
+    target: DatasetTable,
+    lines: Sequence[Rejected],
+    replayed: Replayed,
 ) -> CopyResult:
     """Lines of a capture may belong to any dataset of the task once they can be read.
 
@@ -66,5 +77,9 @@ def _replay_capture(
         copied += copy_step(context, other, part).rows_out
     result = copy_step(context, target, own, replayed=replayed)
     return CopyResult(
-        result.rows_in, result.rows_out + copied, result.rows_filtered, result.rows_quarantined, result.snapshot
+        result.rows_in,
+        result.rows_out + copied,
+        result.rows_filtered,
+        result.rows_quarantined,
+        result.snapshot,
     )

@@ -57,7 +57,9 @@ def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:
             if error is not None:
                 failure = _as_polynya(error)
                 outcome.failures[unit.name] = failure
-                context.sink(Event("unit.failed", unit.name, {"code": failure.code, "message": str(failure)}))
+                context.sink(
+                    Event("unit.failed", unit.name, {"code": failure.code, "message": str(failure)})
+                )
     return outcome
 
 

@@ -32,7 +32,12 @@ def copy_step(
     """Commit one batch and bring the views up to date."""
     started = context.clock.monotonic()
     result = copy_batch(
-        target, batch, context.applier, now=context.clock.now(), live_files=live_files, replayed=replayed
+        target,
+        batch,
+        context.applier,
+        now=context.clock.now(),
+        live_files=live_files,
+        replayed=replayed,
     )
     if target.state.copy.schema:
         publish_views(target, target.shape())
@@ -46,7 +51,9 @@ def copy_step(
     }
     context.sink(Event("batch.copied", subject_of(target), fields))
     if result.applied_because is not None:
-        context.sink(Event("dataset.applied", subject_of(target), {"reason": result.applied_because}))
+        context.sink(
+            Event("dataset.applied", subject_of(target), {"reason": result.applied_because})
+        )
     return result
 
 
@@ -77,4 +84,3 @@ def pending_facts(target: DatasetTable, now: datetime) -> PendingFacts:
         current_rows=sum(file.rows for file in current),
         age=max(now - datetime.fromisoformat(since), timedelta()) if since else None,
     )
-

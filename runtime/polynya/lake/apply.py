@@ -50,15 +50,28 @@ class Applier(Protocol):
     """Folds all Changes of the current snapshot, and those of `fresh`, into Current and Prior."""
 
     def apply(
-        self, target: DatasetTable, shape: Shape, *, reason: str, now: datetime, fresh: CopyParts | None = None
+        self,
+        target: DatasetTable,
+        shape: Shape,
+        *,
+        reason: str,
+        now: datetime,
+        fresh: CopyParts | None = None,
     ) -> ApplyResult:
         """Commit one apply; raises ConflictError when another owner was faster (nothing is changed then)."""
         ...
 
 
 def next_state(
-    target: DatasetTable, *, now: datetime, reason: str, seconds: float, rows: Mapping[str, int],
-    truncates: list[list[Any]], purge: Purge, applied_to: str | None,
+    target: DatasetTable,
+    *,
+    now: datetime,
+    reason: str,
+    seconds: float,
+    rows: Mapping[str, int],
+    truncates: list[list[Any]],
+    purge: Purge,
+    applied_to: str | None,
 ) -> ApplyState:
     """Apply state after an apply."""
     state = target.state.apply

@@ -34,7 +34,13 @@ class FastApplier:
     """See the module. Needs a classic SparkSession and Iceberg 1.10 or newer (`RowDelta.removeRows`)."""
 
     def apply(
-        self, target: DatasetTable, shape: Shape, *, reason: str, now: datetime, fresh: CopyParts | None = None
+        self,
+        target: DatasetTable,
+        shape: Shape,
+        *,
+        reason: str,
+        now: datetime,
+        fresh: CopyParts | None = None,
     ) -> ApplyResult:
         """See `Applier.apply`."""
         started = time.monotonic()
@@ -47,8 +53,14 @@ class FastApplier:
             result = folded(run, _fold_input(run, events, whole=bool(new)), known)
             purge = find_purge(target, shape, run.snapshot, now)
             state = next_state(
-                target, now=now, reason=reason, seconds=time.monotonic() - started, rows=result.figures,
-                truncates=known, purge=purge, applied_to=result.applied_to,
+                target,
+                now=now,
+                reason=reason,
+                seconds=time.monotonic() - started,
+                rows=result.figures,
+                truncates=known,
+                purge=purge,
+                applied_to=result.applied_to,
             )
             snapshot = commit_row_delta(target.table, _step(run, result, state, purge, fresh, now))
         finally:
@@ -79,7 +91,12 @@ def _fold_input(run: Run, events: str, *, whole: bool) -> DataFrame:
 
 
 def _step(
-    run: Run, result: Folded, state: ApplyState, purge: Purge, fresh: CopyParts | None, now: datetime
+    run: Run,
+    result: Folded,
+    state: ApplyState,
+    purge: Purge,
+    fresh: CopyParts | None,
+    now: datetime,
 ) -> Step:
     """Stage all files of the apply."""
     target = run.target
@@ -121,7 +138,9 @@ def _deletes(run: Run, result: Folded, purge: Purge) -> tuple[list[Any], list[st
     if result.figures["removed"] == 0 and purge.positions is None:
         return [], []
     dropped = result.rows.where("__drop")
-    positions = dropped.selectExpr("__s.part AS part", "__s.file AS file_path", "__s.pos AS pos").toArrow()
+    positions = dropped.selectExpr(
+        "__s.part AS part", "__s.file AS file_path", "__s.pos AS pos"
+    ).toArrow()
     if purge.positions is not None:
         both = pa.concat_tables([positions, purge.positions.cast(positions.schema)])
         positions = both.group_by(["part", "file_path", "pos"]).aggregate([])
@@ -130,12 +149,18 @@ def _deletes(run: Run, result: Folded, purge: Purge) -> tuple[list[Any], list[st
     for partition in (Partition.CURRENT, Partition.PRIOR):
         rows = positions.filter(pc.equal(positions.column("part"), str(partition)))
         if rows.num_rows:
-            files.append(run.target.table.write_position_deletes(partition, rows.select(["file_path", "pos"])))
+            files.append(
+                run.target.table.write_position_deletes(
+                    partition, rows.select(["file_path", "pos"])
+                )
+            )
             touched.update(rows.column("file_path").to_pylist())
     return files, sorted(touched)
 
 
-def _summary(state: ApplyState, figures: Mapping[str, int], fresh: CopyParts | None) -> dict[str, str]:
+def _summary(
+    state: ApplyState, figures: Mapping[str, int], fresh: CopyParts | None
+) -> dict[str, str]:
     summary = {f"polynya.{name.replace('_', '-')}": str(value) for name, value in figures.items()}
     summary |= {"polynya.step": "apply", "polynya.reason": state.reason or ""}
     return {**summary, **(fresh.summary if fresh is not None else {})}

@@ -35,7 +35,13 @@ class PlainApplier:
     """See the module."""
 
     def apply(
-        self, target: DatasetTable, shape: Shape, *, reason: str, now: datetime, fresh: CopyParts | None = None
+        self,
+        target: DatasetTable,
+        shape: Shape,
+        *,
+        reason: str,
+        now: datetime,
+        fresh: CopyParts | None = None,
     ) -> ApplyResult:
         """See `Applier.apply`."""
         started = time.monotonic()
@@ -44,19 +50,29 @@ class PlainApplier:
         try:
             new = truncates.collect(fresh.events) if fresh is not None else []
             known = truncates.merged(target.state.apply.truncates, new)
-            frame = run.sql(stored.everything(shape, run.table)).unionByName(pending_events(run, fresh))
+            frame = run.sql(stored.everything(shape, run.table)).unionByName(
+                pending_events(run, fresh)
+            )
             result = folded(run, frame, known)
             purge = find_purge(target, shape, run.snapshot, now)
             state = next_state(
-                target, now=now, reason=reason, seconds=time.monotonic() - started, rows=result.figures,
-                truncates=known, purge=purge, applied_to=result.applied_to,
+                target,
+                now=now,
+                reason=reason,
+                seconds=time.monotonic() - started,
+                rows=result.figures,
+                truncates=known,
+                purge=purge,
+                applied_to=result.applied_to,
             )
             _overwrite(run, _rows(run, result, purge, now), state, fresh)
         finally:
             run.release()
         target.reload()
         assert target.state.snapshot is not None
-        return ApplyResult(target.state.snapshot, reason, round(time.monotonic() - started, 3), result.figures)
+        return ApplyResult(
+            target.state.snapshot, reason, round(time.monotonic() - started, 3), result.figures
+        )
 
 
 def _rows(run: Run, result: Folded, purge: Purge, now: datetime) -> DataFrame:
@@ -104,8 +120,10 @@ def _overwrite(run: Run, rows: DataFrame, state: ApplyState, fresh: CopyParts | 
 
 def _quarantine_without(run: Run, replayed: Replayed) -> DataFrame:
     """Quarantined records that were not read again."""
-    kept = run.sql(f"SELECT *, _file, _pos FROM {run.table} WHERE {h.PARTITION} = '{Partition.QUARANTINE}'")
-    gone = run.target.spark.createDataFrame(replayed.positions.rename_columns(["_file", "_pos"]))  # type: ignore[call-overload]
+    kept = run.sql(
+        f"SELECT *, _file, _pos FROM {run.table} WHERE {h.PARTITION} = '{Partition.QUARANTINE}'"
+    )
+    gone = run.target.spark.createDataFrame(replayed.positions.rename_columns(["_file", "_pos"]))
     return kept.join(gone, on=["_file", "_pos"], how="left_anti").drop("_file", "_pos")
 
 
@@ -113,8 +131,16 @@ def _state_rows(run: Run, copy: CopyState, apply: ApplyState) -> list[DataFrame]
     """Both state rows in the shape of the internal table, each in a frame of its own."""
     names = [header.name for header in HEADERS]
     rows = [
-        {h.PARTITION: Partition.ASSET_STATE, h.COPY_CHANGE_IDENTIFIER: copy.copied_to or "", h.STATE: copy.to_json()},
-        {h.PARTITION: Partition.ASSET_STATE, h.APPLY_CHANGE_IDENTIFIER: apply.applied_to or "", h.STATE: apply.to_json()},
+        {
+            h.PARTITION: Partition.ASSET_STATE,
+            h.COPY_CHANGE_IDENTIFIER: copy.copied_to or "",
+            h.STATE: copy.to_json(),
+        },
+        {
+            h.PARTITION: Partition.ASSET_STATE,
+            h.APPLY_CHANGE_IDENTIFIER: apply.applied_to or "",
+            h.STATE: apply.to_json(),
+        },
     ]
     types = {header.name: header.type for header in HEADERS} | {
         name: run.shape.type_of(name) for name in run.shape.data

@@ -25,7 +25,9 @@ _SEQUENCE = "concat(__ci, coalesce(__tail, ''))"
 _IS_LINK = "__old IS NOT NULL AND coalesce(size(__unsent), 0) > 0"
 
 
-def linked_keys(sql: Sql, view: View, shape: Shape, table: str, touched: str, events: str) -> DataFrame:
+def linked_keys(
+    sql: Sql, view: View, shape: Shape, table: str, touched: str, events: str
+) -> DataFrame:
     """Extend the touched records by those on the other end of a change of key.
 
     `touched` holds the key columns and `__min`, and so does the result. Added are the former keys that events refer to
@@ -55,11 +57,17 @@ def linked_keys(sql: Sql, view: View, shape: Shape, table: str, touched: str, ev
         )
         if new.isEmpty():
             return sql(f"SELECT * FROM {known}")
-        known = view(sql(_least(shape, f"SELECT * FROM {known} UNION ALL SELECT * FROM {view(new)}")).localCheckpoint())
+        known = view(
+            sql(
+                _least(shape, f"SELECT * FROM {known} UNION ALL SELECT * FROM {view(new)}")
+            ).localCheckpoint()
+        )
 
 
 def _least(shape: Shape, rows: str) -> str:
-    return f"SELECT {shape.key_list()}, min(__min) AS __min FROM ({rows}) GROUP BY {shape.key_list()}"
+    return (
+        f"SELECT {shape.key_list()}, min(__min) AS __min FROM ({rows}) GROUP BY {shape.key_list()}"
+    )
 
 
 def _typed(shape: Shape, key: str, index: int) -> str:
@@ -77,8 +85,12 @@ def with_carried_values(
 
     A chain of changes inside one batch (a→b→c) needs as many rounds as it is long; nearly always that is one.
     """
-    links = frame.where(_IS_LINK).selectExpr(f"{key_text(shape)} AS key", "__old", f"{_SEQUENCE} AS seq")
-    for _ in range(_longest_chain([(row["key"], row["__old"], row["seq"]) for row in links.collect()])):
+    links = frame.where(_IS_LINK).selectExpr(
+        f"{key_text(shape)} AS key", "__old", f"{_SEQUENCE} AS seq"
+    )
+    for _ in range(
+        _longest_chain([(row["key"], row["__old"], row["seq"]) for row in links.collect()])
+    ):
         source = view(frame)
         steps = fold(shape, source, truncates=truncates)
         values = ", ".join(f"{literal(name)}, {quote(name)}" for name in shape.values)
@@ -109,7 +121,9 @@ def _carried_column(shape: Shape, name: str) -> str:
 
 
 def _carried_value(name: str) -> str:
-    missing = f"c.__values IS NOT NULL AND coalesce(array_contains(e.__unsent, {literal(name)}), false)"
+    missing = (
+        f"c.__values IS NOT NULL AND coalesce(array_contains(e.__unsent, {literal(name)}), false)"
+    )
     return f"IF({missing}, c.__values.{quote(name)}, e.{quote(name)})"
 
 

@@ -45,4 +45,6 @@ def python_catalog(target: ResolvedTarget) -> Catalog:
                 fix="`polynya run --once`",
             )
         uri = f"sqlite:///{file}"
-    return SqlCatalog(CATALOG, uri=uri, warehouse=str(target.warehouse), init_catalog_tables="false")
+    return SqlCatalog(
+        CATALOG, uri=uri, warehouse=str(target.warehouse), init_catalog_tables="false"
+    )

@@ -76,21 +76,32 @@ def copy_batch(
     shape = target.shape(batch.schema, keys, following)
     landed = landed_frame(target.spark, batch)
     derived = derive(
-        landed, target.dataset, shape, now=now, load_started=started, horizon=target.state.apply.horizon
+        landed,
+        target.dataset,
+        shape,
+        now=now,
+        load_started=started,
+        horizon=target.state.apply.horizon,
     )
     following = _advanced(following, batch, live_files, now)
     if replayed is not None:
         following = replayed.discounted(following)
     reason = reason_to_apply_at_once(target, batch, derived, shape)
     if reason is not None:
-        return _copy_and_apply(target, batch, derived, shape, following, applier, reason, now, replayed)
+        return _copy_and_apply(
+            target, batch, derived, shape, following, applier, reason, now, replayed
+        )
     if is_first_load(target, batch, shape):
         derived = into_current(target, derived, shape, now)
     return _append(target, batch, derived, following, replayed)
 
 
 def _append(
-    target: DatasetTable, batch: DatasetBatch, derived: DataFrame, following: CopyState, replayed: Replayed | None
+    target: DatasetTable,
+    batch: DatasetBatch,
+    derived: DataFrame,
+    following: CopyState,
+    replayed: Replayed | None,
 ) -> CopyResult:
     staged = target.table.stage(_sized(derived.drop(*HELPERS), batch))
     counts = rows_by_partition(target, staged)
@@ -108,17 +119,28 @@ def _append(
     )
     snapshot = commit_row_delta(target.table, step)
     target.reload()
-    return CopyResult(batch.rows_in, sum(counts.values()), batch.rows_filtered, quarantined, snapshot)
+    return CopyResult(
+        batch.rows_in, sum(counts.values()), batch.rows_filtered, quarantined, snapshot
+    )
 
 
 def _copy_and_apply(
-    target: DatasetTable, batch: DatasetBatch, derived: DataFrame, shape: Shape, following: CopyState,
-    applier: Applier, reason: str, now: datetime, replayed: Replayed | None,
+    target: DatasetTable,
+    batch: DatasetBatch,
+    derived: DataFrame,
+    shape: Shape,
+    following: CopyState,
+    applier: Applier,
+    reason: str,
+    now: datetime,
+    replayed: Replayed | None,
 ) -> CopyResult:
     derived = derived.persist()
     try:
         good = derived.where(f"hdr__partition <> '{Partition.QUARANTINE}'")
-        bad = _sized(derived.where(f"hdr__partition = '{Partition.QUARANTINE}'").drop(*HELPERS), batch)
+        bad = _sized(
+            derived.where(f"hdr__partition = '{Partition.QUARANTINE}'").drop(*HELPERS), batch
+        )
         out, quarantined = good.count(), bad.count()
         following = _accounted(target, batch, following, out, quarantined)
         summary = _summary("copy+apply", batch, out, quarantined)
@@ -134,7 +156,9 @@ def rows_by_partition(target: DatasetTable, files: Iterable[Any]) -> Counter[str
     spec = target.table.java.spec()
     counts: Counter[str] = Counter()
     for file in files:
-        counts[str(spec.partitionToPath(file.partition())).split("=", 1)[1]] += int(file.recordCount())
+        counts[str(spec.partitionToPath(file.partition())).split("=", 1)[1]] += int(
+            file.recordCount()
+        )
     return counts
 
 
@@ -197,7 +221,9 @@ def _advanced(
     counters = Counter(state.counters)
     counters.update(batch.counters)
     newest = pc.max(batch.rows.column("__ts")).as_py()
-    seen = [t for t in (state.newest_event, newest.astimezone(UTC).isoformat() if newest else None) if t]
+    seen = [
+        t for t in (state.newest_event, newest.astimezone(UTC).isoformat() if newest else None) if t
+    ]
     copied = [c for c in (state.copied_to, pc.max(batch.rows.column("__ci")).as_py()) if c]
     return replace(
         state,
@@ -224,7 +250,10 @@ def _accounted(
         )
     totals = Counter(state.totals)
     totals.update(
-        rows_in=batch.rows_in, rows_out=out, rows_filtered=batch.rows_filtered, rows_quarantined=quarantined
+        rows_in=batch.rows_in,
+        rows_out=out,
+        rows_filtered=batch.rows_filtered,
+        rows_quarantined=quarantined,
     )
     return replace(state, totals=dict(totals), ownership=target.ownership())
 

@@ -19,9 +19,9 @@ from polynya.lake.gateway import IcebergTable
 from polynya.lake.layout import create_table, grow_columns
 from polynya.lake.naming import CATALOG
 from polynya.lake.shape import Shape
-from polynya.lake.state import ApplyState, CopyState, Ownership
+from polynya.lake.state import CopyState, Ownership
 from polynya.lake.states import TableState, read_state, write_apply_state, write_copy_state
-from polynya.model.datatypes import DataType, Void, parse_type, widen
+from polynya.model.datatypes import DataType, parse_type
 from polynya.model.errors import ConflictError
 from polynya.model.identifiers import quote_path
 from polynya.model.task import ResolvedDataset
@@ -50,11 +50,15 @@ class DatasetTable:
         quoted = quote_path(CATALOG, dataset.internal_schema, dataset.internal_table)
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path(CATALOG, dataset.internal_schema)}")
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path(CATALOG, dataset.schema)}")
-        create_table(spark, quoted, comment=f"Polynya internal table of {dataset.schema}.{dataset.name}")
+        create_table(
+            spark, quoted, comment=f"Polynya internal table of {dataset.schema}.{dataset.name}"
+        )
         return cls.existing(spark, dataset, owner)
 
     @classmethod
-    def existing(cls, spark: SparkSession, dataset: ResolvedDataset, owner: str = "reader") -> DatasetTable:
+    def existing(
+        cls, spark: SparkSession, dataset: ResolvedDataset, owner: str = "reader"
+    ) -> DatasetTable:
         """Open a table that exists, without a write."""
         quoted = quote_path(CATALOG, dataset.internal_schema, dataset.internal_table)
         table = IcebergTable(spark, f"{dataset.internal_schema}.{dataset.internal_table}", quoted)
@@ -72,7 +76,10 @@ class DatasetTable:
             return
         before = self.state
         ownership = Ownership(before.epoch + 1, self.owner, uuid4().hex)
-        copy, apply = replace(before.copy, ownership=ownership), replace(before.apply, ownership=ownership)
+        copy, apply = (
+            replace(before.copy, ownership=ownership),
+            replace(before.apply, ownership=ownership),
+        )
         step = Step(
             commit_id=ownership.commit,
             based_on=before.snapshot,
@@ -90,7 +97,9 @@ class DatasetTable:
         self.spark.sql(f"REFRESH TABLE {self.table.quoted}")
         self.state = read_state(self.table)
         if self.owned and self.state.epoch > self.epoch:
-            newer = max(self.state.copy.ownership, self.state.apply.ownership, key=lambda o: o.epoch)
+            newer = max(
+                self.state.copy.ownership, self.state.apply.ownership, key=lambda o: o.epoch
+            )
             raise ConflictError(
                 "POLYNYA-LAKE-002",
                 f"{newer.owner} took {self.table.name} over (epoch {newer.epoch}, ours {self.epoch})",
@@ -124,7 +133,9 @@ class DatasetTable:
         """Commit the state with the new schema: reading a snapshot uses the columns that the table had then."""
         ownership = self.ownership()
         copy = replace(
-            self.state.copy, ownership=ownership, schema={name: str(datatype) for name, datatype in schema.items()}
+            self.state.copy,
+            ownership=ownership,
+            schema={name: str(datatype) for name, datatype in schema.items()},
         )
         step = Step(
             commit_id=ownership.commit,
@@ -137,7 +148,9 @@ class DatasetTable:
         self.reload()
 
     def shape(
-        self, schema: Mapping[str, DataType] | None = None, keys: tuple[str, ...] | None = None,
+        self,
+        schema: Mapping[str, DataType] | None = None,
+        keys: tuple[str, ...] | None = None,
         copy: CopyState | None = None,
     ) -> Shape:
         """Shape of the dataset, from its state or from a batch that is about to be written."""

@@ -34,7 +34,7 @@ def landed_frame(spark: SparkSession, batch: DatasetBatch) -> DataFrame:
     if batch.rejected:
         rows = pa.concat_tables([rows, _rejected(batch, rows.schema)])
     schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
-    return spark.createDataFrame(rows, schema=schema)  # type: ignore[call-overload, no-any-return]
+    return spark.createDataFrame(rows, schema=schema)
 
 
 def _rejected(batch: DatasetBatch, schema: pa.Schema) -> pa.Table:
@@ -47,7 +47,8 @@ def _rejected(batch: DatasetBatch, schema: pa.Schema) -> pa.Table:
     }
     count = len(batch.rejected)
     arrays = [
-        pa.array(given[f.name], f.type) if f.name in given else pa.nulls(count, f.type) for f in schema
+        pa.array(given[f.name], f.type) if f.name in given else pa.nulls(count, f.type)
+        for f in schema
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -81,7 +82,10 @@ def derive(
 
 def _operation(dataset: ResolvedDataset, present: set[str]) -> str:
     cases = ["WHEN __rule IS NOT NULL THEN NULL"]
-    for expression, operation in ((dataset.apply_as_truncates, "T"), (dataset.apply_as_deletes, "D")):
+    for expression, operation in (
+        (dataset.apply_as_truncates, "T"),
+        (dataset.apply_as_deletes, "D"),
+    ):
         if expression is not None:
             text = validate_expression(expression, where=dataset.name)
             cases.append(f"WHEN coalesce(CAST(({text}) AS BOOLEAN), false) THEN '{operation}'")
@@ -96,7 +100,9 @@ def _rule(shape: Shape, horizon: str | None, present: set[str]) -> str:
         )
         cases.append(f"WHEN __event <> 'T' AND ({missing}) THEN 'null_key'")
         if horizon is not None:
-            cases.append(f"WHEN __event <> 'T' AND __seq <= {literal(horizon)} THEN 'older_than_horizon'")
+            cases.append(
+                f"WHEN __event <> 'T' AND __seq <= {literal(horizon)} THEN 'older_than_horizon'"
+            )
     return f"CASE {' '.join(cases)} END"
 
 
@@ -111,7 +117,11 @@ def _error(horizon: str | None) -> str:
 
 
 def _table_columns(
-    dataset: ResolvedDataset, shape: Shape, present: set[str], now: datetime, load_started: datetime | None
+    dataset: ResolvedDataset,
+    shape: Shape,
+    present: set[str],
+    now: datetime,
+    load_started: datetime | None,
 ) -> dict[str, str]:
     """Column of the internal table → SQL expression over the judged batch."""
     good = "__verdict IS NULL"
@@ -136,7 +146,9 @@ def _table_columns(
         columns[h.MODIFIED_TIMESTAMP] = columns[h.INSERTED_TIMESTAMP]
     if shape.keys and all(key in present for key in shape.keys):
         columns[h.KEY_HASH] = f"IF({good} AND __event <> 'T', {key_hash(shape)}, NULL)"
-        columns[h.OLD_KEY] = f"IF({good} AND __old IS NOT NULL AND size(__unsent) > 0, {key_text(shape, '__old.')}, NULL)"
+        columns[h.OLD_KEY] = (
+            f"IF({good} AND __old IS NOT NULL AND size(__unsent) > 0, {key_text(shape, '__old.')}, NULL)"
+        )
     for name in shape.columns:
         value = f"CAST({quote(name)} AS {shape.type_of(name)})" if name in present else "NULL"
         columns[name] = f"IF({good} AND __event <> 'T', {value}, NULL)"
@@ -145,9 +157,7 @@ def _table_columns(
 
 def _quarantine() -> str:
     identifier = "substr(sha1(concat_ws(':', __file, CAST(__offset AS STRING))), 1, 12)"
-    fields = (
-        f"'id', {identifier}, 'file', __file, 'offset', __offset, 'rule', __verdict, 'error', __why, 'raw', __raw"
-    )
+    fields = f"'id', {identifier}, 'file', __file, 'offset', __offset, 'rule', __verdict, 'error', __why, 'raw', __raw"
     return f"IF(__verdict IS NULL, NULL, named_struct({fields}))"
 
 

@@ -25,7 +25,9 @@ def is_first_load(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> bo
     return not target.table.files(Partition.CHANGES, target.state.snapshot)
 
 
-def into_current(target: DatasetTable, derived: DataFrame, shape: Shape, now: datetime) -> DataFrame:
+def into_current(
+    target: DatasetTable, derived: DataFrame, shape: Shape, now: datetime
+) -> DataFrame:
     """Send each key's newest loaded row to Current, unless the key is there; the rest stays a change."""
     rank = (
         f"row_number() OVER (PARTITION BY {shape.key_list()}, {h.PARTITION}, __op = 'L' "

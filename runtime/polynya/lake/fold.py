@@ -132,7 +132,8 @@ def _is_unsent(name: str) -> str:
 def _replaced(shape: Shape, replacement: dict[str, str]) -> str:
     """Data columns as a select list, some of them replaced by expressions."""
     return ", ".join(
-        f"{replacement[name]} AS {quote(name)}" if name in replacement else quote(name) for name in shape.data
+        f"{replacement[name]} AS {quote(name)}" if name in replacement else quote(name)
+        for name in shape.data
     )
 
 
@@ -154,8 +155,17 @@ def _spread(shape: Shape, truncates: str) -> str:
     """
     first = f"SELECT *, IF(__del, NULL, get(filter({truncates}, t -> t.seq > __seq), 0)) AS __t FROM sequenced"
     changed = {
-        "__ci": "__t.ci", "__tail": "__t.tail", "__pos": f"'{TRUNCATED}'", "__op": "'D'", "__ts": "__t.ts",
-        "__unsent": "NULL", "__old": "NULL", "__s": "NULL", "__seq": "__t.seq", "__del": "true", "__own": "false",
+        "__ci": "__t.ci",
+        "__tail": "__t.tail",
+        "__pos": f"'{TRUNCATED}'",
+        "__op": "'D'",
+        "__ts": "__t.ts",
+        "__unsent": "NULL",
+        "__old": "NULL",
+        "__s": "NULL",
+        "__seq": "__t.seq",
+        "__del": "true",
+        "__own": "false",
         "__trunc": "true",
     }
     made = ", ".join(f"IF(copy, {new}, {name}) AS {name}" for name, new in changed.items())
@@ -166,7 +176,9 @@ def _spread(shape: Shape, truncates: str) -> str:
 
 def _ranked(shape: Shape, source: str) -> str:
     over = _over(shape)
-    tie = f"coalesce(lag(__seq) {over} = __seq, false) OR coalesce(lead(__seq) {over} = __seq, false)"
+    tie = (
+        f"coalesce(lag(__seq) {over} = __seq, false) OR coalesce(lead(__seq) {over} = __seq, false)"
+    )
     return f"SELECT *, {tie} AS __tie FROM {source}"
 
 
@@ -208,16 +220,22 @@ def _filled(shape: Shape, source: str) -> str:
     The oldest loaded version keeps what is stored with it: its predecessors were not loaded because nothing in this
     batch is older. The same holds for a record that changed its key: its values were carried over before the fold.
     """
-    over = _over(shape, "__gone", "__life", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
+    over = _over(
+        shape, "__gone", "__life", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    )
     filled = {}
     for name in shape.partial:
-        authored = f"NOT __del AND (NOT {_is_unsent(name)} OR __old IS NOT NULL OR (__own AND __n = 1))"
+        authored = (
+            f"NOT __del AND (NOT {_is_unsent(name)} OR __old IS NOT NULL OR (__own AND __n = 1))"
+        )
         latest = f"last_value(IF({authored}, named_struct('v', {quote(name)}), NULL), true) {over}"
         filled[name] = f"IF(__del, {quote(name)}, {latest}.v)"
     return f"SELECT {_replaced(shape, filled)}, {_PASSED}, __n, __del_before, __orig FROM {source}"
 
 
-_PASSED = "__ci, __tail, __pos, __op, __ts, __unsent, __old, __seq, __del, __own, __trunc, __s, __gone"
+_PASSED = (
+    "__ci, __tail, __pos, __op, __ts, __unsent, __old, __seq, __del, __own, __trunc, __s, __gone"
+)
 
 
 def _carried(shape: Shape, source: str) -> str:

@@ -23,7 +23,12 @@ from polynya.model.headers import PARTITION, Partition
 _FILE_PATH_ID, _POS_ID = 2147483546, 2147483545
 POSITION_DELETE_SCHEMA = pa.schema(
     [
-        pa.field("file_path", pa.string(), nullable=False, metadata={"PARQUET:field_id": str(_FILE_PATH_ID)}),
+        pa.field(
+            "file_path",
+            pa.string(),
+            nullable=False,
+            metadata={"PARQUET:field_id": str(_FILE_PATH_ID)},
+        ),
         pa.field("pos", pa.int64(), nullable=False, metadata={"PARQUET:field_id": str(_POS_ID)}),
     ]
 )

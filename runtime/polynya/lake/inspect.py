@@ -12,7 +12,7 @@ from typing import Any
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.expressions import EqualTo
+from pyiceberg.expressions import BooleanExpression, EqualTo
 from pyiceberg.table import Table
 
 from polynya.lake.state import ApplyState, CopyState
@@ -61,7 +61,9 @@ def states(table: Table) -> tuple[CopyState, ApplyState]:
     """Both state rows of the current snapshot."""
     copy, apply = CopyState(), ApplyState()
     columns = (h.COPY_CHANGE_IDENTIFIER, h.STATE)
-    rows = table.scan(row_filter=EqualTo(h.PARTITION, str(Partition.ASSET_STATE)), selected_fields=columns)
+    rows = table.scan(
+        row_filter=_in(Partition.ASSET_STATE), selected_fields=columns
+    )
     for row in rows.to_arrow().to_pylist():
         if row[h.COPY_CHANGE_IDENTIFIER] is not None:
             copy = CopyState.from_json(row[h.STATE])
@@ -105,10 +107,15 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
 def quarantine(table: Table) -> list[dict[str, Any]]:
     """Quarantined records: id, file, offset, rule, error, raw (bytes)."""
     scan = table.scan(
-        row_filter=EqualTo(h.PARTITION, str(Partition.QUARANTINE)), selected_fields=(h.QUARANTINE,)
+        row_filter=_in(Partition.QUARANTINE), selected_fields=(h.QUARANTINE,)
     )
     rows = [row[h.QUARANTINE] for row in scan.to_arrow().to_pylist()]
     return sorted(rows, key=lambda row: (row["file"], row["offset"], row["id"]))
+
+
+def _in(partition: Partition) -> BooleanExpression:
+    # PyIceberg's own annotations hide the positional form of its expressions.
+    return EqualTo(term=h.PARTITION, value=str(partition))
 
 
 def _files(table: Table) -> dict[str, tuple[int, int, int]]:
@@ -116,7 +123,11 @@ def _files(table: Table) -> dict[str, tuple[int, int, int]]:
     if table.current_snapshot() is None:
         return {}
     found: dict[str, tuple[int, int, int]] = {}
-    for row in table.inspect.data_files().select(["partition", "record_count", "file_size_in_bytes"]).to_pylist():
+    for row in (
+        table.inspect.data_files()
+        .select(["partition", "record_count", "file_size_in_bytes"])
+        .to_pylist()
+    ):
         name = row["partition"][h.PARTITION]
         rows, size, files = found.get(name, (0, 0, 0))
         found[name] = (rows + row["record_count"], size + row["file_size_in_bytes"], files + 1)
@@ -124,11 +135,10 @@ def _files(table: Table) -> dict[str, tuple[int, int, int]]:
 
 
 def _current_rows(table: Table) -> int:
-    return table.scan(row_filter=EqualTo(h.PARTITION, str(Partition.CURRENT))).count()
+    return table.scan(row_filter=_in(Partition.CURRENT)).count()
 
 
 def _age(moment: str | None, now: datetime) -> float | None:
     if moment is None:
         return None
     return round((now - datetime.fromisoformat(moment).astimezone(UTC)).total_seconds(), 3)
-

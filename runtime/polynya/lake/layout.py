@@ -56,7 +56,10 @@ def create_table(spark: SparkSession, quoted: str, *, comment: str) -> None:
 
 
 def grow_columns(
-    spark: SparkSession, table: IcebergTable, before: Mapping[str, DataType], after: Mapping[str, DataType]
+    spark: SparkSession,
+    table: IcebergTable,
+    before: Mapping[str, DataType],
+    after: Mapping[str, DataType],
 ) -> bool:
     """Make the table hold the columns of `after`; `before` is what it holds. Returns whether anything changed.
 
@@ -70,7 +73,9 @@ def grow_columns(
         if old == new:
             continue
         if old is None:
-            update.addColumn(None, name, _java_type(spark, new), UNTYPED if isinstance(new, Void) else None)
+            update.addColumn(
+                None, name, _java_type(spark, new), UNTYPED if isinstance(new, Void) else None
+            )
         elif isinstance(old, Void):
             update.deleteColumn(name)
             update.addColumn(None, name, _java_type(spark, new), None)
@@ -87,7 +92,9 @@ def grow_columns(
     return changes > 0
 
 
-def _widen_column(spark: SparkSession, update: Any, path: str, old: DataType, new: DataType) -> None:
+def _widen_column(
+    spark: SparkSession, update: Any, path: str, old: DataType, new: DataType
+) -> None:
     """Apply one promotion, descending into structs, arrays and maps."""
     from polynya.model.datatypes import Array, MapType, Struct
 

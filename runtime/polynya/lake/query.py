@@ -11,12 +11,15 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, Tokenizer, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Tokenizer
 
 from polynya.model.errors import OperationError
 
 #: First words of statements that only read.
-READING = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "("})
+READING = frozenset(
+    {"SELECT", "WITH", "VALUES", "FROM", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "("}
+)
 _WRITING = frozenset({"INSERT", "MERGE", "UPDATE", "DELETE"})
 
 
@@ -113,5 +116,5 @@ def _bad(statement: str, why: str) -> OperationError:
         f"the statement was not answered: {why}",
         where=shown,
         state="no data was changed",
-        fix="check the names with `polynya query \"SHOW VIEWS IN <schema>\"`",
+        fix='check the names with `polynya query "SHOW VIEWS IN <schema>"`',
     )

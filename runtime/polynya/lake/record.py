@@ -26,13 +26,20 @@ def has_view(spark: SparkSession, view: str) -> bool:
 
 def conditions(spark: SparkSession, view: str, key: Mapping[str, str]) -> str:
     """SQL condition for the record with the given key, values as text. Raises ConfigError for unknown columns."""
-    types = {field.name: field.dataType.simpleString() for field in spark.sql(f"SELECT * FROM {view} LIMIT 0").schema}
+    types = {
+        field.name: field.dataType.simpleString()
+        for field in spark.sql(f"SELECT * FROM {view} LIMIT 0").schema
+    }
     for name in key:
         if name not in types:
             raise ConfigError(
-                "POLYNYA-CLI-001", f"{view} has no column `{name}`", fix=f"columns: {', '.join(types)}"
+                "POLYNYA-CLI-001",
+                f"{view} has no column `{name}`",
+                fix=f"columns: {', '.join(types)}",
             )
-    return " AND ".join(f"{quote(name)} = CAST({literal(value)} AS {types[name]})" for name, value in key.items())
+    return " AND ".join(
+        f"{quote(name)} = CAST({literal(value)} AS {types[name]})" for name, value in key.items()
+    )
 
 
 def versions_and_events(
@@ -40,7 +47,13 @@ def versions_and_events(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows of the record in the History view (or Current, without history) and in the Changes view."""
     columns = spark.sql(f"SELECT * FROM {view} LIMIT 0").columns
-    order = f"ORDER BY {h.FROM_TIMESTAMP}, coalesce({h.TO_TIMESTAMP}, TIMESTAMP '9999-12-31')" if h.FROM_TIMESTAMP in columns else ""
+    order = (
+        f"ORDER BY {h.FROM_TIMESTAMP}, coalesce({h.TO_TIMESTAMP}, TIMESTAMP '9999-12-31')"
+        if h.FROM_TIMESTAMP in columns
+        else ""
+    )
     versions = run_query(spark, f"SELECT * FROM {view} WHERE {where} {order}")
-    events = run_query(spark, f"SELECT * FROM {changes} WHERE {where} ORDER BY {h.CHANGE_IDENTIFIER}")
+    events = run_query(
+        spark, f"SELECT * FROM {changes} WHERE {where} ORDER BY {h.CHANGE_IDENTIFIER}"
+    )
     return versions, events

@@ -39,7 +39,7 @@ class Replayed:
     def discounted(self, state: CopyState) -> CopyState:
         """Take the records out of the books; the batch that reads them again counts them anew."""
         totals = Counter(state.totals)
-        totals.subtract(rows_in=self.positions.num_rows, rows_quarantined=self.positions.num_rows)
+        totals.update(rows_in=-self.positions.num_rows, rows_quarantined=-self.positions.num_rows)
         files = {path: progress for path, progress in state.files.items() if path not in self.files}
         return replace(state, totals=dict(totals), files=files)
 

@@ -72,7 +72,9 @@ class Folded:
 def pending_events(run: Run, fresh: CopyParts | None) -> DataFrame:
     """Events of Changes and of the batch that is being copied, as input of the fold."""
     columns = event_columns(run.shape)
-    pending = run.sql(f"SELECT {columns} FROM {run.table} WHERE {h.PARTITION} = '{Partition.CHANGES}'")
+    pending = run.sql(
+        f"SELECT {columns} FROM {run.table} WHERE {h.PARTITION} = '{Partition.CHANGES}'"
+    )
     if fresh is None:
         return pending
     view = run.view(fresh.events)
@@ -85,7 +87,10 @@ def folded(run: Run, frame: DataFrame, known_truncates: Sequence[Sequence[Any]])
     listed = truncates.as_sql(known_truncates)
     if run.shape.links:
         frame = with_carried_values(run.sql, run.view, run.shape, frame, truncates=listed)
-    steps = [*fold(run.shape, run.view(frame), truncates=listed), ("placed", versions.placed(run.shape))]
+    steps = [
+        *fold(run.shape, run.view(frame), truncates=listed),
+        ("placed", versions.placed(run.shape)),
+    ]
     rows = run.settle(run.sql(f"{with_clause(steps)} SELECT * FROM placed"))
     first = rows.selectExpr(*versions.figures(run.shape), "max(__ci) AS applied_to").first()
     assert first is not None

@@ -61,7 +61,10 @@ def write_apply_state(table: IcebergTable, state: ApplyState) -> Any:
 
 def _write(table: IcebergTable, column: str, identifier: str | None, text: str) -> Any:
     # An empty identifier and not NULL: which of the two columns is set tells the kind of the state.
-    columns = {column: pa.array([identifier or ""], pa.string()), STATE: pa.array([text], pa.string())}
+    columns = {
+        column: pa.array([identifier or ""], pa.string()),
+        STATE: pa.array([text], pa.string()),
+    }
     return table.write_data_file(Partition.ASSET_STATE, columns)
 
 

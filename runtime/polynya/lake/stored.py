@@ -19,7 +19,9 @@ def newest(shape: Shape, table: str, touched: str) -> str:
     Prior; Iceberg skips the files of Prior that hold no open delete. Without history Prior is small and read whole.
     """
     columns = _columns(shape)
-    open_delete = f"AND {h.OPERATION} IN ('D', 'd') AND {h.TO_TIMESTAMP} IS NULL" if shape.history else ""
+    open_delete = (
+        f"AND {h.OPERATION} IN ('D', 'd') AND {h.TO_TIMESTAMP} IS NULL" if shape.history else ""
+    )
     return (
         f"SELECT /*+ BROADCAST(k) */ s.*, k.__min FROM ("
         f"SELECT {columns} FROM {table} WHERE {h.PARTITION} = '{Partition.CURRENT}' UNION ALL "

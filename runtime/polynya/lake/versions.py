@@ -19,7 +19,11 @@ def placed(shape: Shape) -> str:
     """CTE over `folded`: adds `__part` (target partition), `__kept`, `__same`, `__write`, `__drop`."""
     current = "__last AND NOT __gone" + ("" if shape.soft_delete else " AND NOT __del")
     same = [
-        "__own", "__s.part = __part", "__s.`from` <=> __from", "__s.`to` <=> __to", "__s.op <=> __new_op",
+        "__own",
+        "__s.part = __part",
+        "__s.`from` <=> __from",
+        "__s.`to` <=> __to",
+        "__s.op <=> __new_op",
     ]
     if shape.fills_deletes:
         same += [
@@ -27,7 +31,9 @@ def placed(shape: Shape) -> str:
             f"{comparable(f'__orig.{quote(name)}', shape.columns[name])}"
             for name in shape.values
         ]
-    inner = f"SELECT *, IF({current}, '{Partition.CURRENT}', '{Partition.PRIOR}') AS __part FROM folded"
+    inner = (
+        f"SELECT *, IF({current}, '{Partition.CURRENT}', '{Partition.PRIOR}') AS __part FROM folded"
+    )
     judged = f"SELECT *, NOT __gone AND ({_kept(shape)}) AS __kept, ({' AND '.join(same)}) AS __same FROM ({inner})"
     return (
         "SELECT *, __kept AND NOT __same AS __write, __s IS NOT NULL AND NOT (__kept AND __same) AS __drop "
@@ -51,9 +57,7 @@ def table_rows(shape: Shape, now: datetime) -> str:
     current = f"__part = '{Partition.CURRENT}'"
     engine = timestamp_literal(now)
     moved = f"__own AND __s.part = '{Partition.CURRENT}'"
-    inserted = (
-        f"coalesce(min(__s.ins) OVER (PARTITION BY {shape.key_list()}), IF(__new_op = 'L', __from, {engine}))"
-    )
+    inserted = f"coalesce(min(__s.ins) OVER (PARTITION BY {shape.key_list()}), IF(__new_op = 'L', __from, {engine}))"
     columns = {header.name: f"CAST(NULL AS {header.type})" for header in h.HEADERS}
     columns |= {
         h.PARTITION: "__part",

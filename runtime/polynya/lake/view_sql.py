@@ -16,8 +16,14 @@ from polynya.model.headers import Partition
 from polynya.model.identifiers import quote
 
 HISTORY_COLUMNS: tuple[str, ...] = (
-    h.KEY_HASH, h.FROM_TIMESTAMP, h.TO_TIMESTAMP, "hdr__store", h.OPERATION, "hdr__deleted",
-    h.WAS_CURRENT_FROM, h.WAS_CURRENT_TO,
+    h.KEY_HASH,
+    h.FROM_TIMESTAMP,
+    h.TO_TIMESTAMP,
+    "hdr__store",
+    h.OPERATION,
+    "hdr__deleted",
+    h.WAS_CURRENT_FROM,
+    h.WAS_CURRENT_TO,
 )
 _DELETED = f"({h.OPERATION} IN ('D', 'd'))"
 
@@ -43,10 +49,16 @@ def current_view(shape: Shape, table: str) -> str:
         prior += f" AND {h.TO_TIMESTAMP} IS NULL" if shape.history else ""
     narrow = shape if inherits else replace(shape, history=False)
     kept = "__last AND NOT __gone" + ("" if shape.soft_delete else " AND NOT __del")
-    deleted = (f", {_DELETED} AS hdr__deleted", ", __del AS hdr__deleted") if shape.soft_delete else ("", "")
+    deleted = (
+        (f", {_DELETED} AS hdr__deleted", ", __del AS hdr__deleted")
+        if shape.soft_delete
+        else ("", "")
+    )
     quiet = f"SELECT {data}{deleted[0]} FROM {table} s {_without_pending(shape)} WHERE {h.PARTITION} = '{Partition.CURRENT}'"
     steps = _touched_fold(narrow, table, f"{h.PARTITION} = '{Partition.CURRENT}' OR ({prior})")
-    return f"{with_clause(steps)} {quiet} UNION ALL SELECT {data}{deleted[1]} FROM folded WHERE {kept}"
+    return (
+        f"{with_clause(steps)} {quiet} UNION ALL SELECT {data}{deleted[1]} FROM folded WHERE {kept}"
+    )
 
 
 def history_view(shape: Shape, table: str) -> str:
@@ -92,11 +104,18 @@ def _runs(shape: Shape) -> list[tuple[str, str]]:
     tracked = shape.tracked if shape.tracked is not None else shape.data
     names = [name for name in tracked if name not in shape.keys]
     over = f"OVER (PARTITION BY {shape.key_list()} ORDER BY __seq)"
-    same = [f"{_comparable(shape, n)} <=> lag({_comparable(shape, n)}) {over}" for n in names] or ["true"]
-    starts = f"NOT ({' AND '.join(same)}) OR hdr__deleted OR coalesce(lag(hdr__deleted) {over}, true)"
+    same = [f"{_comparable(shape, n)} <=> lag({_comparable(shape, n)}) {over}" for n in names] or [
+        "true"
+    ]
+    starts = (
+        f"NOT ({' AND '.join(same)}) OR hdr__deleted OR coalesce(lag(hdr__deleted) {over}, true)"
+    )
     return [
         ("marked", f"SELECT *, CAST({starts} AS INT) AS __starts FROM versions"),
-        ("runs", f"SELECT *, sum(__starts) {over[:-1]} ROWS UNBOUNDED PRECEDING) AS __run FROM marked"),
+        (
+            "runs",
+            f"SELECT *, sum(__starts) {over[:-1]} ROWS UNBOUNDED PRECEDING) AS __run FROM marked",
+        ),
     ]
 
 
