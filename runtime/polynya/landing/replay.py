@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from polynya.landing.batch import BatchLimits, DatasetBatch, Rejected
 from polynya.landing.buffer import RecordBuffer
@@ -16,7 +15,7 @@ from polynya.landing.debezium.reader import DebeziumBatch, Reading
 from polynya.landing.debezium.scope import DebeziumScope
 from polynya.landing.formats import builder_of, opener_of
 from polynya.landing.native import to_batch
-from polynya.landing.rows import ColumnTypes, typed_records
+from polynya.landing.rows import ColumnTypes
 from polynya.model.datatypes import DataType
 from polynya.model.task import ResolvedDataset
 
@@ -54,27 +53,7 @@ def reparse(
     # JSON spells binary, decimals and times as text: the types of the table say what they are.
     declared = dict(dataset.columns) if is_text else {**known, **dataset.columns}
     types = ColumnTypes(known, declared)
-    builder = builder_of(file_format)
-    typed = typed_records(buffer.records, types, builder, needed=dataset.keys)
-    return to_batch(buffer, dataset, typed, load=load)
-
-
-def reparse_all(
-    records: Sequence[Rejected],
-    dataset: ResolvedDataset,
-    known: Mapping[str, DataType],
-) -> DatasetBatch:
-    """Read several records of a native dataset again, as one batch; see `reparse`."""
-    is_text = dataset.format in _TEXT_FORMATS
-    file_format = dataset.format if is_text else "json"
-    buffer = RecordBuffer(BatchLimits())
-    for record in records:
-        for _, parsed in opener_of(file_format)(io.BytesIO(record.raw), 0).records:
-            buffer.add(record.file, record.offset, record.raw, parsed)
-    declared = dict(dataset.columns) if is_text else {**known, **dataset.columns}
-    types = ColumnTypes(known, declared)
-    typed = typed_records(buffer.records, types, builder_of(file_format), needed=dataset.keys)
-    return replace(to_batch(buffer, dataset, typed, load=False), files={})
+    return to_batch(buffer, dataset, types, builder_of(file_format), load=load)
 
 
 def reparse_debezium_all(
