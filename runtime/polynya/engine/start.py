@@ -25,7 +25,7 @@ def start_spark(project: LoadedProject) -> SparkSession:
     target = project.target
     target.warehouse.mkdir(parents=True, exist_ok=True)
     java = find_java()
-    jars = jar_paths()
+    jars = jar_paths(repository=target.maven_repository)
     settings = SessionSettings(
         jars=jars,
         catalog=spark_properties(target),

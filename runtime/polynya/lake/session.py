@@ -67,7 +67,7 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
     options = ["-Duser.timezone=UTC", "-Dderby.system.durability=test", "-Xlog:disable"]
     options += [*settings.jvm_options, *(SMALL_JVM if settings.small else ())]
     conf = {
-        "spark.jars": ",".join(settings.jars),
+        "spark.driver.extraClassPath": os.pathsep.join(settings.jars),
         "spark.driver.memory": settings.memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
