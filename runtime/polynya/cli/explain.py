@@ -31,10 +31,10 @@ def _full(page: ErrorPage) -> str:
 
 def _page(code: str) -> ErrorPage:
     wanted = code.strip().strip("[]").upper()
-    for candidate in (wanted, f"POLYNYA-{wanted}"):
-        if candidate in ERROR_PAGES:
-            return ERROR_PAGES[candidate]
-    hint = suggest(wanted, list(ERROR_PAGES)) or ""
+    full = f"POLYNYA-{wanted.removeprefix('POLYNYA-')}"
+    if full in ERROR_PAGES:
+        return ERROR_PAGES[full]
+    hint = suggest(full, list(ERROR_PAGES)) or ""
     fix = hint.partition(" allowed here:")[0] if hint.startswith("did") else None
     raise usage_error(
         f"there is no error code `{wanted[:60]}`", fix or "`polynya explain` lists all"

@@ -100,6 +100,12 @@ PAGES: Final = (
         "`schema.name`, `schema.name__history` and `schema.name__changes`.",
     ),
     ErrorPage(
+        "POLYNYA-QUA-001",
+        "no such quarantined record",
+        "The id is not in quarantine, perhaps because the record was replayed. "
+        "`polynya quarantine list` shows the ids.",
+    ),
+    ErrorPage(
         "POLYNYA-RUN-001",
         "a source table cannot name a view",
         "A captured table is called what no view can be called. Declare a dataset with a "

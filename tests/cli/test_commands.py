@@ -1,0 +1,255 @@
+"""The command line from outside: exit codes, help, and what each verb says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import polynya
+from polynya.cli import main as main_module
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.main import COMMANDS, Command, main
+from polynya.model import errors
+from tests.projects import BANK, USERS, write_project
+
+RUNTIME = Path(polynya.__file__).parent.parent
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+
+
+def json_lines(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture
+def shop(tmp_path):
+    return str(write_project(tmp_path, users=USERS, bank=BANK))
+
+
+def test_validate_says_what_it_saw(shop, capsys):
+    assert main(["validate", "--project", shop]) == 0
+
+    assert capsys.readouterr().out == (
+        "valid: project shop, target local, 2 tasks, 1 declared dataset\n"
+    )
+
+
+def test_validate_as_json_is_stable(shop, capsys):
+    assert main(["--json", "validate", "-p", shop]) == 0
+
+    version, result = json_lines(capsys.readouterr().out)
+    assert version["type"] == "version"
+    assert result == {
+        "type": "validation",
+        "valid": True,
+        "errors": 0,
+        "project": "shop",
+        "target": "local",
+        "tasks": ["bank", "users"],
+        "datasets": 1,
+    }
+
+
+def test_validate_shows_every_error_with_its_place(tmp_path, capsys):
+    text = USERS.replace("operation = 'DELETE'", "reflect('x')")
+    write_project(tmp_path, users=text, broken=BANK.replace("format: debezium", "formt: x"))
+
+    assert main(["validate", "-p", str(tmp_path)]) == 2
+
+    shown = capsys.readouterr()
+    assert "--> tasks/broken.yml:5:23" in shown.err
+    assert "did you mean `format`?" in shown.err
+    assert "--> tasks/users.yml:10:5" in shown.err
+    assert "function `reflect` is not allowed" in shown.err
+    assert shown.out == "3 errors; nothing was written\n"
+
+
+def test_validate_as_json_gives_one_line_per_error(tmp_path, capsys):
+    write_project(tmp_path, broken="kind: [")
+
+    assert main(["validate", "-p", str(tmp_path), "--json"]) == 2
+
+    _, error, result = json_lines(capsys.readouterr().out)
+    assert (error["type"], error["code"]) == ("error", "POLYNYA-CFG-003")
+    assert error["where"] == "tasks/broken.yml:1:8"
+    assert (result["valid"], result["errors"]) == (False, 1)
+
+
+def test_without_a_project_the_error_says_what_to_do(tmp_path, capsys):
+    assert main(["validate", "-p", str(tmp_path)]) == 2
+
+    assert "polynya init DIR" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["validat"], 'Did you mean "validate"?'),
+        (["validate", "--jsn"], "--jsn"),
+        (["explain", "CFG-070"], "did you mean `POLYNYA-CFG-0"),
+        (["schema", "exprt"], 'Did you mean "export"?'),
+        (["validate", "extra"], "extra"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2_with_a_hint(arguments, message, capsys):
+    assert main(arguments) == 2
+
+    shown = capsys.readouterr()
+    assert "error[POLYNYA-CLI-001]" in shown.err
+    assert message in shown.err
+    assert shown.out == ""
+
+
+def test_wrong_usage_as_json_is_an_error_line(capsys):
+    assert main(["validat", "--json"]) == 2
+
+    assert json_lines(capsys.readouterr().out)[-1]["code"] == "POLYNYA-CLI-001"
+
+
+def a_verb_that(monkeypatch, action):
+    """Replace all verbs by one called `act`."""
+    module = type(sys)("polynya_test_verb")
+    module.act = action
+    monkeypatch.setitem(sys.modules, "polynya_test_verb", module)
+    command = Command("act", "polynya_test_verb:act", "Act.")
+    monkeypatch.setattr(main_module, "COMMANDS", (command,))
+
+
+def raising(error):
+    def act() -> None:
+        raise error
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.OperationError("X", "x"), 1),
+        (errors.DataError("X", "x"), 1),
+        (errors.ConfigError("X", "x"), 2),
+        (errors.DependencyError("X", "x"), 4),
+        (errors.ConflictError("X", "x"), 5),
+        (errors.InternalError("X", "x"), 70),
+        (ZeroDivisionError("division by zero"), 70),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_each_error_has_its_exit_code(monkeypatch, capsys, error, code):
+    a_verb_that(monkeypatch, raising(error))
+
+    assert main(["act"]) == code
+    assert code in set(ExitCode)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_bug_is_short_and_shows_its_traceback_with_debug_only(monkeypatch, capsys):
+    a_verb_that(monkeypatch, raising(ZeroDivisionError("by zero")))
+
+    main(["act"])
+    short = capsys.readouterr().err
+    main(["act", "--debug"])
+    long = capsys.readouterr().err
+
+    assert "error[POLYNYA-BUG-001]: polynya itself failed: ZeroDivisionError: by zero" in short
+    assert len(short.splitlines()) <= 4
+    assert "Traceback" in long
+    assert "raising" in long or "act" in long
+
+
+@pytest.mark.parametrize(("returned", "code"), [(None, 0), (0, 0), (3, 3), (ExitCode.FAILED, 1)])
+def test_what_a_verb_returns_is_the_exit_code(monkeypatch, returned, code):
+    def act() -> int | None:
+        return returned
+
+    a_verb_that(monkeypatch, act)
+
+    assert main(["act"]) == code
+
+
+def test_help_lists_every_verb_and_the_flags_for_all(capsys):
+    assert main(["--help"]) == 0
+
+    shown = capsys.readouterr().out
+    assert all(command.name in shown for command in COMMANDS)
+    assert "--project" in shown
+    assert "--json" in shown
+
+
+def test_no_arguments_show_the_help(capsys):
+    assert main([]) == 0
+
+    assert "Usage: polynya COMMAND" in capsys.readouterr().out
+
+
+def test_the_help_of_a_verb_has_an_example(capsys):
+    assert main(["validate", "--help"]) == 0
+
+    assert "For example: `polynya validate" in capsys.readouterr().out
+
+
+def test_explain_prints_the_page_of_a_code(capsys):
+    assert main(["explain", "cfg-007"]) == 0
+
+    assert capsys.readouterr().out.startswith("POLYNYA-CFG-007: unknown key\n\n")
+
+
+def test_explain_lists_all_codes(capsys):
+    assert main(["explain", "--json"]) == 0
+
+    codes = [line.get("code") for line in json_lines(capsys.readouterr().out)]
+    assert "POLYNYA-EXP-004" in codes
+
+
+def run_python(*arguments):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=ENVIRONMENT,
+    )
+
+
+HEAVY = ("pyspark", "pyarrow", "py4j", "pyiceberg", "numpy", "pandas")
+
+
+@pytest.mark.parametrize("verb", [["--help"], ["validate"], ["--json", "validate"], ["explain"]])
+def test_light_verbs_load_no_engine(shop, verb):
+    """Neither Spark nor Arrow: they take seconds, and `validate` runs in editors and hooks."""
+    program = (
+        "import sys; from polynya.cli.main import main;"
+        f"code = main({[*verb, '-p', shop]!r});"
+        f"sys.exit(code or len([m for m in {HEAVY!r} if m in sys.modules]) * 100)"
+    )
+
+    done = run_python("-c", program)
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_python_m_polynya_is_the_command(shop):
+    done = run_python("-m", "polynya", "validate", "-p", shop)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    program = f"{sys.executable} -m polynya explain --json | head -n 1"
+
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=ENVIRONMENT,
+    )
+
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["type"] == "version"

@@ -1,0 +1,58 @@
+"""Global flags: the same before and after the verb."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from polynya.cli.options import FLAGS, GlobalOptions, split_options
+from polynya.model.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--project", "shop", "-t", "prod", "--json", "validate"],
+        ["validate", "--json", "-p", "shop", "--target=prod"],
+        ["--json", "validate", "--project-dir=shop", "-t", "prod"],
+    ],
+)
+def test_flags_are_accepted_before_and_after_the_verb(monkeypatch, arguments):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    options, rest = split_options(arguments)
+
+    assert options == GlobalOptions(project=Path("shop"), target="prod", json=True)
+    assert rest == ["validate"]
+
+
+def test_all_switches_are_understood(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    switches = [flag for flag in FLAGS if flag.value is None]
+
+    options, rest = split_options([flag.names[0] for flag in switches])
+
+    assert all(getattr(options, flag.field) for flag in switches)
+    assert rest == []
+
+
+def test_what_comes_after_two_dashes_belongs_to_the_verb():
+    options, rest = split_options(["query", "--", "--json"])
+
+    assert not options.json
+    assert rest == ["query", "--", "--json"]
+
+
+def test_the_environment_can_switch_colours_off(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    assert split_options([])[0].no_color
+
+
+@pytest.mark.parametrize("arguments", [["-p"], ["--project="], ["--target"], ["--json=yes"]])
+def test_a_flag_without_its_value_is_wrong_usage(arguments):
+    with pytest.raises(ConfigError) as caught:
+        split_options(arguments)
+
+    assert (caught.value.code, caught.value.exit_code) == ("POLYNYA-CLI-001", 2)
