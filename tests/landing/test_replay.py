@@ -12,8 +12,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from polynya.landing.batch import Rejected
 from polynya.landing.debezium.scope import DebeziumScope
-from polynya.landing.replay import reparse, reparse_debezium
+from polynya.landing.replay import (
+    reparse,
+    reparse_all,
+    reparse_debezium,
+    reparse_debezium_all,
+)
 from tests.landing.helpers import a_dataset, column, json_lines, read, types
 
 
@@ -82,3 +88,22 @@ def test_a_change_event_is_read_again() -> None:
 
     assert column(batch.datasets["w.t"], "id") == [1]
     assert column(batch.datasets["w.t"], "__offset") == [3]
+
+
+def test_several_records_are_read_again_as_one_batch() -> None:
+    good = json_lines({"id": 1, "n": 1})
+    records = [Rejected("a", 3, "r", "e", good), Rejected("b", 5, "r", "e", b"still bad")]
+
+    batch = reparse_all(records, a_dataset(), {})
+
+    assert (column(batch, "__file"), column(batch, "__offset")) == (["a"], [3])
+    assert [(one.file, one.offset) for one in batch.rejected] == [("b", 5)]
+    assert (batch.rows_in, dict(batch.files)) == (2, {})
+
+
+def test_several_lines_of_a_capture_are_read_again_as_one_batch() -> None:
+    records = [Rejected("f", 1, "r", "e", b"bad"), Rejected("f", 2, "r", "e", b'{"value":null}')]
+
+    batch = reparse_debezium_all(records, DebeziumScope(), {}, {})
+
+    assert (batch.unrouted.rows_in, batch.unrouted.rows_filtered) == (2, 1)

@@ -45,11 +45,24 @@ def reparse(
     Returns:
         A batch of one record, row or rejected; `files` is empty, since no file was read.
     """
+    record = Rejected(file, offset, "", "", raw)
+    return reparse_all([record], dataset, known, load=load)
+
+
+def reparse_all(
+    records: Sequence[Rejected],
+    dataset: ResolvedDataset,
+    known: Mapping[str, DataType],
+    *,
+    load: bool = False,
+) -> DatasetBatch:
+    """Read several records of a native dataset again, as one batch; see `reparse`."""
     is_text = dataset.format in _TEXT_FORMATS
     file_format = dataset.format if is_text else "json"
     buffer = RecordBuffer(BatchLimits())
-    for _, parsed in opener_of(file_format)(io.BytesIO(raw), 0).records:
-        buffer.add(file, offset, raw, parsed)
+    for record in records:
+        for _, parsed in opener_of(file_format)(io.BytesIO(record.raw), 0).records:
+            buffer.add(record.file, record.offset, record.raw, parsed)
     # JSON spells binary, decimals and times as text: the types of the table say what they are.
     declared = dict(dataset.columns) if is_text else {**known, **dataset.columns}
     types = ColumnTypes(known, declared)
