@@ -30,6 +30,7 @@ def query(sql: str | None = None, /, *, file: Path | None = None, context: Conte
     from polynya.engine.start import start_spark
     from polynya.lake.query import run_query, split_statements
 
+    context.output.only_rows()
     project = context.load(tolerant=True)
     if file is not None:
         if not file.is_file():

@@ -6,21 +6,23 @@ last. After a crash in between the file is read again, and each dataset skips wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
 
 from polynya.engine.context import EngineContext
 from polynya.engine.ledger import ledger_dataset
-from polynya.engine.members import check_names, dataset_of, scope_of
+from polynya.engine.members import scope_of
 from polynya.engine.native_task import landed_files, progress_of
 from polynya.engine.steps import apply_step, copy_step, subject_of
 from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.landing.debezium.reader import DebeziumBatch, read_debezium
 from polynya.landing.discovery import discover
-from polynya.model.task import StorageTask
+from polynya.model.errors import ConfigErrors
+from polynya.model.sources import datasets_of_sources
+from polynya.model.task import ResolvedDataset, StorageTask
 from polynya.observe.events import Event
 
 T = TypeVar("T")
@@ -61,14 +63,18 @@ class DebeziumTask:
 
     def _copy(self, ledger: DatasetTable, parts: Sequence[FilePart]) -> None:
         batch = self._read(parts)
-        if self._meet(batch.datasets):
+        routes, errors = datasets_of_sources(self._task, [*self._targets, *batch.datasets])
+        if self._meet(routes):
             # A table that this task had already fed before a crash: skip what it has.
             batch = self._read(parts)
         live = landed_files(self._context, self._task.landing.path)
+        good = [(source, part) for source, part in batch.datasets.items() if source in routes]
         in_threads(
-            lambda item: copy_step(self._context, self._targets[item[0]], item[1], live),
-            batch.datasets.items(),
+            lambda item: copy_step(self._context, self._targets[item[0]], item[1], live), good
         )
+        if errors:
+            # The files are not marked as done, so that nothing of the refused tables is lost.
+            raise ConfigErrors(errors)
         self._commit(ledger, batch.unrouted, live)
 
     def _read(self, parts: Sequence[FilePart]) -> DebeziumBatch:
@@ -87,12 +93,11 @@ class DebeziumTask:
             },
         )
 
-    def _meet(self, sources: Iterable[str]) -> bool:
+    def _meet(self, routes: Mapping[str, ResolvedDataset]) -> bool:
         """Open the tables of new sources; True when one of them turns out to have a position."""
-        new = sorted(set(sources) - set(self._targets))
-        check_names(self._task, [*self._targets, *new])
+        new = sorted(set(routes) - set(self._targets))
         for source in new:
-            self._targets[source] = self._table(source)
+            self._targets[source] = self._table(routes[source])
         return any(self._targets[source].state.copy.files for source in new)
 
     def _commit(self, ledger: DatasetTable, unrouted: DatasetBatch, live: Iterable[str]) -> None:
@@ -102,22 +107,19 @@ class DebeziumTask:
 
     def _open(self) -> DatasetTable:
         if self._ledger is None:
-            self._ledger = DatasetTable.open(
-                self._context.spark, ledger_dataset(self._task), self._context.owner
-            )
+            self._ledger = self._table(ledger_dataset(self._task))
         else:
             self._ledger.reload()
-        for source in self._ledger.state.copy.members:
+        routes, _ = datasets_of_sources(self._task, self._ledger.state.copy.members)
+        for source, dataset in routes.items():
             if source in self._targets:
                 self._targets[source].reload()
             else:
-                self._targets[source] = self._table(source)
+                self._targets[source] = self._table(dataset)
         return self._ledger
 
-    def _table(self, source: str) -> DatasetTable:
-        return DatasetTable.open(
-            self._context.spark, dataset_of(self._task, source), self._context.owner
-        )
+    def _table(self, dataset: ResolvedDataset) -> DatasetTable:
+        return DatasetTable.open(self._context.spark, dataset, self._context.owner)
 
 
 def in_threads(work: Callable[[T], object], items: Iterable[T]) -> None:

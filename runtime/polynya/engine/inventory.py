@@ -9,9 +9,9 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from polynya.engine.ledger import ledger_dataset
-from polynya.engine.members import dataset_of
 from polynya.lake import inspect
 from polynya.model.loader import LoadedProject
+from polynya.model.sources import dataset_of_source
 from polynya.model.task import ResolvedDataset, StorageTask, resolved
 
 
@@ -43,5 +43,5 @@ def inventory(project: LoadedProject, catalog: Catalog) -> Iterator[Entry]:
         yield Entry(task, ledger, table, is_ledger=True)
         if table is not None:
             for source in inspect.states(table)[0].members:
-                dataset = dataset_of(task, source)
+                dataset = dataset_of_source(task, source)
                 yield Entry(task, dataset, inspect.load(catalog, dataset))

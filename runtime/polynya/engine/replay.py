@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from polynya.engine.context import EngineContext
 from polynya.engine.inventory import Entry
-from polynya.engine.members import dataset_of, scope_of
+from polynya.engine.members import scope_of
 from polynya.engine.steps import copy_step
 from polynya.lake.copy import CopyResult
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.replayed import Replayed, quarantined
 from polynya.landing.batch import WHOLE_FILE, Rejected
 from polynya.landing.replay import reparse_all, reparse_debezium_all
+from polynya.model.sources import dataset_of_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +63,14 @@ def _replay_capture(
     Other tables are written first: after a crash in between, a replay delivers those events once more, and the fold
     collapses them.
     """
-    source = None if entry.is_ledger else entry.dataset.source or f"{entry.dataset.name}"
+    source = None if entry.is_ledger else entry.dataset.source
     known = {} if source is None else {source: target.known_schema()}
     keys = {} if source is None else {source: tuple(target.state.copy.keys)}
     batch = reparse_debezium_all(lines, scope_of(entry.task), known, keys)
     own = batch.unrouted
     copied = 0
     for name, part in batch.datasets.items():
-        dataset = dataset_of(entry.task, name)
+        dataset = dataset_of_source(entry.task, name)
         if dataset.internal_table == entry.dataset.internal_table:
             own = part
             continue

@@ -60,6 +60,7 @@ def copy_batch(
     records that this batch read again: they leave the quarantine in the same commit. Most batches only append. A batch
     that the live views could not show by themselves (a truncate, say) is applied in the same commit.
     """
+    _refuse_second_task(target)
     target.take_over()
     keys = _agreed_keys(target, batch)
     target.grow(batch.schema, keys)
@@ -68,6 +69,7 @@ def copy_batch(
         target.state.copy,
         schema={name: str(datatype) for name, datatype in batch.schema.items()},
         keys=list(keys),
+        task=target.dataset.task,
         unsent=sorted({*target.state.copy.unsent, *_unsent(batch)}),
         has_old_keys=target.state.copy.has_old_keys or _carries(batch),
         load_started=started.isoformat() if started else None,
@@ -164,6 +166,19 @@ def rows_by_partition(target: DatasetTable, files: Iterable[Any]) -> Counter[str
 
 def _sized(rows: DataFrame, batch: DatasetBatch) -> DataFrame:
     return rows.coalesce(1) if batch.rows.num_rows <= ONE_TASK_ROWS else rows
+
+
+def _refuse_second_task(target: DatasetTable) -> None:
+    """Two captures may hold tables of one name; only reading them shows it."""
+    owner, task = target.state.copy.task, target.dataset.task
+    if owner is not None and owner != task:
+        raise OperationError(
+            "POLYNYA-LAKE-009",
+            f"{target.table.name} is filled by the task {owner}, and {task} wants to fill it too",
+            where=target.table.name,
+            state="nothing of this batch was copied; the table is as it was",
+            fix=f"give {task} a `prefix` or another `schema`, or the dataset another `name`",
+        )
 
 
 def _agreed_keys(target: DatasetTable, batch: DatasetBatch) -> tuple[str, ...]:

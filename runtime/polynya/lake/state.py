@@ -44,7 +44,7 @@ class CopyState(_State):
 
     `files` maps a landed file to [bytes, records read, complete 0 or 1]; files that left the landing zone are
     forgotten. `schema` maps each source column to its type, `void` while only NULLs were seen.
-    `pending_since` is when the oldest change that may still be pending was copied. `members` lists, for the position of a
+    `pending_since` is when the oldest change that may still be pending was copied. `task` is the task that fills the table. `members` lists, for the position of a
     whole task, the source tables that were met so far.
     `totals` counts records since the table exists: rows_in = rows_out + rows_filtered + rows_quarantined.
     Times are ISO 8601 in UTC.
@@ -63,6 +63,7 @@ class CopyState(_State):
     newest_event: str | None = None
     load_started: str | None = None
     members: list[str] = field(default_factory=list)
+    task: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class DebeziumScope:
         include: globs of `schema.table` (`db.table` where the source has no schemas); case matters.
         exclude: globs that win over `include`.
         tables: settings of single tables, by `schema.table`.
+        names: settings by the table's own name, for tables that are not in `tables`.
         default: settings of all others.
         placeholder: text that stands for a column that was not sent.
     """
@@ -45,6 +46,7 @@ class DebeziumScope:
     include: tuple[str, ...] = ("*",)
     exclude: tuple[str, ...] = ()
     tables: Mapping[str, TableSettings] = field(default_factory=dict)
+    names: Mapping[str, TableSettings] = field(default_factory=dict)
     default: TableSettings = field(default_factory=TableSettings)
     placeholder: str = PLACEHOLDER
 
@@ -56,7 +58,8 @@ class DebeziumScope:
 
     def settings(self, table: str) -> TableSettings:
         """The settings of a table."""
-        return self.tables.get(table, self.default)
+        own = self.tables.get(table)
+        return own if own is not None else self.names.get(table.rpartition(".")[2], self.default)
 
 
 def table_of(source: Mapping[str, Any]) -> str:
