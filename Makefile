@@ -29,7 +29,7 @@ install: $(DONE)/runtime ## Set up .venv with .venv/bin/polynya, Java and the ja
 
 .PHONY: demo
 demo: install ## Run the example project on a real PostgreSQL capture and check it against the source
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/python -m examples.demo
 
 ##@ Develop
 
@@ -85,7 +85,7 @@ lock: ## Write requirements*.txt anew after a change of dependencies
 .PHONY: clean
 clean: ## Delete what the tools and the demo wrote; keeps .venv
 	@rm -rf cdk.out build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	@rm -rf runtime/build constructs/build examples/.demo
+	@rm -rf runtime/build constructs/build
 	@find app.py stacks constructs runtime tests examples bench -name __pycache__ -type d -prune \
 	  -exec rm -rf {} + 2>/dev/null || true
 

@@ -21,10 +21,18 @@ from tests.oracle.values import EPOCH
 _OPS = {"d": DELETE, "t": TRUNCATE}
 
 
+_PROJECT = ROOT / "examples" / "bank"
+
+
 def capture_folder() -> Path:
-    """Folder of the captured workload and of the end state that goes with it."""
-    (found,) = (ROOT / "examples").rglob("postgres_workload.jsonl.gz")
-    return found.parent
+    """Folder of the captured workload."""
+    return _PROJECT / "landing" / "bank"
+
+
+def end_state(table: str) -> list[dict[str, Any]]:
+    """Rows of a table as the source database had them after the last captured event."""
+    with (_PROJECT / "source_truth" / f"{table}.jsonl").open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 from datetime import datetime
 
 import pytest
 
-from tests.oracle.captured import capture_folder, events, records
+from tests.oracle.captured import capture_folder, end_state, events, records
 from tests.oracle.emit import debezium_lines
 from tests.oracle.fold import fold
 from tests.oracle.histories import Shape, captured_history, seeded
@@ -31,8 +30,7 @@ def test_the_real_capture_ends_in_the_end_state(table: str) -> None:
     folder = capture_folder()
     landed = events(records(folder / "postgres_workload.jsonl.gz"))[f"w.{table}"]
     random.Random(5).shuffle(landed)
-    rows = [json.loads(line) for line in
-            (folder / f"postgres_workload.final.{table}.jsonl").open("r", encoding="utf-8")]
+    rows = end_state(table)
 
     folded = fold(landed)
 

@@ -1,0 +1,300 @@
+"""What `make demo` runs: a real PostgreSQL capture becomes live tables that equal their source.
+
+Everything goes through the command line, as a user would do it: Spark starts twice, once to run
+and once to answer all questions. Exit code 1 when Current does not equal the end state of the
+source database.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from examples.parity import Parity, SourceTable, compare
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PROJECT: Final = ROOT / "examples" / "bank"
+LAKE: Final = ROOT / "build" / "demo"
+CAPTURE: Final = "landing/bank/postgres_workload.jsonl.gz"
+SOURCE: Final = (
+    SourceTable(
+        "accounts", ("id",), instants=("updated",), decimals=("balance",), added=("tier", 1)
+    ),
+    SourceTable("lines", ("a", "b")),
+)
+VIEWS: Final = ("bank.accounts", "bank.lines", "shop.users")
+BUSIEST: Final = (
+    "SELECT id FROM bank.accounts__history GROUP BY id ORDER BY count(*) DESC, id LIMIT 1"
+)
+VERSION: Final = (
+    "substr(hdr__from_timestamp, 1, 23) AS valid_from,"
+    " substr(hdr__to_timestamp, 1, 23) AS valid_to, hdr__operation AS op, hdr__store AS store"
+)
+QUESTIONS: Final = {
+    "counts": " UNION ALL ".join(
+        f"SELECT '{view}' AS dataset, (SELECT count(*) FROM {view}) AS current_rows,"
+        f" (SELECT count(*) FROM {view}__history) AS history_rows,"
+        f" (SELECT count(*) FROM {view}__changes) AS changes_rows"
+        for view in VIEWS
+    ),
+    "current": "SELECT id, owner, balance, left(note, 16) AS note, updated, tier FROM bank.accounts"
+    " ORDER BY id LIMIT 5",
+    "busiest": f"SELECT id, owner, balance, tier, {VERSION} FROM bank.accounts__history"
+    f" WHERE id = ({BUSIEST}) ORDER BY hdr__from_timestamp, hdr__to_timestamp NULLS LAST",
+    "late": f"SELECT userId, name, city, {VERSION} FROM shop.users__history"
+    " WHERE userId IN (123, 125) ORDER BY userId, hdr__from_timestamp",
+    **{table.name: f"SELECT * FROM bank.{table.name}" for table in SOURCE},
+}
+Rows = list[dict[str, Any]]
+
+
+class CommandError(Exception):
+    """A command of the demo failed; the message is what it said."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo; returns the exit code."""
+    options = _options(arguments)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
+    lake: Path = options.lake
+    try:
+        if not options.keep:
+            start_clean(options.project, lake)
+            polynya("validate", "--project", str(lake))
+            console.print(f"[bold]1. A fresh project[/] in {shown(lake)}: valid\n")
+            show_run(console, lake)
+        answers = ask(lake)
+        show_tables(console, answers)
+        show_quarantine(console, lake)
+        parities = check(options.project, answers)
+        show_parity(console, parities)
+        show_next(console, lake, answers["busiest"][0]["id"])
+    except CommandError as error:
+        console.print(str(error), markup=False, soft_wrap=True)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return int(any(parity.differences for parity in parities))
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
+    parser.add_argument("--project", type=Path, default=PROJECT, help="the example project")
+    parser.add_argument("--lake", type=Path, default=LAKE, help="folder that the demo makes anew")
+    parser.add_argument("--keep", action="store_true", help="look at the lake of the last demo")
+    return parser.parse_args(arguments)
+
+
+def start_clean(project: Path, lake: Path) -> None:
+    """Replace the lake of the last demo by a fresh copy of the project."""
+    if lake.exists() and not (lake / "polynya.yml").is_file():
+        raise CommandError(f"{lake} is no lake of the demo; it was left alone")
+    shutil.rmtree(lake, ignore_errors=True)
+    shutil.copytree(project, lake, ignore=shutil.ignore_patterns("source_truth", "warehouse"))
+
+
+def polynya(*arguments: str) -> Iterator[dict[str, Any]]:
+    """Start a command and give its JSON lines; raises CommandError when it fails."""
+    done = subprocess.run(
+        [*program(), *arguments, "--json", "--quiet"], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        said = done.stderr + done.stdout
+        raise CommandError(
+            f"`polynya {shlex.join(arguments)}` ended with {done.returncode}:\n{said}"
+        )
+    return map(json.loads, done.stdout.splitlines())
+
+
+def program() -> list[str]:
+    """The command line of polynya: the one beside this Python, else the package."""
+    script = Path(sys.executable).with_name("polynya")
+    return [str(script)] if script.exists() else [sys.executable, "-m", "polynya"]
+
+
+def shown(path: Path) -> str:
+    """A path as short as people would type it."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def show_run(console: Console, lake: Path) -> None:
+    """Copy and apply all that has landed, and tell what happens when it happens."""
+    console.print("[bold]2. Copy and apply[/] what has landed")
+    command = [*program(), "run", "--once", "--apply", "always", "--project", str(lake)]
+    started = time.monotonic()
+    records = 0
+    with (
+        subprocess.Popen([*command, "--json", "--quiet"], stdout=subprocess.PIPE, text=True) as run,
+        console.status("starting Spark…"),
+    ):
+        for line in run.stdout or ():
+            event = json.loads(line)
+            records += event.get("rows_in", 0)
+            text = told(event)
+            if text:
+                console.print(f"  {time.monotonic() - started:5.1f} s  {text}")
+    if run.returncode:
+        raise CommandError(f"the run ended with exit code {run.returncode}")
+    took = time.monotonic() - started
+    console.print(
+        f"  {records:,} records read, copied, applied in {took:.1f} s: {records / took:,.0f}/s,"
+        " the start of the JVM included\n"
+    )
+
+
+def told(event: dict[str, Any]) -> str | None:
+    """One line for an event of the run, None for events that people need not see."""
+    name = event.get("subject", "")
+    match event["type"]:
+        case "batch.copied":
+            parts = [
+                f"{event[f'rows_{what}']:,} {what}"
+                for what in ("out", "filtered", "quarantined")
+                if event[f"rows_{what}"]
+            ]
+            rate = event["rows_in"] / event["seconds"] if event["seconds"] else 0
+            return (
+                f"copied   {name:<18} {event['rows_in']:>6,} records = {' + '.join(parts)}"
+                f"  [dim]{event['seconds']:.1f} s, {rate:,.0f}/s[/]"
+            )
+        case "dataset.applied" if event.get("seconds"):
+            rate = event["events"] / event["seconds"]
+            return (
+                f"applied  {name:<18} {event['events']:>6,} events → {event['current']:,} rows of"
+                f" Current, {event['prior']:,} of Prior"
+                f"  [dim]{event['seconds']:.1f} s, {rate:,.0f}/s[/]"
+            )
+        case "dataset.applied":
+            return f"applied  {name:<18} in the copy's commit: {event['reason']}"
+        case "unit.failed" | "error":
+            return f"[red]failed   {name} {event['message']}[/]"
+    return None
+
+
+def ask(lake: Path) -> dict[str, Rows]:
+    """Answer all questions with one start of Spark."""
+    script = lake / "demo.sql"
+    script.write_text(";\n\n".join(QUESTIONS.values()) + ";\n", encoding="utf-8")
+    answers = polynya("query", "--file", str(script), "--project", str(lake))
+    return {name: line["rows"] for name, line in zip(QUESTIONS, answers, strict=True)}
+
+
+def show_tables(console: Console, answers: dict[str, Rows]) -> None:
+    """Show what a person wants to see first."""
+    console.print("[bold]3. The tables[/], rows of each view")
+    console.print(grid(answers["counts"]))
+    console.print("[bold]   Some rows of Current[/]: bank.accounts")
+    console.print(grid(answers["current"]))
+    versions = answers["busiest"]
+    shortened = [*versions[:4], dict.fromkeys(versions[0], "…"), *versions[-3:]]
+    console.print(
+        f"[bold]   The History of one record[/]: account {versions[0]['id']},"
+        f" {len(versions)} versions"
+    )
+    console.print(grid(shortened if len(versions) > len(shortened) else versions))
+    console.print(
+        "[bold]   Late events[/]: what 0003-late.json brought has its place in shop.users__history"
+    )
+    console.print(grid(answers["late"]))
+
+
+def show_quarantine(console: Console, lake: Path) -> None:
+    """Show what was rejected and why, and how fresh the tables are; needs no JVM."""
+    console.print("[bold]4. Quarantined[/], with file, record and rule; nothing else was held up")
+    rejected = list(polynya("quarantine", "list", "--project", str(lake)))
+    names = ("id", "dataset", "file", "offset", "rule", "error")
+    console.print(
+        grid([{name: line[name] for name in names} for line in rejected if "rule" in line])
+    )
+    console.print("[bold]5. Freshness[/], by the source's clock")
+    for line in polynya("status", "--project", str(lake)):
+        if line["type"] == "dataset.status" and line["freshness_seconds"] is not None:
+            hours = line["freshness_seconds"] / 3600
+            console.print(
+                f"   {line['dataset']:<14} newest event is {hours:,.1f} h old,"
+                f" copied {line['copied_at'][:19]}Z; {line['pending_rows']} changes pending"
+            )
+    console.print()
+
+
+def check(project: Path, answers: dict[str, Rows]) -> list[Parity]:
+    """Compare Current with the end state that was read from the database itself."""
+    found = []
+    for table in SOURCE:
+        with (project / "source_truth" / f"{table.name}.jsonl").open(encoding="utf-8") as lines:
+            truth = [json.loads(line) for line in lines]
+        found.append(compare(table, truth, answers[table.name], project / CAPTURE))
+    return found
+
+
+def show_parity(console: Console, parities: Sequence[Parity]) -> None:
+    """Show the comparison, the differences first if there are any."""
+    console.print("[bold]6. Parity[/] of Current with the end state of the source database")
+    for parity in parities:
+        console.print(
+            f"   bank.{parity.table}: {parity.source_rows} rows in the source,"
+            f" {parity.current_rows} in Current, {counted(len(parity.differences))}"
+        )
+        if parity.unsent_defaults:
+            console.print(
+                f"     {parity.unsent_defaults} rows hold NULL for the default of a column that was"
+                " added later;\n     proven: no event touched them since, so no event tells it"
+            )
+        if parity.only_in_lake:
+            console.print(
+                f"     kept though dropped at the source: {', '.join(parity.only_in_lake)}"
+            )
+        for text in parity.differences[:10]:
+            console.print(f"     [red]{parity.table} {text[:300]}[/]")
+    total = sum(len(parity.differences) for parity in parities)
+    console.print(f"   [bold {'red' if total else 'green'}]{counted(total)}[/]\n")
+
+
+def counted(differences: int) -> str:
+    """The number of differences in words."""
+    return f"{differences} difference{'' if differences == 1 else 's'}"
+
+
+def show_next(console: Console, lake: Path, identifier: int) -> None:
+    """Print three commands that work as they are printed."""
+    console.print("[bold]Next, try[/]")
+    for command in next_commands(lake, identifier):
+        console.print(f"   {command}", soft_wrap=True)
+
+
+def next_commands(lake: Path, identifier: int) -> list[str]:
+    """Commands that go on from here."""
+    call = shlex.join([shown(Path(program()[0])), *program()[1:]])
+    folder = shlex.quote(shown(lake))
+    sql = "SELECT tier, count(*) AS accounts FROM bank.accounts GROUP BY tier ORDER BY tier"
+    return [
+        f'{call} query "{sql}" --project {folder}',
+        f"{call} history bank.accounts id={identifier} --project {folder}",
+        f"{call} quarantine list --project {folder}",
+    ]
+
+
+def grid(rows: Rows) -> Table:
+    """A plain table."""
+    table = Table(*(rows[0] if rows else ["nothing"]), box=None, header_style="dim", pad_edge=False)
+    for row in rows:
+        table.add_row(*("" if value is None else str(value) for value in row.values()))
+    table.add_row()
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())
