@@ -43,7 +43,7 @@ def test_the_demo_equals_its_source_and_notices_a_difference(tmp_path: Path) -> 
     listed = shell(commands[-1])
 
     assert listed.returncode == 0, listed.stderr
-    assert "0003-late.json" in listed.stdout
+    assert "bad_json" in listed.stdout
 
     truth = project / "source_truth" / "lines.jsonl"
     rows = [json.loads(line) for line in truth.read_text().splitlines()]
