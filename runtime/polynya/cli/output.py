@@ -33,6 +33,7 @@ class Output(ABC):
         self._stdout = stdout or sys.stdout
         self._stderr = stderr or sys.stderr
         self._consoles: dict[int, Console] = {}
+        self._only_rows = False
 
     @property
     def is_json(self) -> bool:
@@ -62,6 +63,10 @@ class Output(ABC):
     @abstractmethod
     def error(self, error: PolynyaError) -> None:
         """Say why the command failed, or one of several things that are wrong."""
+
+    def only_rows(self) -> None:
+        """Keep standard output for rows, also when the command fails before its first one."""
+        self._only_rows = True
 
     def note(self, text: RenderableType) -> None:
         """Tell people something that is no result; silent with `--quiet`."""
@@ -131,7 +136,6 @@ class JsonOutput(Output):
     ) -> None:
         super().__init__(options, stdout, stderr)
         self._opened = False
-        self._only_rows = False
 
     def result(
         self,
@@ -146,10 +150,6 @@ class JsonOutput(Output):
         """Write a row as it is, and keep standard output for rows from now on."""
         self._only_rows = True
         self._stdout.write(to_json(data) + "\n")
-
-    def only_rows(self) -> None:
-        """Keep standard output for rows, also when the command fails before its first one."""
-        self._only_rows = True
 
     def error(self, error: PolynyaError) -> None:
         """Write `{"type": "error", …}` per error; to standard error where rows own the output."""

@@ -24,8 +24,14 @@ from polynya.lake.shape import Shape
 from polynya.lake.state import ApplyState
 from polynya.lake.states import write_apply_state, write_copy_state
 from polynya.lake.tombstones import Purge, find_purge
+from polynya.model.datatypes import Primitive
 from polynya.model.headers import Partition
+from polynya.model.identifiers import quote
 
+#: From this many rows in Current on, the range of the touched keys is looked up first.
+LARGE_ROWS = 500_000
+#: Key types whose range is a pair of plain literals.
+RANGED = (Primitive("int"), Primitive("bigint"))
 #: Up to this many changed rows one task writes them: more tasks would make more, smaller files.
 ONE_TASK_ROWS = 500_000
 
@@ -75,19 +81,59 @@ def _fold_input(run: Run, events: str, *, whole: bool) -> DataFrame:
     fresh = run.sql(f"SELECT * FROM {events}")
     if whole:
         return run.sql(stored.everything(shape, run.table)).unionByName(fresh)
-    touched = run.view(run.sql(stored.touched_keys(shape, events)))
+    touched = run.view(run.settle(run.sql(stored.touched_keys(shape, events))))
     if shape.links:
         linked = linked_keys(run.sql, run.view, shape, run.table, touched, events)
         touched = run.view(run.settle(linked))
-    newest = run.sql(stored.newest(shape, run.table, touched))
-    if not shape.history:
+    condition = _key_condition(run, touched)
+    if shape.history:
+        return _with_late(run, touched, condition).unionByName(fresh)
+    if shape.fills_deletes:
+        newest = run.sql(stored.newest(shape, run.table, touched, condition=condition))
         return newest.drop("__min").unionByName(fresh)
-    newest = run.settle(newest)
-    late = run.view(run.sql(stored.late_keys(shape, run.view(newest))))
+    return _without_values(run, touched, condition).unionByName(fresh)
+
+
+def _with_late(run: Run, touched: str, condition: str) -> DataFrame:
+    """Newest versions; all older ones too for the records that have a late event."""
+    newest = run.settle(run.sql(stored.newest(run.shape, run.table, touched, condition=condition)))
+    late = run.view(run.sql(stored.late_keys(run.shape, run.view(newest))))
     found = newest.drop("__min")
-    if not run.sql(f"SELECT 1 FROM {late} LIMIT 1").isEmpty():
-        found = found.unionByName(run.sql(stored.older(shape, run.table, late)))
-    return found.unionByName(fresh)
+    if run.sql(f"SELECT 1 FROM {late} LIMIT 1").isEmpty():
+        return found
+    return found.unionByName(run.sql(stored.older(run.shape, run.table, late)))
+
+
+def _without_values(run: Run, touched: str, condition: str) -> DataFrame:
+    """Keys and headers only: a version that is replaced leaves nothing behind, its values do not matter.
+
+    Those of records with a late or repeated event do: their stored version may stay.
+    """
+    shape = run.shape
+    narrow = stored.newest(shape, run.table, touched, values=False, condition=condition)
+    found = run.settle(run.sql(narrow))
+    view = run.view(found)
+    late = run.settle(run.sql(stored.late_keys(shape, view)))
+    if late.isEmpty():
+        return found.drop("__min")
+    late_view = run.view(late)
+    others = run.sql(
+        f"SELECT n.* FROM {view} n LEFT ANTI JOIN {late_view} k ON {shape.key_match('n', 'k')}"
+    )
+    wide = run.sql(stored.newest(shape, run.table, late_view, condition=condition))
+    return others.unionByName(wide).drop("__min")
+
+
+def _key_condition(run: Run, touched: str) -> str:
+    """A range of the first key column, for tables so large that skipping files pays for looking."""
+    key = run.shape.keys[0]
+    current = run.target.table.files(Partition.CURRENT, run.snapshot)
+    if sum(file.rows for file in current) < LARGE_ROWS or run.shape.columns[key] not in RANGED:
+        return "true"
+    row = run.sql(stored.key_range(run.shape, touched)).first()
+    if row is None or row["low"] is None:
+        return "true"
+    return f"{quote(key)} BETWEEN {int(row['low'])} AND {int(row['high'])}"
 
 
 def _step(

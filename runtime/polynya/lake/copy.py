@@ -81,6 +81,7 @@ def copy_batch(
         landed,
         target.dataset,
         shape,
+        schema=batch.schema,
         now=now,
         load_started=started,
         horizon=target.state.apply.horizon,

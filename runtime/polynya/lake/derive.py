@@ -5,6 +5,7 @@ The only step where users' SQL expressions run; they were validated by `transfor
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -17,9 +18,10 @@ from polynya.lake.keys import key_hash, key_text
 from polynya.lake.shape import Shape
 from polynya.landing.batch import DatasetBatch
 from polynya.model import headers as h
+from polynya.model.datatypes import DataType
 from polynya.model.identifiers import quote
 from polynya.model.task import ResolvedDataset
-from polynya.transform.expressions import validate_expression
+from polynya.transform.expressions import expression_over
 
 #: Columns of the result that only the copy step uses, behind those of the table.
 HELPERS = ("__op", "__seq")
@@ -58,18 +60,20 @@ def derive(
     dataset: ResolvedDataset,
     shape: Shape,
     *,
+    schema: Mapping[str, DataType],
     now: datetime,
     load_started: datetime | None,
     horizon: str | None,
 ) -> DataFrame:
     """Rows in the shape of the internal table (without the choice of Current for a first load) plus HELPERS.
 
-    `horizon` is the highest sequence whose tombstone was removed: older events cannot be placed any more.
+    `schema` holds every source column of the batch. `horizon` is the highest sequence whose tombstone was removed:
+    older events cannot be placed any more.
     """
     present = set(landed.columns)
     view = f"landed_{uuid4().hex}"
     landed.createOrReplaceTempView(view)
-    with_op = f"SELECT *, {_operation(dataset, present)} AS __event FROM {view}"
+    with_op = f"SELECT *, {_operation(dataset, schema)} AS __event FROM {view}"
     sequenced = f"SELECT *, concat(__ci, coalesce(__tail, '')) AS __seq FROM ({with_op})"
     judged = f"SELECT *, {_rule(shape, horizon, present)} AS __verdict FROM ({sequenced})"
     explained = f"SELECT *, {_error(horizon)} AS __why FROM ({judged})"
@@ -80,14 +84,14 @@ def derive(
     return result
 
 
-def _operation(dataset: ResolvedDataset, present: set[str]) -> str:
+def _operation(dataset: ResolvedDataset, schema: Mapping[str, DataType]) -> str:
     cases = ["WHEN __rule IS NOT NULL THEN NULL"]
     for expression, operation in (
         (dataset.apply_as_truncates, "T"),
         (dataset.apply_as_deletes, "D"),
     ):
         if expression is not None:
-            text = validate_expression(expression, where=dataset.name)
+            text = expression_over(expression, schema, where=dataset.name)
             cases.append(f"WHEN coalesce(CAST(({text}) AS BOOLEAN), false) THEN '{operation}'")
     return f"CASE {' '.join(cases)} ELSE coalesce(__op, 'U') END"
 

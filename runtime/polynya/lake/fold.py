@@ -51,15 +51,22 @@ def event_columns(shape: Shape) -> str:
     return ", ".join([*map(quote, shape.data), *_renamed(), f"CAST(NULL AS {STORED_TYPE}) AS __s"])
 
 
-def stored_columns(shape: Shape, *, located: bool) -> str:
+def stored_columns(shape: Shape, *, located: bool, values: bool = True) -> str:
     """Select list that turns rows of Current and Prior into input of the fold.
 
-    `located` adds file and position, which only the applier needs.
+    `located` adds file and position, which only the applier needs. Without `values` only the keys
+    are read and all other data columns are NULL.
     """
     fields = [f"'{name}', {column}" for name, column in STORED_FIELDS.items()]
     fields += ["'file', _file, 'pos', _pos"] if located else ["'file', '', 'pos', 0L"]
     stored = f"CAST(named_struct({', '.join(fields)}) AS {STORED_TYPE}) AS __s"
-    return ", ".join([*map(quote, shape.data), *_renamed(), stored])
+    data = [
+        quote(name)
+        if values or name in shape.keys
+        else f"CAST(NULL AS {shape.type_of(name)}) AS {quote(name)}"
+        for name in shape.data
+    ]
+    return ", ".join([*data, *_renamed(), stored])
 
 
 def _renamed() -> list[str]:

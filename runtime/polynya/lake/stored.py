@@ -10,22 +10,29 @@ from polynya.lake.fold import stored_columns
 from polynya.lake.shape import Shape
 from polynya.model import headers as h
 from polynya.model.headers import Partition
+from polynya.model.identifiers import quote
 
 
-def newest(shape: Shape, table: str, touched: str) -> str:
+def newest(
+    shape: Shape, table: str, touched: str, *, values: bool = True, condition: str = "true"
+) -> str:
     """Newest version of each touched record, with `__min`, the oldest sequence that touches it.
 
-    `touched` holds the key columns and `__min`. A record's newest version is its row in Current or its open delete in
-    Prior; Iceberg skips the files of Prior that hold no open delete. Without history Prior is small and read whole.
+    `touched` holds the key columns and `__min`. A record's newest version is its row in Current or
+    its open delete in Prior; Iceberg skips the files of Prior that hold no open delete. Without
+    history Prior is small and read whole. Without `values` only the keys are read. `condition`
+    on the key columns lets Iceberg skip files.
     """
-    columns = _columns(shape)
+    columns = stored_columns(shape, located=True, values=values)
     open_delete = (
         f"AND {h.OPERATION} IN ('D', 'd') AND {h.TO_TIMESTAMP} IS NULL" if shape.history else ""
     )
+    current = f"{h.PARTITION} = '{Partition.CURRENT}' AND {condition}"
+    prior = f"{h.PARTITION} = '{Partition.PRIOR}' AND {condition} {open_delete}"
     return (
         f"SELECT /*+ BROADCAST(k) */ s.*, k.__min FROM ("
-        f"SELECT {columns} FROM {table} WHERE {h.PARTITION} = '{Partition.CURRENT}' UNION ALL "
-        f"SELECT {columns} FROM {table} WHERE {h.PARTITION} = '{Partition.PRIOR}' {open_delete}"
+        f"SELECT {columns} FROM {table} WHERE {current} UNION ALL "
+        f"SELECT {columns} FROM {table} WHERE {prior}"
         f") s JOIN {touched} k ON {shape.key_match('s', 'k')}"
     )
 
@@ -53,11 +60,16 @@ def touched_keys(shape: Shape, events: str) -> str:
 
 def late_keys(shape: Shape, newest_versions: str) -> str:
     """Records with an event that is not newer than their newest stored version."""
-    keys = shape.key_list()
     return (
-        f"SELECT DISTINCT {keys} FROM {newest_versions} "
-        "WHERE concat(__ci, coalesce(__tail, '')) >= __min"
+        f"SELECT {shape.key_list()}, min(__min) AS __min FROM {newest_versions} "
+        f"WHERE concat(__ci, coalesce(__tail, '')) >= __min GROUP BY {shape.key_list()}"
     )
+
+
+def key_range(shape: Shape, touched: str) -> str:
+    """Smallest and largest value of the first key column among the touched records."""
+    key = quote(shape.keys[0])
+    return f"SELECT min({key}) AS low, max({key}) AS high FROM {touched}"
 
 
 def _columns(shape: Shape) -> str:

@@ -6,7 +6,7 @@ escaped anew. So no difference between two SQL parsers can smuggle anything past
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 
+from polynya.model.datatypes import Array, DataType, MapType, Struct, Void
 from polynya.model.errors import ConfigError
 from polynya.model.identifiers import shown
 from polynya.model.problems import suggest
@@ -70,6 +71,35 @@ def validate_expression(text: str, *, where: str | None = None) -> str:
         ConfigError: POLYNYA-EXP-001 to -007, with the position in the text.
     """
     return _checked(text, where)[0]
+
+
+def expression_over(text: str, columns: Mapping[str, DataType], *, where: str | None = None) -> str:
+    """Return the canonical SQL for rows of these columns: what they do not have is NULL.
+
+    A source that has sent no delete yet may never have sent the column that marks one. Raises
+    ConfigError as `validate_expression` does.
+    """
+    validate_expression(text, where=where)
+    tree = exp.Paren(this=parse(text, where))
+    for column in list(tree.find_all(exp.Column)):
+        if not _is_there([part.name for part in column.parts], columns):
+            node: exp.Expr = column
+            while isinstance(node.parent, exp.Dot | exp.Bracket) and node.parent.this is node:
+                node = node.parent
+            node.replace(exp.Null())
+    return _Generator(dialect=Spark(), identify=True, comments=False).generate(tree.this)
+
+
+def _is_there(path: Sequence[str], columns: Mapping[str, DataType]) -> bool:
+    kind: DataType | None = columns.get(path[0])
+    for name in path[1:]:
+        # `items.price` of an array of structs is the array of its prices.
+        while isinstance(kind, Array):
+            kind = kind.element
+        if isinstance(kind, MapType):
+            return True
+        kind = dict(kind.fields).get(name) if isinstance(kind, Struct) else None
+    return kind is not None and (len(path) == 1 or not isinstance(kind, Void))
 
 
 def expression_columns(text: str) -> frozenset[str]:
