@@ -1,0 +1,40 @@
+"""One Spark session for all tests of a pytest process, started the way `polynya run` starts it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from polynya.lake.session import SparkSession
+from tests.projects import write_project
+
+# `--hypothesis-profile nightly` looks longer than a push can wait.
+settings.register_profile("ci", deadline=None)
+settings.register_profile("nightly", deadline=None, max_examples=500)
+settings.load_profile("ci")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever asks for the session needs a JVM."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def shared_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project folder whose warehouse all Spark tests share."""
+    return write_project(tmp_path_factory.mktemp("shared"))
+
+
+@pytest.fixture(scope="session")
+def spark(shared_project: Path) -> SparkSession:
+    """The session; tests keep apart by schemas of their own."""
+    # Late: a run without Spark tests need not import PySpark.
+    from polynya.engine.start import start_spark
+    from polynya.model.loader import load_project
+
+    return start_spark(load_project(shared_project))
