@@ -1,7 +1,7 @@
 """Apply: fold pending Changes into Current and Prior in one commit. The interface that both appliers share.
 
 The fast applier probes Current by key and writes only what changed; the plain one rewrites whole partitions with an
-ordinary overwrite and is the oracle. They must leave equal tables (docs/adr/0002-two-appliers.md).
+ordinary overwrite and is the oracle. They must leave equal tables (docs/adr/0007-two-appliers.md).
 """
 
 from __future__ import annotations

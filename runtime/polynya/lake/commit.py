@@ -1,7 +1,7 @@
 """One atomic commit: the only place where the engine changes a table.
 
 Every step of the engine is one Java `RowDelta` that removes the state file that it was based on and validates that the
-file still exists: a compare-and-swap (semantics section 11, docs/adr/0003-one-row-delta-per-step.md).
+file still exists: a compare-and-swap (semantics section 11, docs/adr/0008-one-row-delta-per-step.md).
 """
 
 from __future__ import annotations

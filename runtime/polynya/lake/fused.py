@@ -2,7 +2,7 @@
 
 The live views fold pending changes of the records that they touch. Three things reach further than that: a truncate
 touches every record, a change of key takes values from another record, and an event older than either must redo it.
-Such a batch never becomes pending, so that queries are right at every moment (docs/adr/0004-live-views.md).
+Such a batch never becomes pending, so that queries are right at every moment (docs/adr/0010-live-views.md).
 """
 
 from __future__ import annotations
