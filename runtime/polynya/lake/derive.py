@@ -142,7 +142,7 @@ def _table_columns(
         h.OPERATION: f"IF({good}, __event, NULL)",
         h.TIMESTAMP: f"IF({good}, {time}, NULL)",
         h.INSERTED_TIMESTAMP: f"IF({good}, {engine}, NULL)",
-        h.UNSENT: f"IF({good}, __unsent, NULL)",
+        h.UNSENT: f"IF({good}, to_json(__unsent), NULL)",
         h.QUARANTINE: _quarantine(),
     }
     if shape.append_only:

@@ -51,12 +51,20 @@ def event_columns(shape: Shape) -> str:
     return ", ".join([*map(quote, shape.data), *_renamed(), f"CAST(NULL AS {STORED_TYPE}) AS __s"])
 
 
-def stored_columns(shape: Shape, *, located: bool, values: bool = True) -> str:
-    """Select list that turns rows of Current and Prior into input of the fold.
+def raw_columns(shape: Shape, *, located: bool, values: bool = True) -> str:
+    """Columns of Current and Prior that `stored_columns` needs, as they are in the table.
 
-    `located` adds file and position, which only the applier needs. Without `values` only the keys
-    are read and all other data columns are NULL.
+    Reading them and making the input of the fold are two steps, so that a join in between throws
+    away the rows that do not matter before anything is made of them. `located` adds file and
+    position, which only the applier needs. Without `values` only the keys of the data are read.
     """
+    data = shape.data if values else shape.keys
+    headers = dict.fromkeys([*EVENT_COLUMNS.values(), *STORED_FIELDS.values()])
+    return ", ".join([*map(quote, data), *headers, *(["_file", "_pos"] if located else [])])
+
+
+def stored_columns(shape: Shape, *, located: bool, values: bool = True) -> str:
+    """Select list over `raw_columns` that makes the input of the fold of them."""
     fields = [f"'{name}', {column}" for name, column in STORED_FIELDS.items()]
     fields += ["'file', _file, 'pos', _pos"] if located else ["'file', '', 'pos', 0L"]
     stored = f"CAST(named_struct({', '.join(fields)}) AS {STORED_TYPE}) AS __s"
@@ -70,7 +78,9 @@ def stored_columns(shape: Shape, *, located: bool, values: bool = True) -> str:
 
 
 def _renamed() -> list[str]:
-    return [f"{column} AS {name}" for name, column in EVENT_COLUMNS.items()]
+    # A list is stored as text: one column that is no plain value makes Iceberg read all row by row.
+    lists = {h.UNSENT: f"from_json({h.UNSENT}, 'array<string>')"}
+    return [f"{lists.get(column, column)} AS {name}" for name, column in EVENT_COLUMNS.items()]
 
 
 def fold(shape: Shape, source: str, *, truncates: str | None = None) -> list[tuple[str, str]]:

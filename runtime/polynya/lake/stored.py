@@ -6,7 +6,7 @@ are read for the records that really have a late event.
 
 from __future__ import annotations
 
-from polynya.lake.fold import stored_columns
+from polynya.lake.fold import raw_columns, stored_columns
 from polynya.lake.shape import Shape
 from polynya.model import headers as h
 from polynya.model.headers import Partition
@@ -23,27 +23,29 @@ def newest(
     history Prior is small and read whole. Without `values` only the keys are read. `condition`
     on the key columns lets Iceberg skip files.
     """
-    columns = stored_columns(shape, located=True, values=values)
+    raw = raw_columns(shape, located=True, values=values)
+    made = stored_columns(shape, located=True, values=values)
     open_delete = (
         f"AND {h.OPERATION} IN ('D', 'd') AND {h.TO_TIMESTAMP} IS NULL" if shape.history else ""
     )
     current = f"{h.PARTITION} = '{Partition.CURRENT}' AND {condition}"
     prior = f"{h.PARTITION} = '{Partition.PRIOR}' AND {condition} {open_delete}"
     return (
-        f"SELECT /*+ BROADCAST(k) */ s.*, k.__min FROM ("
-        f"SELECT {columns} FROM {table} WHERE {current} UNION ALL "
-        f"SELECT {columns} FROM {table} WHERE {prior}"
-        f") s JOIN {touched} k ON {shape.key_match('s', 'k')}"
+        f"SELECT {made}, __min FROM (SELECT /*+ BROADCAST(k) */ s.*, k.__min FROM ("
+        f"SELECT {raw} FROM {table} WHERE {current} UNION ALL "
+        f"SELECT {raw} FROM {table} WHERE {prior}"
+        f") s JOIN {touched} k ON {shape.key_match('s', 'k')})"
     )
 
 
 def older(shape: Shape, table: str, late: str) -> str:
     """All other versions in Prior of the records in `late`."""
+    raw = raw_columns(shape, located=True)
     return (
-        f"SELECT /*+ BROADCAST(k) */ s.* FROM (SELECT {_columns(shape)} FROM {table} "
+        f"SELECT {_columns(shape)} FROM (SELECT /*+ BROADCAST(k) */ s.* FROM (SELECT {raw} FROM {table} "
         f"WHERE {h.PARTITION} = '{Partition.PRIOR}' "
         f"AND NOT ({h.OPERATION} IN ('D', 'd') AND {h.TO_TIMESTAMP} IS NULL)"
-        f") s LEFT SEMI JOIN {late} k ON {shape.key_match('s', 'k')}"
+        f") s LEFT SEMI JOIN {late} k ON {shape.key_match('s', 'k')})"
     )
 
 

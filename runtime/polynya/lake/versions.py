@@ -73,7 +73,7 @@ def table_rows(shape: Shape, now: datetime) -> str:
         h.MODIFIED_TIMESTAMP: f"IF({current}, IF(__same, __s.mod, {engine}), NULL)",
         h.WAS_CURRENT_FROM: f"IF(__own, coalesce(__s.wcf, __s.mod, {engine}), {engine})",
         h.WAS_CURRENT_TO: f"IF({current}, NULL, IF(__own AND NOT ({moved}), coalesce(__s.wct, {engine}), {engine}))",
-        h.UNSENT: "__unsent",
+        h.UNSENT: "to_json(__unsent)",
         h.OLD_KEY: "__old",
     }
     columns |= {name: quote(name) for name in shape.data}

@@ -71,7 +71,7 @@ HEADERS: tuple[Header, ...] = (
     Header(MODIFIED_TIMESTAMP, "timestamp", "when the row was last changed"),
     Header(WAS_CURRENT_FROM, "timestamp", "engine time at which the version entered Current"),
     Header(WAS_CURRENT_TO, "timestamp", "engine time at which the version left Current"),
-    Header(UNSENT, "array<string>", "internal: columns that the source did not send with this event"),
+    Header(UNSENT, "string", "internal: JSON array of columns that the source did not send"),
     Header(OLD_KEY, "string", "internal: key that this record had before a change of key"),
     Header(COPY_CHANGE_IDENTIFIER, "string", "highest change identifier copied"),
     Header(APPLY_CHANGE_IDENTIFIER, "string", "highest change identifier applied"),

@@ -1,0 +1,165 @@
+"""One apply of 1 % changes: the fast applier, with and without history, against Spark's MERGE INTO.
+
+All contenders work in the same run, on the same rows, in one warm session. `MERGE INTO` gets a
+batch that is already folded to one row a key; the appliers get the events and do the folding.
+Prints seconds (median of RUNS) and ratios. `POLYNYA_BENCH_ROWS` sets the size of the table.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from polynya.lake.apply_fast import FastApplier
+from polynya.lake.cds import cds_options
+from polynya.lake.commit import Step, commit_row_delta
+from polynya.lake.dataset import DatasetTable
+from polynya.lake.jars import jar_paths
+from polynya.lake.java import find_java
+from polynya.lake.keys import key_hash
+from polynya.lake.session import SessionSettings, SparkSession, start_session
+from polynya.model import headers as h
+from polynya.model.datatypes import parse_type
+from polynya.model.identifiers import quote
+from polynya.model.task import ResolvedDataset
+
+ROWS = int(os.environ.get("POLYNYA_BENCH_ROWS", "2000000"))
+FRACTION = 0.01
+RUNS = 3
+SCHEMA = {
+    name: parse_type(text)
+    for name, text in {
+        "id": "bigint", "a": "int", "b": "int", "c": "double", "d": "decimal(18,2)",
+        "s1": "string", "s2": "string", "s3": "string", "ts": "timestamp",
+    }.items()
+}  # fmt: skip
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def values(version: int) -> str:
+    """Select list of the data columns of row `id`."""
+    return (
+        f"id, CAST(id % 1000 + {version} AS INT) AS a, CAST(id % 77 AS INT) AS b, id * 1.5D AS c, "
+        "CAST(id % 100000 / 100 AS DECIMAL(18,2)) AS d, concat('customer-', id % 50000) AS s1, "
+        f"sha1(concat(id, '{version}')) AS s2, concat('city-', id % 300) AS s3, "
+        f"timestamp_seconds(1700000000 + id % 10000000 + {version}) AS ts"
+    )
+
+
+def dataset(name: str, *, history: bool) -> ResolvedDataset:
+    """A dataset without files: the benchmark writes its table itself."""
+    return ResolvedDataset(
+        task="bench", name=name, schema="bench", prefix="", internal_schema="bench_internal",
+        internal_table=f"{name}_internal", view=name, history_view=f"{name}__history",
+        changes_view=f"{name}__changes", format="json", landing_path="bench", path="*",
+        keys=("id",), history=history, tombstone_retention=timedelta(days=30),
+    )  # fmt: skip
+
+
+def write(target: DatasetTable, ids: str, version: int, partition: str, operation: str) -> None:
+    """Commit rows to one partition of the internal table. `ids` is an SQL relation with `id`."""
+    identifier = f"lpad(CAST({version} * 1000000000000L + id AS STRING), 35, '0')"
+    written = {
+        h.PARTITION: f"'{partition}'",
+        h.CHANGE_IDENTIFIER: identifier,
+        h.OPERATION: operation,
+        h.TIMESTAMP: "ts",
+        h.FROM_TIMESTAMP: "ts" if partition == "current" else "NULL",
+        h.KEY_HASH: key_hash(target.shape(SCHEMA, ("id",))),
+    }
+    columns = [f"CAST({written.get(x.name, 'NULL')} AS {x.type}) AS {x.name}" for x in h.HEADERS]
+    columns += [quote(name) for name in SCHEMA]
+    rows = target.spark.sql(
+        f"SELECT {', '.join(columns)} FROM (SELECT {values(version)} FROM {ids})"
+    )
+    files = target.table.stage(rows)
+    commit_row_delta(target.table, Step("bench", target.table.snapshot_id(), files))
+    target.reload()
+
+
+def changed(version: int) -> str:
+    """Ids of one batch: uniform over the table, a twentieth of them new."""
+    step, count = int(1 / FRACTION), int(ROWS * FRACTION)
+    new = f"SELECT {ROWS} * {version} + id AS id FROM range({count // 20})"
+    return f"(SELECT id * {step} + {version} AS id FROM range({count}) UNION ALL {new})"
+
+
+def applier(spark: SparkSession, name: str, *, history: bool) -> Callable[[int], float]:
+    """Prepare a table; the result applies batch `version` and returns the seconds of the apply."""
+    target = DatasetTable.open(spark, dataset(name, history=history), "bench")
+    target.take_over()
+    target.grow(SCHEMA, ("id",))
+    shape = target.shape(SCHEMA, ("id",))
+    write(target, f"range({ROWS})", 0, "current", "'L'")
+
+    def one(version: int) -> float:
+        write(target, changed(version), version, "changes", "IF(id % 20 = 0, 'D', 'U')")
+        began = time.perf_counter()
+        FastApplier().apply(target, shape, reason="bench", now=NOW)
+        return time.perf_counter() - began
+
+    return one
+
+
+def merger(spark: SparkSession, mode: str) -> Callable[[int], float]:
+    """Prepare a peer's table; the result merges batch `version` and returns the seconds."""
+    name = f"bench.merge_{mode.replace('-', '_')}"
+    spark.sql(
+        f"CREATE TABLE {name} USING iceberg TBLPROPERTIES ('format-version'='2', "
+        f"'write.merge.mode'='{mode}', 'write.parquet.compression-codec'='zstd') "
+        f"AS SELECT {values(0)} FROM range({ROWS})"
+    )
+
+    def one(version: int) -> float:
+        source = f"bench.batch_{mode.replace('-', '_')}_{version}"
+        spark.sql(
+            f"CREATE TABLE {source} USING iceberg AS SELECT {values(version)}, "
+            f"id % 20 = 0 AS deleted FROM {changed(version)}"
+        )
+        began = time.perf_counter()
+        spark.sql(
+            f"MERGE INTO {name} t USING {source} s ON t.id = s.id "
+            "WHEN MATCHED AND s.deleted THEN DELETE WHEN MATCHED THEN UPDATE SET * "
+            "WHEN NOT MATCHED AND NOT s.deleted THEN INSERT *"
+        )
+        return time.perf_counter() - began
+
+    return one
+
+
+def main() -> None:
+    """Run all contenders and print medians and ratios."""
+    with tempfile.TemporaryDirectory() as warehouse:
+        catalog = {"type": "jdbc", "uri": f"jdbc:sqlite:{warehouse}/catalog.db",
+                   "jdbc.schema-version": "V1", "warehouse": warehouse}  # fmt: skip
+        java, jars = find_java(), jar_paths()
+        settings = SessionSettings(
+            jars=jars, catalog=catalog, memory="6g", small=False, jvm_options=cds_options(java, jars)
+        )
+        spark = start_session(settings, java)
+        spark.sql("CREATE NAMESPACE bench")
+        contenders = {
+            "fast applier": applier(spark, "plain", history=False),
+            "fast applier, history": applier(spark, "versions", history=True),
+            "MERGE, merge-on-read": merger(spark, "merge-on-read"),
+            "MERGE, copy-on-write": merger(spark, "copy-on-write"),
+        }
+        seconds: dict[str, list[float]] = {name: [] for name in contenders}
+        for version in range(1, RUNS + 2):
+            for name, one in contenders.items():
+                taken = one(version)
+                if version > 1:  # the first round warms up
+                    seconds[name].append(taken)
+        best = statistics.median(seconds["fast applier"])
+        print(f"{ROWS:,} rows, {FRACTION:.0%} changed, uniform keys, {RUNS} rounds, {os.cpu_count()} cores")
+        for name, taken in seconds.items():
+            median = statistics.median(taken)
+            print(f"{name:24}{median:8.2f} s   {median / best:5.1f} x")
+
+
+if __name__ == "__main__":
+    main()
