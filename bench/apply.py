@@ -156,8 +156,8 @@ def main() -> None:
                     seconds[name].append(taken)
         best = statistics.median(seconds["fast applier"])
         print(f"{ROWS:,} rows, {FRACTION:.0%} changed, uniform keys, {RUNS} rounds, {os.cpu_count()} cores")
-        for name, taken in seconds.items():
-            median = statistics.median(taken)
+        for name, measured in seconds.items():
+            median = statistics.median(measured)
             print(f"{name:24}{median:8.2f} s   {median / best:5.1f} x")
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from polynya.lake.commit import Step, commit_row_delta
 from polynya.lake.gateway import IcebergTable
-from polynya.lake.layout import create_table, grow_columns
+from polynya.lake.layout import create_namespaces, create_table, grow_columns
 from polynya.lake.naming import CATALOG
 from polynya.lake.shape import Shape
 from polynya.lake.state import CopyState, Ownership
@@ -48,8 +48,7 @@ class DatasetTable:
     def open(cls, spark: SparkSession, dataset: ResolvedDataset, owner: str) -> DatasetTable:
         """Open the table of a dataset, created when it does not exist. Takes nothing over yet."""
         quoted = quote_path(CATALOG, dataset.internal_schema, dataset.internal_table)
-        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path(CATALOG, dataset.internal_schema)}")
-        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path(CATALOG, dataset.schema)}")
+        create_namespaces(spark, (dataset.internal_schema, dataset.schema))
         create_table(
             spark, quoted, comment=f"Polynya internal table of {dataset.schema}.{dataset.name}"
         )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from polynya.lake.gateway import IcebergTable
-from polynya.model.datatypes import DataType, Void, storage_type, widen
+from polynya.lake.naming import CATALOG
+from polynya.model.datatypes import Array, DataType, MapType, Struct, Void, storage_type, widen
 from polynya.model.headers import HEADERS, PARTITION
-from polynya.model.identifiers import quote
+from polynya.model.identifiers import quote, quote_path
 
 #: Comment of a column that has only ever held NULL: its type is a guess until the first value arrives.
 UNTYPED = "polynya: no value seen yet"
@@ -41,6 +45,24 @@ TABLE_PROPERTIES: dict[str, str] = {
 }
 
 
+#: "IF NOT EXISTS" looks first and creates then: two threads may both find nothing.
+_creating = threading.Lock()
+
+
+def create_namespaces(spark: SparkSession, names: Iterable[str]) -> None:
+    """Create the namespaces that do not exist. Another process may do the same at this moment."""
+    with _creating:
+        for name in names:
+            quoted = quote_path(CATALOG, name)
+            if spark.catalog.databaseExists(quoted):
+                continue
+            try:
+                spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted}")
+            except (PySparkException, Py4JJavaError):
+                if not spark.catalog.databaseExists(quoted):
+                    raise
+
+
 def create_table(spark: SparkSession, quoted: str, *, comment: str) -> None:
     """Create an internal table with header columns only; data columns come with the first batch."""
     columns = ", ".join(
@@ -49,10 +71,17 @@ def create_table(spark: SparkSession, quoted: str, *, comment: str) -> None:
     )
     properties = ", ".join(f"'{key}'='{value}'" for key, value in TABLE_PROPERTIES.items())
     text = comment.replace("\\", "\\\\").replace("'", "\\'")
-    spark.sql(
-        f"CREATE TABLE IF NOT EXISTS {quoted} ({columns}) USING iceberg "
-        f"PARTITIONED BY ({quote(PARTITION)}) COMMENT '{text}' TBLPROPERTIES ({properties})"
-    )
+    if spark.catalog.tableExists(quoted):
+        return
+    with _creating:
+        try:
+            spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {quoted} ({columns}) USING iceberg "
+                f"PARTITIONED BY ({quote(PARTITION)}) COMMENT '{text}' TBLPROPERTIES ({properties})"
+            )
+        except (PySparkException, Py4JJavaError):
+            if not spark.catalog.tableExists(quoted):
+                raise
 
 
 def grow_columns(
@@ -96,8 +125,6 @@ def _widen_column(
     spark: SparkSession, update: Any, path: str, old: DataType, new: DataType
 ) -> None:
     """Apply one promotion, descending into structs, arrays and maps."""
-    from polynya.model.datatypes import Array, MapType, Struct
-
     if storage_type(old) == storage_type(new):
         return
     match old, new:
@@ -119,5 +146,8 @@ def _widen_column(
 def _java_type(spark: SparkSession, datatype: DataType) -> Any:
     """Iceberg's Java type, converted from the Spark spelling by Iceberg itself."""
     jvm: Any = spark._jvm
-    spark_type = jvm.org.apache.spark.sql.types.DataType.fromDDL(str(storage_type(datatype)))
-    return jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(spark_type)
+    stored = storage_type(datatype)
+    spark_type = jvm.org.apache.spark.sql.types.DataType.fromDDL(str(stored))
+    converted = jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(spark_type)
+    # For a struct py4j picks the overload that makes a whole schema of it.
+    return converted.asStruct() if isinstance(stored, Struct) else converted
