@@ -105,12 +105,18 @@ def running(
     arguments = ["run", "--once", "--apply", apply, "--project", str(directory)]
     line = command(*arguments)
     if mode:
-        line = [sys.executable, "-c", _WRAPPER, hook, mode, str(number), str(directory),
-                *arguments]
+        line = [sys.executable, "-c", _WRAPPER, hook, mode, str(number), str(directory), *arguments]
     output = directory / f"run-{time.monotonic_ns()}.log"
     with output.open("wb") as sink:
-        process = subprocess.Popen(line, env=environment(), cwd=ROOT, stdout=sink, stderr=sink,
-                                   stdin=subprocess.DEVNULL, start_new_session=True)
+        process = subprocess.Popen(
+            line,
+            env=environment(),
+            cwd=ROOT,
+            stdout=sink,
+            stderr=sink,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
     started = Running(process, output)
     try:
         yield started

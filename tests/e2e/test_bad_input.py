@@ -17,7 +17,10 @@ pytestmark = pytest.mark.spark
 
 def _good(key: int) -> bytes:
     return b'{"id":%d,"name":"n%d","op":"U","seq":%d,"eventTime":"2026-01-01T00:00:01Z"}' % (
-        key, key, key)
+        key,
+        key,
+        key,
+    )
 
 
 BAD_LINES = (
@@ -40,8 +43,14 @@ def test_bad_input_is_quarantined_and_nothing_is_lost(tmp_path: Path) -> None:
     settings = {**NATIVE_SETTINGS, "keys": ["id"], "history": True}
     Pack(tmp_path, [Landing("bad", "t", [[]], settings)]).write_project()
     folder = tmp_path / "landing" / "bad" / "t"
-    lines = [_good(1), *(line for bad, n in zip(BAD_LINES, range(2, 99), strict=False)
-                         for line in (bad, _good(n)))]
+    lines = [
+        _good(1),
+        *(
+            line
+            for bad, n in zip(BAD_LINES, range(2, 99), strict=False)
+            for line in (bad, _good(n))
+        ),
+    ]
     (folder / "1.json").write_bytes(b"\n".join(lines) + b"\n\n")
     (folder / "2.json").write_bytes(gzip.compress(_good(200) * 50)[:-9])
     (folder / "3.json").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
@@ -57,11 +66,13 @@ def test_bad_input_is_quarantined_and_nothing_is_lost(tmp_path: Path) -> None:
 
 def test_a_dataset_of_nothing_but_bad_rows_does_not_stop_the_others(tmp_path: Path) -> None:
     settings = {**NATIVE_SETTINGS, "keys": ["id"]}
-    landings = [Landing("mixed", "bad", [['{"id":'], ["[]"]], settings),
-                Landing("mixed", "good", [[_good(1).decode()], [_good(2).decode()]], settings)]
+    landings = [
+        Landing("mixed", "bad", [['{"id":'], ["[]"]], settings),
+        Landing("mixed", "good", [[_good(1).decode()], [_good(2).decode()]], settings),
+    ]
 
     Pack(tmp_path, landings).run(driver(), lambda _: "policy")
 
     (rows,) = query(tmp_path, ["SELECT id FROM mixed.good ORDER BY id"])
     assert [row["id"] for row in rows] == [1, 2]
-    assert partition_counts(tmp_path, "mixed", "bad") ["quarantine"] == 2
+    assert partition_counts(tmp_path, "mixed", "bad")["quarantine"] == 2

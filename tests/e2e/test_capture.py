@@ -13,8 +13,10 @@ from tests.oracle.driver import driver, query
 from tests.oracle.pack import Landing, Pack, alternating
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-COLUMNS = {"accounts": (("id",), ("owner", "balance", "note", "updated", "tier")),
-           "lines": (("a", "b"), ("qty", "price"))}
+COLUMNS = {
+    "accounts": (("id",), ("owner", "balance", "note", "updated", "tier")),
+    "lines": (("a", "b"), ("qty", "price")),
+}
 
 
 def test_views_equal_the_fold(tmp_path: Path) -> None:
@@ -22,16 +24,29 @@ def test_views_equal_the_fold(tmp_path: Path) -> None:
     landed = list(records(capture_folder() / "postgres_workload.jsonl.gz"))
     random.Random(3).shuffle(landed)
     steps = [landed[i::3] for i in range(3)]
-    tables = [Dataset("w", name, keys, columns,
-                      [events(step).get(f"w.{name}", []) for step in steps], format="debezium")
-              for name, (keys, columns) in COLUMNS.items()]
+    tables = [
+        Dataset(
+            "w",
+            name,
+            keys,
+            columns,
+            [events(step).get(f"w.{name}", []) for step in steps],
+            format="debezium",
+        )
+        for name, (keys, columns) in COLUMNS.items()
+    ]
     settings = {"history": True}
-    landings = [Landing("w", "accounts", steps, settings, format="debezium"),
-                Landing("w", "lines", [[], [], []], settings, format="debezium")]
+    landings = [
+        Landing("w", "accounts", steps, settings, format="debezium"),
+        Landing("w", "lines", [[], [], []], settings, format="debezium"),
+    ]
 
     Pack(tmp_path, landings).run(driver(), alternating)
 
     results = query(tmp_path, [sql for table in tables for sql in table.statements()])
-    found = [text for number, table in enumerate(tables)
-             for text in table.mismatches(results[2 * number: 2 * number + 2])]
+    found = [
+        text
+        for number, table in enumerate(tables)
+        for text in table.mismatches(results[2 * number : 2 * number + 2])
+    ]
     assert not found, "\n".join(found)[:8000]

@@ -38,21 +38,24 @@ class Outcome:
     found: dict[tuple[str, str, str], list[str]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
-    def check(self, variation: str, moment: str, several: list[Group],
-              after: int | None = None) -> None:
+    def check(
+        self, variation: str, moment: str, several: list[Group], after: int | None = None
+    ) -> None:
         """Query the views of the groups and note what differs, case by case."""
         whole = [group for group in several if group.view not in self.failed]
         results = driver().query(self.directory, [group.statement() for group in whole])
         answers = dict(zip([group.view for group in whole], results, strict=True))
         for group in several:
             if group.view not in answers:
-                texts = [f"{group.view}: {case.id}\n  {self.failed[group.view]}"
-                         for case in group.cases]
+                texts = [
+                    f"{group.view}: {case.id}\n  {self.failed[group.view]}" for case in group.cases
+                ]
             else:
                 texts = group.mismatches(answers[group.view], after=after)
             for case in group.cases:
-                own = [text for text in texts
-                       if f": {case.id}\n" in text or ": row of no case" in text]
+                own = [
+                    text for text in texts if f": {case.id}\n" in text or ": row of no case" in text
+                ]
                 self.found.setdefault((variation, moment, case.id), []).extend(own)
 
 
@@ -70,13 +73,17 @@ def _outcome(name: str, directory: Path) -> Outcome:
     landed = pack(outcome.directory, all_groups)
 
     def after(step: int) -> None:
-        ready = [group for group in all_groups.get("given", ())
-                 if any(step + 1 in case.expected_after for case in group.cases)]
+        ready = [
+            group
+            for group in all_groups.get("given", ())
+            if any(step + 1 in case.expected_after for case in group.cases)
+        ]
         if ready:
             outcome.check("given", "during", ready, after=step + 1)
 
-    landed.run(driver(), lambda step: alternating(step + offset), after=after,
-               failed=outcome.failed)
+    landed.run(
+        driver(), lambda step: alternating(step + offset), after=after, failed=outcome.failed
+    )
     for moment, apply in (("live", "never"), ("applied", "always")):
         with suppress(CommandFailed):  # the datasets that failed before fail again
             driver().run_project(outcome.directory, apply)
@@ -102,8 +109,10 @@ def test_rows_without_key_or_sequence_are_in_quarantine(
     project = projects(PROJECT_OF[variation])
     several = groups(variation, alone=variation == ALONE)
 
-    counts = [partition_counts(project.directory, group.schema, group.name).get("quarantine", 0)
-              for group in several]
+    counts = [
+        partition_counts(project.directory, group.schema, group.name).get("quarantine", 0)
+        for group in several
+    ]
 
     assert sum(counts) == quarantined(several) > 0
 

@@ -37,14 +37,24 @@ class Shop:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.events = native_history(seeded(SEED), SHAPE, FILES * ROWS)[: FILES * ROWS]
-        self.log = [Event((), n, UPSERT, {"line": n, "text": f"t{n}"}, EPOCH + timedelta(seconds=n))
-                    for n in range(FILES * ROWS)]
-        keyed = [[native_line(event, ["id"], SHAPE.columns) for event in self.events[i::FILES]]
-                 for i in range(FILES)]
+        self.log = [
+            Event((), n, UPSERT, {"line": n, "text": f"t{n}"}, EPOCH + timedelta(seconds=n))
+            for n in range(FILES * ROWS)
+        ]
+        keyed = [
+            [native_line(event, ["id"], SHAPE.columns) for event in self.events[i::FILES]]
+            for i in range(FILES)
+        ]
         logged = [[dict(event.values) for event in self.log[i::FILES]] for i in range(FILES)]
         settings = {**NATIVE_SETTINGS, "keys": ["id"], "history": True}
-        pack = Pack(directory, [Landing("shop", "people", keyed, settings),
-                                Landing("shop", "log", logged, {"mode": "append_only"})], TASK)
+        pack = Pack(
+            directory,
+            [
+                Landing("shop", "people", keyed, settings),
+                Landing("shop", "log", logged, {"mode": "append_only"}),
+            ],
+            TASK,
+        )
         pack.write_project()
         for step in range(pack.steps):
             pack.land(step)
@@ -72,13 +82,19 @@ class Shop:
         stored = [row[1:] for row in people if row[0] in ("current", "prior")]
         live = [row[1:3] for row in people if row[0] == "current"]
         current = [(*v.key, v.values.get("name")) for v in folded.current().values()]
-        lines = [row[1:] for row in self._read(reader, "log", ["hdr__partition", "line", "text"])
-                 if row[1] is not None]
+        lines = [
+            row[1:]
+            for row in self._read(reader, "log", ["hdr__partition", "line", "text"])
+            if row[1] is not None
+        ]
         states = [row for row in people if row[0] == "asset_state"]
-        return [("people, versions", versions, stored), ("people, current", current, live),
-                ("people, pending", [], [row for row in people if row[0] == "changes"]),
-                ("people, states beyond one", [], states[1:]),
-                ("log", [tuple(event.values.values()) for event in self.log], lines)]
+        return [
+            ("people, versions", versions, stored),
+            ("people, current", current, live),
+            ("people, pending", [], [row for row in people if row[0] == "changes"]),
+            ("people, states beyond one", [], states[1:]),
+            ("log", [tuple(event.values.values()) for event in self.log], lines),
+        ]
 
     def _read(self, reader: str, name: str, columns: list[str]) -> list[tuple]:
         rows = READERS[reader](self.directory, *internal_table("shop", name), columns)
@@ -129,9 +145,10 @@ def test_two_owners_at_once(shop: Shop) -> None:
 
 def test_the_check_sees_a_commit_without_validation(shop: Shop) -> None:
     """Planted fault: two owners whose commits validate nothing."""
-    with running(shop.directory, mode="unvalidated") as one, running(
-        shop.directory, mode="unvalidated"
-    ) as two:
+    with (
+        running(shop.directory, mode="unvalidated") as one,
+        running(shop.directory, mode="unvalidated") as two,
+    ):
         one.wait()
         two.wait()
 

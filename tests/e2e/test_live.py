@@ -23,8 +23,14 @@ ROUNDS = 12
 
 def test_a_view_is_the_same_while_an_apply_commits(tmp_path: Path) -> None:
     """One process queries in a loop; the apply of the other commits in the middle of it."""
-    dataset = Dataset("busy", "t", SHAPE.keys, SHAPE.columns,
-                      arrivals(captured_history(seeded(21), SHAPE, 150), 2, 1), format="debezium")
+    dataset = Dataset(
+        "busy",
+        "t",
+        SHAPE.keys,
+        SHAPE.columns,
+        arrivals(captured_history(seeded(21), SHAPE, 150), 2, 1),
+        format="debezium",
+    )
     pack = Pack(tmp_path, [dataset.landing()])
     pack.run(CliDriver(), lambda step: "never" if step else "always")
     script = tmp_path / "loop.sql"
@@ -43,15 +49,15 @@ def test_a_view_is_the_same_while_an_apply_commits(tmp_path: Path) -> None:
     results = [json.loads(text)["rows"] for text in output.read_text("utf-8").splitlines()]
     assert codes == (0, 0), apply.text()
     assert len(results) == 2 * ROUNDS
-    found = [text for n in range(ROUNDS)
-             for text in dataset.mismatches(results[2 * n: 2 * n + 2])]
+    found = [text for n in range(ROUNDS) for text in dataset.mismatches(results[2 * n : 2 * n + 2])]
     assert not found, "\n".join(found)[:6000]
 
 
 def test_a_run_with_nothing_new_changes_nothing(tmp_path: Path) -> None:
     shape = Shape(columns=("name",), truncates=2)
-    dataset = Dataset("calm", "t", ("id",), ("name",),
-                      arrivals(native_history(seeded(22), shape, 40), 2, 1))
+    dataset = Dataset(
+        "calm", "t", ("id",), ("name",), arrivals(native_history(seeded(22), shape, 40), 2, 1)
+    )
     Pack(tmp_path, [dataset.landing()]).run(CliDriver(), lambda _: "always")
     before = [metadata_location(tmp_path, *table) for table in tables(tmp_path)]
 

@@ -56,12 +56,20 @@ def _datasets() -> dict[str, Dataset]:
     loaded = captured_history(seeded(SEED + 2), LOADED, EVENTS)
 
     def native(name: str, shape: Shape, events: list, seed: int, **how: object) -> Dataset:
-        return Dataset("native", name, shape.keys, shape.columns,
-                       arrivals(events, STEPS, SEED + seed), **how)
+        return Dataset(
+            "native", name, shape.keys, shape.columns, arrivals(events, STEPS, SEED + seed), **how
+        )
 
     def captured(name: str, shape: Shape, events: list, seed: int, **how: object) -> Dataset:
-        return Dataset("captured", name, shape.keys, shape.columns,
-                       arrivals(events, STEPS, SEED + seed), format="debezium", **how)
+        return Dataset(
+            "captured",
+            name,
+            shape.keys,
+            shape.columns,
+            arrivals(events, STEPS, SEED + seed),
+            format="debezium",
+            **how,
+        )
 
     made = [
         native("typed", PLAIN, plain, 1),
@@ -72,8 +80,14 @@ def _datasets() -> dict[str, Dataset]:
         native("pairs", PAIRS, native_history(seeded(SEED + 3), PAIRS, EVENTS), 6),
         native("spoiled", SPOILED, native_history(seeded(SEED + 4), SPOILED, EVENTS // 2), 7),
         native("calm", CALM, native_history(seeded(SEED + 5), CALM, EVENTS), 8, coalesce=True),
-        native("tracked", CALM, native_history(seeded(SEED + 6), CALM, EVENTS), 9, coalesce=True,
-               tracked=("ok",)),
+        native(
+            "tracked",
+            CALM,
+            native_history(seeded(SEED + 6), CALM, EVENTS),
+            9,
+            coalesce=True,
+            tracked=("ok",),
+        ),
         captured("large", LARGE, large, 10),
         captured("large_current", LARGE, large, 11, history=False),
         captured("large_soft", LARGE, large, 12, soft=True),
@@ -98,8 +112,7 @@ class Outcome:
         wanted = [(name, sql) for name, one in DATASETS.items() for sql in one.statements()]
         results = query(self.directory, [sql for _, sql in wanted])
         for name, dataset in DATASETS.items():
-            mine = [rows for (owner, _), rows in zip(wanted, results, strict=True)
-                    if owner == name]
+            mine = [rows for (owner, _), rows in zip(wanted, results, strict=True) if owner == name]
             texts = [f"{moment}: {text}" for text in dataset.mismatches(mine, step)]
             self.found.setdefault(name, []).extend(texts)
 
@@ -165,8 +178,10 @@ def test_undecided_ties_are_the_same_in_any_arrival(tmp_path: Path) -> None:
     first = native_history(seeded(SEED + 7), shape, 24)
     choices = seeded(SEED + 8)
     events = [*first, *(_other(event, choices) for event in first[::2])]
-    made = [Dataset("ties", f"t{n}", ("id",), shape.columns, arrivals(events, STEPS, n))
-            for n in range(3)]
+    made = [
+        Dataset("ties", f"t{n}", ("id",), shape.columns, arrivals(events, STEPS, n))
+        for n in range(3)
+    ]
     assert fold(events).ties
 
     Pack(tmp_path, [one.landing() for one in made]).run(driver(), alternating)
@@ -184,24 +199,35 @@ def _other(event: Event, choices: SeededChoices) -> Event:
 def test_append_only_keeps_every_landed_row(tmp_path: Path) -> None:
     shape = Shape(columns=("name", "n", "x"), deletes=0, equal_sequence=0)
     events = native_history(seeded(SEED + 9), shape, 60)
-    dataset = Dataset("plain", "log", (), ("id", *shape.columns),
-                      arrivals([_unkeyed(event) for event in events], STEPS, 4), history=False,
-                      extra={"mode": "append_only", "keys": [], "sequence_by": []})
+    dataset = Dataset(
+        "plain",
+        "log",
+        (),
+        ("id", *shape.columns),
+        arrivals([_unkeyed(event) for event in events], STEPS, 4),
+        history=False,
+        extra={"mode": "append_only", "keys": [], "sequence_by": []},
+    )
 
     Pack(tmp_path, [dataset.landing()]).run(driver(), alternating)
 
     (rows,) = query(tmp_path, dataset.statements())
     names = dataset.columns
     assert Counter(bag(tuple(row[name] for name in names) for row in rows)) == Counter(
-        bag(tuple(canonical(v.get(n)) for n in names) for v in append_only(dataset.landed())))
+        bag(tuple(canonical(v.get(n)) for n in names) for v in append_only(dataset.landed()))
+    )
 
 
 def _unkeyed(event: Event) -> Event:
     return replace(event, key=(), values={"id": event.key[0], **event.values})
 
 
-@settings(max_examples=EXAMPLES, deadline=None, phases=[Phase.explicit, Phase.generate],
-          suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
 @given(st.data())
 def test_hypothesis_finds_no_history_that_differs(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -211,11 +237,28 @@ def test_hypothesis_finds_no_history_that_differs(
     made = []
     for number in range(4):
         events = data.draw(native_events(Shape(key_count=3, truncates=8), most=16))
-        made.append(Dataset("drawn_native", f"n{number}", ("id",), ("name", "n"),
-                            data.draw(deliveries(events)), history=number != 3))
+        made.append(
+            Dataset(
+                "drawn_native",
+                f"n{number}",
+                ("id",),
+                ("name", "n"),
+                data.draw(deliveries(events)),
+                history=number != 3,
+            )
+        )
         events = data.draw(captured_events(most=16))
-        made.append(Dataset("drawn_captured", f"c{number}", ("id",), ("name", "note"),
-                            data.draw(deliveries(events)), format="debezium", history=number != 3))
+        made.append(
+            Dataset(
+                "drawn_captured",
+                f"c{number}",
+                ("id",),
+                ("name", "note"),
+                data.draw(deliveries(events)),
+                format="debezium",
+                history=number != 3,
+            )
+        )
     # Columns are known from the data: a dataset without any row of values has none to query.
     made = [one for one in made if any(event.op == UPSERT for event in one.landed())]
     if not made:
@@ -224,6 +267,7 @@ def test_hypothesis_finds_no_history_that_differs(
     Pack(directory, [one.landing() for one in made]).run(driver(), alternating)
 
     results = iter(query(directory, [text for one in made for text in one.statements()]))
-    found = [text for one in made
-             for text in one.mismatches([next(results) for _ in one.statements()])]
+    found = [
+        text for one in made for text in one.mismatches([next(results) for _ in one.statements()])
+    ]
     assert not found, "\n".join(found)

@@ -64,8 +64,12 @@ def _event(record: Mapping[str, Any], value: Mapping[str, Any]) -> Event:
     order = (value["transaction"] or {}).get("total_order", 0)
     micros = source["ts_us"] - round(EPOCH.timestamp()) * 1_000_000
     return Event(
-        key=tuple(key.values()), sequence=(commit, order), op=_OPS.get(value["op"], UPSERT),
+        key=tuple(key.values()),
+        sequence=(commit, order),
+        op=_OPS.get(value["op"], UPSERT),
         values={n: v for n, v in after.items() if n not in key and n not in unsent},
-        timestamp=EPOCH + timedelta(microseconds=micros), unsent=unsent,
+        timestamp=EPOCH + timedelta(microseconds=micros),
+        unsent=unsent,
         old_key=tuple(old.values()) if old else None,
-        is_load=value["op"] == "r" and source["snapshot"] not in ("false", "incremental"))
+        is_load=value["op"] == "r" and source["snapshot"] not in ("false", "incremental"),
+    )

@@ -65,14 +65,21 @@ class Case:
         elif not load and matches(self.delete_when, row):
             op = DELETE
         values = {name: row.get(name) for name in self.data_columns}
-        unsent = frozenset(n for n, value in values.items() if value == self.unmodified
-                           and self.unmodified is not None)
+        unsent = frozenset(
+            n
+            for n, value in values.items()
+            if value == self.unmodified and self.unmodified is not None
+        )
         sequence = [self._comparable(row, name) for name in self.sequence]
         return Event(
             key=() if op == TRUNCATE else tuple(row.get(name) for name in self.keys),
             sequence=(0, ()) if load else _ranked(sequence),
-            op=op, values={} if op == DELETE else values, timestamp=to_time(row.get(TIME)),
-            unsent=unsent, is_load=load)
+            op=op,
+            values={} if op == DELETE else values,
+            timestamp=to_time(row.get(TIME)),
+            unsent=unsent,
+            is_load=load,
+        )
 
     def _comparable(self, row: Row, name: str) -> Any:
         value = row.get(name)
@@ -84,14 +91,24 @@ class Case:
 
     def timed(self, rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
         """Rows over `out_cols` with the sequence values of start and end as times."""
-        return [tuple(to_time(value) if name in ("start_at", "end_at") else value
-                      for name, value in zip(self.out_cols, row, strict=True)) for row in rows]
+        return [
+            tuple(
+                to_time(value) if name in ("start_at", "end_at") else value
+                for name, value in zip(self.out_cols, row, strict=True)
+            )
+            for row in rows
+        ]
 
     @classmethod
     def of_corpus(cls, corpus: Mapping[str, Any]) -> Case:
         """A corpus of random histories as a case without an expected outcome."""
-        raw = {"id": f"random-{corpus['seed']}", "sequence": "seq", "delete_when": "op='D'",
-               "expected": [], **corpus}
+        raw = {
+            "id": f"random-{corpus['seed']}",
+            "sequence": "seq",
+            "delete_when": "op='D'",
+            "expected": [],
+            **corpus,
+        }
         return _build(raw)
 
     def events(self) -> list[Event]:
@@ -142,13 +159,22 @@ def _build(raw: Mapping[str, Any]) -> Case:
     tracked = raw.get("track_history", "all")
     wanted = raw["expected_one_of"] if "expected_one_of" in raw else [raw["expected"]]
     case = Case(
-        id=raw["id"], history="start_at" in out_cols, keys=keys, sequence=sequence,
-        batches=batches, out_cols=out_cols, expected=tuple(map(_rows, wanted)),
-        delete_when=conditions[0], truncate_when=conditions[1],
-        tracked=None if tracked == "all" else tuple(tracked), control=tuple(sorted(control)),
-        seed=tuple(_seed(raw)), columns=raw.get("columns", {}),
+        id=raw["id"],
+        history="start_at" in out_cols,
+        keys=keys,
+        sequence=sequence,
+        batches=batches,
+        out_cols=out_cols,
+        expected=tuple(map(_rows, wanted)),
+        delete_when=conditions[0],
+        truncate_when=conditions[1],
+        tracked=None if tracked == "all" else tuple(tracked),
+        control=tuple(sorted(control)),
+        seed=tuple(_seed(raw)),
+        columns=raw.get("columns", {}),
         unmodified=raw.get("unmodified"),
-        expected_after={int(n): _rows(r) for n, r in raw.get("expected_after_batch", {}).items()})
+        expected_after={int(n): _rows(r) for n, r in raw.get("expected_after_batch", {}).items()},
+    )
     case = replace(case, batches=tuple(tuple(_timed(case, r) for r in b) for b in case.batches))
     bad = sum(1 for row in case.rows if not _good(case, row))
     return replace(case, quarantined=bad)

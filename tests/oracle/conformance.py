@@ -47,13 +47,20 @@ class Group:
         arrive = VARIATIONS[variation]
         arrivals = [(case, arrive(case.batches)) for case in self.cases]
         depth = max(len(batches) for _, batches in arrivals)
-        steps = [[self.shifted(case, row) for case, batches in arrivals
-                  for row in (batches[step] if step < len(batches) else ())]
-                 for step in range(depth)]
+        steps = [
+            [
+                self.shifted(case, row)
+                for case, batches in arrivals
+                for row in (batches[step] if step < len(batches) else ())
+            ]
+            for step in range(depth)
+        ]
         case = self.cases[0]
         if case.unmodified is not None:
-            lines = [debezium_lines([case.event(row) for row in step], self.schema, self.name,
-                                    case.keys) for step in steps]
+            lines = [
+                debezium_lines([case.event(row) for row in step], self.schema, self.name, case.keys)
+                for step in steps
+            ]
             settings = {"history": case.history, "coalesce_unchanged": True}
             return Landing(self.schema, self.name, lines, settings, format="debezium")
         load = [self.shifted(case, row) for case in self.cases for row in case.seed]
@@ -69,19 +76,28 @@ class Group:
     def mismatches(self, rows: Rows, *, after: int | None = None) -> list[str]:
         """What differs from the expected rows: at the end, or after a number of given batches."""
         case = self.cases[0]
-        got = [tuple(as_time(row[name]) if name in ("start_at", "end_at") else row[name]
-                     for name in case.out_cols) for row in rows]
+        got = [
+            tuple(
+                as_time(row[name]) if name in ("start_at", "end_at") else row[name]
+                for name in case.out_cols
+            )
+            for row in rows
+        ]
         place = case.out_cols.index(case.keys[0])
         found = []
         for case in self.cases:
             if after is not None and after not in case.expected_after:
                 continue
             wanted = case.wanted() if after is None else [case.timed(case.expected_after[after])]
-            mine = bag((*row[:place], _unshift(row[place]), *row[place + 1:]) for row in got
-                       if _place_of(row[place]) == self.places[case.id])
+            mine = bag(
+                (*row[:place], _unshift(row[place]), *row[place + 1 :])
+                for row in got
+                if _place_of(row[place]) == self.places[case.id]
+            )
             if mine not in [bag(rows) for rows in wanted]:
-                found.append(f"{self.schema}.{self.name}: {case.id}\n"
-                             + difference(bag(wanted[0]), mine))
+                found.append(
+                    f"{self.schema}.{self.name}: {case.id}\n" + difference(bag(wanted[0]), mine)
+                )
         strays = [row for row in got if _place_of(row[place]) not in self.places.values()]
         return found + [f"{self.schema}.{self.name}: row of no case {row}" for row in strays]
 
@@ -103,8 +119,9 @@ def groups(variation: str, *, alone: bool) -> list[Group]:
 
 def pack(directory: Path, all_groups: Mapping[str, Sequence[Group]]) -> Pack:
     """One project with the groups of several variations, a schema each."""
-    landings = [group.landing(variation) for variation, several in all_groups.items()
-                for group in several]
+    landings = [
+        group.landing(variation) for variation, several in all_groups.items() for group in several
+    ]
     return Pack(directory, landings)
 
 
@@ -116,21 +133,38 @@ def quarantined(several: Sequence[Group]) -> int:
 def _shape(case: Case) -> tuple[Any, ...]:
     columns = sorted({name for row in (*case.seed, *case.rows) for name in row})
     kinds = {type(row.get(case.keys[0])) for row in case.rows} - {type(None)}
-    return (case.history, case.keys, case.sequence, case.out_cols, case.delete_when,
-            case.truncate_when, case.tracked, tuple(columns), tuple(sorted(map(str, kinds))),
-            case.unmodified, tuple(case.columns.items()), bool(case.seed))
+    return (
+        case.history,
+        case.keys,
+        case.sequence,
+        case.out_cols,
+        case.delete_when,
+        case.truncate_when,
+        case.tracked,
+        tuple(columns),
+        tuple(sorted(map(str, kinds))),
+        case.unmodified,
+        tuple(case.columns.items()),
+        bool(case.seed),
+    )
 
 
 def _settings(case: Case) -> dict[str, Any]:
     settings: dict[str, Any] = {
-        "keys": list(case.keys), "sequence_by": list(case.sequence), "timestamp": "eventTime",
-        "except_columns": list(case.except_columns), "history": case.history,
+        "keys": list(case.keys),
+        "sequence_by": list(case.sequence),
+        "timestamp": "eventTime",
+        "except_columns": list(case.except_columns),
+        "history": case.history,
     }
     if case.history:
         settings["coalesce_unchanged"] = True
-    optional = {"apply_as_deletes": case.delete_when, "apply_as_truncates": case.truncate_when,
-                "track_history_columns": list(case.tracked) if case.tracked else None,
-                "columns": dict(case.columns) or None}
+    optional = {
+        "apply_as_deletes": case.delete_when,
+        "apply_as_truncates": case.truncate_when,
+        "track_history_columns": list(case.tracked) if case.tracked else None,
+        "columns": dict(case.columns) or None,
+    }
     return settings | {name: value for name, value in optional.items() if value is not None}
 
 

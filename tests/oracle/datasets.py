@@ -55,11 +55,14 @@ class Dataset:
         if self.tracked is not None:
             settings["track_history_columns"] = list(self.tracked)
         if self.format == "debezium":
-            steps = [debezium_lines(batch, self.schema, self.name, self.keys)
-                     for batch in self.batches]
+            steps = [
+                debezium_lines(batch, self.schema, self.name, self.keys) for batch in self.batches
+            ]
             return Landing(self.schema, self.name, steps, settings, format="debezium")
-        lines = [[native_line(event, self.keys, self.columns) for event in batch]
-                 for batch in self.batches]
+        lines = [
+            [native_line(event, self.keys, self.columns) for event in batch]
+            for batch in self.batches
+        ]
         settings = {**NATIVE_SETTINGS, "keys": list(self.keys), **settings}
         return Landing(self.schema, self.name, lines, settings)
 
@@ -87,9 +90,13 @@ class Dataset:
             keep = [row for row in self._history(folded) if _key(row, self.keys) not in loaded]
             got = self._history_rows(results[1])
             pairs.append(("history", keep, [r for r in got if _key(r, self.keys) not in loaded]))
-            pairs.append(("history of loaded records, without times",
-                          [row[:-2] for row in self._history(folded)],
-                          [row[:-2] for row in got]))
+            pairs.append(
+                (
+                    "history of loaded records, without times",
+                    [row[:-2] for row in self._history(folded)],
+                    [row[:-2] for row in got],
+                )
+            )
             pairs.append(("holes or overlaps", [], _broken(got, len(self.keys), self.coalesce)))
         found = []
         for what, expected, rows in pairs:
@@ -102,8 +109,11 @@ class Dataset:
         """All events of one key and all truncates, batch by batch: the reproduction to report."""
         lines = []
         for number, batch in enumerate(self.batches, start=1):
-            lines += [f"  step {number}: {event}" for event in batch
-                      if event.key == key or event.op == TRUNCATE or event.old_key == key]
+            lines += [
+                f"  step {number}: {event}"
+                for event in batch
+                if event.key == key or event.op == TRUNCATE or event.old_key == key
+            ]
         return "\n".join(lines)
 
     def _current(self, folded: Folded) -> list[tuple[Any, ...]]:
@@ -115,8 +125,10 @@ class Dataset:
         if self.coalesce:
             # Whether runs of deletes coalesce is not said: only living versions are compared.
             versions = [v for v in folded.coalesced(self.tracked) if not v.deleted]
-        return [(*self._values(v), "" if self.coalesce else v.op, v.deleted, v.from_ts, v.to_ts)
-                for v in versions]
+        return [
+            (*self._values(v), "" if self.coalesce else v.op, v.deleted, v.from_ts, v.to_ts)
+            for v in versions
+        ]
 
     def _values(self, version: Version) -> tuple[Any, ...]:
         return tuple(canonical((*version.key, *(version.values.get(n) for n in self.columns))))
@@ -126,10 +138,17 @@ class Dataset:
         return [tuple(self._cell(name, row[name]) for name in names) for row in rows]
 
     def _history_rows(self, rows: Rows) -> list[tuple[Any, ...]]:
-        return [(*values, "" if self.coalesce else row["hdr__operation"], row["hdr__deleted"],
-                 as_time(row["hdr__from_timestamp"]), as_time(row["hdr__to_timestamp"]))
-                for values, row in zip(self._rows(rows, False), rows, strict=True)
-                if not (self.coalesce and row["hdr__deleted"])]
+        return [
+            (
+                *values,
+                "" if self.coalesce else row["hdr__operation"],
+                row["hdr__deleted"],
+                as_time(row["hdr__from_timestamp"]),
+                as_time(row["hdr__to_timestamp"]),
+            )
+            for values, row in zip(self._rows(rows, False), rows, strict=True)
+            if not (self.coalesce and row["hdr__deleted"])
+        ]
 
     def _cell(self, name: str, value: Any) -> Any:
         return as_time(value) if COLUMN_TYPES.get(name) == "timestamp" else value

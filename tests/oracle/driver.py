@@ -72,13 +72,20 @@ class CliDriver:
 
     def _call(self, *arguments: str) -> str:
         done = subprocess.run(
-            command(*arguments), env=environment(), cwd=ROOT, text=True, encoding="utf-8",
-            capture_output=True, timeout=self._timeout_seconds, check=False,
+            command(*arguments),
+            env=environment(),
+            cwd=ROOT,
+            text=True,
+            encoding="utf-8",
+            capture_output=True,
+            timeout=self._timeout_seconds,
+            check=False,
         )
         if done.returncode != 0:
             raise CommandFailed(
                 f"polynya {' '.join(arguments)}: exit {done.returncode}\n"
-                f"{done.stdout[-2000:]}\n{done.stderr[-6000:]}", _failed(done.stdout)
+                f"{done.stdout[-2000:]}\n{done.stderr[-6000:]}",
+                _failed(done.stdout),
             )
         return done.stdout
 

@@ -11,8 +11,11 @@ from tests.oracle.values import EPOCH, canonical, to_iso
 
 UNAVAILABLE = "__debezium_unavailable_value"
 NATIVE_SETTINGS: Mapping[str, Any] = {
-    "sequence_by": ["seq"], "timestamp": "eventTime", "apply_as_deletes": "op = 'D'",
-    "apply_as_truncates": "op = 'T'", "except_columns": ["op", "seq", "eventTime"],
+    "sequence_by": ["seq"],
+    "timestamp": "eventTime",
+    "apply_as_deletes": "op = 'D'",
+    "apply_as_truncates": "op = 'T'",
+    "except_columns": ["op", "seq", "eventTime"],
 }
 
 
@@ -25,13 +28,20 @@ def native_line(event: Event, keys: Sequence[str], columns: Sequence[str]) -> di
     assert event.old_key is None, "a native record has no old key"
     op = {DELETE: "D", TRUNCATE: "T"}.get(event.op, "U")
     key = event.key or (None,) * len(keys)
-    return {**dict(zip(keys, canonical(key), strict=True)),
-            **{name: canonical(event.values.get(name)) for name in columns},
-            "op": op, "seq": event.sequence, "eventTime": to_iso(event.timestamp)}
+    return {
+        **dict(zip(keys, canonical(key), strict=True)),
+        **{name: canonical(event.values.get(name)) for name in columns},
+        "op": op,
+        "seq": event.sequence,
+        "eventTime": to_iso(event.timestamp),
+    }
 
 
 def debezium_lines(
-    events: Iterable[Event], schema: str, table: str, keys: Sequence[str],
+    events: Iterable[Event],
+    schema: str,
+    table: str,
+    keys: Sequence[str],
 ) -> list[dict[str, Any]]:
     """Envelopes with schemas off: each event, a tombstone after a delete, transaction metadata.
 
@@ -58,8 +68,12 @@ def _record(event: Event, schema: str, table: str, keys: Sequence[str]) -> dict[
         old = dict(zip(keys, canonical(event.old_key), strict=True))
         headers.insert(0, ["__debezium.oldkey", json.dumps(old)])
     key = dict(zip(keys, canonical(event.key), strict=True)) if event.key else None
-    return {"destination": f"pg.{schema}.{table}", "partition": None, "headers": headers,
-            "key": key}
+    return {
+        "destination": f"pg.{schema}.{table}",
+        "partition": None,
+        "headers": headers,
+        "key": key,
+    }
 
 
 def _envelope(event: Event, schema: str, table: str, keys: Sequence[str]) -> dict[str, Any]:
@@ -71,16 +85,40 @@ def _envelope(event: Event, schema: str, table: str, keys: Sequence[str]) -> dic
     # Concurrent transactions: the LSN of an event says nothing about its commit order.
     lsn = commit + (7919 * (commit + order)) % 5000
     sequence = [None if event.is_load else str(commit), str(commit if event.is_load else lsn)]
-    source = {"version": "3.6.3.Final", "connector": "postgresql", "name": "pg",
-              "ts_ms": micros // 1000, "ts_us": micros, "ts_ns": micros * 1000,
-              "snapshot": "true" if event.is_load else "false", "db": "d", "schema": schema,
-              "table": table, "txId": commit % 100_000, "sequence": json.dumps(sequence),
-              "lsn": commit if event.is_load else lsn, "xmin": None}
-    transaction = None if event.is_load else {
-        "id": f"{commit % 100_000}:{commit}", "total_order": order, "data_collection_order": order}
+    source = {
+        "version": "3.6.3.Final",
+        "connector": "postgresql",
+        "name": "pg",
+        "ts_ms": micros // 1000,
+        "ts_us": micros,
+        "ts_ns": micros * 1000,
+        "snapshot": "true" if event.is_load else "false",
+        "db": "d",
+        "schema": schema,
+        "table": table,
+        "txId": commit % 100_000,
+        "sequence": json.dumps(sequence),
+        "lsn": commit if event.is_load else lsn,
+        "xmin": None,
+    }
+    transaction = (
+        None
+        if event.is_load
+        else {
+            "id": f"{commit % 100_000}:{commit}",
+            "total_order": order,
+            "data_collection_order": order,
+        }
+    )
     before, after = _images(event, record["key"])
-    value = {"before": before, "after": after, "source": source, "transaction": transaction,
-             "op": _op(event), "ts_ms": micros // 1000 + 5}
+    value = {
+        "before": before,
+        "after": after,
+        "source": source,
+        "transaction": transaction,
+        "op": _op(event),
+        "ts_ms": micros // 1000 + 5,
+    }
     return {**record, "value": value}
 
 
@@ -110,7 +148,19 @@ def _noise(event: Event, schema: str, table: str) -> list[dict[str, Any]]:
     if event.is_load or order % 3 != 1:
         return []
     name = f"{commit % 100_000}:{commit}"
-    value = {"status": "END", "id": name, "event_count": order, "ts_ms": 1_767_225_600_000,
-             "data_collections": [{"data_collection": f"{schema}.{table}", "event_count": order}]}
-    return [{"destination": "pg.transaction", "partition": None, "headers": [],
-             "key": {"id": name}, "value": value}]
+    value = {
+        "status": "END",
+        "id": name,
+        "event_count": order,
+        "ts_ms": 1_767_225_600_000,
+        "data_collections": [{"data_collection": f"{schema}.{table}", "event_count": order}],
+    }
+    return [
+        {
+            "destination": "pg.transaction",
+            "partition": None,
+            "headers": [],
+            "key": {"id": name},
+            "value": value,
+        }
+    ]

@@ -33,14 +33,21 @@ def history_rows(case: Case, folded: Folded) -> list[tuple[Any, ...]]:
 def select_list(case: Case) -> str:
     """The case's output columns as SQL over its view."""
     paths = PATHS.get(case.id, {})
-    exprs = {name: paths[name][0] if name in paths else TIMES.get(name, f"`{name}`")
-             for name in case.out_cols}
+    exprs = {
+        name: paths[name][0] if name in paths else TIMES.get(name, f"`{name}`")
+        for name in case.out_cols
+    }
     return ", ".join(f"{expr} AS `{name}`" for name, expr in exprs.items())
 
 
 def _row(case: Case, version: Version) -> tuple[Any, ...]:
-    record = {**dict(zip(case.keys, version.key, strict=True)), **version.values,
-              "start_at": version.from_ts, "end_at": version.to_ts}
+    record = {
+        **dict(zip(case.keys, version.key, strict=True)),
+        **version.values,
+        "start_at": version.from_ts,
+        "end_at": version.to_ts,
+    }
     paths = PATHS.get(case.id, {})
-    return tuple(paths[name][1](record) if name in paths else record.get(name)
-                 for name in case.out_cols)
+    return tuple(
+        paths[name][1](record) if name in paths else record.get(name) for name in case.out_cols
+    )

@@ -33,8 +33,16 @@ class Event:
     def content(self) -> str:
         """Text of everything that the event says, equal for redeliveries and for nothing else."""
         said = {name: value for name, value in self.values.items() if name not in self.unsent}
-        return repr((self.op, sorted(said.items()), sorted(self.unsent), self.timestamp,
-                     self.old_key, self.is_load))
+        return repr(
+            (
+                self.op,
+                sorted(said.items()),
+                sorted(self.unsent),
+                self.timestamp,
+                self.old_key,
+                self.is_load,
+            )
+        )
 
     def content_hash(self) -> str:
         """Stand-in for the engine's content hash: any deterministic order is as good."""
@@ -106,8 +114,9 @@ def fold(
             by_key.setdefault(event.key, []).append(event)
     ties: set[tuple[Key, Any]] = set()
     collapsed = {key: _collapse(run, rank, ties) for key, run in by_key.items()}
-    ties |= {(key, e.sequence) for key, run in collapsed.items() for e in run
-             if e.sequence in truncates}
+    ties |= {
+        (key, e.sequence) for key, run in collapsed.items() for e in run if e.sequence in truncates
+    }
     states = _States(collapsed, truncates)
     versions = {key: states.versions(key) for key in collapsed}
     return Folded(versions, len(given) - len(accepted), states.raised, frozenset(ties))
@@ -205,8 +214,9 @@ class _States:
                 values = self._complete(event, before if alive else {}, visiting)
             else:
                 op, values = "D", before
-            run.append(Version(key, event.sequence, op, values, clock,
-                               by_truncate=event.op == TRUNCATE))
+            run.append(
+                Version(key, event.sequence, op, values, clock, by_truncate=event.op == TRUNCATE)
+            )
         return run, raised
 
     def _complete(

@@ -122,8 +122,9 @@ def captured_history(choices: Choices, shape: Shape, count: int) -> list[Event]:
     for number in range(shape.key_count):
         if _chance(choices, shape.loads):
             key = shape.key(shape.first_key + number)
-            events.append(Event(key, (start, 0), UPSERT, _values(choices, shape), EPOCH,
-                                is_load=True))
+            events.append(
+                Event(key, (start, 0), UPSERT, _values(choices, shape), EPOCH, is_load=True)
+            )
             live.add(number)
     commit = start
     while len(events) < count:
@@ -159,9 +160,17 @@ def _transaction(
                 made.append(Event(key, (commit, len(made) + 1), DELETE, {}, moment))
                 live.remove(number)
                 live.add(target)
-            made.append(Event(
-                shape.key(shape.first_key + target) if moves else key, (commit, len(made) + 1),
-                UPSERT, values, moment, unsent=unsent, old_key=key if moves else None))
+            made.append(
+                Event(
+                    shape.key(shape.first_key + target) if moves else key,
+                    (commit, len(made) + 1),
+                    UPSERT,
+                    values,
+                    moment,
+                    unsent=unsent,
+                    old_key=key if moves else None,
+                )
+            )
     return made
 
 
@@ -191,8 +200,10 @@ def _spoiled(choices: Choices, shape: Shape, key: Key, sequence: int) -> Event:
 
 
 def _values(choices: Choices, shape: Shape) -> dict[str, Any]:
-    return {name: None if _chance(choices, shape.nulls) else _VALUES[name](choices)
-            for name in shape.columns}
+    return {
+        name: None if _chance(choices, shape.nulls) else _VALUES[name](choices)
+        for name in shape.columns
+    }
 
 
 def _time(choices: Choices, shape: Shape, sequence: int) -> Any:

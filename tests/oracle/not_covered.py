@@ -40,7 +40,7 @@ NOT_COVERED: Mapping[str, str] = {
     "REG-18": "a query on the peer's page; `hdr__deleted` is checked by the random histories",
     "FVT-4": "a default of a new column is not in the events; DDL policies are the next issue",
     "FVT-6": "expects that an update cannot create a row; semantics.md section 10 says it does: "
-             "X-FVT-6 is the case with our rule",
+    "X-FVT-6 is the case with our rule",
     "SQM-1-compare-by-column": _RELOAD,
     "SQM-3-absent-kept": _RELOAD,
 }

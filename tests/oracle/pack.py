@@ -56,8 +56,12 @@ class Pack:
     def write_project(self) -> None:
         """Write the configuration: one task per schema."""
         targets = {"local": {"landing": "./landing", "warehouse": "./warehouse"}}
-        project = {"apiVersion": "polynya/v1", "kind": "project", "name": "pack",
-                   "targets": targets}
+        project = {
+            "apiVersion": "polynya/v1",
+            "kind": "project",
+            "name": "pack",
+            "targets": targets,
+        }
         tasks = self.directory / "tasks"
         tasks.mkdir(parents=True, exist_ok=True)
         _write_json(self.directory / "polynya.yml", project)
@@ -68,16 +72,36 @@ class Pack:
                 (self.directory / "landing" / landing.folder).mkdir(parents=True, exist_ok=True)
 
     def _task(self, schema: str, mine: Sequence[Landing]) -> dict[str, Any]:
-        head = {"apiVersion": "polynya/v1", "kind": "storage", "name": schema, "schema": schema,
-                "landing": {"path": schema, "format": mine[0].format}, **self.task}
+        head = {
+            "apiVersion": "polynya/v1",
+            "kind": "storage",
+            "name": schema,
+            "schema": schema,
+            "landing": {"path": schema, "format": mine[0].format},
+            **self.task,
+        }
         if mine[0].format == "debezium":
-            return {**head, "include": [f"{schema}.*"], "datasets": [
-                {"name": one.name, "source": f"{schema}.{one.name}", **one.settings}
-                for one in mine]}
+            return {
+                **head,
+                "include": [f"{schema}.*"],
+                "datasets": [
+                    {"name": one.name, "source": f"{schema}.{one.name}", **one.settings}
+                    for one in mine
+                ],
+            }
         loads = {one.name: {"initial_load": f"{one.name}/load/*.json"} for one in mine if one.load}
-        return {**head, "datasets": [
-            {"name": one.name, "path": f"{one.name}/*.json", **loads.get(one.name, {}),
-             **one.settings} for one in mine]}
+        return {
+            **head,
+            "datasets": [
+                {
+                    "name": one.name,
+                    "path": f"{one.name}/*.json",
+                    **loads.get(one.name, {}),
+                    **one.settings,
+                }
+                for one in mine
+            ],
+        }
 
     def land(self, step: int) -> None:
         """Write the files of one step, counted from 0; a dataset without records gets no file."""
@@ -93,8 +117,12 @@ class Pack:
                 write_lines(folder / f"step{step:04d}{name}{ending}", lines)
 
     def run(
-        self, driver: Driver, apply: Callable[[int], str], *,
-        after: Callable[[int], None] | None = None, failed: dict[str, str] | None = None,
+        self,
+        driver: Driver,
+        apply: Callable[[int], str],
+        *,
+        after: Callable[[int], None] | None = None,
+        failed: dict[str, str] | None = None,
     ) -> None:
         """Land and process every step: `apply(step)` says how, `after(step)` looks at it.
 
@@ -121,8 +149,9 @@ def alternating(step: int) -> str:
 def write_lines(path: Path, lines: Lines) -> None:
     """Write records as JSON lines, the whole file or nothing; text stays as it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    texts = [line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)
-             for line in lines]
+    texts = [
+        line if isinstance(line, str) else json.dumps(line, ensure_ascii=False) for line in lines
+    ]
     partial = path.with_name(path.name + ".tmp")
     partial.write_text("".join(text + "\n" for text in texts), encoding="utf-8")
     partial.rename(path)

@@ -53,10 +53,14 @@ def read_pyiceberg(
     """Rows as PyIceberg scans them; `where` is PyIceberg's filter text."""
     from pyiceberg.catalog.sql import SqlCatalog
 
-    catalog = SqlCatalog(CATALOG, uri=f"sqlite:///{_catalog_file(directory)}",
-                         warehouse=f"file://{directory / 'warehouse'}")
+    catalog = SqlCatalog(
+        CATALOG,
+        uri=f"sqlite:///{_catalog_file(directory)}",
+        warehouse=f"file://{directory / 'warehouse'}",
+    )
     scan = catalog.load_table((namespace, table)).scan(
-        row_filter=where or "hdr__partition is not null", selected_fields=tuple(columns))
+        row_filter=where or "hdr__partition is not null", selected_fields=tuple(columns)
+    )
     return scan.to_arrow().to_pylist()
 
 
@@ -80,8 +84,13 @@ def partition_counts(
 
 
 def partition_rows(
-    directory: Path, schema: str, dataset: str, partition: str, columns: Sequence[str],
-    *, reader: str = "duckdb",
+    directory: Path,
+    schema: str,
+    dataset: str,
+    partition: str,
+    columns: Sequence[str],
+    *,
+    reader: str = "duckdb",
 ) -> list[tuple[Any, ...]]:
     """Rows of one partition, columns in the order asked for."""
     namespace, table = internal_table(schema, dataset)
@@ -95,7 +104,8 @@ def _registered(directory: Path) -> list[tuple[str, str, str]]:
         tables_only = " WHERE iceberg_type IS NULL OR iceberg_type = 'TABLE'"
         rows = connection.execute(
             "SELECT table_namespace, table_name, metadata_location FROM iceberg_tables"
-            + (tables_only if "iceberg_type" in names else ""))
+            + (tables_only if "iceberg_type" in names else "")
+        )
         return [(str(space), str(name), str(place)) for space, name, place in rows]
 
 

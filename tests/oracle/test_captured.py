@@ -36,9 +36,12 @@ def test_the_real_capture_ends_in_the_end_state(table: str) -> None:
 
     current = {key: version.values for key, version in folded.current().items()}
     wanted = {tuple(row[name] for name in TABLES[table]): row for row in rows}
-    different = [(key, name, value, current[key].get(name)) for key, row in wanted.items()
-                 for name, value in row.items() if name not in TABLES[table]
-                 and _plain(name, value) != _plain(name, current[key].get(name))]
+    different = [
+        (key, name, value, current[key].get(name))
+        for key, row in wanted.items()
+        for name, value in row.items()
+        if name not in TABLES[table] and _plain(name, value) != _plain(name, current[key].get(name))
+    ]
     assert set(current) == set(wanted)
     assert not folded.ties
     assert {(name, value, got) for _, name, value, got in different} <= {("tier", 1, None)}

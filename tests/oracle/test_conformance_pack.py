@@ -19,10 +19,14 @@ def _answer(group: Group) -> list[dict]:
     """What a right engine answers to the group's statement."""
     rows = []
     for case in group.cases:
-        events = [case.event(group.shifted(case, row), load=load)
-                  for load, some in ((True, case.seed), (False, case.rows)) for row in some]
-        shown = history_rows(case, fold(events)) if case.history else current_rows(
-            case, fold(events))
+        events = [
+            case.event(group.shifted(case, row), load=load)
+            for load, some in ((True, case.seed), (False, case.rows))
+            for row in some
+        ]
+        shown = (
+            history_rows(case, fold(events)) if case.history else current_rows(case, fold(events))
+        )
         rows += [dict(zip(case.out_cols, canonical(row), strict=True)) for row in shown]
     return rows
 
@@ -41,7 +45,8 @@ def test_every_case_lands_once_per_variation(tmp_path: Path) -> None:
     all_groups = {name: groups(name, alone=name == "given") for name in VARIATIONS}
     for several in all_groups.values():
         assert sorted(case.id for group in several for case in group.cases) == sorted(
-            case.id for case in covered())
+            case.id for case in covered()
+        )
         assert quarantined(several) == sum(case.quarantined for case in covered()) > 0
 
     landed = pack(tmp_path, all_groups)

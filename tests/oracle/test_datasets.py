@@ -20,8 +20,9 @@ SHAPE = Shape(keys=("id", "part"), columns=("name", "amount", "note"), loads=20,
 
 def _dataset(**settings: object) -> Dataset:
     events = captured_history(seeded(3), SHAPE, 30)
-    return Dataset("s", "t", SHAPE.keys, SHAPE.columns, arrivals(events, 3, 5),
-                   format="debezium", **settings)
+    return Dataset(
+        "s", "t", SHAPE.keys, SHAPE.columns, arrivals(events, 3, 5), format="debezium", **settings
+    )
 
 
 def _views(dataset: Dataset) -> list[list[dict]]:
@@ -34,8 +35,12 @@ def _views(dataset: Dataset) -> list[list[dict]]:
     def row(version: Version) -> dict:
         keys = dict(zip(dataset.keys, version.key, strict=True))
         values = {name: version.values.get(name) for name in dataset.columns}
-        headers = {"hdr__operation": version.op, "hdr__deleted": version.deleted,
-                   "hdr__from_timestamp": version.from_ts, "hdr__to_timestamp": version.to_ts}
+        headers = {
+            "hdr__operation": version.op,
+            "hdr__deleted": version.deleted,
+            "hdr__from_timestamp": version.from_ts,
+            "hdr__to_timestamp": version.to_ts,
+        }
         return json.loads(json.dumps(canonical({**keys, **values, **headers})))
 
     return [[row(v) for v in folded.current(soft=dataset.soft).values()], list(map(row, versions))]
@@ -68,8 +73,9 @@ def test_wrong_views_are_caught(fault: str, view: int) -> None:
 
 def test_debezium_lines_say_what_the_capture_said() -> None:
     """Key change, value that was not sent, tombstone, metadata: as in the captured samples."""
-    change = Event((2,), (80, 2), UPSERT, {"name": "x"}, EPOCH, unsent=frozenset({"note"}),
-                   old_key=(1,))
+    change = Event(
+        (2,), (80, 2), UPSERT, {"name": "x"}, EPOCH, unsent=frozenset({"note"}), old_key=(1,)
+    )
 
     line, *_ = debezium_lines([change], "s", "t", ["id"])
 
@@ -104,8 +110,11 @@ def test_a_pack_lands_step_by_step(tmp_path: Path) -> None:
     assert recorder.runs == ["never", "always", "never"]
     landed = sorted(path.name for path in (tmp_path / "landing" / "n" / "t").iterdir())
     assert landed == ["step0000.json", "step0001.json", "step0002.json"]
-    lines = [json.loads(line) for path in (tmp_path / "landing" / "n" / "t").iterdir()
-             for line in path.read_text("utf-8").splitlines()]
+    lines = [
+        json.loads(line)
+        for path in (tmp_path / "landing" / "n" / "t").iterdir()
+        for line in path.read_text("utf-8").splitlines()
+    ]
     assert len(lines) == len(native.landed())
     task = json.loads((tmp_path / "tasks" / "s.yml").read_text("utf-8"))
     assert task["datasets"][0]["source"] == "s.t"

@@ -35,34 +35,45 @@ def emptied(sequence: int) -> Event:
 
 def told(folded: Folded) -> list[tuple]:
     """History in short: key, op, v, from and to in seconds after the epoch."""
+
     def seconds(moment: object) -> object:
         return None if moment is None else (moment - EPOCH).total_seconds()
 
-    return [(v.key[0], v.op, v.values.get("v"), seconds(v.from_ts), seconds(v.to_ts))
-            for v in folded.history()]
+    return [
+        (v.key[0], v.op, v.values.get("v"), seconds(v.from_ts), seconds(v.to_ts))
+        for v in folded.history()
+    ]
 
 
 def test_a_delete_leaves_a_version_with_the_values_before_it() -> None:
     folded = fold([gone(5), up(9), gone(12), up(20)])
 
-    assert told(folded) == [(1, "D", None, 5, 9), (1, "I", "v9", 9, 12), (1, "D", "v9", 12, 20),
-                            (1, "I", "v20", 20, None)]
+    assert told(folded) == [
+        (1, "D", None, 5, 9),
+        (1, "I", "v9", 9, 12),
+        (1, "D", "v9", 12, 20),
+        (1, "I", "v20", 20, None),
+    ]
 
 
 def test_a_first_load_opens_with_l_and_changes_after_it_are_updates() -> None:
     folded = fold([up(0, is_load=True), up(3), up(0, 2, is_load=True), gone(4, 2), up(6, 2)])
 
-    assert [row[:2] for row in told(folded)] == [
-        (1, "L"), (1, "U"), (2, "L"), (2, "D"), (2, "I")]
+    assert [row[:2] for row in told(folded)] == [(1, "L"), (1, "U"), (2, "L"), (2, "D"), (2, "I")]
 
 
 def test_a_truncate_closes_what_is_lower_also_late_and_also_retroactively() -> None:
     events = [up(10), up(20), up(12, 2), up(30, 3), emptied(15), gone(11, 4)]
 
     assert told(fold(events)) == [
-        (1, "I", "v10", 10, 15), (1, "D", "v10", 15, 20), (1, "I", "v20", 20, None),
-        (2, "I", "v12", 12, 15), (2, "D", "v12", 15, None), (3, "I", "v30", 30, None),
-        (4, "D", None, 11, None)]
+        (1, "I", "v10", 10, 15),
+        (1, "D", "v10", 15, 20),
+        (1, "I", "v20", 20, None),
+        (2, "I", "v12", 12, 15),
+        (2, "D", "v12", 15, None),
+        (3, "I", "v30", 30, None),
+        (4, "D", None, 11, None),
+    ]
 
 
 def test_timestamps_never_go_back_along_the_sequence() -> None:
@@ -74,16 +85,30 @@ def test_timestamps_never_go_back_along_the_sequence() -> None:
 
 def test_columns_not_sent_keep_the_value_just_before_and_a_delete_resets_it() -> None:
     part = frozenset({"v"})
-    folded = fold([up(1), up(2, unsent=part), up(4, unsent=part), gone(5), up(6, unsent=part),
-                   up(3, v="late")])
+    folded = fold(
+        [
+            up(1),
+            up(2, unsent=part),
+            up(4, unsent=part),
+            gone(5),
+            up(6, unsent=part),
+            up(3, v="late"),
+        ]
+    )
 
     assert [row[2] for row in told(folded)] == ["v1", "v1", "late", "late", "late", None]
 
 
 def test_a_key_change_takes_what_the_old_key_last_had_through_several_changes() -> None:
     part = frozenset({"v"})
-    events = [up(1), gone(2), up(2, 2, unsent=part, old_key=(1,)), gone(4, 2),
-              up(4, 3, unsent=part, old_key=(2,)), up(3, 2, v="between")]
+    events = [
+        up(1),
+        gone(2),
+        up(2, 2, unsent=part, old_key=(1,)),
+        gone(4, 2),
+        up(4, 3, unsent=part, old_key=(2,)),
+        up(3, 2, v="between"),
+    ]
 
     assert fold(events).current()[(3,)].values["v"] == "between"
     assert fold(events[:-1]).current()[(3,)].values["v"] == "v1"

@@ -23,8 +23,11 @@ def last_arrival_wins(events: list[Event]) -> Folded:
 
 def tombstones_forgotten(events: list[Event]) -> Folded:
     """Deletes apply to what came before them and are then forgotten."""
-    kept = [event for number, event in enumerate(events) if event.op != DELETE
-            or any(other.key == event.key for other in events[:number])]
+    kept = [
+        event
+        for number, event in enumerate(events)
+        if event.op != DELETE or any(other.key == event.key for other in events[:number])
+    ]
     return fold(kept)
 
 
@@ -48,8 +51,12 @@ def truncates_only_forward(events: list[Event]) -> Folded:
 
 def placeholders_as_null(events: list[Event]) -> Folded:
     """Columns that were not sent become NULL."""
-    return fold([replace(e, values={**dict.fromkeys(e.unsent), **e.values}, unsent=frozenset())
-                 for e in events])
+    return fold(
+        [
+            replace(e, values={**dict.fromkeys(e.unsent), **e.values}, unsent=frozenset())
+            for e in events
+        ]
+    )
 
 
 def old_keys_ignored(events: list[Event]) -> Folded:
@@ -73,8 +80,16 @@ def times_not_raised(events: list[Event]) -> Folded:
     return replace(folded, versions={k: list(map(lowered, v)) for k, v in folded.versions.items()})
 
 
-FAULTS = (last_arrival_wins, tombstones_forgotten, upserts_win_ties, truncates_only_forward,
-          placeholders_as_null, old_keys_ignored, timestamps_order, times_not_raised)
+FAULTS = (
+    last_arrival_wins,
+    tombstones_forgotten,
+    upserts_win_ties,
+    truncates_only_forward,
+    placeholders_as_null,
+    old_keys_ignored,
+    timestamps_order,
+    times_not_raised,
+)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
@@ -104,5 +119,3 @@ def test_the_cases_catch_it(fault: object) -> None:
             caught += [case.id] * (got not in [bag(wanted) for wanted in case.wanted()])
 
     assert caught
-
-

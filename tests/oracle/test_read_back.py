@@ -26,13 +26,19 @@ def project(tmp_path: Path) -> Path:
     """A project folder whose warehouse holds one internal table with two commits."""
     warehouse = tmp_path / "warehouse"
     warehouse.mkdir()
-    catalog = SqlCatalog(CATALOG, uri=f"sqlite:///{warehouse / 'catalog.db'}",
-                         warehouse=f"file://{warehouse}")
+    catalog = SqlCatalog(
+        CATALOG, uri=f"sqlite:///{warehouse / 'catalog.db'}", warehouse=f"file://{warehouse}"
+    )
     namespace, name = internal_table("shop", "users")
     catalog.create_namespace(namespace)
-    rows = pa.table({"hdr__partition": ["current", "prior", "current"], "id": [1, 1, 2],
-                     "at": pa.array([MOMENT] * 3, pa.timestamp("us", tz="UTC")),
-                     "raw": [b"\x00", None, b"\xff"]})
+    rows = pa.table(
+        {
+            "hdr__partition": ["current", "prior", "current"],
+            "id": [1, 1, 2],
+            "at": pa.array([MOMENT] * 3, pa.timestamp("us", tz="UTC")),
+            "raw": [b"\x00", None, b"\xff"],
+        }
+    )
     table = catalog.create_table((namespace, name), rows.schema)
     table.append(rows)
     table.delete("id = 2")
@@ -51,4 +57,5 @@ def test_partitions_are_counted_and_read(project: Path, reader: str) -> None:
     rows = partition_rows(project, "shop", "users", "current", ("id", "at", "raw"), reader=reader)
 
     assert [(key, moment.astimezone(UTC), bytes(raw)) for key, moment, raw in rows] == [
-        (1, MOMENT, b"\x00")]
+        (1, MOMENT, b"\x00")
+    ]
