@@ -77,6 +77,8 @@ def show(output: Output, event: Event) -> None:
         )
     elif event.type == "dataset.applied":
         output.note(f"applied  {event.subject}: {fields['reason']}")
+    elif event.type == "apply.skipped":
+        output.detail(f"waiting  {event.subject}: {fields['reason']}")
     elif event.type == "file.changed":
         output.warning(
             f"{event.subject}: {fields['file']} changed after it was copied; the new content is not read"

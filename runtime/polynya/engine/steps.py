@@ -61,6 +61,7 @@ def apply_step(context: EngineContext, target: DatasetTable, policy: ApplyPolicy
     """Apply pending changes if the policy says so."""
     decision = decide(pending_facts(target, context.clock.now()), policy, context.apply_mode)
     if not decision.apply:
+        context.sink(Event("apply.skipped", subject_of(target), {"reason": decision.reason}))
         return decision
     result = context.applier.apply(
         target, target.shape(), reason=decision.reason, now=context.clock.now()
