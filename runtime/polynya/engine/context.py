@@ -17,7 +17,7 @@ from polynya.store.object_store import ObjectStore
 
 @dataclass(slots=True)
 class EngineContext:
-    """Collaborators and switches of a run."""
+    """Collaborators and switches of a run; `waiting` holds why a dataset was last not applied."""
 
     spark: SparkSession
     landing: ObjectStore
@@ -27,3 +27,4 @@ class EngineContext:
     apply_mode: ApplyMode = "policy"
     owner: str = field(default_factory=new_owner)
     stop: threading.Event = field(default_factory=threading.Event)
+    waiting: dict[str, str] = field(default_factory=dict)

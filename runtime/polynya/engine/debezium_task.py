@@ -20,7 +20,7 @@ from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.landing.debezium.reader import DebeziumBatch, read_debezium
 from polynya.landing.discovery import discover
-from polynya.model.errors import ConfigErrors
+from polynya.model.errors import ConfigErrors, PolynyaError
 from polynya.model.sources import datasets_of_sources
 from polynya.model.task import ResolvedDataset, StorageTask
 from polynya.observe.events import Event
@@ -43,6 +43,14 @@ class DebeziumTask:
 
     def run(self) -> None:
         """Copy all that has landed and apply what is worth it."""
+        try:
+            self._run()
+        except PolynyaError:
+            # What this owner believes of the tables may be wrong now.
+            self._ledger, self._targets = None, {}
+            raise
+
+    def _run(self) -> None:
         ledger = self._open()
         while not self._context.stop.is_set():
             found = discover(
@@ -106,16 +114,12 @@ class DebeziumTask:
         copy_step(self._context, ledger, unrouted, live)
 
     def _open(self) -> DatasetTable:
+        """The ledger and the tables it knows; opened once, as long as nobody takes over."""
         if self._ledger is None:
-            self._ledger = self._table(ledger_dataset(self._task))
-        else:
-            self._ledger.reload()
-        routes, _ = datasets_of_sources(self._task, self._ledger.state.copy.members)
-        for source, dataset in routes.items():
-            if source in self._targets:
-                self._targets[source].reload()
-            else:
-                self._targets[source] = self._table(dataset)
+            ledger = self._table(ledger_dataset(self._task))
+            routes, _ = datasets_of_sources(self._task, ledger.state.copy.members)
+            self._targets = {source: self._table(dataset) for source, dataset in routes.items()}
+            self._ledger = ledger
         return self._ledger
 
     def _table(self, dataset: ResolvedDataset) -> DatasetTable:

@@ -8,6 +8,7 @@ from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits, FileProgress
 from polynya.landing.discovery import discover
 from polynya.landing.native import read_native
+from polynya.model.errors import PolynyaError
 from polynya.model.task import ResolvedDataset, StorageTask
 from polynya.observe.events import Event
 
@@ -23,18 +24,24 @@ class NativeDataset:
         self._target: DatasetTable | None = None
 
     def run(self) -> None:
-        """Copy all that has landed, first full load first, and apply if it is worth it."""
+        """Copy all that has landed, first full load first, and apply if it is worth it.
+
+        The state of the table is read once: as long as nobody takes over, nobody else changes it.
+        """
         if self._target is None:
             self._target = DatasetTable.open(
                 self._context.spark, self._dataset, self._context.owner
             )
-        else:
-            self._target.reload()
-        if self._dataset.initial_load is not None:
-            self._copy_all(self._target, self._dataset.initial_load, load=True)
-        self._copy_all(self._target, self._dataset.path, load=False)
-        if not self._context.stop.is_set():
-            apply_step(self._context, self._target, self._task.apply)
+        try:
+            if self._dataset.initial_load is not None:
+                self._copy_all(self._target, self._dataset.initial_load, load=True)
+            self._copy_all(self._target, self._dataset.path, load=False)
+            if not self._context.stop.is_set():
+                apply_step(self._context, self._target, self._task.apply)
+        except PolynyaError:
+            # What this owner believes of the table may be wrong now.
+            self._target = None
+            raise
 
     def _copy_all(self, target: DatasetTable, glob: str, *, load: bool) -> None:
         while not self._context.stop.is_set():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from polynya.engine.context import EngineContext
 from polynya.engine.debezium_task import DebeziumTask
 from polynya.engine.native_task import NativeDataset
-from polynya.model.errors import InternalError, PolynyaError
+from polynya.model.errors import ConflictError, InternalError, PolynyaError
 from polynya.model.task import StorageTask, resolved
 from polynya.observe.events import Event
 
@@ -17,6 +17,8 @@ from polynya.observe.events import Event
 THREADS = 4
 #: Pause between two looks at the landing zone when nothing was found.
 POLL_SECONDS = 2.0
+#: Longest pause, in seconds, before a unit that keeps failing is tried again.
+LONGEST_PAUSE = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +66,30 @@ def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:
 
 
 def run_until_stopped(context: EngineContext, work: Sequence[Unit]) -> Outcome:
-    """Process what lands until `context.stop` is set; a unit that failed is tried again with a growing pause."""
+    """Process what lands until `context.stop` is set.
+
+    A unit that failed is tried again with a growing pause. One that another owner took over is
+    given up: taking it back would only make the two fight.
+    """
     pauses: dict[str, float] = {}
     due: dict[str, float] = {}
     outcome = Outcome()
-    while not context.stop.is_set():
+    left = list(work)
+    while left and not context.stop.is_set():
         now = context.clock.monotonic()
-        ready = [unit for unit in work if due.get(unit.name, 0.0) <= now]
+        ready = [unit for unit in left if due.get(unit.name, 0.0) <= now]
         latest = run_once(context, ready)
         for unit in ready:
-            if unit.name in latest.failures:
-                outcome.failures[unit.name] = latest.failures[unit.name]
-                pauses[unit.name] = min(300.0, 2 * pauses.get(unit.name, POLL_SECONDS))
-                due[unit.name] = now + pauses[unit.name]
-            else:
+            failure = latest.failures.get(unit.name)
+            if failure is None:
                 outcome.failures.pop(unit.name, None)
                 pauses.pop(unit.name, None)
+                continue
+            outcome.failures[unit.name] = failure
+            if isinstance(failure, ConflictError):
+                left.remove(unit)
+            pauses[unit.name] = min(LONGEST_PAUSE, 2 * pauses.get(unit.name, POLL_SECONDS))
+            due[unit.name] = now + pauses[unit.name]
         context.stop.wait(POLL_SECONDS)
     return outcome
 

@@ -61,7 +61,10 @@ def apply_step(context: EngineContext, target: DatasetTable, policy: ApplyPolicy
     """Apply pending changes if the policy says so."""
     decision = decide(pending_facts(target, context.clock.now()), policy, context.apply_mode)
     if not decision.apply:
-        context.sink(Event("apply.skipped", subject_of(target), {"reason": decision.reason}))
+        subject = subject_of(target)
+        if context.waiting.get(subject) != decision.reason:
+            context.waiting[subject] = decision.reason
+            context.sink(Event("apply.skipped", subject, {"reason": decision.reason}))
         return decision
     result = context.applier.apply(
         target, target.shape(), reason=decision.reason, now=context.clock.now()
