@@ -281,8 +281,10 @@ def _timed(shape: Shape, source: str) -> str:
 def _folded(shape: Shape) -> str:
     over = _over(shape, "__gone")
     live_before = "coalesce(NOT __del_before, false)"
+    # Without history the version before may not be the one that was before it when it was folded.
+    told = "__own AND __n = 1" if shape.history else f"__own AND coalesce(lag(__own) {over}, true)"
     operation = (
-        "CASE WHEN __del THEN __op WHEN __own AND __n = 1 THEN __op "
+        f"CASE WHEN __del THEN __op WHEN {told} THEN __op "
         f"WHEN __op = 'L' AND NOT {live_before} THEN 'L' "
         f"WHEN __op IN ('i', 'u') THEN IF({live_before}, 'u', 'i') "
         f"WHEN {live_before} THEN 'U' ELSE 'I' END"

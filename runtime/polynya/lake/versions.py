@@ -22,7 +22,7 @@ def placed(shape: Shape) -> str:
         "__own",
         "__s.part = __part",
         "__s.`from` <=> __from",
-        "__s.`to` <=> __to",
+        f"__s.`to` <=> {_end(shape)}",
         "__s.op <=> __new_op",
     ]
     if shape.fills_deletes:
@@ -34,6 +34,9 @@ def placed(shape: Shape) -> str:
     inner = (
         f"SELECT *, IF({current}, '{Partition.CURRENT}', '{Partition.PRIOR}') AS __part FROM folded"
     )
+    if _keeps_predecessors(shape):
+        over = f"OVER ({_backwards(shape)} ROWS UNBOUNDED PRECEDING)"
+        inner = f"SELECT *, count_if({_BASE}) {over} AS __base FROM ({inner})"
     judged = f"SELECT *, NOT __gone AND ({_kept(shape)}) AS __kept, ({' AND '.join(same)}) AS __same FROM ({inner})"
     return (
         "SELECT *, __kept AND NOT __same AS __write, __s IS NOT NULL AND NOT (__kept AND __same) AS __drop "
@@ -41,15 +44,36 @@ def placed(shape: Shape) -> str:
     )
 
 
+#: Versions that stay for their own sake where no history is kept.
+_BASE = f"__part = '{Partition.CURRENT}' OR __del"
+#: Versions that show values of the one before them.
+_SHOWS_OLDER = "__del OR coalesce(size(__unsent), 0) > 0"
+
+
 def _kept(shape: Shape) -> str:
-    """Without history only tombstones stay behind, and what later values were inherited from."""
+    """Without history only tombstones stay behind, and the versions whose values others show."""
     if shape.history:
         return "true"
-    kept = f"__part = '{Partition.CURRENT}' OR __del"
-    if shape.partial or shape.links:
-        over = f"OVER (PARTITION BY {shape.key_list()}, __gone ORDER BY __seq)"
-        kept += f" OR coalesce(lead(__del OR coalesce(size(__unsent), 0) > 0) {over}, false)"
-    return kept
+    if not _keeps_predecessors(shape):
+        # What a truncate deleted needs no tombstone: the truncate itself is never forgotten.
+        return f"__part = '{Partition.CURRENT}' OR (__del AND NOT __trunc)"
+    # All versions between this one and the next that stays must need the one before them.
+    over = f"OVER ({_backwards(shape, '__base')} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    return f"{_BASE} OR (__base > 0 AND count_if(NOT ({_SHOWS_OLDER})) {over} = 0)"
+
+
+def _keeps_predecessors(shape: Shape) -> bool:
+    return not shape.history and shape.fills_deletes
+
+
+def _backwards(shape: Shape, *extra: str) -> str:
+    keys = ", ".join([shape.key_list(), "__gone", *extra])
+    return f"PARTITION BY {keys} ORDER BY __seq DESC"
+
+
+def _end(shape: Shape) -> str:
+    """End of a version, which is not known where the versions between are not stored."""
+    return "__to" if shape.history else "CAST(NULL AS TIMESTAMP)"
 
 
 def table_rows(shape: Shape, now: datetime) -> str:
@@ -68,7 +92,7 @@ def table_rows(shape: Shape, now: datetime) -> str:
         h.OPERATION: "__new_op",
         h.TIMESTAMP: "__ts",
         h.FROM_TIMESTAMP: "__from",
-        h.TO_TIMESTAMP: f"IF({current}, NULL, __to)",
+        h.TO_TIMESTAMP: f"IF({current}, NULL, {_end(shape)})",
         h.INSERTED_TIMESTAMP: f"IF({current}, {inserted}, NULL)",
         h.MODIFIED_TIMESTAMP: f"IF({current}, IF(__same, __s.mod, {engine}), NULL)",
         h.WAS_CURRENT_FROM: f"IF(__own, coalesce(__s.wcf, __s.mod, {engine}), {engine})",

@@ -42,7 +42,7 @@ def current_view(shape: Shape, table: str) -> str:
     if shape.append_only:
         return f"{stored} AND coalesce({h.OPERATION} NOT IN ('D', 'T'), true)"
     # A newest version is all that Current shows, so that older ones are only read where values are inherited.
-    inherits = bool(shape.partial) or shape.links
+    inherits = bool(shape.partial) or shape.links or shape.soft_delete
     prior = f"{h.PARTITION} = '{Partition.PRIOR}'"
     if not inherits:
         prior += f" AND {h.OPERATION} IN ('D', 'd')"
