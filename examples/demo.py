@@ -22,41 +22,13 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from examples.parity import Parity, SourceTable, compare
+from examples.parity import Parity, compare
+from examples.questions import QUESTIONS, SOURCE, VIEWS
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PROJECT: Final = ROOT / "examples" / "bank"
 LAKE: Final = ROOT / "build" / "demo"
 CAPTURE: Final = "landing/bank/postgres_workload.jsonl.gz"
-SOURCE: Final = (
-    SourceTable(
-        "accounts", ("id",), instants=("updated",), decimals=("balance",), added=("tier", 1)
-    ),
-    SourceTable("lines", ("a", "b")),
-)
-VIEWS: Final = ("bank.accounts", "bank.lines", "shop.users")
-BUSIEST: Final = (
-    "SELECT id FROM bank.accounts__history GROUP BY id ORDER BY count(*) DESC, id LIMIT 1"
-)
-VERSION: Final = (
-    "substr(hdr__from_timestamp, 1, 23) AS valid_from,"
-    " substr(hdr__to_timestamp, 1, 23) AS valid_to, hdr__operation AS op, hdr__store AS store"
-)
-QUESTIONS: Final = {
-    "counts": " UNION ALL ".join(
-        f"SELECT '{view}' AS dataset, (SELECT count(*) FROM {view}) AS current_rows,"
-        f" (SELECT count(*) FROM {view}__history) AS history_rows,"
-        f" (SELECT count(*) FROM {view}__changes) AS changes_rows"
-        for view in VIEWS
-    ),
-    "current": "SELECT id, owner, balance, left(note, 16) AS note, updated, tier FROM bank.accounts"
-    " ORDER BY id LIMIT 5",
-    "busiest": f"SELECT id, owner, balance, tier, {VERSION} FROM bank.accounts__history"
-    f" WHERE id = ({BUSIEST}) ORDER BY hdr__from_timestamp, hdr__to_timestamp NULLS LAST",
-    "late": f"SELECT userId, name, city, {VERSION} FROM shop.users__history"
-    " WHERE userId IN (123, 125) ORDER BY userId, hdr__from_timestamp",
-    **{table.name: f"SELECT * FROM bank.{table.name}" for table in SOURCE},
-}
 Rows = list[dict[str, Any]]
 
 
@@ -76,8 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             console.print(f"[bold]1. A fresh project[/] in {shown(lake)}: valid\n")
             show_run(console, lake)
         answers = ask(lake)
-        show_tables(console, answers)
+        datasets = status(lake)
+        show_tables(console, answers, datasets)
         show_quarantine(console, lake)
+        show_freshness(console, datasets)
         parities = check(options.project, answers)
         show_parity(console, parities)
         show_next(console, lake, answers["busiest"][0]["id"])
@@ -192,19 +166,38 @@ def ask(lake: Path) -> dict[str, Rows]:
     return {name: line["rows"] for name, line in zip(QUESTIONS, answers, strict=True)}
 
 
-def show_tables(console: Console, answers: dict[str, Rows]) -> None:
+def status(lake: Path) -> Rows:
+    """What is known of each dataset; needs no JVM."""
+    lines = polynya("status", "--project", str(lake))
+    return [line for line in lines if line.get("dataset") in VIEWS]
+
+
+def show_tables(console: Console, answers: dict[str, Rows], datasets: Rows) -> None:
     """Show what a person wants to see first."""
     console.print("[bold]3. The tables[/], rows of each view")
-    console.print(grid(answers["counts"]))
+    versions = {row["dataset"]: row["versions"] for row in answers["versions"]}
+    console.print(
+        grid(
+            [
+                {
+                    "dataset": one["dataset"],
+                    "Current": one["current_rows"],
+                    "History": versions[one["dataset"]],
+                    "Changes": one["pending_rows"],
+                }
+                for one in datasets
+            ]
+        )
+    )
     console.print("[bold]   Some rows of Current[/]: bank.accounts")
     console.print(grid(answers["current"]))
-    versions = answers["busiest"]
-    shortened = [*versions[:4], dict.fromkeys(versions[0], "…"), *versions[-3:]]
+    busiest = answers["busiest"]
+    shortened = [*busiest[:4], dict.fromkeys(busiest[0], "…"), *busiest[-3:]]
     console.print(
-        f"[bold]   The History of one record[/]: account {versions[0]['id']},"
-        f" {len(versions)} versions"
+        f"[bold]   The History of one record[/]: account {busiest[0]['id']},"
+        f" {len(busiest)} versions"
     )
-    console.print(grid(shortened if len(versions) > len(shortened) else versions))
+    console.print(grid(shortened if len(busiest) > len(shortened) else busiest))
     console.print(
         "[bold]   Late events[/]: what 0003-late.json brought has its place in shop.users__history"
     )
@@ -212,21 +205,24 @@ def show_tables(console: Console, answers: dict[str, Rows]) -> None:
 
 
 def show_quarantine(console: Console, lake: Path) -> None:
-    """Show what was rejected and why, and how fresh the tables are; needs no JVM."""
+    """Show what was rejected and why; needs no JVM."""
     console.print("[bold]4. Quarantined[/], with file, record and rule; nothing else was held up")
     rejected = list(polynya("quarantine", "list", "--project", str(lake)))
     names = ("id", "dataset", "file", "offset", "rule", "error")
     console.print(
         grid([{name: line[name] for name in names} for line in rejected if "rule" in line])
     )
+
+
+def show_freshness(console: Console, datasets: Rows) -> None:
+    """Show how old the newest event is, and what is still to be applied."""
     console.print("[bold]5. Freshness[/], by the source's clock")
-    for line in polynya("status", "--project", str(lake)):
-        if line["type"] == "dataset.status" and line["freshness_seconds"] is not None:
-            hours = line["freshness_seconds"] / 3600
-            console.print(
-                f"   {line['dataset']:<14} newest event is {hours:,.1f} h old,"
-                f" copied {line['copied_at'][:19]}Z; {line['pending_rows']} changes pending"
-            )
+    for one in datasets:
+        hours = one["freshness_seconds"] / 3600
+        console.print(
+            f"   {one['dataset']:<14} newest event is {hours:,.1f} h old,"
+            f" copied {one['copied_at'][:19]}Z; {one['pending_rows']} changes pending"
+        )
     console.print()
 
 

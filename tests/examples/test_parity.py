@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from examples.demo import SOURCE
 from examples.parity import compare
+from examples.questions import SOURCE
 
 ACCOUNTS = SOURCE[0]
 TRUTH = [
