@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sys
+import traceback
 from typing import Literal
 
 from polynya.cli.context import Context
@@ -52,6 +54,8 @@ def run(
     outcome = run_once(engine, work) if once else run_until_stopped(engine, work)
     for failure in outcome.failures.values():
         context.output.error(failure)
+        if context.options.debug:
+            traceback.print_exception(failure, file=sys.stderr)
     context.output.result(
         "run", {"ok": not outcome.failures, "failed": sorted(outcome.failures), "units": len(work)}
     )

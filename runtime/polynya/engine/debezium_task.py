@@ -20,7 +20,7 @@ from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.landing.debezium.reader import DebeziumBatch, read_debezium
 from polynya.landing.discovery import discover
-from polynya.model.errors import ConfigErrors, PolynyaError
+from polynya.model.errors import ConfigErrors
 from polynya.model.sources import datasets_of_sources
 from polynya.model.task import ResolvedDataset, StorageTask
 from polynya.observe.events import Event
@@ -45,7 +45,7 @@ class DebeziumTask:
         """Copy all that has landed and apply what is worth it."""
         try:
             self._run()
-        except PolynyaError:
+        except BaseException:
             # What this owner believes of the tables may be wrong now.
             self._ledger, self._targets = None, {}
             raise

@@ -8,7 +8,6 @@ from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits, FileProgress
 from polynya.landing.discovery import discover
 from polynya.landing.native import read_native
-from polynya.model.errors import PolynyaError
 from polynya.model.task import ResolvedDataset, StorageTask
 from polynya.observe.events import Event
 
@@ -38,7 +37,7 @@ class NativeDataset:
             self._copy_all(self._target, self._dataset.path, load=False)
             if not self._context.stop.is_set():
                 apply_step(self._context, self._target, self._task.apply)
-        except PolynyaError:
+        except BaseException:
             # What this owner believes of the table may be wrong now.
             self._target = None
             raise

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
+from polynya.lake.arrow_schema import spark_schema
 from polynya.lake.fold import literal
 from polynya.lake.keys import key_hash, key_text
 from polynya.lake.shape import Shape
@@ -35,7 +35,7 @@ def landed_frame(spark: SparkSession, batch: DatasetBatch) -> DataFrame:
         rows = rows.append_column(name, pa.nulls(count, pa.string()))
     if batch.rejected:
         rows = pa.concat_tables([rows, _rejected(batch, rows.schema)])
-    schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+    schema = spark_schema(rows.schema)
     return spark.createDataFrame(rows, schema=schema)
 
 

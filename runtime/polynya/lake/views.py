@@ -25,10 +25,12 @@ def publish_views(target: DatasetTable, shape: Shape) -> list[str]:
     }
     if shape.history:
         wanted[dataset.history_view] = history_view(shape, target.table.quoted)
+    # A view keeps the types that its columns had when it was made.
+    types = [shape.type_of(name) for name in shape.data]
     published = []
     for name, sql in wanted.items():
         quoted = quote_path(CATALOG, dataset.schema, name)
-        definition = hashlib.sha256(sql.encode()).hexdigest()[:32]
+        definition = hashlib.sha256(f"{types}\n{sql}".encode()).hexdigest()[:32]
         if _published(target.spark, quoted) != definition:
             target.spark.sql(
                 f"CREATE OR REPLACE VIEW {quoted} TBLPROPERTIES ('{_DEFINITION}' = '{definition}') AS {sql}"

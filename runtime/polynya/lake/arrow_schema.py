@@ -1,0 +1,45 @@
+"""Arrow types in Spark's words.
+
+PySpark has this too, but its version 4.1.4 takes every struct with a field `wkb` for a geometry of
+its own and fails on the points that Debezium sends.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import types as t
+
+_PLAIN: Final[dict[pa.DataType, t.DataType]] = {
+    pa.bool_(): t.BooleanType(),
+    pa.int32(): t.IntegerType(),
+    pa.int64(): t.LongType(),
+    pa.float32(): t.FloatType(),
+    pa.float64(): t.DoubleType(),
+    pa.string(): t.StringType(),
+    pa.binary(): t.BinaryType(),
+    pa.date32(): t.DateType(),
+    pa.timestamp("us"): t.TimestampNTZType(),
+    pa.timestamp("us", "UTC"): t.TimestampType(),
+}
+
+
+def spark_schema(schema: pa.Schema) -> t.StructType:
+    """The schema of a landed batch for Spark; every field is nullable."""
+    return t.StructType([t.StructField(field.name, spark_type(field.type)) for field in schema])
+
+
+def spark_type(arrow: pa.DataType) -> t.DataType:
+    """One Arrow type; only those that the landing room makes."""
+    if arrow in _PLAIN:
+        return _PLAIN[arrow]
+    if pa.types.is_decimal(arrow):
+        return t.DecimalType(arrow.precision, arrow.scale)
+    if pa.types.is_list(arrow):
+        return t.ArrayType(spark_type(arrow.value_type))
+    if pa.types.is_map(arrow):
+        return t.MapType(spark_type(arrow.key_type), spark_type(arrow.item_type))
+    if pa.types.is_struct(arrow):
+        return t.StructType([t.StructField(f.name, spark_type(f.type)) for f in arrow])
+    raise AssertionError(f"no column of a landed batch is a {arrow}")
