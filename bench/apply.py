@@ -138,7 +138,11 @@ def main() -> None:
                    "jdbc.schema-version": "V1", "warehouse": warehouse}  # fmt: skip
         java, jars = find_java(), jar_paths()
         settings = SessionSettings(
-            jars=jars, catalog=catalog, memory="6g", small=False, jvm_options=cds_options(java, jars)
+            jars=jars,
+            catalog=catalog,
+            memory="6g",
+            small=False,
+            jvm_options=cds_options(java, jars),
         )
         spark = start_session(settings, java)
         spark.sql("CREATE NAMESPACE bench")
@@ -155,7 +159,9 @@ def main() -> None:
                 if version > 1:  # the first round warms up
                     seconds[name].append(taken)
         best = statistics.median(seconds["fast applier"])
-        print(f"{ROWS:,} rows, {FRACTION:.0%} changed, uniform keys, {RUNS} rounds, {os.cpu_count()} cores")
+        print(
+            f"{ROWS:,} rows, {FRACTION:.0%} changed, uniform keys, {RUNS} rounds, {os.cpu_count()} cores"
+        )
         for name, measured in seconds.items():
             median = statistics.median(measured)
             print(f"{name:24}{median:8.2f} s   {median / best:5.1f} x")

@@ -19,6 +19,7 @@ def history(dataset: str, /, *key: str, context: Context) -> int:
     Args:
         dataset: `schema.name`.
         key: one `column=value` for each key column.
+        context: given by `main`.
     """
     # Start-up time: pyspark.
     from polynya.engine.start import start_spark

@@ -24,6 +24,7 @@ def list_(dataset: str | None = None, *, context: Context) -> int:
 
     Args:
         dataset: `schema.name`; all datasets when it is not given.
+        context: given by `main`.
     """
     table = Table("id", "dataset", "file", "record", "rule", "error")
     for name, row in _records(context, dataset):
@@ -48,6 +49,7 @@ def show(identifier: str, /, *, context: Context) -> int:
 
     Args:
         identifier: id of the record, as `list` prints it.
+        context: given by `main`.
     """
     for name, row in _records(context, None):
         if row["id"] == identifier:
@@ -78,6 +80,7 @@ def replay(
         identifiers: ids of the records.
         all_: every record.
         dataset: only records of this `schema.name`.
+        context: given by `main`.
     """
     if bool(identifiers) == all_:
         raise usage_error("name the records, or give `--all`")

@@ -20,6 +20,7 @@ def query(sql: str | None = None, /, *, file: Path | None = None, context: Conte
     Args:
         sql: one statement.
         file: file of statements separated by semicolons.
+        context: given by `main`.
 
     Example:
         polynya query "SELECT * FROM shop.users__history" --json

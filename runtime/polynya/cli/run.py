@@ -27,6 +27,7 @@ def run(
         once: return when all that has landed is processed; else run until Ctrl-C or SIGTERM.
         apply: `policy` applies when the cost rule says so, `always` at the end of every run, `never` only what views
             could not show otherwise. Queries see the same rows in each case.
+        context: given by `main`.
 
     Example:
         polynya run --once --apply always
@@ -42,7 +43,7 @@ def run(
     engine = start_engine(project, apply_mode=apply, sink=lambda event: show(context.output, event))
     interrupted = False
 
-    def stop(number: int, frame: object) -> None:
+    def stop(number: int, _frame: object) -> None:
         nonlocal interrupted
         interrupted = interrupted or number == signal.SIGINT
         engine.stop.set()

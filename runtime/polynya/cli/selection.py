@@ -12,7 +12,10 @@ from polynya.model.task import StorageTask
 
 
 def select_tasks(project: LoadedProject, patterns: Sequence[str]) -> list[StorageTask]:
-    """Tasks whose names match any of the globs, all without a glob; a glob that matches nothing is an error."""
+    """Tasks whose names match any of the globs; all of them without a glob.
+
+    A glob that matches nothing is an error.
+    """
     names = [task.name for task in project.tasks]
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):

@@ -57,8 +57,8 @@ def _block(one: DatasetStatus) -> str:
         "freshness": f"newest event is {_age(one.freshness_seconds)} old",
         "records": f"{one.rows_in:,} in = {one.rows_out:,} out + {one.rows_filtered:,} filtered "
         f"+ {one.rows_quarantined:,} quarantined",
-        "copied to": f"{one.copied_to or '–'}",
-        "applied to": f"{one.applied_to or '–'}",
+        "copied to": f"{one.copied_to or '-'}",
+        "applied to": f"{one.applied_to or '-'}",
         "last apply": applied,
     }
     return "\n".join([one.dataset, *(f"  {name:<11}{text}" for name, text in lines.items())])
@@ -70,7 +70,7 @@ def _bytes(size: int) -> str:
 
 def _age(seconds: float | None) -> str:
     if seconds is None:
-        return "–"
+        return "-"
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length:
             return f"{seconds / length:,.1f} {unit}"

@@ -1,0 +1,1 @@
+"""Runs tasks: finds what has landed, copies it, decides when to apply, replays the quarantine."""

@@ -1,7 +1,8 @@
 """A storage task over Debezium files: datasets are discovered, one file feeds many of them.
 
-A file is read once for all datasets. Each dataset's commit holds its own position in the file; the ledger is committed
-last. After a crash in between the file is read again, and each dataset skips what it has.
+A file is read once for all datasets. Each dataset's commit holds its own position in the file; the
+ledger is committed last. After a crash in between the file is read again, and each dataset skips
+what it has.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Which tables a project has by now: the declared datasets, the discovered ones, the positions of whole tasks."""
+"""Which tables a project has by now.
+
+The declared datasets, the discovered ones, and the positions of whole tasks.
+"""
 
 from __future__ import annotations
 

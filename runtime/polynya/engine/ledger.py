@@ -1,8 +1,8 @@
 """The position of a task whose files hold records of many datasets (Debezium).
 
-Each dataset's table remembers how far it read each file; the ledger remembers which files are done for all of them, and
-holds the records that belong to no dataset. It is an internal table without data columns, so that its commits are fenced
-and its quarantine is read like any other.
+Each dataset's table remembers how far it read each file; the ledger remembers which files are done
+for all of them, and holds the records that belong to no dataset. It is an internal table without
+data columns, so that its commits are fenced and its quarantine is read like any other.
 """
 
 from __future__ import annotations

@@ -37,11 +37,11 @@ class ApplyDecision:
 def decide(facts: PendingFacts, policy: ApplyPolicy, mode: ApplyMode = "policy") -> ApplyDecision:
     """Decide whether pending changes are applied now."""
     if facts.rows == 0:
-        return ApplyDecision(False, "nothing is pending")
+        return ApplyDecision(apply=False, reason="nothing is pending")
     if mode == "always":
-        return ApplyDecision(True, "asked to apply always")
+        return ApplyDecision(apply=True, reason="asked to apply always")
     if mode == "never":
-        return ApplyDecision(False, "asked to apply never")
+        return ApplyDecision(apply=False, reason="asked to apply never")
     enough = max(policy.max_pending_rows, int(policy.min_fraction * facts.current_rows))
     limits = [
         (facts.rows >= enough, f"{facts.rows} pending rows reached {enough}"),
@@ -60,10 +60,10 @@ def decide(facts: PendingFacts, policy: ApplyPolicy, mode: ApplyMode = "policy")
     ]
     for reached, reason in limits:
         if reached:
-            return ApplyDecision(True, reason)
+            return ApplyDecision(apply=True, reason=reason)
     return ApplyDecision(
-        False,
-        f"{facts.rows} pending rows of {enough}, {facts.files} files of {policy.max_pending_files}",
+        apply=False,
+        reason=f"{facts.rows} pending rows of {enough}, {facts.files} files of {policy.max_pending_files}",
     )
 
 

@@ -19,7 +19,7 @@ from polynya.model.sources import dataset_of_source
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """What became of the records that were read again. `files` will be read again by the next run."""
+    """What became of the records that were read again. The next run reads `files` again."""
 
     records: int
     copied: int
@@ -28,7 +28,7 @@ class ReplayResult:
 
 
 def replay(context: EngineContext, entry: Entry, identifiers: Sequence[str] | None) -> ReplayResult:
-    """Read the chosen records of one table again (all without a choice), in one commit per table."""
+    """Read the chosen records of one table again (all without a choice); a commit a table."""
     target = DatasetTable.existing(context.spark, entry.dataset, context.owner)
     target.take_over()
     assert target.state.snapshot is not None
@@ -60,8 +60,8 @@ def _replay_capture(
 ) -> CopyResult:
     """Lines of a capture may belong to any dataset of the task once they can be read.
 
-    Other tables are written first: after a crash in between, a replay delivers those events once more, and the fold
-    collapses them.
+    Other tables are written first: after a crash in between, a replay delivers those events once
+    more, and the fold collapses them.
     """
     source = None if entry.is_ledger else entry.dataset.source
     known = {} if source is None else {source: target.known_schema()}

@@ -1,0 +1,1 @@
+"""The merge engine on Spark and Iceberg: copy, fold, apply, live views."""

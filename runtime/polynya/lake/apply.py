@@ -25,8 +25,9 @@ from polynya.lake.tombstones import Purge
 class CopyParts:
     """A batch that is copied by the same commit that applies it.
 
-    `events` are its good rows and `rejected` its quarantined ones, both in the shape of the internal table; `state` is the
-    copy state after it; `summary` goes to the snapshot; `replayed` are quarantined records that the batch read again.
+    `events` are its good rows and `rejected` its quarantined ones, both in the shape of the
+    internal table; `state` is the copy state after it; `summary` goes to the snapshot; `replayed`
+    are quarantined records that the batch read again.
     """
 
     events: DataFrame
@@ -38,7 +39,7 @@ class CopyParts:
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """What one apply did. `rows` counts: events, current, prior, removed, raised, insert_of_existing, …"""
+    """What one apply did; `rows` are the figures of `versions.figures`."""
 
     snapshot: int
     reason: str

@@ -68,7 +68,9 @@ class FastApplier:
                 purge=purge,
                 applied_to=result.applied_to,
             )
-            snapshot = commit_row_delta(target.table, _step(run, result, state, purge, fresh, now))
+            snapshot = commit_row_delta(
+                target.table, _step(run, result, state, purge, fresh=fresh, now=now)
+            )
         finally:
             run.release()
         target.reload()
@@ -83,7 +85,9 @@ def _fold_input(run: Run, events: str, *, whole: bool) -> DataFrame:
         return run.sql(stored.everything(shape, run.table)).unionByName(fresh)
     touched = run.view(run.settle(run.sql(stored.touched_keys(shape, events))))
     if shape.links:
-        linked = linked_keys(run.sql, run.view, shape, run.table, touched, events)
+        linked = linked_keys(
+            run.sql, run.view, shape, table=run.table, touched=touched, events=events
+        )
         touched = run.view(run.settle(linked))
     condition = _key_condition(run, touched)
     if shape.history:
@@ -141,6 +145,7 @@ def _step(
     result: Folded,
     state: ApplyState,
     purge: Purge,
+    *,
     fresh: CopyParts | None,
     now: datetime,
 ) -> Step:

@@ -11,8 +11,7 @@ import time
 from datetime import datetime
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions
 
 from polynya.lake import stored, truncates, versions
 from polynya.lake.apply import ApplyResult, CopyParts, next_state
@@ -107,7 +106,7 @@ def _overwrite(run: Run, rows: DataFrame, state: ApplyState, fresh: CopyParts | 
         .option("snapshot-property.polynya.step", "apply-plain")
     )
     try:
-        writer.overwrite(F.expr(f"{h.PARTITION} IN ({replaced})"))
+        writer.overwrite(functions.expr(f"{h.PARTITION} IN ({replaced})"))
     except PySparkException as error:
         raise ConflictError(
             "POLYNYA-LAKE-003",

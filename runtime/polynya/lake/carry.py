@@ -26,7 +26,7 @@ _IS_LINK = "__old IS NOT NULL AND coalesce(size(__unsent), 0) > 0"
 
 
 def linked_keys(
-    sql: Sql, view: View, shape: Shape, table: str, touched: str, events: str
+    sql: Sql, view: View, shape: Shape, *, table: str, touched: str, events: str
 ) -> DataFrame:
     """Extend the touched records by those on the other end of a change of key.
 
@@ -98,7 +98,10 @@ def with_carried_values(
             f"SELECT {key_text(shape)} AS __key, __seq, named_struct({values}) AS __values "
             "FROM folded WHERE NOT __gone"
         )
-        changed = f"SELECT {key_text(shape)} AS __new, __old AS __former, {_SEQUENCE} AS __at FROM {source} WHERE {_IS_LINK}"
+        changed = (
+            f"SELECT {key_text(shape)} AS __new, __old AS __former, {_SEQUENCE} AS __at "
+            f"FROM {source} WHERE {_IS_LINK}"
+        )
         found = (
             f"{with_clause(steps)} SELECT c.__new, c.__at, max_by(s.__values, s.__seq) AS __values "
             f"FROM (SELECT DISTINCT * FROM ({changed})) c JOIN ({states}) s "
@@ -108,7 +111,8 @@ def with_carried_values(
         columns = ", ".join(_carried_column(shape, name) for name in shape.data)
         rest = f"__ci, __tail, __pos, __op, __ts, __unsent, __old, {_stored_place(shape)} AS __s"
         frame = sql(
-            f"SELECT {columns}, {rest} FROM (SELECT *, {key_text(shape)} AS __key, {_SEQUENCE} AS __seq FROM {source}) e "
+            f"SELECT {columns}, {rest} "
+            f"FROM (SELECT *, {key_text(shape)} AS __key, {_SEQUENCE} AS __seq FROM {source}) e "
             f"LEFT JOIN {carried} c ON {_IS_LINK} AND c.__new = e.__key AND c.__at = e.__seq"
         ).localCheckpoint()
     return frame

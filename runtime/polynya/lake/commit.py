@@ -1,7 +1,8 @@
 """One atomic commit: the only place where the engine changes a table.
 
-Every step of the engine is one Java `RowDelta` that removes the state file that it was based on and validates that the
-file still exists: a compare-and-swap (semantics section 11, docs/adr/0008-one-row-delta-per-step.md).
+Every step of the engine is one Java `RowDelta` that removes the state file that it was based on and
+validates that the file still exists: a compare-and-swap (semantics section 11,
+docs/adr/0008-one-row-delta-per-step.md).
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ log = logging.getLogger(__name__)
 class Step:
     """What one commit adds and removes.
 
-    `based_on` is the snapshot that the step was computed from, None for an empty table. `add` and `deletes` are Java
-    files that were staged. `touched` are the paths of data files that position deletes refer to. `commit_id` is the
-    marker that the new state files carry.
+    `based_on` is the snapshot that the step was computed from, None for an empty table. `add` and
+    `deletes` are Java files that were staged. `touched` are the paths of data files that position
+    deletes refer to. `commit_id` is the marker that the new state files carry.
     """
 
     commit_id: str
@@ -41,8 +42,9 @@ class Step:
 def commit_row_delta(table: IcebergTable, step: Step) -> int:
     """Commit one step and return the id of the new snapshot.
 
-    Raises ConflictError when another owner moved the table since `based_on` (nothing was changed, staged files are
-    removed) and DependencyError when the outcome is unknown (staged files are kept: they may be live).
+    Raises ConflictError when another owner moved the table since `based_on` (nothing was changed,
+    staged files are removed) and DependencyError when the outcome is unknown (staged files are
+    kept: they may be live).
     """
     delta = table.java.newRowDelta()
     for file in step.add:
@@ -92,7 +94,8 @@ def _explained(table: IcebergTable, step: Step, error: Py4JJavaError) -> Excepti
             "POLYNYA-LAKE-004",
             f"the catalog did not say whether the commit of {table.name} was made: {text}",
             where=table.name,
-            state="either all of the step is in the table or nothing; the next run looks before it writes",
+            state="either all of the step is in the table or nothing; "
+            "the next run looks before it writes",
             fix="check the catalog, then run again",
         )
     table.drop_files([str(file.location()) for file in [*step.add, *step.deletes]])

@@ -22,7 +22,6 @@ from polynya.lake.derive import HELPERS, derive, landed_frame
 from polynya.lake.direct_load import into_current, is_first_load
 from polynya.lake.fused import reason_to_apply_at_once
 from polynya.lake.replayed import Replayed
-from polynya.lake.shape import Shape
 from polynya.lake.state import CopyState
 from polynya.lake.states import write_copy_state
 from polynya.landing.batch import DatasetBatch
@@ -91,8 +90,15 @@ def copy_batch(
         following = replayed.discounted(following)
     reason = reason_to_apply_at_once(target, batch, derived, shape)
     if reason is not None:
-        return _copy_and_apply(
-            target, batch, derived, shape, following, applier, reason, now, replayed
+        parts = _parts(target, batch, derived.persist(), following, replayed)
+        try:
+            done = applier.apply(target, shape, reason=reason, now=now, fresh=parts)
+        finally:
+            derived.unpersist()
+        quarantined = int(parts.summary["polynya.rows-quarantined"])
+        out = batch.rows_in - batch.rows_filtered - quarantined
+        return CopyResult(
+            batch.rows_in, out, batch.rows_filtered, quarantined, done.snapshot, reason
         )
     if is_first_load(target, batch, shape):
         derived = into_current(target, derived, shape, now)
@@ -127,31 +133,21 @@ def _append(
     )
 
 
-def _copy_and_apply(
+def _parts(
     target: DatasetTable,
     batch: DatasetBatch,
     derived: DataFrame,
-    shape: Shape,
     following: CopyState,
-    applier: Applier,
-    reason: str,
-    now: datetime,
     replayed: Replayed | None,
-) -> CopyResult:
-    derived = derived.persist()
-    try:
-        good = derived.where(f"hdr__partition <> '{Partition.QUARANTINE}'")
-        bad = _sized(
-            derived.where(f"hdr__partition = '{Partition.QUARANTINE}'").drop(*HELPERS), batch
-        )
-        out, quarantined = good.count(), bad.count()
-        following = _accounted(target, batch, following, out, quarantined)
-        summary = _summary("copy+apply", batch, out, quarantined)
-        parts = CopyParts(good, bad, following, summary, replayed)
-        result = applier.apply(target, shape, reason=reason, now=now, fresh=parts)
-    finally:
-        derived.unpersist()
-    return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, result.snapshot, reason)
+) -> CopyParts:
+    """The batch as the applier takes it, counted. `derived` is read several times."""
+    good = derived.where(f"hdr__partition <> '{Partition.QUARANTINE}'")
+    bad = _sized(derived.where(f"hdr__partition = '{Partition.QUARANTINE}'").drop(*HELPERS), batch)
+    out, quarantined = good.count(), bad.count()
+    following = _accounted(target, batch, following, out, quarantined)
+    return CopyParts(
+        good, bad, following, _summary("copy+apply", batch, out, quarantined), replayed
+    )
 
 
 def rows_by_partition(target: DatasetTable, files: Iterable[Any]) -> Counter[str]:

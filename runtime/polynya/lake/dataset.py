@@ -1,7 +1,8 @@
 """One dataset's table as its owner holds it: opening, takeover, state, shape.
 
-Two processes may both believe that they own a dataset. The newer one takes over with a higher epoch and a commit that
-replaces both state files; whatever the older one still commits is then refused (semantics section 11).
+Two processes may both believe that they own a dataset. The newer one takes over with a higher epoch
+and a commit that replaces both state files; whatever the older one still commits is then refused
+(semantics section 11).
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class DatasetTable:
         return self.epoch > 0
 
     def take_over(self) -> None:
-        """Make this owner the only one whose commits succeed. The first act of an owner that writes."""
+        """Make this owner the only one whose commits succeed: the first act of one that writes."""
         if self.owned:
             return
         before = self.state
@@ -101,7 +102,8 @@ class DatasetTable:
             )
             raise ConflictError(
                 "POLYNYA-LAKE-002",
-                f"{newer.owner} took {self.table.name} over (epoch {newer.epoch}, ours {self.epoch})",
+                f"{newer.owner} took {self.table.name} over "
+                f"(epoch {newer.epoch}, ours {self.epoch})",
                 where=self.table.name,
                 state="nothing of this step was written; the other owner goes on",
                 fix="run this task in one process only",
@@ -129,7 +131,7 @@ class DatasetTable:
         return self.shape(schema, keys)
 
     def _record_schema(self, schema: Mapping[str, DataType]) -> None:
-        """Commit the state with the new schema: reading a snapshot uses the columns that the table had then."""
+        """Commit the state with the new schema: a snapshot is read with the columns of its time."""
         ownership = self.ownership()
         copy = replace(
             self.state.copy,

@@ -76,8 +76,8 @@ def derive(
     with_op = f"SELECT *, {_operation(dataset, schema)} AS __event FROM {view}"
     sequenced = f"SELECT *, concat(__ci, coalesce(__tail, '')) AS __seq FROM ({with_op})"
     judged = f"SELECT *, {_rule(shape, horizon, present)} AS __verdict FROM ({sequenced})"
-    explained = f"SELECT *, {_error(horizon)} AS __why FROM ({judged})"
-    columns = _table_columns(dataset, shape, present, now, load_started)
+    explained = f"SELECT *, {_error()} AS __why FROM ({judged})"
+    columns = _table_columns(shape, present, now, load_started)
     select = ", ".join(f"{expression} AS {quote(name)}" for name, expression in columns.items())
     result = landed.sparkSession.sql(f"SELECT {select}, __event AS __op, __seq FROM ({explained})")
     landed.sparkSession.catalog.dropTempView(view)
@@ -110,7 +110,7 @@ def _rule(shape: Shape, horizon: str | None, present: set[str]) -> str:
     return f"CASE {' '.join(cases)} END"
 
 
-def _error(horizon: str | None) -> str:
+def _error() -> str:
     texts = {
         "null_key": "a key column is NULL: the record cannot be matched",
         "older_than_horizon": "the event is older than the tombstones that are kept (tombstone_retention), so that "
@@ -121,7 +121,6 @@ def _error(horizon: str | None) -> str:
 
 
 def _table_columns(
-    dataset: ResolvedDataset,
     shape: Shape,
     present: set[str],
     now: datetime,

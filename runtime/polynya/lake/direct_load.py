@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions
 
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.derive import timestamp_literal
@@ -40,9 +39,11 @@ def into_current(
             f"SELECT {shape.key_list()}, true AS __loaded FROM {target.table.at(target.state.snapshot)} "
             f"WHERE {h.PARTITION} = '{Partition.CURRENT}'"
         )
-        ranked = ranked.join(F.broadcast(loaded), on=list(map(_column, shape.keys)), how="left")
+        ranked = ranked.join(
+            functions.broadcast(loaded), on=list(map(_column, shape.keys)), how="left"
+        )
     else:
-        ranked = ranked.withColumn("__loaded", F.lit(None).cast("boolean"))
+        ranked = ranked.withColumn("__loaded", functions.lit(None).cast("boolean"))
     direct = f"(__op = 'L' AND __rank = 1 AND __loaded IS NULL AND {h.PARTITION} = '{Partition.CHANGES}')"
     engine = timestamp_literal(now)
     values = {
@@ -52,7 +53,9 @@ def into_current(
         h.MODIFIED_TIMESTAMP: engine,
         h.WAS_CURRENT_FROM: engine,
     }
-    replaced = {name: F.expr(f"IF({direct}, {value}, {name})") for name, value in values.items()}
+    replaced = {
+        name: functions.expr(f"IF({direct}, {value}, {name})") for name, value in values.items()
+    }
     return ranked.withColumns(replaced).drop("__rank", "__loaded")
 
 

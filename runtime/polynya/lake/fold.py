@@ -97,7 +97,7 @@ def fold(shape: Shape, source: str, *, truncates: str | None = None) -> list[tup
     steps += [
         ("ranked", _ranked(shape, name)),
         ("collapsed", _collapsed(shape)),
-        ("effective", _effective(shape, truncates is not None)),
+        ("effective", _effective(shape, truncates=truncates is not None)),
         ("numbered", _numbered(shape)),
     ]
     name = "numbered"
@@ -214,12 +214,13 @@ def _collapsed(shape: Shape) -> str:
     return f"SELECT {_replaced(shape, {})}, {kept} FROM ({ranked}) WHERE __rank = 1"
 
 
-def _effective(shape: Shape, truncates: bool) -> str:
+def _effective(shape: Shape, *, truncates: bool) -> str:
     """A truncate deletes a record only where its version is open; a stored one that no longer does is gone."""
     if not truncates:
         return "SELECT *, false AS __gone FROM collapsed"
     closed = f"coalesce(lag(__del) {_over(shape)}, true)"
-    return f"SELECT * FROM (SELECT *, __trunc AND {closed} AS __gone FROM collapsed) WHERE NOT __gone OR __s IS NOT NULL"
+    marked = f"SELECT *, __trunc AND {closed} AS __gone FROM collapsed"
+    return f"SELECT * FROM ({marked}) WHERE NOT __gone OR __s IS NOT NULL"
 
 
 def _numbered(shape: Shape) -> str:

@@ -1,8 +1,9 @@
 """Which batches are applied in the commit that copies them, and why.
 
-The live views fold pending changes of the records that they touch. Three things reach further than that: a truncate
-touches every record, a change of key takes values from another record, and an event older than either must redo it.
-Such a batch never becomes pending, so that queries are right at every moment (docs/adr/0010-live-views.md).
+The live views fold pending changes of the records that they touch. Three things reach further than
+that: a truncate touches every record, a change of key takes values from another record, and an
+event older than either must redo it. Such a batch never becomes pending, so that queries are right
+at every moment (docs/adr/0010-live-views.md).
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def _older_than_a_link(target: DatasetTable, oldest: str) -> bool:
     assert target.state.snapshot is not None
     links = target.spark.sql(
         f"SELECT 1 FROM {target.table.at(target.state.snapshot)} WHERE {h.OLD_KEY} IS NOT NULL "
-        f"AND {h.CHANGE_IDENTIFIER} >= {literal(oldest)} AND {h.PARTITION} IN ('current', 'prior') LIMIT 1"
+        f"AND {h.CHANGE_IDENTIFIER} >= {literal(oldest)} "
+        f"AND {h.PARTITION} IN ('current', 'prior') LIMIT 1"
     )
     return not links.isEmpty()

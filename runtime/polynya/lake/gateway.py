@@ -1,7 +1,8 @@
 """Iceberg's Java API, reached through py4j: tables, snapshots, files, staged writes.
 
-All use of Iceberg classes that are not plain SQL lives here and in `commit.py`. Technique and its proof:
-docs/adr/0008-one-row-delta-per-step.md. Needs a classic SparkSession (Spark Connect has no py4j).
+All use of Iceberg classes that are not plain SQL lives here and in `commit.py`. Technique and its
+proof: docs/adr/0008-one-row-delta-per-step.md. Needs a classic SparkSession (Spark Connect has no
+py4j).
 """
 
 from __future__ import annotations
@@ -108,7 +109,8 @@ class IcebergTable:
     def stage(self, rows: DataFrame) -> list[Any]:
         """Write `rows` (all columns of the table) to data files that no snapshot knows yet.
 
-        Uses the path of Iceberg's own compaction: Spark writes, a coordinator keeps the files, nothing commits.
+        Uses the path of Iceberg's own compaction: Spark writes, a coordinator keeps the files,
+        nothing commits.
         """
         use_in_this_thread(self.spark)
         group = str(uuid4())
@@ -130,7 +132,7 @@ class IcebergTable:
         return files
 
     def write_data_file(self, partition: Partition, columns: dict[str, pa.Array]) -> Any:
-        """Write one small Parquet data file without Spark and return its Java `DataFile`, not committed."""
+        """Write one small Parquet data file without Spark; returns its Java `DataFile`, uncommitted."""
         ids = self.field_ids()
         rows = len(next(iter(columns.values())))
         columns = {PARTITION: pa.array([str(partition)] * rows, pa.string()), **columns}
@@ -156,7 +158,8 @@ class IcebergTable:
     def write_position_deletes(self, partition: Partition, deletes: pa.Table) -> Any:
         """Write one v2 position delete file for rows of one partition.
 
-        `deletes` has `file_path` string and `pos` int64. Returns the Java `DeleteFile`, not committed.
+        `deletes` has `file_path` string and `pos` int64. Returns the Java `DeleteFile`, not
+        committed.
         """
         ordered = deletes.sort_by([("file_path", "ascending"), ("pos", "ascending")])
         arrays = [ordered.column(name).combine_chunks() for name in ("file_path", "pos")]

@@ -61,9 +61,7 @@ def states(table: Table) -> tuple[CopyState, ApplyState]:
     """Both state rows of the current snapshot."""
     copy, apply = CopyState(), ApplyState()
     columns = (h.COPY_CHANGE_IDENTIFIER, h.STATE)
-    rows = table.scan(
-        row_filter=_in(Partition.ASSET_STATE), selected_fields=columns
-    )
+    rows = table.scan(row_filter=_in(Partition.ASSET_STATE), selected_fields=columns)
     for row in rows.to_arrow().to_pylist():
         if row[h.COPY_CHANGE_IDENTIFIER] is not None:
             copy = CopyState.from_json(row[h.STATE])
@@ -106,9 +104,7 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
 
 def quarantine(table: Table) -> list[dict[str, Any]]:
     """Quarantined records: id, file, offset, rule, error, raw (bytes)."""
-    scan = table.scan(
-        row_filter=_in(Partition.QUARANTINE), selected_fields=(h.QUARANTINE,)
-    )
+    scan = table.scan(row_filter=_in(Partition.QUARANTINE), selected_fields=(h.QUARANTINE,))
     rows = [row[h.QUARANTINE] for row in scan.to_arrow().to_pylist()]
     return sorted(rows, key=lambda row: (row["file"], row["offset"], row["id"]))
 

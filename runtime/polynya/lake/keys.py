@@ -28,7 +28,7 @@ def key_hash(shape: Shape) -> str:
 
 
 def key_text(shape: Shape, prefix: str = "") -> str:
-    """SQL of a text that two keys share only if they are the same key (JSON array of canonical values)."""
+    """SQL of a text that only equal keys share: the JSON array of their canonical values."""
     return f"to_json(array({', '.join(_values(shape, prefix))}))"
 
 

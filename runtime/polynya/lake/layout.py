@@ -16,11 +16,13 @@ from polynya.model.datatypes import Array, DataType, MapType, Struct, Void, stor
 from polynya.model.headers import HEADERS, PARTITION
 from polynya.model.identifiers import quote, quote_path
 
-#: Comment of a column that has only ever held NULL: its type is a guess until the first value arrives.
+#: Comment of a column that has only ever held NULL: its type is a guess until the first value
+#: arrives.
 UNTYPED = "polynya: no value seen yet"
 
 TABLE_PROPERTIES: dict[str, str] = {
-    # v2 is what every engine reads (Athena cannot read v3); merge-on-read deletes are position deletes.
+    # v2 is what every engine reads (Athena cannot read v3); merge-on-read deletes are position
+    # deletes.
     "format-version": "2",
     "write.parquet.compression-codec": "zstd",
     "write.parquet.compression-level": "1",
@@ -90,10 +92,11 @@ def grow_columns(
     before: Mapping[str, DataType],
     after: Mapping[str, DataType],
 ) -> bool:
-    """Make the table hold the columns of `after`; `before` is what it holds. Returns whether anything changed.
+    """Make the table hold the columns of `after`; `before` is what it holds.
 
-    Only what loses nothing: new nullable columns, also nested, and Iceberg's promotions. A column that has only held
-    NULL is replaced by one of the real type: all its rows stay NULL, which is what they were.
+    Returns whether anything changed. Only what loses nothing: new nullable columns, also nested,
+    and Iceberg's promotions. A column that has only held NULL is replaced by one of the real type:
+    all its rows stay NULL, which is what they were.
     """
     update = table.java.updateSchema()
     changes = 0

@@ -2,5 +2,6 @@
 
 from __future__ import annotations
 
-#: Name of the catalog in Spark, and the `catalog_name` of its rows in a JDBC catalog: all readers must use the same.
+#: Name of the catalog in Spark, and the `catalog_name` of its rows in a JDBC catalog: all readers
+#: must use the same.
 CATALOG = "polynya"

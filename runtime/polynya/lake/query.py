@@ -68,8 +68,8 @@ def to_json(value: Any) -> Any:
     match value:
         case None | bool() | int() | str():
             return value
-        case float():
-            return value if math.isfinite(value) else str(value)
+        case float() if math.isfinite(value):
+            return value
         case Decimal():
             return format(value, "f")
         case datetime():
@@ -79,19 +79,19 @@ def to_json(value: Any) -> Any:
             return value.isoformat()
         case bytes():
             return value.hex()
-        case Mapping():
-            return {str(key): to_json(item) for key, item in value.items()}
-        case list():
-            return _sequence(value)
+        case Mapping() | list():
+            return _collection(value)
         case _:
             return str(value)
 
 
-def _sequence(values: list[Any]) -> Any:
+def _collection(value: Mapping[Any, Any] | list[Any]) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): to_json(item) for key, item in value.items()}
     # Arrow gives a map as a list of pairs.
-    if values and all(isinstance(item, tuple) and len(item) == 2 for item in values):
-        return {str(to_json(key)): to_json(item) for key, item in values}
-    return [to_json(item) for item in values]
+    if value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
+        return {str(to_json(key)): to_json(item) for key, item in value}
+    return [to_json(item) for item in value]
 
 
 def _writes(words: list[str]) -> bool:

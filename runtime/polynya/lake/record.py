@@ -25,7 +25,10 @@ def has_view(spark: SparkSession, view: str) -> bool:
 
 
 def conditions(spark: SparkSession, view: str, key: Mapping[str, str]) -> str:
-    """SQL condition for the record with the given key, values as text. Raises ConfigError for unknown columns."""
+    """SQL condition for the record with the given key, values as text.
+
+    Raises ConfigError for unknown columns.
+    """
     types = {
         field.name: field.dataType.simpleString()
         for field in spark.sql(f"SELECT * FROM {view} LIMIT 0").schema
@@ -45,7 +48,7 @@ def conditions(spark: SparkSession, view: str, key: Mapping[str, str]) -> str:
 def versions_and_events(
     spark: SparkSession, view: str, changes: str, where: str
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Rows of the record in the History view (or Current, without history) and in the Changes view."""
+    """Rows of the record in the History view (Current, without history) and in the Changes view."""
     columns = spark.sql(f"SELECT * FROM {view} LIMIT 0").columns
     order = (
         f"ORDER BY {h.FROM_TIMESTAMP}, coalesce({h.TO_TIMESTAMP}, TIMESTAMP '9999-12-31')"

@@ -21,8 +21,8 @@ from polynya.model.headers import Partition
 class Replayed:
     """Rows of the quarantine that leave it.
 
-    `positions` has file_path string and pos int64, one row a record. `files` are landed files that were quarantined
-    whole: the position forgets them, so that the next run reads them again.
+    `positions` has file_path string and pos int64, one row a record. `files` are landed files that
+    were quarantined whole: the position forgets them, so that the next run reads them again.
     """
 
     positions: pa.Table

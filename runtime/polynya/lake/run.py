@@ -51,7 +51,7 @@ class Run:
         return name
 
     def settle(self, frame: DataFrame) -> DataFrame:
-        """Compute a frame that is read several times. Unlike a cached one it has no plan to analyse again."""
+        """Compute a frame that is read several times; a cached one keeps a plan to analyse."""
         return frame.localCheckpoint()
 
     def release(self) -> None:
@@ -62,7 +62,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Placed versions (see `versions.placed`), the figures of the apply, the highest change identifier seen."""
+    """Placed versions (see `versions.placed`), figures, and the highest change identifier seen."""
 
     rows: DataFrame
     figures: Mapping[str, int]

@@ -1,6 +1,7 @@
 """Start the one Spark driver of a process, with the settings that small machines and small batches need.
 
-Knows Spark and the catalog settings; knows nothing of tables or tasks. Sources of the numbers: docs/adr/0005-spark-session.md.
+Knows Spark and the catalog settings; knows nothing of tables or tasks. Sources of the numbers:
+docs/adr/0005-spark-session.md.
 """
 
 from __future__ import annotations

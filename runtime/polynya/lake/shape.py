@@ -16,8 +16,9 @@ from polynya.model.identifiers import quote
 class Shape:
     """Keys, data columns and behaviour of one dataset.
 
-    `columns` maps every data column (keys included) to its type, in table order. `partial` names the columns that
-    the source has ever left out of an update. `tells_operations`: the source says insert or update, not just upsert. `links` tells that a change of key once carried values over.
+    `columns` maps every data column (keys included) to its type, in table order. `partial` names the
+    columns that the source has ever left out of an update. `links` tells that a change of key once
+    carried values over. `tells_operations`: the source says insert or update, not just upsert.
     """
 
     keys: tuple[str, ...]

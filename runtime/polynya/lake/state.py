@@ -44,8 +44,9 @@ class CopyState(_State):
 
     `files` maps a landed file to [bytes, records read, complete 0 or 1]; files that left the landing zone are
     forgotten. `schema` maps each source column to its type, `void` while only NULLs were seen.
-    `pending_since` is when the oldest change that may still be pending was copied. `task` is the task that fills the table. `members` lists, for the position of a
-    whole task, the source tables that were met so far.
+    `pending_since` is when the oldest change that may still be pending was copied. `task` is the
+    task that fills the table. `members` lists, for the position of a whole task, the source tables
+    that were met so far.
     `totals` counts records since the table exists: rows_in = rows_out + rows_filtered + rows_quarantined.
     Times are ISO 8601 in UTC.
     """

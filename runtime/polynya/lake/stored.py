@@ -1,7 +1,7 @@
 """Which stored versions an apply has to read, as SQL over one snapshot.
 
-The rule that makes apply fast: with events in order, only the newest version of each touched record matters. Older ones
-are read for the records that really have a late event.
+The rule that makes apply fast: with events in order, only the newest version of each touched record
+matters. Older ones are read for the records that really have a late event.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def older(shape: Shape, table: str, late: str) -> str:
     """All other versions in Prior of the records in `late`."""
     raw = raw_columns(shape, located=True)
     return (
-        f"SELECT {_columns(shape)} FROM (SELECT /*+ BROADCAST(k) */ s.* FROM (SELECT {raw} FROM {table} "
+        f"SELECT {_columns(shape)} FROM (SELECT /*+ BROADCAST(k) */ s.* "
+        f"FROM (SELECT {raw} FROM {table} "
         f"WHERE {h.PARTITION} = '{Partition.PRIOR}' "
         f"AND NOT ({h.OPERATION} IN ('D', 'd') AND {h.TO_TIMESTAMP} IS NULL)"
         f") s LEFT SEMI JOIN {late} k ON {shape.key_match('s', 'k')})"
@@ -51,13 +52,19 @@ def older(shape: Shape, table: str, late: str) -> str:
 
 def everything(shape: Shape, table: str) -> str:
     """Every version of every record: a truncate touches them all."""
-    return f"SELECT {_columns(shape)} FROM {table} WHERE {h.PARTITION} IN ('{Partition.CURRENT}', '{Partition.PRIOR}')"
+    return (
+        f"SELECT {_columns(shape)} FROM {table} "
+        f"WHERE {h.PARTITION} IN ('{Partition.CURRENT}', '{Partition.PRIOR}')"
+    )
 
 
 def touched_keys(shape: Shape, events: str) -> str:
     """Key columns and the oldest sequence for each record with an event."""
     keys = shape.key_list()
-    return f"SELECT {keys}, min(concat(__ci, coalesce(__tail, ''))) AS __min FROM {events} GROUP BY {keys}"
+    return (
+        f"SELECT {keys}, min(concat(__ci, coalesce(__tail, ''))) AS __min "
+        f"FROM {events} GROUP BY {keys}"
+    )
 
 
 def late_keys(shape: Shape, newest_versions: str) -> str:

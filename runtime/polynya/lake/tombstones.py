@@ -1,6 +1,7 @@
-"""Retention of tombstones of datasets without history: what an apply removes, and the horizon that it leaves.
+"""Retention of tombstones of datasets without history.
 
-With history, Prior keeps every delete for ever and there is no horizon (semantics section 4).
+Here stands what an apply removes, and the horizon that it leaves. With history, Prior keeps every
+delete for ever and there is no horizon (semantics section 4).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Purge:
     oldest_kept: str | None = None
 
     def oldest_tombstone(self, figures: Mapping[str, int], now: datetime) -> str | None:
-        """When the oldest tombstone that stays was written; the apply at `now` may have written some."""
+        """When the oldest tombstone that stays was written; the apply at `now` may write some."""
         if self.oldest_kept is not None:
             return self.oldest_kept
         return now.isoformat() if figures["prior"] else None
@@ -36,7 +37,8 @@ class Purge:
 def find_purge(target: DatasetTable, shape: Shape, snapshot: int, now: datetime) -> Purge:
     """Tombstones that were written longer than `tombstone_retention` ago.
 
-    Age is engine time: a capture of last year must not lose its tombstones while it is being loaded.
+    Age is engine time: a capture of last year must not lose its tombstones while it is being
+    loaded.
     """
     state = target.state.apply
     cutoff = now - target.dataset.tombstone_retention
@@ -44,7 +46,8 @@ def find_purge(target: DatasetTable, shape: Shape, snapshot: int, now: datetime)
     if shape.history or oldest is None or datetime.fromisoformat(oldest) >= cutoff:
         return Purge(state.horizon, oldest_kept=oldest)
     rows = target.spark.sql(
-        f"SELECT '{Partition.PRIOR}' AS part, _file AS file_path, _pos AS pos, {h.WAS_CURRENT_TO} AS written, "
+        f"SELECT '{Partition.PRIOR}' AS part, _file AS file_path, _pos AS pos, "
+        f"{h.WAS_CURRENT_TO} AS written, "
         f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, '')) AS seq "
         f"FROM {target.table.at(snapshot)} WHERE {h.PARTITION} = '{Partition.PRIOR}'"
     )

@@ -1,4 +1,7 @@
-"""The truncates of a dataset: kept in the apply state for ever, because events older than them may still come."""
+"""The truncates of a dataset.
+
+They are kept in the apply state for ever, because events older than them may still come.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def as_sql(truncates: Sequence[Sequence[Any]]) -> str | None:
     for item in truncates:
         tail = literal(str(item[1])) if item[1] else "CAST(NULL AS STRING)"
         items.append(
-            f"named_struct('seq', {literal(sequence(item))}, 'ci', {literal(str(item[0]))}, 'tail', {tail}, "
-            f"'ts', timestamp_micros({int(item[2])}L))"
+            f"named_struct('seq', {literal(sequence(item))}, 'ci', {literal(str(item[0]))}, "
+            f"'tail', {tail}, 'ts', timestamp_micros({int(item[2])}L))"
         )
     return f"array({', '.join(items)})"

@@ -1,4 +1,4 @@
-"""From folded events to rows of the internal table: which version goes where, which is written, which is removed.
+"""From folded events to rows of the internal table: which go where, are written or removed.
 
 Compares the fold with what is stored, so that a row that did not change is never written.
 """
@@ -16,7 +16,7 @@ from polynya.model.identifiers import quote
 
 
 def placed(shape: Shape) -> str:
-    """CTE over `folded`: adds `__part` (target partition), `__kept`, `__same`, `__write`, `__drop`."""
+    """CTE over `folded`: adds `__part` (where to), `__kept`, `__same`, `__write`, `__drop`."""
     current = "__last AND NOT __gone" + ("" if shape.soft_delete else " AND NOT __del")
     same = [
         "__own",
@@ -37,9 +37,13 @@ def placed(shape: Shape) -> str:
     if _keeps_predecessors(shape):
         over = f"OVER ({_backwards(shape)} ROWS UNBOUNDED PRECEDING)"
         inner = f"SELECT *, count_if({_BASE}) {over} AS __base FROM ({inner})"
-    judged = f"SELECT *, NOT __gone AND ({_kept(shape)}) AS __kept, ({' AND '.join(same)}) AS __same FROM ({inner})"
+    judged = (
+        f"SELECT *, NOT __gone AND ({_kept(shape)}) AS __kept, ({' AND '.join(same)}) AS __same "
+        f"FROM ({inner})"
+    )
     return (
-        "SELECT *, __kept AND NOT __same AS __write, __s IS NOT NULL AND NOT (__kept AND __same) AS __drop "
+        "SELECT *, __kept AND NOT __same AS __write, "
+        "__s IS NOT NULL AND NOT (__kept AND __same) AS __drop "
         f"FROM ({judged})"
     )
 
@@ -77,11 +81,14 @@ def _end(shape: Shape) -> str:
 
 
 def table_rows(shape: Shape, now: datetime) -> str:
-    """Select list that turns placed versions into rows of the internal table, in the order of its columns."""
+    """Select list that makes rows of the internal table, in the order of its columns."""
     current = f"__part = '{Partition.CURRENT}'"
     engine = timestamp_literal(now)
     moved = f"__own AND __s.part = '{Partition.CURRENT}'"
-    inserted = f"coalesce(min(__s.ins) OVER (PARTITION BY {shape.key_list()}), IF(__new_op = 'L', __from, {engine}))"
+    inserted = (
+        f"coalesce(min(__s.ins) OVER (PARTITION BY {shape.key_list()}), "
+        f"IF(__new_op = 'L', __from, {engine}))"
+    )
     columns = {header.name: f"CAST(NULL AS {header.type})" for header in h.HEADERS}
     columns |= {
         h.PARTITION: "__part",
@@ -96,7 +103,8 @@ def table_rows(shape: Shape, now: datetime) -> str:
         h.INSERTED_TIMESTAMP: f"IF({current}, {inserted}, NULL)",
         h.MODIFIED_TIMESTAMP: f"IF({current}, IF(__same, __s.mod, {engine}), NULL)",
         h.WAS_CURRENT_FROM: f"IF(__own, coalesce(__s.wcf, __s.mod, {engine}), {engine})",
-        h.WAS_CURRENT_TO: f"IF({current}, NULL, IF(__own AND NOT ({moved}), coalesce(__s.wct, {engine}), {engine}))",
+        h.WAS_CURRENT_TO: f"IF({current}, NULL, "
+        f"IF(__own AND NOT ({moved}), coalesce(__s.wct, {engine}), {engine}))",
         h.UNSENT: "to_json(__unsent)",
         h.OLD_KEY: "__old",
     }
@@ -105,7 +113,10 @@ def table_rows(shape: Shape, now: datetime) -> str:
 
 
 def figures(shape: Shape) -> list[str]:
-    """Aggregates of the figures of an apply. Only a source that tells inserts from updates can contradict itself."""
+    """Aggregates of the figures of an apply.
+
+    Only a source that tells inserts from updates can contradict itself.
+    """
     told = "true" if shape.tells_operations else "false"
     fresh = "NOT __own AND NOT __trunc AND NOT __gone"
     counted = {
@@ -114,8 +125,10 @@ def figures(shape: Shape) -> list[str]:
         "prior": f"__write AND __part = '{Partition.PRIOR}'",
         "removed": "__drop",
         "raised": "__raised AND __write AND NOT __own",
-        "insert_of_existing": f"{told} AND {fresh} AND __op = 'I' AND NOT coalesce(__del_before, true)",
-        "update_of_missing": f"{told} AND {fresh} AND __op = 'U' AND coalesce(__del_before, true)",
+        "insert_of_existing": f"{told} AND {fresh} AND __op = 'I' "
+        "AND NOT coalesce(__del_before, true)",
+        "update_of_missing": f"{told} AND {fresh} AND __op = 'U' "
+        "AND coalesce(__del_before, true)",
         "delete_of_missing": f"{fresh} AND __del AND coalesce(__del_before, true)",
     }
     return [f"count_if({condition}) AS {name}" for name, condition in counted.items()]

@@ -54,7 +54,10 @@ def current_view(shape: Shape, table: str) -> str:
         if shape.soft_delete
         else ("", "")
     )
-    quiet = f"SELECT {data}{deleted[0]} FROM {table} s {_without_pending(shape)} WHERE {h.PARTITION} = '{Partition.CURRENT}'"
+    quiet = (
+        f"SELECT {data}{deleted[0]} FROM {table} s {_without_pending(shape)} "
+        f"WHERE {h.PARTITION} = '{Partition.CURRENT}'"
+    )
     steps = _touched_fold(narrow, table, f"{h.PARTITION} = '{Partition.CURRENT}' OR ({prior})")
     return (
         f"{with_clause(steps)} {quiet} UNION ALL SELECT {data}{deleted[1]} FROM folded WHERE {kept}"
@@ -128,8 +131,10 @@ def _coalesced(shape: Shape) -> str:
     over = f"OVER (PARTITION BY {shape.key_list()}, __run"
     first = {h.FROM_TIMESTAMP: "min", h.WAS_CURRENT_FROM: "min"}
     columns = [quote(name) for name in shape.data]
-    for name in HISTORY_COLUMNS:
-        columns.append(f"{first[name]}({name}) {over}) AS {name}" if name in first else name)
+    columns += [
+        f"{first[name]}({name}) {over}) AS {name}" if name in first else name
+        for name in HISTORY_COLUMNS
+    ]
     inner = f"SELECT {', '.join(columns)}, row_number() {over} ORDER BY __seq DESC) AS __newest FROM runs"
     visible = ", ".join([*map(quote, shape.data), *HISTORY_COLUMNS])
     return f"SELECT {visible} FROM ({inner}) WHERE __newest = 1"

@@ -33,7 +33,8 @@ def publish_views(target: DatasetTable, shape: Shape) -> list[str]:
         definition = hashlib.sha256(f"{types}\n{sql}".encode()).hexdigest()[:32]
         if _published(target.spark, quoted) != definition:
             target.spark.sql(
-                f"CREATE OR REPLACE VIEW {quoted} TBLPROPERTIES ('{_DEFINITION}' = '{definition}') AS {sql}"
+                f"CREATE OR REPLACE VIEW {quoted} "
+                f"TBLPROPERTIES ('{_DEFINITION}' = '{definition}') AS {sql}"
             )
             published.append(f"{dataset.schema}.{name}")
     return published

@@ -60,14 +60,20 @@ class Header:
 HEADERS: tuple[Header, ...] = (
     Header(PARTITION, "string", "logical partition of the row"),
     Header(KEY_HASH, "binary", "SHA-1 of the canonical key, 20 bytes"),
-    Header(CHANGE_IDENTIFIER, "string", "place in the total order of events, at most 50 characters"),
+    Header(
+        CHANGE_IDENTIFIER, "string", "place in the total order of events, at most 50 characters"
+    ),
     Header(SEQUENCE_TAIL, "string", "internal: rest of a sequence that 50 characters cannot hold"),
     Header(SOURCE_POSITION, "string", "internal: source position that breaks ties of sequence_by"),
     Header(OPERATION, "string", "L I U D T, i u d after a reload"),
     Header(TIMESTAMP, "timestamp", "time of the event in the source"),
     Header(FROM_TIMESTAMP, "timestamp", "start of validity of the version"),
     Header(TO_TIMESTAMP, "timestamp", "end of validity of the version; NULL while open"),
-    Header(INSERTED_TIMESTAMP, "timestamp", "when the key was first added; in changes: when the event was copied"),
+    Header(
+        INSERTED_TIMESTAMP,
+        "timestamp",
+        "when the key was first added; in changes: when the event was copied",
+    ),
     Header(MODIFIED_TIMESTAMP, "timestamp", "when the row was last changed"),
     Header(WAS_CURRENT_FROM, "timestamp", "engine time at which the version entered Current"),
     Header(WAS_CURRENT_TO, "timestamp", "engine time at which the version left Current"),

@@ -31,7 +31,8 @@ def dataset_of_source(task: StorageTask, source: str) -> ResolvedDataset:
             "POLYNYA-CFG-022",
             f"source table {shown(source)} has a name that no view can have",
             where=f"task {task.name}",
-            state="its events are not copied; their files stay in the landing zone and are read again",
+            state="its events are not copied; "
+            "their files stay in the landing zone and are read again",
             fix="declare a dataset with a `name` and this table as its `source`, or exclude it",
         )
     dataset = declared or Dataset(name=table)
@@ -76,6 +77,7 @@ def _contested(task: StorageTask, owner: str, source: str, dataset: ResolvedData
         f"source tables {shown(owner)} and {shown(source)} both want the internal table "
         f"`{dataset.internal_schema}.{dataset.internal_table}`",
         where=f"task {task.name}",
-        state=f"{shown(source)} is not copied, {shown(owner)} is; the files stay in the landing zone",
+        state=f"{shown(source)} is not copied, {shown(owner)} is; "
+        "the files stay in the landing zone",
         fix="declare a dataset with another `name` and one of the tables as its `source`",
     )

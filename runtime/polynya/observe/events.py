@@ -1,4 +1,4 @@
-"""What happens, as data: the engine emits events, somebody else decides how to show or keep them."""
+"""What happens, as data: the engine emits events, others decide how to show or keep them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 class Event:
     """One thing that happened.
 
-    `type` is a stable dotted name (`batch.copied`, `dataset.applied`, `dataset.failed`, …); `subject` names the task or
-    `schema.dataset`; `fields` are JSON values, figures with their unit in the name (`_seconds`, `_bytes`).
+    `type` is a stable dotted name (`batch.copied`, `dataset.applied`, `dataset.failed`, …);
+    `subject` names the task or `schema.dataset`; `fields` are JSON values, figures with their unit
+    in the name (`_seconds`, `_bytes`).
     """
 
     type: str
