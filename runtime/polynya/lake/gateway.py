@@ -132,7 +132,7 @@ class IcebergTable:
         return files
 
     def write_data_file(self, partition: Partition, columns: dict[str, pa.Array]) -> Any:
-        """Write one small Parquet data file without Spark; returns its Java `DataFile`, uncommitted."""
+        """Write one small Parquet data file without Spark; its Java `DataFile`, not committed."""
         ids = self.field_ids()
         rows = len(next(iter(columns.values())))
         columns = {PARTITION: pa.array([str(partition)] * rows, pa.string()), **columns}

@@ -17,7 +17,7 @@ from polynya.model.headers import APPLY_CHANGE_IDENTIFIER, COPY_CHANGE_IDENTIFIE
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """Both states of a table in one snapshot, and the files that hold them (None: not written yet)."""
+    """Both states of a table in one snapshot, and their files (None: not written yet)."""
 
     snapshot: int | None
     copy: CopyState

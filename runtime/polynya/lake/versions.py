@@ -127,8 +127,7 @@ def figures(shape: Shape) -> list[str]:
         "raised": "__raised AND __write AND NOT __own",
         "insert_of_existing": f"{told} AND {fresh} AND __op = 'I' "
         "AND NOT coalesce(__del_before, true)",
-        "update_of_missing": f"{told} AND {fresh} AND __op = 'U' "
-        "AND coalesce(__del_before, true)",
+        "update_of_missing": f"{told} AND {fresh} AND __op = 'U' AND coalesce(__del_before, true)",
         "delete_of_missing": f"{fresh} AND __del AND coalesce(__del_before, true)",
     }
     return [f"count_if({condition}) AS {name}" for name, condition in counted.items()]
