@@ -35,7 +35,11 @@ demo: install ## Run the example project on a real PostgreSQL capture and check 
 
 .PHONY: test
 test: lint type arrows docs-check ## Everything that CI runs: lint, types, arrows, reference pages, tests
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+.PHONY: test-slow
+test-slow: dev ## The long tests: kills, the whole capture in many orders, the demo itself
+	@$(BIN)/python -m pytest -m slow $(ARGS)
 
 .PHONY: unit
 unit: dev ## The tests without a JVM, some seconds

@@ -25,6 +25,7 @@ def list_(dataset: str | None = None, *, context: Context) -> int:
     Args:
         dataset: `schema.name`; all datasets when it is not given.
         context: given by `main`.
+        context: given by `main`.
     """
     table = Table("id", "dataset", "file", "record", "rule", "error")
     for name, row in _records(context, dataset):
@@ -42,13 +43,16 @@ def list_(dataset: str | None = None, *, context: Context) -> int:
 
 @app.command
 def show(identifier: str, /, *, context: Context) -> int:
-    """Show one quarantined record as it was, with its origin, the rule and the error. Needs no Java.
+    """Show one quarantined record as it was, with its origin, the rule and the error.
+
+    Needs no Java.
 
     Example:
         polynya quarantine show 3f2a9c1b77e0
 
     Args:
         identifier: id of the record, as `list` prints it.
+        context: given by `main`.
         context: given by `main`.
     """
     for name, row in _records(context, None):
@@ -69,9 +73,10 @@ def show(identifier: str, /, *, context: Context) -> int:
 def replay(
     *identifiers: str, all_: bool = False, dataset: str | None = None, context: Context
 ) -> int:
-    """Read quarantined records again with today's settings; what is good now is copied as if it always had been.
+    """Read quarantined records again with today's settings.
 
-    What is still bad stays in the quarantine. A file that was quarantined whole is read again by the next run.
+    What is good now is copied as if it always had been. What is still bad stays in the quarantine.
+    A file that was quarantined whole is read again by the next run.
 
     Example:
         polynya quarantine replay --all
@@ -80,6 +85,7 @@ def replay(
         identifiers: ids of the records.
         all_: every record.
         dataset: only records of this `schema.name`.
+        context: given by `main`.
         context: given by `main`.
     """
     if bool(identifiers) == all_:
@@ -112,7 +118,10 @@ def replay(
             "quarantined": result.quarantined,
             "files": list(result.files),
         }
-        text = f"{entry.name}: {result.records} read again, {result.copied} copied, {result.quarantined} still bad"
+        text = (
+            f"{entry.name}: {result.records} read again, {result.copied} copied, "
+            f"{result.quarantined} still bad"
+        )
         if result.files:
             text += f"; the next run reads {', '.join(result.files)} again"
         context.output.result("replayed", data, text)

@@ -12,14 +12,18 @@ from polynya.cli.options import usage_error
 
 
 def query(sql: str | None = None, /, *, file: Path | None = None, context: Context) -> int:
-    """Answer SQL. Views are called `<schema>.<name>`, `<schema>.<name>__history` and `<schema>.<name>__changes`.
+    """Answer SQL over the views.
 
-    With `--json` each row is one JSON object and nothing else is printed: timestamps are ISO 8601 in UTC, decimals
-    strings, binary lower-case hex. With `--file` each statement is one object {"statement": n, "rows": [...]}.
+    They are called `<schema>.<name>`, `<schema>.<name>__history` and `<schema>.<name>__changes`.
+
+    With `--json` each row is one JSON object and nothing else is printed: timestamps are ISO 8601
+    in UTC, decimals strings, binary lower-case hex. With `--file` each statement is one object
+    {"statement": n, "rows": [...]}.
 
     Args:
         sql: one statement.
         file: file of statements separated by semicolons.
+        context: given by `main`.
         context: given by `main`.
 
     Example:

@@ -25,8 +25,10 @@ def run(
     Args:
         tasks: names or globs of tasks; all of them when none is given.
         once: return when all that has landed is processed; else run until Ctrl-C or SIGTERM.
-        apply: `policy` applies when the cost rule says so, `always` at the end of every run, `never` only what views
-            could not show otherwise. Queries see the same rows in each case.
+        apply: `policy` applies when the cost rule says so, `always` at the end of every run,
+            `never` only what views could not show otherwise. Queries see the same rows in each
+            case.
+        context: given by `main`.
         context: given by `main`.
 
     Example:
@@ -77,8 +79,8 @@ def show(output: Output, event: Event) -> None:
         )
         rate = fields["rows_in"] / fields["seconds"] if fields["seconds"] else 0
         output.note(
-            f"copied   {event.subject}: {fields['rows_out']:,} of {fields['rows_in']:,} records{quarantined} "
-            f"in {fields['seconds']:.1f} s ({rate:,.0f}/s)"
+            f"copied   {event.subject}: {fields['rows_out']:,} of {fields['rows_in']:,} records"
+            f"{quarantined} in {fields['seconds']:.1f} s ({rate:,.0f}/s)"
         )
     elif event.type == "dataset.applied":
         output.note(f"applied  {event.subject}: {fields['reason']}")
@@ -86,5 +88,6 @@ def show(output: Output, event: Event) -> None:
         output.detail(f"waiting  {event.subject}: {fields['reason']}")
     elif event.type == "file.changed":
         output.warning(
-            f"{event.subject}: {fields['file']} changed after it was copied; the new content is not read"
+            f"{event.subject}: {fields['file']} changed after it was copied; "
+            "the new content is not read"
         )

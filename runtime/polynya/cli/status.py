@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def status(*, context: Context) -> int:
-    """Show for each dataset: position, pending changes, freshness, accounting, the last apply and its reason.
+    """Show for each dataset its position, pending changes, freshness, accounting and last apply.
 
-    Freshness is the age of the newest event that was copied, by the source's clock. Needs no Java, and answers while
-    another process works on the tables.
+    Freshness is the age of the newest event that was copied, by the source's clock. Needs no Java,
+    and answers while another process works on the tables.
 
     Example:
         polynya status --json
@@ -42,7 +42,8 @@ def status(*, context: Context) -> int:
 
 def _block(one: DatasetStatus) -> str:
     pending = (
-        f"{one.pending_rows:,} rows, {_bytes(one.pending_bytes)}, oldest {_age(one.pending_age_seconds)}"
+        f"{one.pending_rows:,} rows, {_bytes(one.pending_bytes)}, "
+        f"oldest {_age(one.pending_age_seconds)}"
         if one.pending_rows
         else "nothing"
     )

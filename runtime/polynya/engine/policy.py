@@ -1,7 +1,7 @@
 """When to apply: a pure function from facts to a decision with its reason. Semantics section 8.
 
-An apply costs a scan of the keys of Current, so it should be worth it; a query pays for pending changes, so they should
-not pile up. Sources of the default figures: docs/adr/0006-when-to-apply.md.
+An apply costs a scan of the keys of Current, so it should be worth it; a query pays for pending
+changes, so they should not pile up. Sources of the default figures: docs/adr/0006-when-to-apply.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ ApplyMode = Literal["policy", "always", "never"]
 
 @dataclass(frozen=True, slots=True)
 class PendingFacts:
-    """Pending Changes of one dataset and the size of its Current. `age` is None without pending changes."""
+    """Pending Changes of one dataset and the size of its Current.
+
+    `age` is None without pending changes.
+    """
 
     rows: int
     size_bytes: int

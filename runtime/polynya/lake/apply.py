@@ -1,7 +1,8 @@
-"""Apply: fold pending Changes into Current and Prior in one commit. The interface that both appliers share.
+"""Apply: fold pending Changes into Current and Prior in one commit.
 
-The fast applier probes Current by key and writes only what changed; the plain one rewrites whole partitions with an
-ordinary overwrite and is the oracle. They must leave equal tables (docs/adr/0007-two-appliers.md).
+Here stands what both appliers share. The fast applier probes Current by key and writes only what
+changed; the plain one rewrites whole partitions with an ordinary overwrite and is the oracle. They
+must leave equal tables (docs/adr/0007-two-appliers.md).
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Applier(Protocol):
         now: datetime,
         fresh: CopyParts | None = None,
     ) -> ApplyResult:
-        """Commit one apply; raises ConflictError when another owner was faster (nothing is changed then)."""
+        """Commit one apply; ConflictError when another owner was faster (nothing is changed then)."""
         ...
 
 

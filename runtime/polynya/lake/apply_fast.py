@@ -1,6 +1,7 @@
 """The fast applier: probe Current by key, stage only the rows that changed, commit one `RowDelta`.
 
-No shuffle of Current, no rewrite of a row that did not change, no equality delete. Figures: docs/benchmarks.md.
+No shuffle of Current, no rewrite of a row that did not change, no equality delete. Figures:
+docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ ONE_TASK_ROWS = 500_000
 
 
 class FastApplier:
-    """See the module. Needs a classic SparkSession and Iceberg 1.10 or newer (`RowDelta.removeRows`)."""
+    """See the module. Needs a classic SparkSession and Iceberg 1.10 (`RowDelta.removeRows`)."""
 
     def apply(
         self,
@@ -109,9 +110,10 @@ def _with_late(run: Run, touched: str, condition: str) -> DataFrame:
 
 
 def _without_values(run: Run, touched: str, condition: str) -> DataFrame:
-    """Keys and headers only: a version that is replaced leaves nothing behind, its values do not matter.
+    """Keys and headers only: a version that is replaced leaves nothing behind.
 
-    Those of records with a late or repeated event do: their stored version may stay.
+    Its values do not matter. Those of records with a late or repeated event do: their stored
+    version may stay.
     """
     shape = run.shape
     narrow = stored.newest(shape, run.table, touched, values=False, condition=condition)
@@ -178,7 +180,8 @@ def _stage(run: Run, result: Folded, now: datetime) -> list[Any]:
     written = result.figures["current"] + result.figures["prior"]
     if written == 0:
         return []
-    # The time of insertion looks at all versions of a record, so rows are chosen after they are made.
+    # The time of insertion looks at all versions of a record, so rows are chosen after they are
+    # made.
     made = f"SELECT {versions.table_rows(run.shape, now)}, __write FROM {run.view(result.rows)}"
     rows = run.sql(made).where("__write").drop("__write")
     return run.target.table.stage(rows.coalesce(1) if written <= ONE_TASK_ROWS else rows)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
-from pyspark.errors import PySparkException
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, functions
 
 from polynya.lake import stored, truncates, versions
 from polynya.lake.apply import ApplyResult, CopyParts, next_state
+from polynya.lake.commit import is_refusal, refusal
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.fold import literal
 from polynya.lake.replayed import Replayed
@@ -23,7 +24,6 @@ from polynya.lake.shape import Shape
 from polynya.lake.state import ApplyState, CopyState
 from polynya.lake.tombstones import Purge, find_purge
 from polynya.model import headers as h
-from polynya.model.errors import ConflictError
 from polynya.model.headers import HEADERS, Partition
 from polynya.model.identifiers import quote
 
@@ -107,14 +107,10 @@ def _overwrite(run: Run, rows: DataFrame, state: ApplyState, fresh: CopyParts | 
     )
     try:
         writer.overwrite(functions.expr(f"{h.PARTITION} IN ({replaced})"))
-    except PySparkException as error:
-        raise ConflictError(
-            "POLYNYA-LAKE-003",
-            f"another owner changed {target.table.name} since this step began ({str(error).splitlines()[0]})",
-            where=target.table.name,
-            state="nothing of this step was written; the other owner's data is intact",
-            fix="make sure that only one process runs this task; the newest one goes on by itself",
-        ) from error
+    except Py4JJavaError as error:
+        if not is_refusal(error):
+            raise
+        raise refusal(target.table, error) from error
 
 
 def _quarantine_without(run: Run, replayed: Replayed) -> DataFrame:

@@ -1,7 +1,8 @@
 """Values that follow a record through a change of its key.
 
-A change of key arrives as delete(old) and insert(new); columns that the source left out of the insert (unchanged TOAST)
-keep the value that the old key had. So one record's events can change another record, transitively.
+A change of key arrives as delete(old) and insert(new); columns that the source left out of the
+insert (unchanged TOAST) keep the value that the old key had. So one record's events can change
+another record, transitively.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ def linked_keys(
 ) -> DataFrame:
     """Extend the touched records by those on the other end of a change of key.
 
-    `touched` holds the key columns and `__min`, and so does the result. Added are the former keys that events refer to
-    (their state at that moment is needed) and the records that took values from a touched one later on.
+    `touched` holds the key columns and `__min`, and so does the result. Added are the former keys
+    that events refer to (their state at that moment is needed) and the records that took values
+    from a touched one later on.
     """
     former = ", ".join(
         f"{_typed(shape, key, index)} AS {quote(key)}" for index, key in enumerate(shape.keys)
@@ -42,7 +44,8 @@ def linked_keys(
     links = view(
         sql(
             f"SELECT {shape.key_list()}, {h.OLD_KEY} AS __old, {sequence} AS __seq FROM {table} "
-            f"WHERE {h.OLD_KEY} IS NOT NULL AND {h.PARTITION} IN ('{Partition.CURRENT}', '{Partition.PRIOR}')"
+            f"WHERE {h.OLD_KEY} IS NOT NULL "
+            f"AND {h.PARTITION} IN ('{Partition.CURRENT}', '{Partition.PRIOR}')"
         )
     )
     while True:
@@ -83,7 +86,8 @@ def with_carried_values(
 ) -> DataFrame:
     """Put the carried values into the events of `frame` that changed a key.
 
-    A chain of changes inside one batch (a→b→c) needs as many rounds as it is long; nearly always that is one.
+    A chain of changes inside one batch (a→b→c) needs as many rounds as it is long; nearly always
+    that is one.
     """
     links = frame.where(_IS_LINK).selectExpr(
         f"{key_text(shape)} AS key", "__old", f"{_SEQUENCE} AS seq"
@@ -132,7 +136,10 @@ def _carried_value(name: str) -> str:
 
 
 def _stored_place(shape: Shape) -> str:
-    """Where the version is stored; a version whose values change here must not pass for one that is stored as it is."""
+    """Where the version is stored.
+
+    A version whose values change here must not pass for one that is stored as it is.
+    """
     changed = " OR ".join(
         f"NOT ({comparable(_carried_value(name), shape.columns[name])} <=> "
         f"{comparable(f'e.{quote(name)}', shape.columns[name])})"

@@ -20,6 +20,9 @@ from polynya.model.headers import PARTITION, Partition
 
 log = logging.getLogger(__name__)
 
+#: Exceptions of Iceberg that say for sure that nothing was committed.
+_REFUSALS = frozenset({"ValidationException", "CommitFailedException"})
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -53,14 +56,15 @@ def commit_row_delta(table: IcebergTable, step: Step) -> int:
         delta.removeRows(live.java)
     for file in step.deletes:
         delta.addDeletes(file)
-    if step.based_on is not None:
-        _validate(table, delta, step)
+    _validate(table, delta, step)
     for key, value in {**step.summary, "polynya.commit": step.commit_id}.items():
         delta.set(key, value)
     try:
         delta.commit()
     except Py4JJavaError as error:
-        raise _explained(table, step, error) from error
+        if is_refusal(error) or not _is_live(table, step):
+            raise _explained(table, step, error) from error
+        log.warning("the commit of %s was made although the catalog reported an error", table.name)
     table.refresh()
     # Spark keeps a copy of the table of its own.
     table.spark.sql(f"REFRESH TABLE {table.quoted}")
@@ -71,6 +75,11 @@ def commit_row_delta(table: IcebergTable, step: Step) -> int:
 
 def _validate(table: IcebergTable, delta: Any, step: Step) -> None:
     expressions = table.spark._jvm.org.apache.iceberg.expressions.Expressions  # type: ignore[union-attr]
+    if step.based_on is None:
+        # A new table has no state file to remove: whoever adds one first owns it.
+        state = expressions.equal(PARTITION, str(Partition.ASSET_STATE))
+        delta.conflictDetectionFilter(state).validateNoConflictingDataFiles()
+        return
     either = getattr(expressions, "or")  # the name of the Java method is a keyword of Python
     filter_ = either(
         expressions.equal(PARTITION, str(Partition.CURRENT)),
@@ -86,31 +95,63 @@ def _validate(table: IcebergTable, delta: Any, step: Step) -> None:
     )
 
 
+def is_refusal(error: Py4JJavaError) -> bool:
+    """Whether Iceberg surely made no commit because the table had moved."""
+    cause = error.java_exception
+    while cause is not None:
+        if str(cause.getClass().getSimpleName()) in _REFUSALS:
+            return True
+        cause = cause.getCause()
+    return False
+
+
+def refusal(table: IcebergTable, error: Py4JJavaError) -> ConflictError:
+    """The error of a step that was refused because another owner was faster."""
+    return ConflictError(
+        "POLYNYA-LAKE-003",
+        f"another owner changed {table.name} since this step began ({_first_line(error)})",
+        where=table.name,
+        state="nothing of this step was written; the other owner's data is intact",
+        fix="make sure that only one process runs this task; the newest one goes on by itself",
+    )
+
+
+def _is_live(table: IcebergTable, step: Step) -> bool:
+    """Whether the table holds the step: its marker is in one of the snapshots since `based_on`."""
+    table.refresh()
+    snapshot = table.java.currentSnapshot()
+    while snapshot is not None and snapshot.snapshotId() != step.based_on:
+        if snapshot.summary().get("polynya.commit") == step.commit_id:
+            return True
+        parent = snapshot.parentId()
+        snapshot = None if parent is None else table.java.snapshot(parent)
+    return False
+
+
 def _explained(table: IcebergTable, step: Step, error: Py4JJavaError) -> Exception:
-    java = error.java_exception
-    kind, text = str(java.getClass().getSimpleName()), str(java.getMessage()).split("\n")[0]
+    if is_refusal(error):
+        # A step that is live already was given to the catalog twice: its files must stay.
+        if not _is_live(table, step):
+            table.drop_files([str(file.location()) for file in [*step.add, *step.deletes]])
+        return refusal(table, error)
+    kind = str(error.java_exception.getClass().getSimpleName())
     if kind == "CommitStateUnknownException":
         return DependencyError(
             "POLYNYA-LAKE-004",
-            f"the catalog did not say whether the commit of {table.name} was made: {text}",
+            f"the catalog did not say whether the commit of {table.name} was made: {_first_line(error)}",
             where=table.name,
-            state="either all of the step is in the table or nothing; "
-            "the next run looks before it writes",
+            state="either all of the step is in the table or nothing; the next run looks before it writes",
             fix="check the catalog, then run again",
         )
-    table.drop_files([str(file.location()) for file in [*step.add, *step.deletes]])
-    if kind in ("ValidationException", "CommitFailedException"):
-        return ConflictError(
-            "POLYNYA-LAKE-003",
-            f"another owner changed {table.name} since this step began ({text})",
-            where=table.name,
-            state="nothing of this step was written; the other owner's data is intact",
-            fix="make sure that only one process runs this task; the newest one goes on by itself",
-        )
+    # The staged files stay: no reader sees them, and a commit that comes true late would need them.
     return DependencyError(
         "POLYNYA-LAKE-005",
-        f"the commit of {table.name} failed: {kind}: {text}",
+        f"the commit of {table.name} failed: {kind}: {_first_line(error)}",
         where=table.name,
-        state="nothing of this step was written",
+        state="the table was read again and holds nothing of this step",
         fix="check that the catalog and the warehouse can be reached, then run again",
     )
+
+
+def _first_line(error: Py4JJavaError) -> str:
+    return str(error.java_exception.getMessage()).split("\n")[0]

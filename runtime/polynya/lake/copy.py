@@ -1,7 +1,7 @@
-"""Copy: append landed events to Changes, rejected records to Quarantine, a first full load to Current.
+"""Copy: append landed events to Changes, rejected ones to Quarantine, a first load to Current.
 
-One Spark write for all of it and one commit with the source position, so that the figures come from what was committed
-and nothing can be counted twice or lost (semantics sections 8, 10, 11).
+One Spark write for all of it and one commit with the source position, so that the figures come from
+what was committed and nothing can be counted twice or lost (semantics sections 8, 10, 11).
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ def copy_batch(
 ) -> CopyResult:
     """Commit one landed batch.
 
-    `live_files` are the landed files that still exist; the position forgets all others. `replayed` are quarantined
-    records that this batch read again: they leave the quarantine in the same commit. Most batches only append. A batch
-    that the live views could not show by themselves (a truncate, say) is applied in the same commit.
+    `live_files` are the landed files that still exist; the position forgets all others. `replayed`
+    are quarantined records that this batch read again: they leave the quarantine in the same
+    commit. Most batches only append. A batch that the live views could not show by themselves (a
+    truncate, say) is applied in the same commit.
     """
     _refuse_second_task(target)
     target.take_over()
@@ -206,7 +207,7 @@ def _carries(batch: DatasetBatch) -> bool:
 
 
 def _load_started(target: DatasetTable, batch: DatasetBatch, now: datetime) -> datetime | None:
-    """Start of the first full load: what the source says where it says it, else when we began to read it."""
+    """Start of the first full load: what the source says of it, else when we began to read it."""
     if target.state.copy.load_started is not None:
         return datetime.fromisoformat(target.state.copy.load_started)
     loads = batch.rows.filter(pc.equal(batch.rows.column("__op"), "L"))
@@ -254,8 +255,8 @@ def _accounted(
     if batch.rows_in != out + batch.rows_filtered + quarantined:
         raise InternalError(
             "POLYNYA-LAKE-007",
-            f"{batch.rows_in} records came in, {out} went out, {batch.rows_filtered} were filtered and "
-            f"{quarantined} quarantined: that does not add up",
+            f"{batch.rows_in} records came in, {out} went out, {batch.rows_filtered} were filtered "
+            f"and {quarantined} quarantined: that does not add up",
             where=target.table.name,
             state="nothing of this batch was committed",
             fix="please report this; the landed files are untouched",

@@ -1,6 +1,7 @@
-"""Turn a landed batch into rows of the internal table: operation, key hash, partition, or the rule that rejects it.
+"""Turn a landed batch into rows of the internal table.
 
-The only step where users' SQL expressions run; they were validated by `transform.expressions`.
+That is operation, key hash and partition, or the rule that rejects the record. The only step where
+users' SQL expressions run; they were validated by `transform.expressions`.
 """
 
 from __future__ import annotations
@@ -65,10 +66,11 @@ def derive(
     load_started: datetime | None,
     horizon: str | None,
 ) -> DataFrame:
-    """Rows in the shape of the internal table (without the choice of Current for a first load) plus HELPERS.
+    """Rows in the shape of the internal table, plus HELPERS.
 
-    `schema` holds every source column of the batch. `horizon` is the highest sequence whose tombstone was removed:
-    older events cannot be placed any more.
+    Which of them a first load sends to Current is chosen later. `schema` holds every source column
+    of the batch. `horizon` is the highest sequence whose tombstone was removed: older events cannot
+    be placed any more.
     """
     present = set(landed.columns)
     view = f"landed_{uuid4().hex}"
@@ -113,8 +115,8 @@ def _rule(shape: Shape, horizon: str | None, present: set[str]) -> str:
 def _error() -> str:
     texts = {
         "null_key": "a key column is NULL: the record cannot be matched",
-        "older_than_horizon": "the event is older than the tombstones that are kept (tombstone_retention), so that "
-        "its place in history is unknown",
+        "older_than_horizon": "the event is older than the tombstones that are kept "
+        "(tombstone_retention), so that its place in history is unknown",
     }
     cases = " ".join(f"WHEN '{rule}' THEN {literal(text)}" for rule, text in texts.items())
     return f"coalesce(__error, CASE __verdict {cases} END)"
@@ -150,7 +152,8 @@ def _table_columns(
     if shape.keys and all(key in present for key in shape.keys):
         columns[h.KEY_HASH] = f"IF({good} AND __event <> 'T', {key_hash(shape)}, NULL)"
         columns[h.OLD_KEY] = (
-            f"IF({good} AND __old IS NOT NULL AND size(__unsent) > 0, {key_text(shape, '__old.')}, NULL)"
+            f"IF({good} AND __old IS NOT NULL AND size(__unsent) > 0, "
+            f"{key_text(shape, '__old.')}, NULL)"
         )
     for name in shape.columns:
         value = f"CAST({quote(name)} AS {shape.type_of(name)})" if name in present else "NULL"
@@ -160,7 +163,10 @@ def _table_columns(
 
 def _quarantine() -> str:
     identifier = "substr(sha1(concat_ws(':', __file, CAST(__offset AS STRING))), 1, 12)"
-    fields = f"'id', {identifier}, 'file', __file, 'offset', __offset, 'rule', __verdict, 'error', __why, 'raw', __raw"
+    fields = (
+        f"'id', {identifier}, 'file', __file, 'offset', __offset, "
+        "'rule', __verdict, 'error', __why, 'raw', __raw"
+    )
     return f"IF(__verdict IS NULL, NULL, named_struct({fields}))"
 
 

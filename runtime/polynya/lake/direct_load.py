@@ -1,4 +1,4 @@
-"""The first full load: rows go straight to Current instead of through Changes (semantics section 8)."""
+"""The first full load: rows go to Current and not through Changes (semantics section 8)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polynya.model.headers import Partition
 
 
 def is_first_load(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> bool:
-    """Whether loaded rows may go to Current unfolded: nothing was ever applied and nothing is pending."""
+    """Whether loaded rows may go to Current unfolded: nothing was ever applied, nothing is pending."""
     if shape.append_only or target.state.apply.applies > 0:
         return False
     if not pc.any(pc.equal(batch.rows.column("__op"), "L")).as_py():
@@ -27,7 +27,7 @@ def is_first_load(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> bo
 def into_current(
     target: DatasetTable, derived: DataFrame, shape: Shape, now: datetime
 ) -> DataFrame:
-    """Send each key's newest loaded row to Current, unless the key is there; the rest stays a change."""
+    """Send each key's newest loaded row to Current, unless it has one; the rest stays a change."""
     rank = (
         f"row_number() OVER (PARTITION BY {shape.key_list()}, {h.PARTITION}, __op = 'L' "
         "ORDER BY __seq DESC, hdr__key_hash) AS __rank"
@@ -36,7 +36,8 @@ def into_current(
     if target.table.files(Partition.CURRENT, target.state.snapshot):
         assert target.state.snapshot is not None
         loaded = target.spark.sql(
-            f"SELECT {shape.key_list()}, true AS __loaded FROM {target.table.at(target.state.snapshot)} "
+            f"SELECT {shape.key_list()}, true AS __loaded "
+            f"FROM {target.table.at(target.state.snapshot)} "
             f"WHERE {h.PARTITION} = '{Partition.CURRENT}'"
         )
         ranked = ranked.join(
@@ -44,7 +45,10 @@ def into_current(
         )
     else:
         ranked = ranked.withColumn("__loaded", functions.lit(None).cast("boolean"))
-    direct = f"(__op = 'L' AND __rank = 1 AND __loaded IS NULL AND {h.PARTITION} = '{Partition.CHANGES}')"
+    direct = (
+        "(__op = 'L' AND __rank = 1 AND __loaded IS NULL "
+        f"AND {h.PARTITION} = '{Partition.CHANGES}')"
+    )
     engine = timestamp_literal(now)
     values = {
         h.PARTITION: f"'{Partition.CURRENT}'",

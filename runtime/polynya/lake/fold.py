@@ -1,15 +1,18 @@
 """The fold as SQL: events of some records in, their versions out. Semantics section 4 in one place.
 
-Apply and the live views run the same text, so that a query sees the same rows before, during and after an apply.
-Every step is one common table expression; `fold` strings them together. Nothing here reads or writes.
+Apply and the live views run the same text, so that a query sees the same rows before, during and
+after an apply. Every step is one common table expression; `fold` strings them together. Nothing
+here reads or writes.
 
 Shape of the input relation (one row an event, stored versions included):
-    data columns, `__ci` `__tail` `__pos` `__op` string, `__ts` timestamp, `__unsent` array<string>, `__old` string,
-    `__s` struct (see STORED_FIELDS): where the version is stored, NULL for an event that was not applied yet.
+    data columns, `__ci` `__tail` `__pos` `__op` string, `__ts` timestamp, `__unsent` array<string>,
+    `__old` string, `__s` struct (see STORED_FIELDS): where the version is stored, NULL for an event
+    that was not applied yet.
 Output: the data columns with carried values, the same columns, and `__seq` string, `__del` boolean,
-    `__from` `__to` timestamp, `__last` boolean (newest version of its record), `__new_op` string, `__raised` boolean
-    (its time went backwards), `__own` boolean (it is stored as it is), `__orig` struct of the data columns before
-    values were carried, `__gone` boolean (a stored delete whose truncate no longer meets an open version).
+    `__from` `__to` timestamp, `__last` boolean (newest version of its record), `__new_op` string,
+    `__raised` boolean (its time went backwards), `__own` boolean (it is stored as it is), `__orig`
+    struct of the data columns before values were carried, `__gone` boolean (a stored delete whose
+    truncate no longer meets an open version).
 """
 
 from __future__ import annotations
@@ -86,8 +89,8 @@ def _renamed() -> list[str]:
 def fold(shape: Shape, source: str, *, truncates: str | None = None) -> list[tuple[str, str]]:
     """Return the common table expressions of the fold; the last one, `folded`, is the result.
 
-    `source` names the relation of events. `truncates` is an SQL array of struct<seq, ci, tail, ts> in ascending
-    order of seq, None when the dataset never saw a truncate.
+    `source` names the relation of events. `truncates` is an SQL array of struct<seq, ci, tail, ts>
+    in ascending order of seq, None when the dataset never saw a truncate.
     """
     steps = [("sequenced", _sequenced(source))]
     name = "sequenced"
@@ -118,8 +121,8 @@ def with_clause(steps: list[tuple[str, str]]) -> str:
 def content_hash(shape: Shape) -> str:
     """SQL of the hash of what the source sent: the last resort when two events claim one sequence.
 
-    NULLs and columns that were not sent do not count, and columns are taken in the order of their names, because the
-    columns of the table and their order depend on what arrived first.
+    NULLs and columns that were not sent do not count, and columns are taken in the order of their
+    names, because the columns of the table and their order depend on what arrived first.
     """
     parts = []
     for name in sorted(shape.values):
@@ -160,7 +163,8 @@ def _struct(shape: Shape) -> str:
 
 def _sequenced(source: str) -> str:
     return (
-        "SELECT *, concat(__ci, coalesce(__tail, '')) AS __seq, coalesce(__op IN ('D', 'd'), false) AS __del, "
+        "SELECT *, concat(__ci, coalesce(__tail, '')) AS __seq, "
+        "coalesce(__op IN ('D', 'd'), false) AS __del, "
         f"__s IS NOT NULL AS __own, coalesce(__pos = '{TRUNCATED}', false) AS __trunc FROM {source}"
     )
 
@@ -170,7 +174,10 @@ def _spread(shape: Shape, truncates: str) -> str:
 
     Whether it meets an open version is decided when all events stand in order (`effective`).
     """
-    first = f"SELECT *, IF(__del, NULL, get(filter({truncates}, t -> t.seq > __seq), 0)) AS __t FROM sequenced"
+    first = (
+        f"SELECT *, IF(__del, NULL, get(filter({truncates}, t -> t.seq > __seq), 0)) AS __t "
+        "FROM sequenced"
+    )
     changed = {
         "__ci": "__t.ci",
         "__tail": "__t.tail",
@@ -200,9 +207,10 @@ def _ranked(shape: Shape, source: str) -> str:
 
 
 def _collapsed(shape: Shape) -> str:
-    """One event for each sequence of a record, whatever the order of arrival. Semantics section 4, rule 1.
+    """One event for each sequence of a record, whatever the order of arrival.
 
-    `__s` then tells where the version of this sequence is stored, even when another event won.
+    Semantics section 4, rule 1. `__s` then tells where the version of this sequence is stored, even
+    when another event won.
     """
     content = f"IF(__tie AND NOT __del, {content_hash(shape)}, '')"
     order = f"__trunc, __del DESC, __pos DESC NULLS LAST, {content} DESC, __own DESC, __ts"
@@ -210,12 +218,18 @@ def _collapsed(shape: Shape) -> str:
         f"SELECT *, row_number() {_over(shape, '__seq', order=order)} AS __rank, "
         f"max(__s) {_over(shape, '__seq', order='')} AS __at FROM ranked"
     )
-    kept = "__ci, __tail, __pos, __op, __ts, __unsent, __old, __seq, __del, __own, __trunc, __at AS __s"
+    kept = (
+        "__ci, __tail, __pos, __op, __ts, __unsent, __old, __seq, __del, __own, __trunc, "
+        "__at AS __s"
+    )
     return f"SELECT {_replaced(shape, {})}, {kept} FROM ({ranked}) WHERE __rank = 1"
 
 
 def _effective(shape: Shape, *, truncates: bool) -> str:
-    """A truncate deletes a record only where its version is open; a stored one that no longer does is gone."""
+    """A truncate deletes a record only where its version is open.
+
+    A stored delete of a truncate that no longer meets one is gone.
+    """
     if not truncates:
         return "SELECT *, false AS __gone FROM collapsed"
     closed = f"coalesce(lag(__del) {_over(shape)}, true)"
@@ -228,15 +242,17 @@ def _numbered(shape: Shape) -> str:
     before = _over(shape, "__gone", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
     return (
         f"SELECT *, row_number() {over} AS __n, lag(__del) {over} AS __del_before, "
-        f"coalesce(sum(CAST(__del AS INT)) {before}, 0) AS __life, {_struct(shape)} AS __orig FROM effective"
+        f"coalesce(sum(CAST(__del AS INT)) {before}, 0) AS __life, {_struct(shape)} AS __orig "
+        "FROM effective"
     )
 
 
 def _filled(shape: Shape, source: str) -> str:
     """Give a column that was not sent the value valid just before; a delete ends inheritance.
 
-    The oldest loaded version keeps what is stored with it: its predecessors were not loaded because nothing in this
-    batch is older. The same holds for a record that changed its key: its values were carried over before the fold.
+    The oldest loaded version keeps what is stored with it: its predecessors were not loaded because
+    nothing in this batch is older. The same holds for a record that changed its key: its values
+    were carried over before the fold.
     """
     over = _over(
         shape, "__gone", "__life", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
@@ -271,8 +287,8 @@ def _shown(shape: Shape) -> str:
 def _timed(shape: Shape, source: str) -> str:
     """`from` never goes backwards along the sequence.
 
-    The oldest loaded version may have been raised by one that is not loaded. Without history the versions between are
-    not stored, so that each stored `from` stands for all that came before it.
+    The oldest loaded version may have been raised by one that is not loaded. Without history the
+    versions between are not stored, so that each stored `from` stands for all that came before it.
     """
     over = _over(shape, "__gone", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
     known = "__own AND __n = 1" if shape.history else "__own"

@@ -1,6 +1,7 @@
 """Look into tables without a JVM: state, pending changes and quarantine, read with PyIceberg.
 
-Used by `status` and `quarantine list`, which should answer at once, also while another process works on the tables.
+Used by `status` and `quarantine list`, which should answer at once, also while another process
+works on the tables.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from polynya.model.task import ResolvedDataset
 
 @dataclass(frozen=True, slots=True)
 class DatasetStatus:
-    """What is known of one dataset. Sizes in bytes, ages and freshness in seconds, None when there is nothing."""
+    """What is known of one dataset.
+
+    Sizes in bytes, ages and freshness in seconds, None when there is nothing.
+    """
 
     dataset: str
     copied_to: str | None

@@ -24,9 +24,10 @@ _WRITING = frozenset({"INSERT", "MERGE", "UPDATE", "DELETE"})
 
 
 def split_statements(text: str) -> list[str]:
-    """Statements of a script, without their semicolons; comments and quoted semicolons do not split.
+    """Statements of a script, without their semicolons.
 
-    Raises OperationError when the text cannot be read as SQL at all.
+    Semicolons in comments and quotes do not split. Raises OperationError when the text cannot be
+    read as SQL at all.
     """
     try:
         tokens = Tokenizer(dialect="spark").tokenize(text)
@@ -49,8 +50,9 @@ def split_statements(text: str) -> list[str]:
 def run_query(spark: SparkSession, statement: str) -> list[dict[str, Any]]:
     """Rows of one statement as JSON values.
 
-    Timestamps are ISO 8601 in UTC with `Z`, decimals strings, binary lower-case hex, NaN and infinities strings.
-    Raises OperationError for a statement that does not only read, and when Spark refuses it.
+    Timestamps are ISO 8601 in UTC with `Z`, decimals strings, binary lower-case hex, NaN and
+    infinities strings. Raises OperationError for a statement that does not only read, and when
+    Spark refuses it.
     """
     words = [token.text.upper() for token in Tokenizer(dialect="spark").tokenize(statement)]
     if not words or words[0] not in READING or (words[0] == "WITH" and _writes(words)):
@@ -72,11 +74,8 @@ def to_json(value: Any) -> Any:
             return value
         case Decimal():
             return format(value, "f")
-        case datetime():
-            moment = value.astimezone(UTC) if value.tzinfo is not None else value
-            return moment.replace(tzinfo=None).isoformat() + "Z"
         case date():
-            return value.isoformat()
+            return _time(value)
         case bytes():
             return value.hex()
         case Mapping() | list():

@@ -1,4 +1,4 @@
-"""Start the one Spark driver of a process, with the settings that small machines and small batches need.
+"""Start the one Spark driver of a process, set up for small machines and small batches.
 
 Knows Spark and the catalog settings; knows nothing of tables or tasks. Sources of the numbers:
 docs/adr/0005-spark-session.md.
@@ -33,7 +33,8 @@ class SessionSettings:
 
     `catalog` holds all catalog properties in Iceberg's names, without the prefix of Spark.
     `log_file` takes what the JVM prints, None leaves it on standard error.
-    `memory` is the heap of the driver in Spark's spelling. `small` trades peak speed for a start in seconds.
+    `memory` is the heap of the driver in Spark's spelling. `small` trades peak speed for a start in
+    seconds.
     """
 
     jars: Sequence[str]
@@ -49,7 +50,8 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
     """Return the running session of this process, started if there is none."""
     if java is not None:
         os.environ["JAVA_HOME"] = str(java.home)
-    # The hostname of a laptop often resolves to an address of its network: nothing may listen there.
+    # The hostname of a laptop often resolves to an address of its network: nothing may listen
+    # there.
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.master(f"local[{settings.cores}]").appName("polynya")
     for key, value in spark_conf(settings).items():
@@ -57,7 +59,8 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
     with _stderr_of_children(settings.log_file):
         spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    # PySpark prints every failed statement to standard error, also those whose failure is an answer.
+    # PySpark prints every failed statement to standard error, also those whose failure is an
+    # answer.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     return spark
 
@@ -87,7 +90,8 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.sql.codegen.maxFields": "300",
         "spark.sql.session.timeZone": "UTC",
-        # A cast that fails gives NULL, which the copy step sends to quarantine; an error would stop the batch.
+        # A cast that fails gives NULL, which the copy step sends to quarantine; an error would stop
+        # the batch.
         "spark.sql.ansi.enabled": "false",
         "spark.sql.caseSensitive": "true",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -106,7 +110,10 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
 
 @contextmanager
 def _stderr_of_children(file: Path | None) -> Iterator[None]:
-    """Let processes that start inside write their standard error to a file: the JVM greets with a page of notices."""
+    """Let processes that start inside write their standard error to a file.
+
+    The JVM greets with a page of notices.
+    """
     if file is None:
         yield
         return
@@ -123,6 +130,6 @@ def _stderr_of_children(file: Path | None) -> Iterator[None]:
 
 
 def use_in_this_thread(spark: SparkSession) -> None:
-    """Make the session the active one of the calling thread: Iceberg's staged writes look it up there."""
+    """Make the session active in the calling thread: Iceberg's staged writes look it up there."""
     jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)

@@ -1,4 +1,4 @@
-"""What the engine needs to know of a dataset to write SQL about it: keys, columns, types, behaviour.
+"""What the engine must know of a dataset to write SQL about it: keys, columns, types, behaviour.
 
 Pure: made from configuration and state, used by copy, fold, views. Holds no Spark object.
 """
@@ -16,9 +16,9 @@ from polynya.model.identifiers import quote
 class Shape:
     """Keys, data columns and behaviour of one dataset.
 
-    `columns` maps every data column (keys included) to its type, in table order. `partial` names the
-    columns that the source has ever left out of an update. `links` tells that a change of key once
-    carried values over. `tells_operations`: the source says insert or update, not just upsert.
+    `columns` maps every data column (keys included) to its type, in table order. `partial` names
+    the columns that the source has ever left out of an update. `links` tells that a change of key
+    once carried values over. `tells_operations`: the source says insert or update, not just upsert.
     """
 
     keys: tuple[str, ...]

@@ -1,7 +1,7 @@
 """The two one-row state files of an internal table: what has been copied and what has been applied.
 
-They are the fence (semantics section 11): every commit removes the state file that it was based on and adds its own.
-Position and totals live here and not in snapshot summaries, because those expire.
+They are the fence (semantics section 11): every commit removes the state file that it was based on
+and adds its own. Position and totals live here and not in snapshot summaries, because those expire.
 """
 
 from __future__ import annotations
@@ -42,13 +42,12 @@ class _State:
 class CopyState(_State):
     """Source position and accounting of a dataset.
 
-    `files` maps a landed file to [bytes, records read, complete 0 or 1]; files that left the landing zone are
-    forgotten. `schema` maps each source column to its type, `void` while only NULLs were seen.
-    `pending_since` is when the oldest change that may still be pending was copied. `task` is the
-    task that fills the table. `members` lists, for the position of a whole task, the source tables
-    that were met so far.
-    `totals` counts records since the table exists: rows_in = rows_out + rows_filtered + rows_quarantined.
-    Times are ISO 8601 in UTC.
+    `files` maps a landed file to [bytes, records read, complete 0 or 1]; files that left the
+    landing zone are forgotten. `schema` maps each source column to its type, `void` while only
+    NULLs were seen. `pending_since` is when the oldest change that may still be pending was copied.
+    `task` is the task that fills the table. `members` lists, for the position of a whole task, the
+    source tables that were met so far. `totals` counts records since the table exists: rows_in =
+    rows_out + rows_filtered + rows_quarantined. Times are ISO 8601 in UTC.
     """
 
     files: dict[str, list[int]] = field(default_factory=dict)
@@ -72,8 +71,8 @@ class ApplyState(_State):
     """How far Changes were folded, and what later events need to know of the past.
 
     `truncates` lists every truncate as [change identifier, tail, epoch microseconds].
-    `horizon` is the highest sequence of a tombstone that retention removed: older events go to quarantine.
-    `oldest_tombstone` is when the oldest tombstone that is still kept was written.
+    `horizon` is the highest sequence of a tombstone that retention removed: older events go to
+    quarantine. `oldest_tombstone` is when the oldest tombstone that is still kept was written.
     """
 
     truncates: list[list[Any]] = field(default_factory=list)

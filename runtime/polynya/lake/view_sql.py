@@ -1,7 +1,8 @@
 """The SQL of the live views: plain Iceberg in, fresh rows out. Semantics section 7.
 
-Records without pending changes are read as they are stored; the fold runs over the records that have some. With no
-pending change Spark sees an empty broadcast and the view costs what a scan costs.
+Records without pending changes are read as they are stored; the fold runs over the records that
+have some. With no pending change Spark sees an empty broadcast and the view costs what a scan
+costs.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def current_view(shape: Shape, table: str) -> str:
     stored = f"SELECT {data} FROM {table} WHERE {h.PARTITION} = '{Partition.CURRENT}'"
     if shape.append_only:
         return f"{stored} AND coalesce({h.OPERATION} NOT IN ('D', 'T'), true)"
-    # A newest version is all that Current shows, so that older ones are only read where values are inherited.
+    # A newest version is all that Current shows, so that older ones are only read where values are
+    # inherited.
     inherits = bool(shape.partial) or shape.links or shape.soft_delete
     prior = f"{h.PARTITION} = '{Partition.PRIOR}'"
     if not inherits:
@@ -71,13 +73,15 @@ def history_view(shape: Shape, table: str) -> str:
     data = ", ".join(map(quote, shape.data))
     sequence = f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, ''))"
     quiet = (
-        f"SELECT {data}, {h.KEY_HASH}, {h.FROM_TIMESTAMP}, {h.TO_TIMESTAMP}, upper({h.PARTITION}) AS hdr__store, "
-        f"{h.OPERATION}, {_DELETED} AS hdr__deleted, "
-        f"coalesce({h.WAS_CURRENT_FROM}, {h.MODIFIED_TIMESTAMP}) AS {h.WAS_CURRENT_FROM}, {h.WAS_CURRENT_TO}, "
+        f"SELECT {data}, {h.KEY_HASH}, {h.FROM_TIMESTAMP}, {h.TO_TIMESTAMP}, "
+        f"upper({h.PARTITION}) AS hdr__store, {h.OPERATION}, {_DELETED} AS hdr__deleted, "
+        f"coalesce({h.WAS_CURRENT_FROM}, {h.MODIFIED_TIMESTAMP}) AS {h.WAS_CURRENT_FROM}, "
+        f"{h.WAS_CURRENT_TO}, "
         f"{sequence} AS __seq FROM {table} s {_without_pending(shape)} WHERE {stored}"
     )
     folded = (
-        f"SELECT {data}, {key_hash(shape)}, __from, __to, upper(coalesce(__s.part, 'changes')), __new_op, __del, "
+        f"SELECT {data}, {key_hash(shape)}, __from, __to, "
+        "upper(coalesce(__s.part, 'changes')), __new_op, __del, "
         "__s.wcf, __s.wct, __seq FROM folded WHERE NOT __gone"
     )
     steps.append(("versions", f"{quiet} UNION ALL {folded}"))
@@ -93,9 +97,13 @@ def _without_pending(shape: Shape) -> str:
 
 def _touched_fold(shape: Shape, table: str, stored: str) -> list[tuple[str, str]]:
     """The fold of the records that have pending changes."""
-    touched = f"SELECT DISTINCT {shape.key_list()} FROM {table} WHERE {h.PARTITION} = '{Partition.CHANGES}'"
+    touched = (
+        f"SELECT DISTINCT {shape.key_list()} FROM {table} "
+        f"WHERE {h.PARTITION} = '{Partition.CHANGES}'"
+    )
     events = (
-        f"SELECT {event_columns(shape)} FROM {table} WHERE {h.PARTITION} = '{Partition.CHANGES}' UNION ALL "
+        f"SELECT {event_columns(shape)} FROM {table} "
+        f"WHERE {h.PARTITION} = '{Partition.CHANGES}' UNION ALL "
         f"SELECT {stored_columns(shape, located=False)} FROM {table} s "
         f"LEFT SEMI JOIN touched k ON {shape.key_match('s', 'k')} WHERE {stored}"
     )
@@ -103,7 +111,7 @@ def _touched_fold(shape: Shape, table: str, stored: str) -> list[tuple[str, str]
 
 
 def _runs(shape: Shape) -> list[tuple[str, str]]:
-    """Number the runs of versions that are equal in all tracked columns; a delete is a run of its own."""
+    """Number the runs of versions that are equal in all tracked columns; a delete is its own run."""
     tracked = shape.tracked if shape.tracked is not None else shape.data
     names = [name for name in tracked if name not in shape.keys]
     over = f"OVER (PARTITION BY {shape.key_list()} ORDER BY __seq)"

@@ -1,7 +1,8 @@
 """The header columns of an internal table and the values of its partition column.
 
-One place names them, so that DDL, fold, views and readers cannot drift apart. Contract: semantics sections 2 and 3.
-Columns marked *internal* are not part of the published contract: the engine needs them to stay order-free.
+One place names them, so that DDL, fold, views and readers cannot drift apart. Contract: semantics
+sections 2 and 3. Columns marked *internal* are not part of the published contract: the engine needs
+them to stay order-free.
 """
 
 from __future__ import annotations

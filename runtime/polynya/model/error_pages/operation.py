@@ -88,6 +88,13 @@ PAGES: Final = (
         "The target was never written to. `polynya run --once` makes the tables.",
     ),
     ErrorPage(
+        "POLYNYA-LAKE-009",
+        "two tasks want one table",
+        "A table is filled by one task. Two captures may hold tables of one name, which shows only "
+        "when they are read. Give one of the tasks a `prefix` or a `schema` of its own, or name "
+        "the dataset differently; nothing was written, the landed files stay.",
+    ),
+    ErrorPage(
         "POLYNYA-LAKE-010",
         "the keys of a dataset changed",
         "A table keeps the keys with which it was made, because its versions are matched by "
