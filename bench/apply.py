@@ -160,7 +160,8 @@ def main() -> None:
                     seconds[name].append(taken)
         best = statistics.median(seconds["fast applier"])
         print(
-            f"{ROWS:,} rows, {FRACTION:.0%} changed, uniform keys, {RUNS} rounds, {os.cpu_count()} cores"
+            f"{ROWS:,} rows, {FRACTION:.0%} changed, uniform keys, "
+            f"{RUNS} rounds, {os.cpu_count()} cores"
         )
         for name, measured in seconds.items():
             median = statistics.median(measured)

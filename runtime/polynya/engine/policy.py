@@ -66,7 +66,8 @@ def decide(facts: PendingFacts, policy: ApplyPolicy, mode: ApplyMode = "policy")
             return ApplyDecision(apply=True, reason=reason)
     return ApplyDecision(
         apply=False,
-        reason=f"{facts.rows} pending rows of {enough}, {facts.files} files of {policy.max_pending_files}",
+        reason=f"{facts.rows} pending rows of {enough}, "
+        f"{facts.files} files of {policy.max_pending_files}",
     )
 
 

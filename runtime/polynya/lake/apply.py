@@ -60,7 +60,7 @@ class Applier(Protocol):
         now: datetime,
         fresh: CopyParts | None = None,
     ) -> ApplyResult:
-        """Commit one apply; ConflictError when another owner was faster (nothing is changed then)."""
+        """Commit one apply; ConflictError, and no change, when another owner was faster."""
         ...
 
 

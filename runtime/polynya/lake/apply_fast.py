@@ -1,7 +1,7 @@
 """The fast applier: probe Current by key, stage only the rows that changed, commit one `RowDelta`.
 
-No shuffle of Current, no rewrite of a row that did not change, no equality delete. Figures:
-docs/benchmarks.md.
+No shuffle of Current, no rewrite of a row that did not change, no equality delete. Figures stand
+in docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ONE_TASK_ROWS = 500_000
 
 
 class FastApplier:
-    """See the module. Needs a classic SparkSession and Iceberg 1.10 (`RowDelta.removeRows`)."""
+    """See the module. Needs a classic SparkSession and Iceberg 1.10 or newer (`removeRows`)."""
 
     def apply(
         self,
@@ -180,8 +180,7 @@ def _stage(run: Run, result: Folded, now: datetime) -> list[Any]:
     written = result.figures["current"] + result.figures["prior"]
     if written == 0:
         return []
-    # The time of insertion looks at all versions of a record, so rows are chosen after they are
-    # made.
+    # The time of insertion looks at all versions of a record, so rows are made before the choice.
     made = f"SELECT {versions.table_rows(run.shape, now)}, __write FROM {run.view(result.rows)}"
     rows = run.sql(made).where("__write").drop("__write")
     return run.target.table.stage(rows.coalesce(1) if written <= ONE_TASK_ROWS else rows)

@@ -16,7 +16,7 @@ from polynya.model.headers import Partition
 
 
 def is_first_load(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> bool:
-    """Whether loaded rows may go to Current unfolded: nothing was ever applied, nothing is pending."""
+    """Whether loaded rows may go to Current unfolded: nothing was ever applied or is pending."""
     if shape.append_only or target.state.apply.applies > 0:
         return False
     if not pc.any(pc.equal(batch.rows.column("__op"), "L")).as_py():

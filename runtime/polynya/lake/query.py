@@ -74,8 +74,11 @@ def to_json(value: Any) -> Any:
             return value
         case Decimal():
             return format(value, "f")
+        case datetime():
+            moment = value.astimezone(UTC) if value.tzinfo is not None else value
+            return moment.replace(tzinfo=None).isoformat() + "Z"
         case date():
-            return _time(value)
+            return value.isoformat()
         case bytes():
             return value.hex()
         case Mapping() | list():

@@ -111,7 +111,7 @@ def _touched_fold(shape: Shape, table: str, stored: str) -> list[tuple[str, str]
 
 
 def _runs(shape: Shape) -> list[tuple[str, str]]:
-    """Number the runs of versions that are equal in all tracked columns; a delete is its own run."""
+    """Number the runs of versions that agree in all tracked columns; a delete is its own run."""
     tracked = shape.tracked if shape.tracked is not None else shape.data
     names = [name for name in tracked if name not in shape.keys]
     over = f"OVER (PARTITION BY {shape.key_list()} ORDER BY __seq)"
@@ -143,6 +143,7 @@ def _coalesced(shape: Shape) -> str:
         f"{first[name]}({name}) {over}) AS {name}" if name in first else name
         for name in HISTORY_COLUMNS
     ]
-    inner = f"SELECT {', '.join(columns)}, row_number() {over} ORDER BY __seq DESC) AS __newest FROM runs"
+    newest = f"row_number() {over} ORDER BY __seq DESC) AS __newest"
+    inner = f"SELECT {', '.join(columns)}, {newest} FROM runs"
     visible = ", ".join([*map(quote, shape.data), *HISTORY_COLUMNS])
     return f"SELECT {visible} FROM ({inner}) WHERE __newest = 1"
