@@ -1,8 +1,8 @@
 """The plain applier: fold everything, overwrite whole partitions with one ordinary DataFrame write.
 
-Needs no internals of Iceberg, and reads and rewrites all of Current and Prior. It is the oracle of the fast applier and
-the fallback for engines without py4j staging. It replaces the copy state too, so that an append that runs meanwhile
-makes it fail instead of being lost.
+Needs no internals of Iceberg, and reads and rewrites all of Current and Prior. It is the oracle of
+the fast applier and the fallback for engines without py4j staging. It replaces the copy state too,
+so that an append that runs meanwhile makes it fail instead of being lost.
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ class PlainApplier:
 
 def _rows(run: Run, result: Folded, purge: Purge, now: datetime) -> DataFrame:
     """All versions that stay, changed or not."""
-    made = f"SELECT {versions.table_rows(run.shape, now)}, __kept, __part, __seq FROM {run.view(result.rows)}"
+    made = (
+        f"SELECT {versions.table_rows(run.shape, now)}, __kept, __part, __seq "
+        f"FROM {run.view(result.rows)}"
+    )
     rows = run.sql(made).where("__kept")
     if purge.positions is not None:
         purged = f"__part = '{Partition.PRIOR}' AND __seq <= {literal(purge.horizon or '')}"
@@ -143,7 +146,8 @@ def _state_rows(run: Run, copy: CopyState, apply: ApplyState) -> list[DataFrame]
     frames = []
     for row in rows:
         values = [
-            f"CAST({literal(str(row[name])) if name in row else 'NULL'} AS {types[name]}) AS {quote(name)}"
+            f"CAST({literal(str(row[name])) if name in row else 'NULL'} AS {types[name]}) "
+            f"AS {quote(name)}"
             for name in [*names, *run.shape.data]
         ]
         frames.append(run.sql(f"SELECT {', '.join(values)}"))

@@ -140,7 +140,8 @@ def _explained(table: IcebergTable, step: Step, error: Py4JJavaError) -> Excepti
             "POLYNYA-LAKE-004",
             f"the catalog did not say whether the commit of {table.name} was made: {_first_line(error)}",
             where=table.name,
-            state="either all of the step is in the table or nothing; the next run looks before it writes",
+            state="either all of the step is in the table or nothing; "
+            "the next run looks before it writes",
             fix="check the catalog, then run again",
         )
     # The staged files stay: no reader sees them, and a commit that comes true late would need them.
