@@ -21,11 +21,13 @@ from polynya.engine.policy import ApplyMode
 from polynya.engine.runner import run_once, units
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.session import SparkSession
+from polynya.landing.batch import BatchLimits, DatasetBatch, FilePart
+from polynya.landing.native import read_native
 from polynya.model.sources import dataset_of_source
 from polynya.model.task import ResolvedDataset, StorageTask, resolved
 from polynya.observe.events import Event
 from polynya.store.object_store import LocalObjectStore
-from polynya.testing.fakes import FakeClock
+from polynya.testing.fakes import FakeClock, MemoryObjectStore
 
 Row = tuple[Any, ...]
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -114,8 +116,8 @@ class _Work:
     def __init__(self, lab: Lab, folder: str, ending: str) -> None:
         self.lab = lab
         self.applier: dict[str, Any] = {}
-        self._folder = lab.landing / folder
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder = lab.landing / folder
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._ending = ending
         self._files = itertools.count(1)
 
@@ -128,7 +130,7 @@ class _Work:
         """Land a file of JSON lines (bytes stand for themselves); its name below the folder."""
         name = file or f"{next(self._files):04d}{self._ending}"
         lines = [r if isinstance(r, bytes) else json.dumps(r).encode() for r in records]
-        path = self._folder / name
+        path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"".join(line + b"\n" for line in lines))
         return name
@@ -213,6 +215,11 @@ class Look:
         """The internal table in the hands of an owner that has not taken it over."""
         return DatasetTable.existing(self.lab.spark, self.dataset, owner)
 
+    def files(self) -> set[Path]:
+        """Every data and delete file in the folder of the internal table, live or not."""
+        namespace, _, table = self.internal.partition(".")
+        return set((self.lab.project / "warehouse" / namespace / table).rglob("*.parquet"))
+
     def totals(self) -> dict[str, int]:
         """Books of the dataset, without their prefix."""
         totals = self.table().state.copy.totals
@@ -245,6 +252,13 @@ class Feed(_Work, Look):
     def dataset(self) -> ResolvedDataset:
         """The dataset as its settings are now."""
         return resolved(self.task, self.task.datasets[0])
+
+    def batch(self, *records: Any, file: str = "by-hand.json") -> DatasetBatch:
+        """Records as the engine reads them, for a step that a test takes by hand."""
+        data = b"".join(json.dumps(record).encode() + b"\n" for record in records)
+        store, part = MemoryObjectStore({file: data}), FilePart(file, len(data))
+        known = self.table().known_schema()
+        return read_native(store, self.dataset, [part], known, BatchLimits())
 
     def configure(self, **settings: Any) -> None:
         """Change settings, as a user does between two runs."""

@@ -6,7 +6,7 @@ from tests.lake.lab import Lab, drop, put
 
 
 def test_every_landed_row_is_kept_also_equal_ones(lab: Lab) -> None:
-    log = lab.feed("log", mode="append_only", keys=None, history=False)
+    log = lab.feed("log", mode="append_only", keys=None, sequence_by=None, history=False)
 
     log.copy({"line": "a"}, {"line": "a"}, {"line": "b"})
     log.apply({"line": "a"})
