@@ -138,7 +138,8 @@ def _explained(table: IcebergTable, step: Step, error: Py4JJavaError) -> Excepti
     if kind == "CommitStateUnknownException":
         return DependencyError(
             "POLYNYA-LAKE-004",
-            f"the catalog did not say whether the commit of {table.name} was made: {_first_line(error)}",
+            f"the catalog did not say whether the commit of {table.name} was made: "
+            f"{_first_line(error)}",
             where=table.name,
             state="either all of the step is in the table or nothing; "
             "the next run looks before it writes",
