@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -92,7 +93,7 @@ class Shop:
             ("people, versions", versions, stored),
             ("people, current", current, live),
             ("people, pending", [], [row for row in people if row[0] == "changes"]),
-            ("people, states beyond one", [], states[1:]),
+            ("people, states beyond copy's and apply's", [], states[2:]),
             ("log", [tuple(event.values.values()) for event in self.log], lines),
         ]
 
@@ -151,17 +152,17 @@ def test_the_check_sees_a_commit_without_validation(shop: Shop) -> None:
     ):
         one.wait()
         two.wait()
-
-    with pytest.raises(AssertionError):
+    with suppress(AssertionError):  # refusing to go on with broken tables is as good
         shop.finish()
-        assert shop.damage() == []
+
+    assert shop.damage() != []
 
 
-def test_the_check_sees_a_commit_that_did_not_happen(shop: Shop) -> None:
-    """Planted fault: one commit is reported as done and is not."""
-    with running(shop.directory, mode="forget", number=3) as run:
+def test_the_check_sees_a_commit_that_loses_rows(shop: Shop) -> None:
+    """Planted fault: positions are committed and the rows that belong to them are not."""
+    with running(shop.directory, mode="lossy") as run:
         run.wait()
-
-    with pytest.raises(AssertionError):
+    with suppress(AssertionError):
         shop.finish()
-        assert shop.damage() == []
+
+    assert shop.damage() != []
