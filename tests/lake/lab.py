@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from polynya.engine.context import EngineContext
+from polynya.engine.ledger import ledger_dataset
 from polynya.engine.policy import ApplyMode
 from polynya.engine.runner import run_once, units
 from polynya.lake.dataset import DatasetTable
@@ -98,6 +100,13 @@ class Lab:
         settings = {"history": True, **_SETTINGS, **how}
         settings = {name: value for name, value in settings.items() if value is not None}
         return Feed(self, name, settings, task or {})
+
+    def parquet_feed(self, name: str = "users", **how: Any) -> Feed:
+        """A Parquet dataset of upserts with `id` and `seq`."""
+        task = {"landing": {"path": f"{self.schema}/{name}", "format": "parquet"}}
+        plain = dict.fromkeys(("timestamp", "apply_as_deletes", "apply_as_truncates"))
+        own = {"path": "*.parquet", "except_columns": ["seq"], **plain}
+        return self.feed(name, task=task, **own, **how)
 
     def capture(self, **defaults: Any) -> Capture:
         """A Debezium task over every table."""
@@ -260,6 +269,10 @@ class Feed(_Work, Look):
         known = self.table().known_schema()
         return read_native(store, self.dataset, [part], known, BatchLimits())
 
+    def land_table(self, **columns: Any) -> None:
+        """Land a Parquet file of these columns."""
+        pq.write_table(pa.table(columns), self.folder / f"{next(self._files):04d}.parquet")
+
     def configure(self, **settings: Any) -> None:
         """Change settings, as a user does between two runs."""
         self.settings = {**self.settings, **settings}
@@ -283,3 +296,7 @@ class Capture(_Work):
     def __getitem__(self, table: str) -> Look:
         """One of the datasets."""
         return Look(self.lab, dataset_of_source(self.task, f"{self.lab.schema}.{table}"))
+
+    def ledger(self) -> Look:
+        """The position of the whole task."""
+        return Look(self.lab, ledger_dataset(self.task))

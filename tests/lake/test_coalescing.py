@@ -59,9 +59,9 @@ def test_what_is_not_tracked_makes_no_line_and_shows_its_last_value(
 
 
 def test_values_of_every_kind_are_compared(lab: Lab) -> None:
-    kinds = {"x": "double", "m": "map<string,int>", "s": "struct<a:int,b:array<string>>"}
+    kinds = {"x": "decimal(9,2)", "m": "map<string,int>", "s": "struct<a:int,b:array<string>>"}
     users = lab.feed(coalesce_unchanged=True, columns=kinds)
-    values = {"x": "NaN", "m": {"k": 1}, "s": {"a": None, "b": ["", "z"]}}
+    values = {"x": "1.50", "m": {"k": 1}, "s": {"a": None, "b": ["", "z"]}}
     nulls = dict.fromkeys(values)
 
     users.apply(
@@ -80,3 +80,12 @@ def test_values_of_every_kind_are_compared(lab: Lab) -> None:
         (5.0, 6.0),
         (6.0, None),
     ]
+
+
+def test_a_float_that_is_no_number_equals_itself(lab: Lab) -> None:
+    users = lab.parquet_feed(coalesce_unchanged=True)
+    users.land_table(id=[1, 1, 1], seq=[1, 2, 3], x=[float("nan"), float("nan"), 0.5])
+
+    users.run("always")
+
+    assert len(users.history("x")) == 2

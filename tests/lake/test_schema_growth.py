@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tests.lake.lab import Lab, drop, put
 
@@ -52,22 +51,17 @@ def test_a_column_of_nothing_but_nulls_gets_the_type_of_its_first_value(lab: Lab
 
 
 def test_parquet_types_widen_in_place(lab: Lab) -> None:
-    task = {"landing": {"path": f"{lab.schema}/users", "format": "parquet"}}
-    parts = {"path": "*.parquet", "apply_as_deletes": None, "apply_as_truncates": None}
-    settings = {**parts, "timestamp": None, "except_columns": ["seq"]}
-    users = lab.feed(task=task, **settings)
+    users = lab.parquet_feed()
 
-    def write(key: int, count: pa.Scalar, share: pa.Scalar) -> None:
-        number = pa.array([key], pa.int64())
+    def land(key: int, count: pa.Scalar, share: pa.Scalar) -> None:
         inner = pa.StructArray.from_arrays([pa.array([count])], names=["n"])
-        columns = {"id": number, "seq": number, "count": [count], "share": [share], "inner": inner}
-        pq.write_table(pa.table(columns), users.folder / f"{key}.parquet")
+        users.land_table(id=[key], seq=[key], count=[count], share=[share], inner=inner)
 
-    write(1, pa.scalar(1, pa.int32()), pa.scalar(0.5, pa.float32()))
+    land(1, pa.scalar(1, pa.int32()), pa.scalar(0.5, pa.float32()))
     users.run("always")
-    write(2, pa.scalar(2, pa.int32()), pa.scalar(0.25, pa.float32()))
+    land(2, pa.scalar(2, pa.int32()), pa.scalar(0.25, pa.float32()))
     users.run("never")
-    write(3, pa.scalar(2**40, pa.int64()), pa.scalar(0.1, pa.float64()))
+    land(3, pa.scalar(2**40, pa.int64()), pa.scalar(0.1, pa.float64()))
     users.run("never")
     before = users.current("id", "count", "share", "inner.n")
     users.run("always")

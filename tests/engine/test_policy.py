@@ -1,0 +1,81 @@
+"""When to apply: facts in, a decision with its reason out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polynya.engine.policy import PendingFacts, decide
+from polynya.model.settings import ApplyPolicy
+
+POLICY = ApplyPolicy.model_validate(
+    {
+        "max_pending_rows": 100,
+        "max_pending_bytes": "1MB",
+        "max_pending_files": 10,
+        "max_pending_age": "1m",
+        "min_fraction": 0.01,
+    }
+)
+FEW = PendingFacts(rows=5, size_bytes=500, files=1, current_rows=1000, age=timedelta(seconds=5))
+
+
+@pytest.mark.parametrize(
+    ("facts", "applies", "reason"),
+    [
+        (FEW, False, "5 pending rows of 100"),
+        (replace(FEW, rows=99), False, "99 pending rows of 100"),
+        (replace(FEW, rows=100), True, "100 pending rows reached 100"),
+        (replace(FEW, size_bytes=2**20 - 1), False, "pending rows of"),
+        (replace(FEW, size_bytes=2**20), True, "1048576 pending bytes"),
+        (replace(FEW, files=9), False, "9 files of 10"),
+        (replace(FEW, files=10), True, "10 pending files"),
+        (replace(FEW, age=timedelta(seconds=59)), False, "pending rows of"),
+        (replace(FEW, age=timedelta(seconds=60)), True, "60 s old"),
+        (replace(FEW, rows=0, age=timedelta(days=1)), False, "nothing is pending"),
+    ],
+)
+def test_a_limit_that_is_reached_decides(facts: PendingFacts, applies: bool, reason: str) -> None:
+    decision = decide(facts, POLICY)
+
+    assert decision.apply is applies
+    assert reason in decision.reason
+
+
+def test_rows_of_a_large_table_count_as_a_fraction_of_it() -> None:
+    large = replace(FEW, rows=100, current_rows=1_000_000)
+
+    assert not decide(large, POLICY).apply
+    assert decide(replace(large, rows=10_000), POLICY).apply
+
+
+def test_an_age_that_is_unknown_is_no_reason() -> None:
+    assert not decide(replace(FEW, age=None), POLICY).apply
+
+
+COUNTS = st.integers(0, 10**9)
+FACTS = st.builds(
+    PendingFacts,
+    rows=COUNTS,
+    size_bytes=COUNTS,
+    files=COUNTS,
+    current_rows=COUNTS,
+    age=st.none() | st.timedeltas(timedelta(), timedelta(days=9)),
+)
+
+
+@given(FACTS)
+def test_what_was_asked_for_wins_and_nothing_is_never_applied(facts: PendingFacts) -> None:
+    assert decide(facts, POLICY, "always").apply is (facts.rows > 0)
+    assert not decide(facts, POLICY, "never").apply
+    assert decide(facts, POLICY).reason
+
+
+@given(FACTS, COUNTS)
+def test_more_pending_rows_never_make_an_apply_less_likely(facts: PendingFacts, more: int) -> None:
+    if decide(facts, POLICY).apply:
+        assert decide(replace(facts, rows=facts.rows + more), POLICY).apply

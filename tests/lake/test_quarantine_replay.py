@@ -1,0 +1,94 @@
+"""Records that are read again after the settings were mended: as if they had been good at once."""
+
+from __future__ import annotations
+
+from polynya.engine.inventory import Entry
+from polynya.engine.replay import ReplayResult, replay
+from tests.lake.lab import Feed, Lab, put
+
+
+def replayed(users: Feed, identifiers: list[str] | None = None) -> ReplayResult:
+    """`polynya quarantine replay`."""
+    entry = Entry(users.task, users.dataset, None)
+    return replay(users.lab.context("never"), entry, identifiers)
+
+
+def test_the_tables_are_as_if_all_records_had_been_good_at_once(lab: Lab) -> None:
+    users, good = lab.feed(timestamp="seen"), lab.feed("good")
+    late = put(1, 1, name="Ann", seen="yesterday")
+    records = [late, put(1, 3, name="Anna", seen="2026-01-01T00:00:03Z"), put(2, 2, name="Ben")]
+    users.apply(*records)
+    good.apply(*records)
+    assert [rule for *_, rule in users.rejected()] == ["bad_timestamp"]
+    users.configure(timestamp="at")
+
+    result = replayed(users)
+    before = users.current("id", "name", "seen")
+    users.apply()
+
+    assert (result.records, result.copied, result.quarantined) == (1, 1, 0)
+    assert users.rejected() == []
+    assert before == users.current("id", "name", "seen") == good.current("id", "name", "seen")
+    assert [row[:3] for row in users.history("id", "name")] == [
+        row[:3] for row in good.history("id", "name")
+    ]
+    assert users.totals() == good.totals()
+
+
+def test_what_still_does_not_fit_stays_in_quarantine(lab: Lab) -> None:
+    users = lab.feed(columns={"size": "bigint"})
+    users.apply(put(1, 1, size="1"), put(1, 3, size="three"))
+
+    result = replayed(users)
+
+    assert (result.records, result.copied, result.quarantined) == (1, 0, 1)
+    assert [row[1:] for row in users.rejected()] == [(1, "bad_value")]
+    assert users.totals() == {"in": 2, "out": 1, "filtered": 0, "quarantined": 1}
+
+
+def test_only_the_chosen_records_are_read_again(lab: Lab) -> None:
+    users = lab.feed(timestamp="seen")
+    users.copy(put(1, 1, seen="never"), put(2, 2, seen="ever"), put(3, 3, seen=None))
+    users.configure(timestamp="at")
+    ((chosen,),) = users.lab.rows(
+        f"SELECT hdr__quarantine.id FROM {users.internal} WHERE hdr__quarantine.offset = 1"
+    )
+
+    replayed(users, [chosen])
+
+    assert users.current("id") == [(2,), (3,)]
+    assert [row[1] for row in users.rejected()] == [0]
+    assert users.totals() == {"in": 3, "out": 2, "filtered": 0, "quarantined": 1}
+
+
+def test_a_file_that_was_refused_whole_is_read_again_by_the_next_run(lab: Lab) -> None:
+    users = lab.feed()
+    users.copy(put(1, 1, name="Ann"))
+    broken = users.folder / "0009.json.gz"
+    broken.write_bytes(b"\x1f\x8b no gzip")
+    users.configure(path="*.json*")
+    users.run()
+    assert [row[1] for row in users.rejected()] == [-1]
+
+    result = replayed(users)
+    broken.unlink()
+    users.land(put(2, 2, name="Ben"), file="0009.json")
+    users.run()
+
+    assert result.files == (f"{users.lab.schema}/users/0009.json.gz",)
+    assert users.current("id") == [(1,), (2,)]
+    assert users.rejected() == []
+    assert users.totals() == {"in": 2, "out": 2, "filtered": 0, "quarantined": 0}
+
+
+def test_a_truncate_that_is_read_again_works_retroactively(lab: Lab) -> None:
+    users = lab.feed(apply_as_truncates="op = 'X'")
+    bad = {"op": "X", "seq": 5, "at": "yesterday"}
+    users.apply(put(1, 1, name="Ann"), bad, put(2, 9, name="Ben"))
+    users.configure(timestamp=None)
+
+    replayed(users)
+
+    assert users.current("id") == [(2,)]
+    assert users.rejected() == []
+    assert users.totals() == {"in": 3, "out": 3, "filtered": 0, "quarantined": 0}
