@@ -97,6 +97,8 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
         # the batch.
         "spark.sql.ansi.enabled": "false",
         "spark.sql.caseSensitive": "true",
+        # Names of landed columns become SQL: `${env:HOME}` in one must stay the text that it is.
+        "spark.sql.variable.substitute": "false",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.defaultCatalog": CATALOG,
         "spark.sql.iceberg.data-planning-mode": "local",
