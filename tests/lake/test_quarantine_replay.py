@@ -92,3 +92,25 @@ def test_a_truncate_that_is_read_again_works_retroactively(lab: Lab) -> None:
     assert users.current("id") == [(2,)]
     assert users.rejected() == []
     assert users.totals() == {"in": 3, "out": 3, "filtered": 0, "quarantined": 0}
+
+
+def test_a_record_of_the_first_load_is_still_one(lab: Lab) -> None:
+    """It has no sequence, and stands before every change."""
+    users = lab.feed(initial_load="load/*.json", timestamp="seen")
+    users.land({"id": 1, "name": "Ann", "seen": "yesterday"}, {"id": 2}, file="load/1.json")
+    users.land(put(1, 5, name="Anna", seen="also yesterday"))
+    users.run()
+    assert [rule for *_, rule in users.rejected()] == ["bad_timestamp", "bad_timestamp"]
+    users.configure(timestamp="at")
+
+    replayed(users)
+    before = users.current("id", "name")
+    users.apply()
+
+    assert before == users.current("id", "name") == [(1, "Anna"), (2, None)]
+    assert [row[:3] for row in users.history("id", "name")] == [
+        (1, "Ann", "L"),
+        (1, "Anna", "U"),
+        (2, None, "L"),
+    ]
+    assert users.totals() == {"in": 3, "out": 3, "filtered": 0, "quarantined": 0}

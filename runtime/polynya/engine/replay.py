@@ -13,8 +13,10 @@ from polynya.lake.copy import CopyResult
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.replayed import Replayed, quarantined
 from polynya.landing.batch import WHOLE_FILE, Rejected
+from polynya.landing.discovery import glob_pattern
 from polynya.landing.replay import reparse_all, reparse_debezium_all
 from polynya.model.sources import dataset_of_source
+from polynya.model.task import ResolvedDataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +37,53 @@ def replay(context: EngineContext, entry: Entry, identifiers: Sequence[str] | No
     records, replayed = quarantined(context.spark, target.table, target.state.snapshot, identifiers)
     if not records:
         return ReplayResult(0, 0, 0, ())
-    lines = [record for record in records if record.offset != WHOLE_FILE]
-    result = (
-        _replay_capture(context, entry, target, lines, replayed)
-        if entry.task.landing.format == "debezium"
-        else (
-            copy_step(
-                context,
-                target,
-                reparse_all(lines, entry.dataset, target.known_schema()),
-                replayed=replayed,
-            )
-        )
-    )
+    if entry.task.landing.format != "debezium":
+        return _replay_native(context, entry, target, identifiers, records)
+    result = _replay_capture(context, entry, target, _lines(records), replayed)
     return ReplayResult(len(records), result.rows_out, result.rows_quarantined, replayed.files)
+
+
+def _replay_native(
+    context: EngineContext,
+    entry: Entry,
+    target: DatasetTable,
+    identifiers: Sequence[str] | None,
+    records: Sequence[Rejected],
+) -> ReplayResult:
+    """Records of the first full load may lack a sequence: they are read apart, and first."""
+    files = {record.file for record in records}
+    loaded = {file for file in files if _is_load(entry.dataset, file)}
+    results: list[CopyResult] = []
+    whole: list[str] = []
+    for part, load in ((loaded, True), (files - loaded, False)):
+        if not part:
+            continue
+        snapshot = target.state.snapshot
+        assert snapshot is not None
+        chosen, replayed = quarantined(
+            context.spark, target.table, snapshot, identifiers, files=part
+        )
+        known = target.known_schema()
+        batch = reparse_all(_lines(chosen), entry.dataset, known, load=load)
+        results.append(copy_step(context, target, batch, replayed=replayed))
+        whole += replayed.files
+    return ReplayResult(
+        len(records),
+        sum(result.rows_out for result in results),
+        sum(result.rows_quarantined for result in results),
+        tuple(whole),
+    )
+
+
+def _lines(records: Sequence[Rejected]) -> list[Rejected]:
+    return [record for record in records if record.offset != WHOLE_FILE]
+
+
+def _is_load(dataset: ResolvedDataset, file: str) -> bool:
+    if dataset.initial_load is None:
+        return False
+    path = file.removeprefix(f"{dataset.landing_path}/")
+    return glob_pattern(dataset.initial_load).fullmatch(path) is not None
 
 
 def _replay_capture(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,15 +45,22 @@ class Replayed:
 
 
 def quarantined(
-    spark: SparkSession, table: IcebergTable, snapshot: int, identifiers: Sequence[str] | None
+    spark: SparkSession,
+    table: IcebergTable,
+    snapshot: int,
+    identifiers: Sequence[str] | None,
+    *,
+    files: Collection[str] | None = None,
 ) -> tuple[list[Rejected], Replayed]:
-    """Read quarantined records, all of them or those with the given identifiers."""
+    """Read quarantined records: all, or those with the given identifiers and out of these files."""
     rows = spark.sql(
         f"SELECT {h.QUARANTINE}.*, _file AS file_path, _pos AS pos FROM {table.at(snapshot)} "
         f"WHERE {h.PARTITION} = '{Partition.QUARANTINE}'"
     )
     if identifiers is not None:
         rows = rows.where(rows["id"].isin(list(identifiers)))
+    if files is not None:
+        rows = rows.where(rows["file"].isin(list(files)))
     found = rows.orderBy("file", "offset").toArrow()
     records = [
         Rejected(row["file"], row["offset"], row["rule"], row["error"], row["raw"] or b"")
