@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from polynya.lake import apply_fast
+from polynya.lake import probe
 from polynya.lake.session import SparkSession
 from tests.lake.lab import Lab, next_schema
 from tests.lake.twins import Twins
@@ -76,7 +76,7 @@ def test_where_files_are_skipped_by_the_range_of_keys(
     lab: Lab, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What large tables do, on a small one."""
-    monkeypatch.setattr(apply_fast, "LARGE_ROWS", 0)
+    monkeypatch.setattr(probe, "LARGE_ROWS", 0)
 
     found = Twins(lab, LIVES[name].dataset(SEED + 100)).live_through(STEPS)
 
@@ -114,10 +114,6 @@ def test_on_histories_of_hypothesis(
 
 def test_a_difference_would_be_seen(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """An applier that looks for no late events is caught."""
-    monkeypatch.setattr(apply_fast.stored, "late_keys", lambda shape, _: _nobody(shape))
+    monkeypatch.setattr(probe.stored, "LATE", "false")
 
     assert Twins(lab, LIVES["typed"].dataset(SEED)).live_through(STEPS)
-
-
-def _nobody(shape: Any) -> str:
-    return "SELECT CAST(NULL AS BIGINT) AS id, '' AS __min WHERE false"

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION: Final = "1.0"
 
+#: Characters of a line that no terminal bounds.
+_NO_EDGE: Final = 1000
+
 
 class Output(ABC):
     """What a command can say. `TextOutput` is for people, `JsonOutput` for programs."""
@@ -97,6 +100,8 @@ class Output(ABC):
                 markup=False,
                 emoji=False,
                 soft_wrap=True,
+                # A file or a pipe has no edge: nothing in a table is cut off there.
+                width=None if stream.isatty() else _NO_EDGE,
             )
         return self._consoles[key]
 

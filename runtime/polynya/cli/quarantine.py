@@ -25,7 +25,6 @@ def list_(dataset: str | None = None, *, context: Context) -> int:
     Args:
         dataset: `schema.name`; all datasets when it is not given.
         context: given by `main`.
-        context: given by `main`.
     """
     table = Table("id", "dataset", "file", "record", "rule", "error")
     for name, row in _records(context, dataset):
@@ -52,7 +51,6 @@ def show(identifier: str, /, *, context: Context) -> int:
 
     Args:
         identifier: id of the record, as `list` prints it.
-        context: given by `main`.
         context: given by `main`.
     """
     for name, row in _records(context, None):
@@ -85,7 +83,6 @@ def replay(
         identifiers: ids of the records.
         all_: every record.
         dataset: only records of this `schema.name`.
-        context: given by `main`.
         context: given by `main`.
     """
     if bool(identifiers) == all_:

@@ -24,7 +24,6 @@ def query(sql: str | None = None, /, *, file: Path | None = None, context: Conte
         sql: one statement.
         file: file of statements separated by semicolons.
         context: given by `main`.
-        context: given by `main`.
 
     Example:
         polynya query "SELECT * FROM shop.users__history" --json

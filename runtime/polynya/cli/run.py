@@ -29,7 +29,6 @@ def run(
             `never` only what views could not show otherwise. Queries see the same rows in each
             case.
         context: given by `main`.
-        context: given by `main`.
 
     Example:
         polynya run --once --apply always
@@ -42,7 +41,12 @@ def run(
     for error in project.errors:
         context.output.error(error)
     chosen = select_tasks(project, tasks)
-    engine = start_engine(project, apply_mode=apply, sink=lambda event: show(context.output, event))
+    engine = start_engine(
+        project,
+        apply_mode=apply,
+        sink=lambda event: show(context.output, event),
+        long_lived=not once,
+    )
     interrupted = False
 
     def stop(number: int, _frame: object) -> None:

@@ -17,10 +17,11 @@ from polynya.observe.events import EventSink, discard
 from polynya.store.object_store import LocalObjectStore
 
 
-def start_spark(project: LoadedProject) -> SparkSession:
+def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSession:
     """The Spark session of a project's target, started if this process has none.
 
-    Raises DependencyError when Java or the jars are missing.
+    A `long_lived` one optimises its code as far as the JVM can, which a short one would pay for
+    and not live to enjoy. Raises DependencyError when Java or the jars are missing.
     """
     target = project.target
     target.warehouse.mkdir(parents=True, exist_ok=True)
@@ -29,6 +30,7 @@ def start_spark(project: LoadedProject) -> SparkSession:
     settings = SessionSettings(
         jars=jars,
         catalog=spark_properties(target),
+        small=not long_lived,
         memory=os.environ.get("POLYNYA_DRIVER_MEMORY", "2g"),
         jvm_options=cds_options(java, jars),
         log_file=cache_root() / "log" / "spark.log",
@@ -37,12 +39,16 @@ def start_spark(project: LoadedProject) -> SparkSession:
 
 
 def start_engine(
-    project: LoadedProject, *, apply_mode: ApplyMode = "policy", sink: EventSink = discard
+    project: LoadedProject,
+    *,
+    apply_mode: ApplyMode = "policy",
+    sink: EventSink = discard,
+    long_lived: bool = False,
 ) -> EngineContext:
     """Everything that tasks run with."""
     project.target.landing.mkdir(parents=True, exist_ok=True)
     return EngineContext(
-        spark=start_spark(project),
+        spark=start_spark(project, long_lived=long_lived),
         landing=LocalObjectStore(project.target.landing),
         sink=sink,
         apply_mode=apply_mode,

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from polynya.engine.context import EngineContext
 from polynya.engine.policy import ApplyDecision, PendingFacts, decide
+from polynya.lake.apply import ApplyResult
 from polynya.lake.copy import CopyResult, copy_batch
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.replayed import Replayed
@@ -50,10 +51,8 @@ def copy_step(
         "seconds": round(context.clock.monotonic() - started, 3),
     }
     context.sink(Event("batch.copied", subject_of(target), fields))
-    if result.applied_because is not None:
-        context.sink(
-            Event("dataset.applied", subject_of(target), {"reason": result.applied_because})
-        )
+    if result.applied is not None:
+        _tell_applied(context, target, result.applied)
     return result
 
 
@@ -69,9 +68,13 @@ def apply_step(context: EngineContext, target: DatasetTable, policy: ApplyPolicy
     result = context.applier.apply(
         target, target.shape(), reason=decision.reason, now=context.clock.now()
     )
-    fields = {"reason": decision.reason, "seconds": result.seconds, **result.rows}
-    context.sink(Event("dataset.applied", subject_of(target), fields))
+    _tell_applied(context, target, result)
     return decision
+
+
+def _tell_applied(context: EngineContext, target: DatasetTable, result: ApplyResult) -> None:
+    fields = {"reason": result.reason, "seconds": result.seconds, **result.rows}
+    context.sink(Event("dataset.applied", subject_of(target), fields))
 
 
 def pending_facts(target: DatasetTable, now: datetime) -> PendingFacts:

@@ -13,28 +13,21 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
-from polynya.lake import stored, truncates, versions
+from polynya.lake import truncates, versions
 from polynya.lake.apply import ApplyResult, CopyParts, next_state
-from polynya.lake.carry import linked_keys
 from polynya.lake.commit import Step, commit_row_delta
 from polynya.lake.dataset import DatasetTable
-from polynya.lake.run import Folded, Run, folded, pending_events
+from polynya.lake.probe import probed, probed_whole
+from polynya.lake.run import Folded, Run, pending_events
 from polynya.lake.shape import Shape
 from polynya.lake.state import ApplyState
 from polynya.lake.states import write_apply_state, write_copy_state
 from polynya.lake.tombstones import Purge, find_purge
-from polynya.model.datatypes import Primitive
 from polynya.model.headers import Partition
-from polynya.model.identifiers import quote
 
-#: From this many rows in Current on, the range of the touched keys is looked up first.
-LARGE_ROWS = 500_000
-#: Key types whose range is a pair of plain literals.
-RANGED = (Primitive("int"), Primitive("bigint"))
-#: Up to this many changed rows one task writes them: more tasks would make more, smaller files.
-ONE_TASK_ROWS = 500_000
+#: One task writes this many changed rows: more tasks would make more, smaller files.
+ONE_TASK_ROWS = 50_000
 
 
 class FastApplier:
@@ -57,7 +50,10 @@ class FastApplier:
             new = truncates.collect(fresh.events) if fresh is not None else []
             known = truncates.merged(target.state.apply.truncates, new)
             events = run.view(pending_events(run, fresh))
-            result = folded(run, _fold_input(run, events, whole=bool(new)), known)
+            if new:
+                result = probed_whole(run, events, known)
+            else:
+                result = probed(run, events, known, pending=fresh is None)
             purge = find_purge(target, shape, run.snapshot, now)
             state = next_state(
                 target,
@@ -76,70 +72,6 @@ class FastApplier:
             run.release()
         target.reload()
         return ApplyResult(snapshot, reason, round(time.monotonic() - started, 3), result.figures)
-
-
-def _fold_input(run: Run, events: str, *, whole: bool) -> DataFrame:
-    """Events and the stored versions that they can change."""
-    shape = run.shape
-    fresh = run.sql(f"SELECT * FROM {events}")
-    if whole:
-        return run.sql(stored.everything(shape, run.table)).unionByName(fresh)
-    touched = run.view(run.settle(run.sql(stored.touched_keys(shape, events))))
-    if shape.links:
-        linked = linked_keys(
-            run.sql, run.view, shape, table=run.table, touched=touched, events=events
-        )
-        touched = run.view(run.settle(linked))
-    condition = _key_condition(run, touched)
-    if shape.history:
-        return _with_late(run, touched, condition).unionByName(fresh)
-    if shape.fills_deletes:
-        newest = run.sql(stored.newest(shape, run.table, touched, condition=condition))
-        return newest.drop("__min").unionByName(fresh)
-    return _without_values(run, touched, condition).unionByName(fresh)
-
-
-def _with_late(run: Run, touched: str, condition: str) -> DataFrame:
-    """Newest versions; all older ones too for the records that have a late event."""
-    newest = run.settle(run.sql(stored.newest(run.shape, run.table, touched, condition=condition)))
-    late = run.view(run.sql(stored.late_keys(run.shape, run.view(newest))))
-    found = newest.drop("__min")
-    if run.sql(f"SELECT 1 FROM {late} LIMIT 1").isEmpty():
-        return found
-    return found.unionByName(run.sql(stored.older(run.shape, run.table, late)))
-
-
-def _without_values(run: Run, touched: str, condition: str) -> DataFrame:
-    """Keys and headers only: a version that is replaced leaves nothing behind.
-
-    Its values do not matter. Those of records with a late or repeated event do: their stored
-    version may stay.
-    """
-    shape = run.shape
-    narrow = stored.newest(shape, run.table, touched, values=False, condition=condition)
-    found = run.settle(run.sql(narrow))
-    view = run.view(found)
-    late = run.settle(run.sql(stored.late_keys(shape, view)))
-    if late.isEmpty():
-        return found.drop("__min")
-    late_view = run.view(late)
-    others = run.sql(
-        f"SELECT n.* FROM {view} n LEFT ANTI JOIN {late_view} k ON {shape.key_match('n', 'k')}"
-    )
-    wide = run.sql(stored.newest(shape, run.table, late_view, condition=condition))
-    return others.unionByName(wide).drop("__min")
-
-
-def _key_condition(run: Run, touched: str) -> str:
-    """A range of the first key column, for tables so large that skipping files pays for looking."""
-    key = run.shape.keys[0]
-    current = run.target.table.files(Partition.CURRENT, run.snapshot)
-    if sum(file.rows for file in current) < LARGE_ROWS or run.shape.columns[key] not in RANGED:
-        return "true"
-    row = run.sql(stored.key_range(run.shape, touched)).first()
-    if row is None or row["low"] is None:
-        return "true"
-    return f"{quote(key)} BETWEEN {int(row['low'])} AND {int(row['high'])}"
 
 
 def _step(
@@ -180,10 +112,11 @@ def _stage(run: Run, result: Folded, now: datetime) -> list[Any]:
     written = result.figures["current"] + result.figures["prior"]
     if written == 0:
         return []
-    # The time of insertion looks at all versions of a record, so rows are made before the choice.
-    made = f"SELECT {versions.table_rows(run.shape, now)}, __write FROM {run.view(result.rows)}"
-    rows = run.sql(made).where("__write").drop("__write")
-    return run.target.table.stage(rows.coalesce(1) if written <= ONE_TASK_ROWS else rows)
+    made = (
+        f"SELECT {versions.table_rows(run.shape, now)} FROM {run.view(result.rows)} WHERE __write"
+    )
+    rows = run.sql(made)
+    return run.target.table.stage(rows.coalesce(1 + written // ONE_TASK_ROWS))
 
 
 def _deletes(run: Run, result: Folded, purge: Purge) -> tuple[list[Any], list[str]]:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from polynya.lake.apply import Applier, CopyParts
+from polynya.lake.apply import Applier, ApplyResult, CopyParts
 from polynya.lake.commit import Step, commit_row_delta
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.derive import HELPERS, derive, landed_frame
@@ -34,14 +34,17 @@ ONE_TASK_ROWS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class CopyResult:
-    """What one batch became. rows_in = rows_out + rows_filtered + rows_quarantined."""
+    """What one batch became. rows_in = rows_out + rows_filtered + rows_quarantined.
+
+    `applied` tells of the apply in the same commit, None when the batch was only copied.
+    """
 
     rows_in: int
     rows_out: int
     rows_filtered: int
     rows_quarantined: int
     snapshot: int
-    applied_because: str | None = None
+    applied: ApplyResult | None = None
 
 
 def copy_batch(
@@ -98,9 +101,7 @@ def copy_batch(
             derived.unpersist()
         quarantined = int(parts.summary["polynya.rows-quarantined"])
         out = batch.rows_in - batch.rows_filtered - quarantined
-        return CopyResult(
-            batch.rows_in, out, batch.rows_filtered, quarantined, done.snapshot, reason
-        )
+        return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, done.snapshot, done)
     if is_first_load(target, batch, shape):
         derived = into_current(target, derived, shape, now)
     return _append(target, batch, derived, following, replayed)

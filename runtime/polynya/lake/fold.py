@@ -11,7 +11,8 @@ Shape of the input relation (one row an event, stored versions included):
 Output: the data columns with carried values, the same columns, and `__seq` string, `__del` boolean,
     `__from` `__to` timestamp, `__last` boolean (newest version of its record), `__new_op` string,
     `__raised` boolean (its time went backwards), `__own` boolean (it is stored as it is), `__orig`
-    struct of the data columns before values were carried, `__gone` boolean (a stored delete whose
+    struct of the data columns before values were carried, `__ins` timestamp (when the record was
+    first inserted, as stored), `__gone` boolean (a stored delete whose
     truncate no longer meets an open version).
 """
 
@@ -242,7 +243,8 @@ def _numbered(shape: Shape) -> str:
     before = _over(shape, "__gone", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
     return (
         f"SELECT *, row_number() {over} AS __n, lag(__del) {over} AS __del_before, "
-        f"coalesce(sum(CAST(__del AS INT)) {before}, 0) AS __life, {_struct(shape)} AS __orig "
+        f"coalesce(sum(CAST(__del AS INT)) {before}, 0) AS __life, "
+        f"min(__s.ins) {_over(shape, order='')} AS __ins, {_struct(shape)} AS __orig "
         "FROM effective"
     )
 
@@ -268,7 +270,8 @@ def _filled(shape: Shape, source: str) -> str:
 
 
 _PASSED = (
-    "__ci, __tail, __pos, __op, __ts, __unsent, __old, __seq, __del, __own, __trunc, __s, __gone"
+    "__ci, __tail, __pos, __op, __ts, __unsent, __old, __seq, __del, __own, __trunc, __s, __gone, "
+    "__ins"
 )
 
 
@@ -285,18 +288,24 @@ def _shown(shape: Shape) -> str:
 
 
 def _timed(shape: Shape, source: str) -> str:
-    """`from` never goes backwards along the sequence.
+    """The time from which a version is valid by itself, `__start`.
 
     The oldest loaded version may have been raised by one that is not loaded. Without history the
     versions between are not stored, so that each stored `from` stands for all that came before it.
     """
-    over = _over(shape, "__gone", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
     known = "__own AND __n = 1" if shape.history else "__own"
-    return f"SELECT *, max(IF({known}, __s.`from`, __ts)) {over} AS __from FROM {source}"
+    return f"SELECT *, IF({known}, __s.`from`, __ts) AS __start FROM {source}"
 
 
 def _folded(shape: Shape) -> str:
+    """`from` never goes backwards along the sequence; `to` is the `from` of the next version."""
     over = _over(shape, "__gone")
+    # Both ends in one pass over the window: a `lead` of `__from` would need a second one.
+    here, next_too = (
+        _over(shape, "__gone", frame=f"ROWS BETWEEN UNBOUNDED PRECEDING AND {end}")
+        for end in ("CURRENT ROW", "1 FOLLOWING")
+    )
+    is_last = f"lead(__seq) {over} IS NULL"
     live_before = "coalesce(NOT __del_before, false)"
     # Without history the version before may not be the one that was before it when it was folded.
     told = "__own AND __n = 1" if shape.history else f"__own AND coalesce(lag(__own) {over}, true)"
@@ -306,7 +315,9 @@ def _folded(shape: Shape) -> str:
         f"WHEN __op IN ('i', 'u') THEN IF({live_before}, 'u', 'i') "
         f"WHEN {live_before} THEN 'U' ELSE 'I' END"
     )
-    return (
-        f"SELECT *, lead(__from) {over} AS __to, lead(__seq) {over} IS NULL AS __last, "
-        f"{operation} AS __new_op, __from > __ts AS __raised FROM timed"
+    ends = (
+        f"SELECT *, max(__start) {here} AS __from, "
+        f"IF({is_last}, CAST(NULL AS TIMESTAMP), max(__start) {next_too}) AS __to, "
+        f"{is_last} AS __last, {operation} AS __new_op FROM timed"
     )
+    return f"SELECT *, __from > __ts AS __raised FROM ({ends})"

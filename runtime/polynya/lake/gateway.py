@@ -102,6 +102,28 @@ class IcebergTable:
         finally:
             tasks.close()
 
+    def bounds(self, partition: Partition, snapshot: int, column: str) -> tuple[int, int] | None:
+        """Smallest and largest value of an integer column in one partition, from the metadata.
+
+        None when a file tells none, or there is no file.
+        """
+        field = self._java.schema().asStruct().field(column)
+        equal = self._iceberg.expressions.Expressions.equal(PARTITION, str(partition))
+        scan = self._java.newScan().useSnapshot(snapshot).filter(equal).includeColumnStats()
+        read = self._iceberg.types.Conversions.fromByteBuffer
+        found: list[int] = []
+        tasks = scan.planFiles()
+        try:
+            for task in tasks.iterator():
+                for values in (task.file().lowerBounds(), task.file().upperBounds()):
+                    value = None if values is None else values.get(field.fieldId())
+                    if value is None:
+                        return None
+                    found.append(int(read(field.type(), value)))
+        finally:
+            tasks.close()
+        return (min(found), max(found)) if found else None
+
     def at(self, snapshot: int) -> str:
         """SQL relation of the table pinned to one snapshot."""
         return f"{self.quoted} VERSION AS OF {int(snapshot)}"

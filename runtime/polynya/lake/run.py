@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql.functions import expr
 
 from polynya.lake import truncates, versions
 from polynya.lake.apply import CopyParts
@@ -54,10 +55,43 @@ class Run:
         """Compute a frame that is read several times; a cached one keeps a plan to analyse."""
         return frame.localCheckpoint()
 
+    def settle_counting(
+        self, frame: DataFrame, aggregates: Sequence[str]
+    ) -> tuple[DataFrame, dict[str, Any]]:
+        """Settle a frame and return aggregates of its rows that the same pass has counted."""
+        counted = Counted.over(frame, aggregates)
+        rows = self.settle(counted.frame)
+        seen = counted.read()
+        if seen is None:
+            first = rows.selectExpr(*aggregates).first()
+            assert first is not None
+            seen = first.asDict()
+        return rows, seen
+
     def release(self) -> None:
         """Drop the views."""
         for name in self.views:
             self.target.spark.catalog.dropTempView(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A frame whose rows are counted by whatever action reads it first: no job of its own."""
+
+    frame: DataFrame
+    observation: Observation
+
+    @classmethod
+    def over(cls, frame: DataFrame, aggregates: Sequence[str]) -> Counted:
+        """Count `aggregates`, each `expression AS name`."""
+        observation = Observation(f"count_{uuid4().hex}")
+        return cls(frame.observe(observation, *map(expr, aggregates)), observation)
+
+    def read(self) -> dict[str, Any] | None:
+        """The figures, after an action; None when Spark planned the counting away."""
+        # `Observation.get` fails on the answer of an observation that was planned away.
+        observed: Any = self.observation._jo
+        return dict(observed.getAsJava()) or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +125,9 @@ def folded(run: Run, frame: DataFrame, known_truncates: Sequence[Sequence[Any]])
         *fold(run.shape, run.view(frame), truncates=listed),
         ("placed", versions.placed(run.shape)),
     ]
-    rows = run.settle(run.sql(f"{with_clause(steps)} SELECT * FROM placed"))
-    first = rows.selectExpr(*versions.figures(run.shape), "max(__ci) AS applied_to").first()
-    assert first is not None
-    counted = first.asDict()
+    rows, counted = run.settle_counting(
+        run.sql(f"{with_clause(steps)} SELECT * FROM placed"),
+        [*versions.figures(run.shape), "max(__ci) AS applied_to"],
+    )
     applied_to = counted.pop("applied_to")
     return Folded(rows, {name: int(value) for name, value in counted.items()}, applied_to)

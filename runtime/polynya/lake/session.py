@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["SessionSettings", "SparkSession", "spark_conf", "start_session", "use_in_this_thread"]
 
 SMALL_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+#: Spark joins the steps of a stage to one method, which is soon too big for the JVM to compile.
+LARGE_JVM = ("-XX:-DontCompileHugeMethods",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
     """All Spark settings of a session, as text."""
     cores = str(settings.cores)
     options = ["-Duser.timezone=UTC", "-Dderby.system.durability=test", "-Xlog:disable"]
-    options += [*settings.jvm_options, *(SMALL_JVM if settings.small else ())]
+    options += [*settings.jvm_options, *(SMALL_JVM if settings.small else LARGE_JVM)]
     conf = {
         "spark.driver.extraClassPath": os.pathsep.join(settings.jars),
         "spark.driver.memory": settings.memory,

@@ -10,7 +10,9 @@ from polynya.lake.fold import raw_columns, stored_columns
 from polynya.lake.shape import Shape
 from polynya.model import headers as h
 from polynya.model.headers import Partition
-from polynya.model.identifiers import quote
+
+#: Whether an event is not newer than the stored version beside it (see `newest`).
+LATE = "concat(__ci, coalesce(__tail, '')) >= __min"
 
 
 def newest(
@@ -26,14 +28,16 @@ def newest(
     raw = raw_columns(shape, located=True, values=values)
     made = stored_columns(shape, located=True, values=values)
     open_delete = (
-        f"AND {h.OPERATION} IN ('D', 'd') AND {h.TO_TIMESTAMP} IS NULL" if shape.history else ""
+        f" AND {h.OPERATION} IN ('D', 'd') AND {h.TO_TIMESTAMP} IS NULL" if shape.history else ""
     )
-    current = f"{h.PARTITION} = '{Partition.CURRENT}' AND {condition}"
-    prior = f"{h.PARTITION} = '{Partition.PRIOR}' AND {condition} {open_delete}"
+    # One scan, not a union of two: behind a union Spark copies every row before it can join.
+    kept = (
+        f"({h.PARTITION} = '{Partition.CURRENT}' "
+        f"OR ({h.PARTITION} = '{Partition.PRIOR}'{open_delete}))"
+    )
     return (
         f"SELECT {made}, __min FROM (SELECT /*+ BROADCAST(k) */ s.*, k.__min FROM ("
-        f"SELECT {raw} FROM {table} WHERE {current} UNION ALL "
-        f"SELECT {raw} FROM {table} WHERE {prior}"
+        f"SELECT {raw} FROM {table} WHERE {kept} AND {condition}"
         f") s JOIN {touched} k ON {shape.key_match('s', 'k')})"
     )
 
@@ -71,14 +75,8 @@ def late_keys(shape: Shape, newest_versions: str) -> str:
     """Records with an event that is not newer than their newest stored version."""
     return (
         f"SELECT {shape.key_list()}, min(__min) AS __min FROM {newest_versions} "
-        f"WHERE concat(__ci, coalesce(__tail, '')) >= __min GROUP BY {shape.key_list()}"
+        f"WHERE {LATE} GROUP BY {shape.key_list()}"
     )
-
-
-def key_range(shape: Shape, touched: str) -> str:
-    """Smallest and largest value of the first key column among the touched records."""
-    key = quote(shape.keys[0])
-    return f"SELECT min({key}) AS low, max({key}) AS high FROM {touched}"
 
 
 def _columns(shape: Shape) -> str:

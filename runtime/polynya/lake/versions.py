@@ -85,10 +85,7 @@ def table_rows(shape: Shape, now: datetime) -> str:
     current = f"__part = '{Partition.CURRENT}'"
     engine = timestamp_literal(now)
     moved = f"__own AND __s.part = '{Partition.CURRENT}'"
-    inserted = (
-        f"coalesce(min(__s.ins) OVER (PARTITION BY {shape.key_list()}), "
-        f"IF(__new_op = 'L', __from, {engine}))"
-    )
+    inserted = f"coalesce(__ins, IF(__new_op = 'L', __from, {engine}))"
     columns = {header.name: f"CAST(NULL AS {header.type})" for header in h.HEADERS}
     columns |= {
         h.PARTITION: "__part",

@@ -47,7 +47,8 @@ def parse_value(raw: bytes) -> Any:
     except StopIteration as error:
         raise RecordError("bad_json", f"not JSON: no value at character {error.value}") from None
     except json.JSONDecodeError as error:
-        raise RecordError("bad_json", f"not JSON: {error.msg} at character {error.pos}") from None
+        fault = error.msg.removesuffix(" at")
+        raise RecordError("bad_json", f"not JSON: {fault} at character {error.pos}") from None
     except RecursionError:
         raise RecordError("too_deep", f"nested deeper than {MAX_DEPTH}") from None
     except ValueError as error:

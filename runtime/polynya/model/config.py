@@ -5,7 +5,7 @@ from __future__ import annotations
 from polynya.model.project import Catalog, Project, Target
 from polynya.model.settings import (
     ApplyPolicy,
-    BatchLimits,
+    BatchSettings,
     Dataset,
     DatasetSettings,
     Landing,
@@ -15,7 +15,7 @@ from polynya.model.task import ResolvedDataset, StorageTask, resolved
 
 __all__ = [
     "ApplyPolicy",
-    "BatchLimits",
+    "BatchSettings",
     "Catalog",
     "Dataset",
     "DatasetSettings",

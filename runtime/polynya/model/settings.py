@@ -146,11 +146,11 @@ class ApplyPolicy(Frozen):
         default=0.01,
         ge=0,
         le=1,
-        description="Rows and bytes count only once they reach this fraction of Current.",
+        description="Pending rows count only once they are this fraction of the rows of Current.",
     )
 
 
-class BatchLimits(Frozen):
+class BatchSettings(Frozen):
     """How much one copy reads before it commits. Reading stops between records."""
 
     max_rows: int = Field(default=200_000, gt=0, description="Most rows in one copy.")

@@ -15,7 +15,7 @@ from polynya.model.fields import Frozen, Name, Pattern, Prefix
 from polynya.model.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
     ApplyPolicy,
-    BatchLimits,
+    BatchSettings,
     Dataset,
     DatasetSettings,
     DeleteMode,
@@ -64,8 +64,8 @@ class StorageTask(Frozen):
     apply: ApplyPolicy = Field(
         default_factory=ApplyPolicy, description="When pending changes are applied."
     )
-    batch: BatchLimits = Field(
-        default_factory=BatchLimits, description="How much one copy reads at most."
+    batch: BatchSettings = Field(
+        default_factory=BatchSettings, description="How much one copy reads at most."
     )
     views: ViewSuffixes = Field(
         default_factory=ViewSuffixes, description="Suffixes of the view names."
