@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["SessionSettings", "SparkSession", "spark_conf", "start_session", "use_in_this_thread"]
 
+#: Standard output belongs to results: what the JVM has to say goes to standard error.
+QUIET_JVM = ("-Xlog:disable", "-XX:+DisplayVMOutputToStderr")
+#: Every query brings generated code. Without room for it the JVM stops compiling, for good: the 48
+#: MiB that it grants itself were full after one run over fifty datasets.
+ROOMY_JVM = ("-XX:ReservedCodeCacheSize=256m",)
 SMALL_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 #: Spark joins the steps of a stage to one method, which is soon too big for the JVM to compile.
 LARGE_JVM = ("-XX:-DontCompileHugeMethods",)
@@ -70,7 +75,7 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
 def spark_conf(settings: SessionSettings) -> dict[str, str]:
     """All Spark settings of a session, as text."""
     cores = str(settings.cores)
-    options = ["-Duser.timezone=UTC", "-Dderby.system.durability=test", "-Xlog:disable"]
+    options = ["-Duser.timezone=UTC", "-Dderby.system.durability=test", *QUIET_JVM, *ROOMY_JVM]
     options += [*settings.jvm_options, *(SMALL_JVM if settings.small else LARGE_JVM)]
     conf = {
         "spark.driver.extraClassPath": os.pathsep.join(settings.jars),
