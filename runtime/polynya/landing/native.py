@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from polynya.landing.batch import DatasetBatch, FilePart, FileProgress, Limits
 from polynya.landing.buffer import RecordBuffer
-from polynya.landing.columns import Faults
+from polynya.landing.columns import Column
 from polynya.landing.errors import UnreadableFileError
 from polynya.landing.files import landed_file
 from polynya.landing.formats import builder_of, opener_of
-from polynya.landing.rows import Builder, ColumnTypes, Record, TypedRecords, typed_records
-from polynya.landing.sequence import Order, order_by, times_of
-from polynya.landing.table import Service, all_rejected, no_old_keys, rows_table
+from polynya.landing.rows import Builder, ColumnTypes
+from polynya.landing.sequence import order_by, times_of
+from polynya.landing.settle import Extras, Placement, batch_of, settled
 from polynya.model.datatypes import DataType, Void, unify
 from polynya.model.task import ResolvedDataset
 from polynya.store.object_store import ObjectStore
-
-# Each pass hears fewer broken records; so many different breaks in one batch are enough.
-_MAX_PASSES = 10
 
 
 def read_native(
@@ -85,26 +81,6 @@ def _take_file(
             observed[name] = unify(observed.get(name, Void()), kind) or observed[name]
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """Typed records with their order and time."""
-
-    typed: TypedRecords
-    order: Order
-    times: list[int | None]
-    misplaced: Faults
-
-    def refused(self) -> Faults:
-        """Faults that no other type of a new column would mend."""
-        names = {i: fault for i, fault in self.typed.faults.items() if fault[0] == "bad_column"}
-        places = {i: fault for i, fault in self.misplaced.items() if i not in self.typed.faults}
-        return {**places, **names}
-
-    def faults(self) -> Faults:
-        """Every fault, a column's before the order's that follow from it."""
-        return {**self.misplaced, **self.typed.faults}
-
-
 def to_batch(
     buffer: RecordBuffer,
     dataset: ResolvedDataset,
@@ -115,62 +91,13 @@ def to_batch(
 ) -> DatasetBatch:
     """Type the records; settle order, time and accounting."""
     count = len(buffer.records)
-    placed, faults = _settled(buffer.records, dataset, types, builder, load=load)
-    service = Service(
-        operations=["L" if load else None] * count,
-        identifiers=placed.order.identifiers,
-        tails=placed.order.tails,
-        positions=[None] * count,
-        times=placed.times,
-        unsent=[None] * count,
-    )
-    schema = placed.typed.schema()
-    old_keys = no_old_keys(dataset.keys, schema, count)
-    return DatasetBatch(
-        rows=rows_table(buffer, service, placed.typed.columns, old_keys, faults),
-        schema=schema,
-        keys=dataset.keys,
-        rejected=all_rejected(buffer, faults),
-        rows_in=count + len(buffer.rejected),
-        rows_filtered=0,
-        files=dict(buffer.progress),
-    )
 
+    def place(columns: Mapping[str, Column]) -> Placement:
+        order = order_by(columns, dataset.sequence_by, [load] * count)
+        times, faults = times_of(columns, dataset.timestamp, dataset.sequence_by, count)
+        return Placement(
+            order.identifiers, order.tails, [None] * count, times, {**faults, **order.faults}
+        )
 
-def _settled(
-    records: Sequence[Record],
-    dataset: ResolvedDataset,
-    types: ColumnTypes,
-    builder: Builder,
-    *,
-    load: bool,
-) -> tuple[_Placed, Faults]:
-    """Type the records so that a refused one has no say in the types of new columns.
-
-    Otherwise one broken record at the start could settle a column for good, against all others.
-    """
-    refused: Faults = {}
-    for _ in range(_MAX_PASSES):
-        placed = _placed(records, dataset, types, builder, load=load)
-        found = {i: fault for i, fault in placed.refused().items() if i not in refused}
-        if not found:
-            break
-        refused.update(found)
-        records = [{} if index in refused else record for index, record in enumerate(records)]
-    return placed, {**placed.faults(), **refused}
-
-
-def _placed(
-    records: Sequence[Record],
-    dataset: ResolvedDataset,
-    types: ColumnTypes,
-    builder: Builder,
-    *,
-    load: bool,
-) -> _Placed:
-    typed = typed_records(records, types, builder, needed=dataset.keys)
-    order = order_by(typed.columns, dataset.sequence_by, [load] * len(records))
-    times, time_faults = times_of(
-        typed.columns, dataset.timestamp, dataset.sequence_by, len(records)
-    )
-    return _Placed(typed, order, times, {**time_faults, **order.faults})
+    done = settled(buffer.records, types, builder, place, needed=dataset.keys)
+    return batch_of(buffer, done, dataset.keys, Extras(["L" if load else None] * count))
