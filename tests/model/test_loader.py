@@ -64,7 +64,8 @@ def test_an_unknown_key_is_answered_with_the_nearest_one(tmp_path):
     assert found[0] == "tasks/users.yml:5:1: landing: missing key `format`"
     assert found[1] == (
         "tasks/users.yml:5:24: landing.formt: unknown key `formt`; did you mean `format`? "
-        "allowed here: format, path"
+        "allowed here: cdc_path, delimiter, format, header, null_value, path, timestamp_column, "
+        "unsent_value"
     )
     assert found[2].startswith(
         "tasks/users.yml:8:5: datasets[0].key: unknown key `key`; did you mean `keys`? allowed here"
@@ -87,7 +88,8 @@ def test_errors_of_all_files_come_together_in_the_order_of_lines(tmp_path):
 def test_a_wrong_choice_names_the_choices(tmp_path):
     found = errors_of(write_project(tmp_path, users=USERS.replace("json}", "jsonl}")))
 
-    assert "did you mean `json`? allowed here: avro, csv, debezium, json, orc, parquet" in found[0]
+    choices = "avro, csv, debezium, dms, json, orc, parquet, replicate"
+    assert f"did you mean `json`? allowed here: {choices}" in found[0]
 
 
 def test_a_broken_file_does_not_stop_the_valid_ones(tmp_path):

@@ -14,6 +14,7 @@ from pyiceberg.table import Table
 from polynya.engine.ledger import ledger_dataset
 from polynya.lake import inspect
 from polynya.model.loader import LoadedProject
+from polynya.model.settings import DISCOVERING
 from polynya.model.sources import dataset_of_source
 from polynya.model.task import ResolvedDataset, StorageTask, resolved
 
@@ -36,7 +37,7 @@ class Entry:
 def inventory(project: LoadedProject, catalog: Catalog) -> Iterator[Entry]:
     """All tables of all tasks, task by task. Needs no JVM."""
     for task in project.tasks:
-        if task.landing.format != "debezium":
+        if task.landing.format not in DISCOVERING:
             for declared in task.datasets:
                 dataset = resolved(task, declared)
                 yield Entry(task, dataset, inspect.load(catalog, dataset))

@@ -1,8 +1,9 @@
-"""The position of a task whose files hold records of many datasets (Debezium).
+"""The position of a task that finds its tables in the data.
 
-Each dataset's table remembers how far it read each file; the ledger remembers which files are done
-for all of them, and holds the records that belong to no dataset. It is an internal table without
-data columns, so that its commits are fenced and its quarantine is read like any other.
+Each dataset's table remembers how far it read each file; the ledger remembers which tables there
+are and holds what belongs to no dataset. Where one file feeds many datasets (Debezium) it also
+remembers which files are done for all of them. It is an internal table without data columns, so
+that its commits are fenced and its quarantine is read like any other.
 """
 
 from __future__ import annotations

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from polynya.engine.context import EngineContext
+from polynya.engine.delivered import delivered
 from polynya.engine.inventory import Entry
 from polynya.engine.members import scope_of
 from polynya.engine.steps import copy_step
 from polynya.lake.copy import CopyResult
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.replayed import Replayed, quarantined
-from polynya.landing.batch import WHOLE_FILE, Rejected
+from polynya.landing.batch import WHOLE_FILE, DatasetBatch, Rejected
 from polynya.landing.discovery import glob_pattern
+from polynya.landing.folders import NO_FOLDERS, unrouted
 from polynya.landing.replay import reparse_all, reparse_debezium_all
+from polynya.model.datatypes import DataType
+from polynya.model.settings import DISCOVERING
 from polynya.model.sources import dataset_of_source
 from polynya.model.task import ResolvedDataset
+
+#: (records, columns so far) → the batch that they make
+Reread: TypeAlias = Callable[[Sequence[Rejected], Mapping[str, DataType]], DatasetBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,37 +46,59 @@ def replay(context: EngineContext, entry: Entry, identifiers: Sequence[str] | No
     if not records:
         return ReplayResult(0, 0, 0, ())
     if entry.task.landing.format != "debezium":
-        return _replay_native(context, entry, target, identifiers, records)
+        parts = _parts(context, entry, target, {record.file for record in records})
+        return _replay_parts(context, target, identifiers, len(records), parts)
     result = _replay_capture(context, entry, target, _lines(records), replayed)
     return ReplayResult(len(records), result.rows_out, result.rows_quarantined, replayed.files)
 
 
-def _replay_native(
+def _parts(
+    context: EngineContext, entry: Entry, target: DatasetTable, files: set[str]
+) -> list[tuple[set[str], Reread]]:
+    """Files whose records can be read as one batch, and how; in the order to read them."""
+    task, dataset = entry.task, entry.dataset
+    if entry.is_ledger:
+        # Nothing but whole files: the next run looks at them again.
+        return [(files, lambda _, __: unrouted(NO_FOLDERS, {}))]
+    if task.landing.format in DISCOVERING:
+        form = delivered(task)
+        keys = tuple(target.state.copy.keys)
+        kinds = {form.kind_of(file) for file in files}
+
+        def again(records: Sequence[Rejected], known: Mapping[str, DataType]) -> DatasetBatch:
+            return form.reparse(context.landing, dataset, records, known, keys)
+
+        return [({f for f in files if form.kind_of(f) == kind}, again) for kind in sorted(kinds)]
+    # Records of the first full load may lack a sequence: they are read apart, and first.
+    loaded = {file for file in files if _is_load(dataset, file)}
+    return [
+        (loaded, lambda records, known: reparse_all(records, dataset, known, load=True)),
+        (files - loaded, lambda records, known: reparse_all(records, dataset, known)),
+    ]
+
+
+def _replay_parts(
     context: EngineContext,
-    entry: Entry,
     target: DatasetTable,
     identifiers: Sequence[str] | None,
-    records: Sequence[Rejected],
+    count: int,
+    parts: Sequence[tuple[set[str], Reread]],
 ) -> ReplayResult:
-    """Records of the first full load may lack a sequence: they are read apart, and first."""
-    files = {record.file for record in records}
-    loaded = {file for file in files if _is_load(entry.dataset, file)}
     results: list[CopyResult] = []
     whole: list[str] = []
-    for part, load in ((loaded, True), (files - loaded, False)):
-        if not part:
+    for files, reread in parts:
+        if not files:
             continue
         snapshot = target.state.snapshot
         assert snapshot is not None
         chosen, replayed = quarantined(
-            context.spark, target.table, snapshot, identifiers, files=part
+            context.spark, target.table, snapshot, identifiers, files=files
         )
-        known = target.known_schema()
-        batch = reparse_all(_lines(chosen), entry.dataset, known, load=load)
+        batch = reread(_lines(chosen), target.known_schema())
         results.append(copy_step(context, target, batch, replayed=replayed))
         whole += replayed.files
     return ReplayResult(
-        len(records),
+        count,
         sum(result.rows_out for result in results),
         sum(result.rows_quarantined for result in results),
         tuple(whole),

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 from polynya.engine.context import EngineContext
 from polynya.engine.debezium_task import DebeziumTask
+from polynya.engine.folder_task import FolderTask
 from polynya.engine.native_task import NativeDataset
 from polynya.model.errors import ConflictError, InternalError, PolynyaError
+from polynya.model.settings import DISCOVERING
 from polynya.model.task import StorageTask, resolved
 from polynya.observe.events import Event
 
@@ -23,7 +25,7 @@ LONGEST_PAUSE = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One piece of work that fails for itself: a native dataset or a whole Debezium task."""
+    """One piece of work that fails for itself: a native dataset, or a task that finds its own."""
 
     name: str
     run: Callable[[], None]
@@ -40,8 +42,9 @@ def units(context: EngineContext, tasks: Sequence[StorageTask]) -> list[Unit]:
     """The pieces of work of the tasks."""
     found = []
     for task in tasks:
-        if task.landing.format == "debezium":
-            found.append(Unit(task.name, DebeziumTask(context, task).run))
+        if task.landing.format in DISCOVERING:
+            whole = DebeziumTask if task.landing.format == "debezium" else FolderTask
+            found.append(Unit(task.name, whole(context, task).run))
             continue
         for dataset in task.datasets:
             native = NativeDataset(context, task, resolved(task, dataset))

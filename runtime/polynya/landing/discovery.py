@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from polynya.landing.batch import FilePart, FileProgress
-from polynya.store.object_store import ObjectStore
+from polynya.store.object_store import ObjectInfo, ObjectStore
 
 #: Writers rename to the final name when a file is whole.
 _UNFINISHED = (".tmp", ".part", ".partial", ".inprogress", ".crdownload", ".crc", "~")
@@ -49,12 +49,19 @@ def discover(
     """
     pattern = glob_pattern(glob)
     prefix = f"{root}/" if root else ""
+
+    def wanted(info: ObjectInfo) -> bool:
+        relative = info.path.removeprefix(prefix)
+        return bool(pattern.fullmatch(relative)) and not _is_unfinished(relative)
+
+    return unread(filter(wanted, store.list(root)), done)
+
+
+def unread(landed: Iterable[ObjectInfo], done: Mapping[str, FileProgress]) -> Discovery:
+    """What of the landed files is to be read; see `discover`."""
     files: list[FilePart] = []
     changed: list[ChangedFile] = []
-    for info in store.list(root):
-        relative = info.path.removeprefix(prefix)
-        if not pattern.fullmatch(relative) or _is_unfinished(relative):
-            continue
+    for info in landed:
         before = done.get(info.path)
         if before is None:
             files.append(FilePart(info.path, info.size))
@@ -68,6 +75,13 @@ def discover(
 def _is_unfinished(path: str) -> bool:
     hidden = any(part.startswith(_HIDDEN) for part in path.split("/"))
     return hidden or path.endswith(_UNFINISHED)
+
+
+def is_unfinished_in_table_folder(path: str) -> bool:
+    """The same where folders are named by source tables: a table's name may begin with `_`."""
+    *folders, name = path.split("/")
+    hidden = name.startswith(_HIDDEN) or any(part.startswith(".") for part in folders)
+    return hidden or name.endswith(_UNFINISHED)
 
 
 @lru_cache(maxsize=256)

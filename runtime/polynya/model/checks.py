@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from polynya.model.delivery import DELIVERY_SETTINGS, Delivery
 from polynya.model.identifiers import shown
 from polynya.model.problems import Problem
-from polynya.model.settings import Dataset
+from polynya.model.settings import DISCOVERING, SELF_DESCRIBING, Dataset
 from polynya.model.sources import included
 from polynya.model.task import ResolvedDataset, StorageTask, resolved
 
@@ -43,19 +44,50 @@ def relations(dataset: ResolvedDataset) -> list[str]:
 
 def _format_problems(task: StorageTask) -> Iterator[Problem]:
     code = "POLYNYA-CFG-019"
-    native = task.landing.format != "debezium"
+    native = task.landing.format not in DISCOVERING
     if native and not task.datasets:
         yield Problem(
             (), "POLYNYA-CFG-008", f"format `{task.landing.format}` needs `datasets`: at least one"
         )
     for key in ("include", "exclude"):
         if native and key in task.model_fields_set:
-            yield Problem((key,), code, "only for format `debezium`", "use `path` of the dataset")
+            yield Problem((key,), code, _only_for(DISCOVERING), "use `path` of the dataset")
     for index, dataset in enumerate(task.datasets):
         for key in ("source",) if native else ("path", "initial_load"):
             if getattr(dataset, key) is not None:
-                wanted = "only for format `debezium`" if native else "not for format `debezium`"
+                wanted = _only_for(DISCOVERING) if native else f"not for {_formats(DISCOVERING)}"
                 yield Problem(("datasets", index, key), code, wanted, "take the line out")
+    yield from _delivery_problems(task)
+
+
+def _delivery_problems(task: StorageTask) -> Iterator[Problem]:
+    landing = task.landing
+    taken = DELIVERY_SETTINGS.get(landing.format, frozenset())
+    for key in Delivery.model_fields:
+        if key not in landing.model_fields_set:
+            continue
+        if key not in taken:
+            takers = [name for name, keys in DELIVERY_SETTINGS.items() if key in keys]
+            yield Problem(
+                ("landing", key), "POLYNYA-CFG-019", _only_for(takers), "take the line out"
+            )
+        elif getattr(landing, key) is None:
+            # A bare NULL in YAML is no text: it would silently mean the default.
+            yield Problem(
+                ("landing", key),
+                "POLYNYA-CFG-009",
+                "has no value",
+                "write a text in quotes, or take the line out",
+            )
+
+
+def _only_for(formats: Iterable[str]) -> str:
+    return f"only for {_formats(formats)}"
+
+
+def _formats(formats: Iterable[str]) -> str:
+    names = [f"`{name}`" for name in sorted(formats)]
+    return f"format{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
 def _duplicates(task: StorageTask) -> Iterator[Problem]:
@@ -83,9 +115,11 @@ def _dataset_problems(
     task: StorageTask, dataset: Dataset, path: tuple[str | int, ...]
 ) -> Iterator[Problem]:
     final = resolved(task, dataset)
-    if final.format != "debezium" and final.mode == "merge":
+    if final.format not in SELF_DESCRIBING and final.mode == "merge":
         yield from _merge_problems(final, path)
-    if dataset.source is not None and final.format == "debezium":
+    if final.format == "dms":
+        yield from _unnamed_columns(final, path)
+    if dataset.source is not None and final.format in DISCOVERING:
         yield from _unreachable_source(task, dataset.source, path)
     yield from _contradictions(dataset, final, path)
 
@@ -98,12 +132,29 @@ def _merge_problems(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iter
             f"dataset `{final.name}` has no `keys`, so its changes cannot be merged",
             "name the `keys`, or set `mode: append_only` to keep every event as a row",
         )
-    if not final.sequence_by:
+    if not final.sequence_by and final.format != "dms":
         yield Problem(
             path,
             "POLYNYA-CFG-015",
             f"dataset `{final.name}` has no `sequence_by`, so its events have no order",
             "name the columns that order the events, or set `mode: append_only`",
+        )
+
+
+def _unnamed_columns(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iterator[Problem]:
+    if not final.delivery.has_header and not final.columns:
+        yield Problem(
+            path,
+            "POLYNYA-CFG-008",
+            f"dataset `{final.name}` has no `columns`, and its files have no header line",
+            "name all columns with their types, in the order of the files",
+        )
+    if "Op" in final.columns:
+        yield Problem(
+            (*path, "columns"),
+            "POLYNYA-CFG-016",
+            "`Op` is no column of the table: it holds the operation",
+            "take it out of `columns`",
         )
 
 

@@ -50,7 +50,7 @@ class LoadedProject:
         return f"{self.files[task]}:{place.line}:{place.column}"
 
     def datasets(self) -> Iterator[ResolvedDataset]:
-        """Yield the declared datasets of all tasks; debezium tasks may discover more."""
+        """Yield the declared datasets of all tasks; tasks that find their tables may have more."""
         for task in self.tasks:
             for dataset in task.datasets:
                 yield resolved(task, dataset)

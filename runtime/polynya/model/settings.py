@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field
 
+from polynya.model.delivery import Delivery
 from polynya.model.fields import (
     Column,
     ColumnType,
@@ -20,9 +21,14 @@ from polynya.model.fields import (
     Suffix,
 )
 
-Format: TypeAlias = Literal["json", "csv", "parquet", "avro", "orc", "debezium"]
+Format: TypeAlias = Literal["json", "csv", "parquet", "avro", "orc", "debezium", "dms", "replicate"]
 Mode: TypeAlias = Literal["merge", "append_only"]
 DeleteMode: TypeAlias = Literal["hard", "soft"]
+
+#: Formats whose source tables are found in the data; `include` and `exclude` choose among them.
+DISCOVERING: Final = frozenset({"debezium", "dms", "replicate"})
+#: Formats that give keys and an order of their own.
+SELF_DESCRIBING: Final = frozenset({"debezium", "replicate"})
 
 DEFAULT_TOMBSTONE_RETENTION: Final = timedelta(days=30)
 MEBIBYTE: Final = 2**20
@@ -30,14 +36,17 @@ MEBIBYTE: Final = 2**20
 Columns: TypeAlias = Annotated[tuple[Column, ...], Field(min_length=1)]
 
 
-class Landing(Frozen):
-    """Where the files of a task land, and how they are written."""
-
+class _Landed(Frozen):
     path: RelativePath = Field(description="Folder below the target's landing folder.")
     format: Format = Field(
         description="`json` (one object per line), `csv` (with a header line), `parquet`, `avro`, "
-        "`orc` or `debezium` (JSON lines of change events). Any of them may be gzip-compressed."
+        "`orc`, `debezium` (JSON lines of change events), `dms` (AWS DMS on S3) or `replicate` "
+        "(Qlik Replicate on S3). Any of them may be gzip-compressed."
     )
+
+
+class Landing(Delivery, _Landed):
+    """Where the files of a task land, and how they are written."""
 
 
 class DatasetSettings(Frozen):
@@ -46,12 +55,12 @@ class DatasetSettings(Frozen):
     keys: Columns | None = Field(
         default=None,
         description="Columns that identify a record. Needed for native formats unless `mode` is "
-        "`append_only`; `debezium` brings its own.",
+        "`append_only`; `debezium` and `replicate` bring their own, `dms` does not.",
     )
     sequence_by: Columns | None = Field(
         default=None,
         description="Columns whose values order the events of a record. Needed in merge mode for "
-        "native formats; `debezium` brings its own order.",
+        "native formats; `debezium`, `dms` and `replicate` bring an order of their own.",
     )
     timestamp: Column | None = Field(
         default=None,
@@ -81,7 +90,8 @@ class DatasetSettings(Frozen):
     mode: Mode | None = Field(
         default=None,
         description="`merge` folds events by key; `append_only` keeps each event as a row. "
-        "Default: `merge`; for `debezium`, `append_only` where the source names no key.",
+        "Default: `merge`; for `debezium` and `replicate`, `append_only` where the source names no "
+        "key.",
     )
     delete_mode: DeleteMode | None = Field(
         default=None,
@@ -113,16 +123,18 @@ class Dataset(DatasetSettings):
     name: Name = Field(description="Name of the view; also names the internal table.")
     source: Pattern | None = Field(
         default=None,
-        description="For `debezium`: the source table as `schema.table` or `database.table`. "
-        "Default: every included source table called like the dataset.",
+        description="For `debezium`, `dms` and `replicate`: the source table as `schema.table` or "
+        "`database.table`. Default: every included source table called like the dataset.",
     )
     path: RelativePath | None = Field(
         default=None,
-        description="Glob of the files below `landing.path`, taken in name order. Default: `*`.",
+        description="For native formats: glob of the files below `landing.path`, taken in name "
+        "order. Default: `*`.",
     )
     initial_load: RelativePath | None = Field(
         default=None,
-        description="Glob of the files of the first full load, written straight to Current.",
+        description="For native formats: glob of the files of the first full load, written "
+        "straight to Current.",
     )
 
 

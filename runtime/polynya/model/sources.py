@@ -1,4 +1,4 @@
-"""From the source tables found in the data (`shop.orders`) to the datasets of a debezium task."""
+"""From the source tables found in the data (`shop.orders`) to the datasets of a task."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def dataset_of_source(task: StorageTask, source: str) -> ResolvedDataset:
 def datasets_of_sources(
     task: StorageTask, sources: Iterable[str]
 ) -> tuple[dict[str, ResolvedDataset], list[ConfigError]]:
-    """Route source tables to datasets; those with an unusable or a contested name become errors.
+    """Route source tables to datasets; those that cannot be routed become errors.
+
+    That is an unusable or a contested name, or settings that a table of its format needs.
 
     When two tables want one internal table, the first in name order keeps it, so that the outcome
     does not depend on the order of arrival within one call.
@@ -57,10 +59,13 @@ def datasets_of_sources(
             errors.append(error)
             continue
         owner = owners.setdefault(dataset.internal_table.casefold(), source)
-        if owner == source:
-            routes[source] = dataset
-        else:
+        lacking = _lacking(task, source, dataset)
+        if owner != source:
             errors.append(_contested(task, owner, source, dataset))
+        elif lacking is not None:
+            errors.append(lacking)
+        else:
+            routes[source] = dataset
     return routes, errors
 
 
@@ -69,6 +74,25 @@ def _declared(task: StorageTask, source: str, table: str) -> Dataset | None:
     if exact is not None:
         return exact
     return next((d for d in task.datasets if d.source is None and d.name == table), None)
+
+
+def _lacking(task: StorageTask, source: str, dataset: ResolvedDataset) -> ConfigError | None:
+    """What the settings of a found table lack; declared ones were checked with the task."""
+    if dataset.format != "dms":
+        return None
+    if dataset.mode == "merge" and not dataset.keys:
+        code, missing = "POLYNYA-CFG-014", "`keys`, so its changes cannot be merged"
+    elif not dataset.delivery.has_header and not dataset.columns:
+        code, missing = "POLYNYA-CFG-008", "`columns`, and its files have no header line"
+    else:
+        return None
+    return ConfigError(
+        code,
+        f"source table {shown(source)} has no {missing}",
+        where=f"task {task.name}",
+        state="it is not copied; its files stay in the landing zone",
+        fix="declare a dataset for it, or leave it out with `exclude`",
+    )
 
 
 def _contested(task: StorageTask, owner: str, source: str, dataset: ResolvedDataset) -> ConfigError:

@@ -11,9 +11,11 @@ from typing import Final, Literal
 from pydantic import Field
 
 from polynya.model.datatypes import DataType
+from polynya.model.delivery import Delivery
 from polynya.model.fields import Frozen, Name, Pattern, Prefix
 from polynya.model.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
+    SELF_DESCRIBING,
     ApplyPolicy,
     BatchSettings,
     Dataset,
@@ -46,17 +48,18 @@ class StorageTask(Frozen):
     landing: Landing = Field(description="Where the files land.")
     include: tuple[Pattern, ...] = Field(
         default=("*",),
-        description="For `debezium`: globs of the source tables (`schema.table`) to take. "
-        "Case matters.",
+        description="For `debezium`, `dms` and `replicate`: globs of the source tables "
+        "(`schema.table`) to take. Case matters.",
     )
     exclude: tuple[Pattern, ...] = Field(
         default=(),
-        description="For `debezium`: globs of the source tables to leave out; wins over `include`.",
+        description="For `debezium`, `dms` and `replicate`: globs of the source tables to leave "
+        "out; wins over `include`.",
     )
     datasets: tuple[Dataset, ...] = Field(
         default=(),
-        description="The datasets. Needed for native formats; for `debezium` only those that need "
-        "settings of their own, the others are discovered.",
+        description="The datasets. Needed for native formats; for `debezium`, `dms` and "
+        "`replicate` only those that need settings of their own, the others are discovered.",
     )
     defaults: DatasetSettings = Field(
         default_factory=DatasetSettings, description="Settings of all datasets of the task."
@@ -77,8 +80,8 @@ class ResolvedDataset:
     """One dataset with every setting final; what landing and the engine work from.
 
     View names carry the prefix. Empty tuples and None mean "not set". `mode` None means that the
-    data decides (debezium): merge when the source names keys. Expressions are as the user wrote
-    them.
+    data decides (debezium, replicate): merge when the source names keys. Expressions are as the
+    user wrote them.
     """
 
     task: str
@@ -109,13 +112,14 @@ class ResolvedDataset:
     track_history_columns: tuple[str, ...] = ()
     track_history_except: tuple[str, ...] = ()
     tombstone_retention: timedelta = DEFAULT_TOMBSTONE_RETENTION
+    delivery: Delivery = field(default_factory=Delivery)
 
 
 def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
     """Return a dataset of a task with the task's defaults and the built-in ones filled in."""
     settings = merged(task.defaults, dataset)
     table = f"{task.prefix}{dataset.name}"
-    native = task.landing.format != "debezium"
+    by_data = task.landing.format in SELF_DESCRIBING
     return ResolvedDataset(
         task=task.name,
         name=dataset.name,
@@ -139,7 +143,7 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
         except_columns=settings.except_columns or (),
         columns=MappingProxyType(dict(settings.columns or {})),
         history=bool(settings.history),
-        mode=settings.mode or ("merge" if native else None),
+        mode=settings.mode or (None if by_data else "merge"),
         delete_mode=settings.delete_mode or "hard",
         coalesce_unchanged=bool(settings.coalesce_unchanged),
         track_history_columns=settings.track_history_columns or (),
@@ -150,6 +154,7 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
             if settings.tombstone_retention is None
             else settings.tombstone_retention
         ),
+        delivery=task.landing,
     )
 
 

@@ -44,13 +44,13 @@ _NESTED = (Array, MapType, Struct)
 def open_csv(file: BinaryIO, start: int) -> OpenedFile:
     """Read a file of comma-separated values."""
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
-    pieces = _pieces(file)
-    header = next(pieces, None)
+    records = pieces(file)
+    header = next(records, None)
     if header is None:
         return OpenedFile(iter(()))
     names = _header(header)
     return OpenedFile(
-        _records(header, names, islice(pieces, start, None)), dict.fromkeys(names, Void())
+        _records(header, names, islice(records, start, None)), dict.fromkeys(names, Void())
     )
 
 
@@ -65,7 +65,7 @@ def _header(raw: bytes) -> list[str]:
     return names
 
 
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
+def pieces(file: BinaryIO) -> Iterator[bytes]:
     """Split at line ends outside quotes: the header, then one piece a record."""
     held: list[bytes] = []
     quotes = 0
@@ -84,8 +84,8 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
         yield b"".join(held).rstrip(b"\r\n")
 
 
-def _records(header: bytes, names: list[str], pieces: Iterator[bytes]) -> Iterator[RawRecord]:
-    for piece in pieces:
+def _records(header: bytes, names: list[str], rows: Iterator[bytes]) -> Iterator[RawRecord]:
+    for piece in rows:
         raw = header + b"\n" + piece
         try:
             yield raw, _record(names, piece)

@@ -137,8 +137,10 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-CFG-019",
         "not for this format",
-        "`include`, `exclude` and `source` belong to format `debezium`, which discovers its "
-        "tables; `path` and `initial_load` belong to the other formats.",
+        "`include`, `exclude` and `source` belong to the formats `debezium`, `dms` and "
+        "`replicate`, which discover their tables; `path` and `initial_load` belong to the others. "
+        "Settings of `landing` such as `header` or `timestamp_column` belong to `dms`, some of "
+        "them to `replicate`.",
     ),
     ErrorPage(
         "POLYNYA-CFG-020",

@@ -1,0 +1,1 @@
+"""Files that AWS DMS writes to S3."""
