@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -180,3 +181,134 @@ def test_a_table_without_keys_is_named_and_the_others_go_on(dms: Service) -> Non
 
     assert "s.people" in str(failure)
     assert dms["users"].current("id") == [(1,)]
+
+
+class Replicate(Service):
+    """A task over files of Replicate; each is landed with its `.dfm` file."""
+
+    header = (
+        ("header__change_seq", "STRING", 0),
+        ("header__change_oper", "STRING", 0),
+        ("header__change_mask", "BYTES", 0),
+        ("header__operation", "STRING", 0),
+        ("header__timestamp", "DATETIME", 0),
+    )
+    columns = (("id", "INT4", 1), ("name", "STRING", 0), ("city", "STRING", 0))
+
+    def load(self, name: str, *rows: str, folder: str = "s.users") -> None:
+        self._land(f"{folder}/{name}", rows, self.columns)
+
+    def changes(self, name: str, *rows: str) -> None:
+        self._land(f"s.users__ct/{name}", rows, (*self.header, *self.columns))
+
+    def _land(self, path: str, rows: tuple[str, ...], specs: Any, told: int | None = None) -> None:
+        self.land(f"{path}.csv", ",".join(name for name, _, _ in specs), *rows)
+        columns = [
+            {"ordinal": index, "name": name, "type": kind, "primaryKeyPos": key}
+            for index, (name, kind, key) in enumerate(specs, 1)
+        ]
+        info = {"name": path.rpartition("/")[2], "recordCount": len(rows) if told is None else told}
+        document = {"fileInfo": info, "dataInfo": {"columns": columns}}
+        self.land_bytes(f"{path}.dfm", json.dumps(document).encode())
+
+
+def change(second: int, operation: str, *values: str, mask: str = "", long: str = "") -> str:
+    """A row of changes; its time is `second` after the start of the year."""
+    sequence = f"20260101000000{second:02d}{second:019d}"
+    at = f"2026-01-01 00:00:{second:02d}"
+    return ",".join([sequence, operation, mask, long, at, *values])
+
+
+@pytest.fixture
+def replicate(lab: Lab) -> Replicate:
+    return Replicate(lab, "replicate", defaults={"history": True})
+
+
+def test_replicate_loads_changes_moves_and_deletes(replicate: Replicate) -> None:
+    replicate.load("LOAD00001", "1,Ann,Ulm", "2,Ben,Bonn", "3,Cid,")
+    replicate.load("LOAD00001", "1,1,1", folder="s.attrep_ddl_history")
+    replicate.changes(
+        FIRST,
+        change(1, "I", "4", "Dot", "Kiel", mask="ff"),
+        change(2, "B", "1", "Ann", "Ulm"),
+        change(2, "U", "1", "Anna", "", mask="40"),
+        change(3, "B", "2", "Ben", ""),
+        change(3, "U", "9", "Ben", "", mask="20"),
+        change(4, "D", "3", "", "", mask="20"),
+    )
+
+    assert replicate.run("never").failures == {}
+    before = replicate["users"].current("id", "name", "city")
+    assert replicate.run("always").failures == {}
+
+    users = replicate["users"]
+    expected = [(1, "Anna", "Ulm"), (4, "Dot", "Kiel"), (9, "Ben", "Bonn")]
+    assert users.current("id", "name", "city") == expected == before
+    assert {row[:3] for row in users.history("id", "name")} == {
+        (1, "Ann", "L"),
+        (1, "Anna", "U"),
+        (2, "Ben", "L"),
+        (2, "Ben", "D"),
+        (3, "Cid", "L"),
+        (3, "Cid", "D"),
+        (4, "Dot", "I"),
+        (9, "Ben", "I"),
+    }
+    assert users.totals() == {"in": 9, "out": 8, "filtered": 1, "quarantined": 0}
+    assert users.table().state.copy.counters == {"before_images": 1}
+    assert replicate.ledger().table().state.copy.counters == {"control_table_files": 1}
+    assert users.types() == {"id": "int", "name": "string", "city": "string"}
+
+
+def test_replicate_changes_that_are_delivered_again_change_nothing(replicate: Replicate) -> None:
+    rows = [
+        change(1, "I", "1", "Ann", "Ulm"),
+        change(2, "B", "1", "Ann", "Ulm"),
+        change(2, "U", "2", "Ann", "Ulm", mask="20"),
+        change(3, "D", "2", "", ""),
+        change(4, "I", "2", "Bea", ""),
+    ]
+    replicate.changes(FIRST, *rows)
+    replicate.run("always")
+    users = replicate["users"]
+    before = users.history("id", "name")
+
+    replicate.changes(SECOND, *rows[1:4])
+    replicate.run("always")
+
+    assert users.current("id", "name") == [(2, "Bea")]
+    assert users.history("id", "name") == before
+
+
+def test_replicate_truncates(replicate: Replicate) -> None:
+    replicate.load("LOAD00001", "1,Ann,Ulm")
+    row = change(2, "", "", "", "", long="TRUNCATE")
+    replicate.changes(FIRST, row, change(3, "I", "2", "Ben", ""))
+
+    replicate.run("always")
+
+    assert replicate["users"].current("id") == [(2,)]
+
+
+def test_a_replicate_file_waits_for_its_description_and_a_wrong_one_can_be_repaired(
+    replicate: Replicate,
+) -> None:
+    specs = (*replicate.header, *replicate.columns)
+    row = change(1, "I", "1", "Ann", "Ulm")
+    replicate.land(f"s.users__ct/{FIRST}.csv", ",".join(name for name, _, _ in specs), row)
+    replicate.run("always")
+    assert [event.type for event in replicate.lab.events].count("file.waiting") == 1
+    assert replicate["users"].totals() == {}
+
+    replicate._land(f"s.users__ct/{FIRST}", (row,), specs, told=2)
+    replicate.run("always")
+    users = replicate["users"]
+    assert [rule for _, _, rule in users.rejected()] == ["unreadable_file"]
+
+    replicate._land(f"s.users__ct/{FIRST}", (row,), specs)
+    assert replicate.replay("users") == (1, 0)
+    assert replicate.run("always").failures == {}
+
+    assert users.current("id", "name") == [(1, "Ann")]
+    assert users.rejected() == []
+    assert users.types()["id"] == "int"

@@ -43,6 +43,12 @@ def test_replicate_brings_keys_and_an_order():
     assert resolved(task, task.datasets[0]).mode is None
 
 
+def test_the_order_of_replicate_is_its_own():
+    task = a_task({"name": "orders", "sequence_by": ["n"]}, landing={"format": "replicate"})
+
+    assert problems(task) == [("datasets.0.sequence_by", "019")]
+
+
 def test_files_without_header_line_need_declared_columns():
     headless = {"header": False}
     columns = {"columns": {"id": "int"}}

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from polynya.landing.batch import DatasetBatch, FilePart, Limits, Rejected
-from polynya.landing.dms import names as dms
+from polynya.landing.dms.names import kind_of as dms_kind
+from polynya.landing.dms.names import reading_order, table_of_dms
 from polynya.landing.dms.reader import read_dms, reparse_dms
 from polynya.landing.errors import UnreadableFileError
 from polynya.landing.folders import TableOf
+from polynya.landing.replicate.names import is_load, metadata_path, table_of_replicate
+from polynya.landing.replicate.names import kind_of as replicate_kind
+from polynya.landing.replicate.reader import read_replicate
+from polynya.landing.replicate.replay import reparse_replicate
 from polynya.model.datatypes import DataType
 from polynya.model.task import ResolvedDataset, StorageTask
 from polynya.store.object_store import ObjectStore
@@ -70,19 +75,28 @@ class Delivered:
 
 def delivered(task: StorageTask) -> Delivered:
     """The format of a task."""
+    if task.landing.format == "replicate":
+        return Delivered(
+            table_of=table_of_replicate,
+            reading_order=lambda path: (not is_load(path, task.landing.path), path),
+            companion_of=metadata_path,
+            kind_of=lambda path: _kind(replicate_kind, path),
+            read=read_replicate,
+            reparse=reparse_replicate,
+        )
     return Delivered(
-        table_of=dms.table_of_dms(task.landing),
-        reading_order=dms.reading_order,
+        table_of=table_of_dms(task.landing),
+        reading_order=reading_order,
         companion_of=lambda _: None,
-        kind_of=_kind_of,
+        kind_of=lambda path: _kind(dms_kind, path),
         read=_read_dms,
         reparse=_reparse_dms,
     )
 
 
-def _kind_of(path: str) -> str:
+def _kind(kind_of: Callable[[str], str], path: str) -> str:
     try:
-        return dms.kind_of(path)
+        return kind_of(path)
     except UnreadableFileError:
         return ""
 

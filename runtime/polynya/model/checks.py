@@ -119,6 +119,13 @@ def _dataset_problems(
         yield from _merge_problems(final, path)
     if final.format == "dms":
         yield from _unnamed_columns(final, path)
+    if final.format == "replicate" and final.sequence_by:
+        yield Problem(
+            (*path, "sequence_by"),
+            "POLYNYA-CFG-019",
+            "not for format `replicate`: its change sequence is the order",
+            "take the line out",
+        )
     if dataset.source is not None and final.format in DISCOVERING:
         yield from _unreachable_source(task, dataset.source, path)
     yield from _contradictions(dataset, final, path)

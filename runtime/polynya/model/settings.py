@@ -60,7 +60,8 @@ class DatasetSettings(Frozen):
     sequence_by: Columns | None = Field(
         default=None,
         description="Columns whose values order the events of a record. Needed in merge mode for "
-        "native formats; `debezium`, `dms` and `replicate` bring an order of their own.",
+        "native formats; `debezium` and `dms` bring an order of their own, which this overrides; "
+        "`replicate` brings its own, and this is an error.",
     )
     timestamp: Column | None = Field(
         default=None,
