@@ -54,6 +54,7 @@ COMMANDS: Final = (
     Command("init", "polynya.cli.init:init", "Create a project that runs as it is."),
     Command("validate", "polynya.cli.validate:validate", "Check all files of a project, offline."),
     Command("run", "polynya.cli.run:run", "Process what has landed."),
+    Command("reload", "polynya.cli.reload:reload", "Read a full load again, move the differences."),
     Command("query", "polynya.cli.query:query", "Answer SQL over the live views."),
     Command(
         "status", "polynya.cli.status:status", "How fresh each dataset is, and what is pending."

@@ -59,6 +59,10 @@ def copy_step(
 def apply_step(context: EngineContext, target: DatasetTable, policy: ApplyPolicy) -> ApplyDecision:
     """Apply pending changes if the policy says so."""
     decision = decide(pending_facts(target, context.clock.now()), policy, context.apply_mode)
+    if decision.apply and target.state.copy.reloading is not None:
+        decision = ApplyDecision(
+            apply=False, reason="a reload is under way, `polynya reload` ends it"
+        )
     if not decision.apply:
         subject = subject_of(target)
         if context.waiting.get(subject) != decision.reason:

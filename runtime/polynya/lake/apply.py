@@ -8,7 +8,7 @@ must leave equal tables (docs/adr/0007-two-appliers.md).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame
 
 from polynya.lake.dataset import DatasetTable
+from polynya.lake.gateway import LiveFile
 from polynya.lake.replayed import Replayed
 from polynya.lake.shape import Shape
 from polynya.lake.state import ApplyState, CopyState
@@ -28,7 +29,9 @@ class CopyParts:
 
     `events` are its good rows and `rejected` its quarantined ones, both in the shape of the
     internal table; `state` is the copy state after it; `summary` goes to the snapshot; `replayed`
-    are quarantined records that the batch read again.
+    are quarantined records that the batch read again; `consumed` are files that the batch was made
+    of and that leave the table with it. `instead`: the batch takes the place of all that the table
+    held, history included.
     """
 
     events: DataFrame
@@ -36,6 +39,8 @@ class CopyParts:
     state: CopyState
     summary: Mapping[str, str] = field(default_factory=dict)
     replayed: Replayed | None = None
+    consumed: Sequence[LiveFile] = ()
+    instead: bool = False
 
 
 @dataclass(frozen=True, slots=True)

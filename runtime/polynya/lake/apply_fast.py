@@ -18,8 +18,9 @@ from polynya.lake import truncates, versions
 from polynya.lake.apply import ApplyResult, CopyParts, next_state
 from polynya.lake.commit import Step, commit_row_delta
 from polynya.lake.dataset import DatasetTable
+from polynya.lake.gateway import LiveFile
 from polynya.lake.probe import probed, probed_whole
-from polynya.lake.run import Folded, Run, pending_events
+from polynya.lake.run import Folded, Run, folded, pending_events
 from polynya.lake.shape import Shape
 from polynya.lake.state import ApplyState
 from polynya.lake.states import write_apply_state, write_copy_state
@@ -49,11 +50,14 @@ class FastApplier:
         try:
             new = truncates.collect(fresh.events) if fresh is not None else []
             known = truncates.merged(target.state.apply.truncates, new)
-            events = run.view(pending_events(run, fresh))
-            if new:
-                result = probed_whole(run, events, known)
+            pending = pending_events(run, fresh)
+            if fresh is not None and fresh.instead:
+                known = []
+                result = folded(run, pending, known)
+            elif new:
+                result = probed_whole(run, run.view(pending), known)
             else:
-                result = probed(run, events, known, pending=fresh is None)
+                result = probed(run, run.view(pending), known, pending=fresh is None)
             purge = find_purge(target, shape, run.snapshot, now)
             state = next_state(
                 target,
@@ -98,14 +102,20 @@ def _step(
         commit_id=state.ownership.commit,
         based_on=run.snapshot,
         add=add,
-        remove=[
-            *target.table.files(Partition.CHANGES, run.snapshot),
-            *(file for file in replaced if file is not None),
-        ],
+        remove=[*_consumed(run, fresh), *(file for file in replaced if file is not None)],
         deletes=deletes,
         touched=touched,
         summary=_summary(state, result.figures, fresh),
     )
+
+
+def _consumed(run: Run, fresh: CopyParts | None) -> list[LiveFile]:
+    """Files whose rows this apply takes in, or takes the place of."""
+    partitions = [Partition.CHANGES]
+    if fresh is not None and fresh.instead:
+        partitions += [Partition.CURRENT, Partition.PRIOR]
+    files = [file for one in partitions for file in run.target.table.files(one, run.snapshot)]
+    return [*files, *(fresh.consumed if fresh is not None else ())]
 
 
 def _stage(run: Run, result: Folded, now: datetime) -> list[Any]:

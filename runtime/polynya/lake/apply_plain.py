@@ -49,9 +49,11 @@ class PlainApplier:
         try:
             new = truncates.collect(fresh.events) if fresh is not None else []
             known = truncates.merged(target.state.apply.truncates, new)
-            frame = run.sql(stored.everything(shape, run.table)).unionByName(
-                pending_events(run, fresh)
-            )
+            frame = pending_events(run, fresh)
+            if fresh is not None and fresh.instead:
+                known = []
+            else:
+                frame = run.sql(stored.everything(shape, run.table)).unionByName(frame)
             result = folded(run, frame, known)
             purge = find_purge(target, shape, run.snapshot, now)
             state = next_state(
@@ -97,6 +99,8 @@ def _overwrite(run: Run, rows: DataFrame, state: ApplyState, fresh: CopyParts | 
     if fresh is not None:
         rows = rows.unionByName(fresh.rejected)
     partitions = list(_REPLACED)
+    if fresh is not None and fresh.consumed:
+        partitions.append(Partition.RELOAD)
     if fresh is not None and fresh.replayed is not None:
         partitions.append(Partition.QUARANTINE)
         rows = rows.unionByName(_quarantine_without(run, fresh.replayed))

@@ -63,9 +63,9 @@ def copy_batch(
     commit. Most batches only append. A batch that the live views could not show by themselves (a
     truncate, say) is applied in the same commit.
     """
-    _refuse_second_task(target)
+    refuse_second_task(target)
     target.take_over()
-    keys = _agreed_keys(target, batch)
+    keys = agreed_keys(target, batch)
     target.grow(batch.schema, keys)
     started = _load_started(target, batch, now)
     following = replace(
@@ -114,10 +114,10 @@ def _append(
     following: CopyState,
     replayed: Replayed | None,
 ) -> CopyResult:
-    staged = target.table.stage(_sized(derived.drop(*HELPERS), batch))
+    staged = target.table.stage(sized(derived.drop(*HELPERS), batch))
     counts = rows_by_partition(target, staged)
     quarantined = counts.pop(Partition.QUARANTINE, 0)
-    following = _accounted(target, batch, following, sum(counts.values()), quarantined)
+    following = accounted(target, batch, following, sum(counts.values()), quarantined)
     state = target.state
     step = Step(
         commit_id=following.ownership.commit,
@@ -126,7 +126,7 @@ def _append(
         remove=[file for file in (state.copy_file,) if file is not None],
         deletes=[replayed.delete_file(target.table)] if replayed is not None else [],
         touched=replayed.touched() if replayed is not None else [],
-        summary=_summary("copy", batch, sum(counts.values()), quarantined),
+        summary=summary("copy", batch, sum(counts.values()), quarantined),
     )
     snapshot = commit_row_delta(target.table, step)
     target.reload()
@@ -144,12 +144,10 @@ def _parts(
 ) -> CopyParts:
     """The batch as the applier takes it, counted. `derived` is read several times."""
     good = derived.where(f"hdr__partition <> '{Partition.QUARANTINE}'")
-    bad = _sized(derived.where(f"hdr__partition = '{Partition.QUARANTINE}'").drop(*HELPERS), batch)
+    bad = sized(derived.where(f"hdr__partition = '{Partition.QUARANTINE}'").drop(*HELPERS), batch)
     out, quarantined = good.count(), bad.count()
-    following = _accounted(target, batch, following, out, quarantined)
-    return CopyParts(
-        good, bad, following, _summary("copy+apply", batch, out, quarantined), replayed
-    )
+    following = accounted(target, batch, following, out, quarantined)
+    return CopyParts(good, bad, following, summary("copy+apply", batch, out, quarantined), replayed)
 
 
 def rows_by_partition(target: DatasetTable, files: Iterable[Any]) -> Counter[str]:
@@ -163,11 +161,12 @@ def rows_by_partition(target: DatasetTable, files: Iterable[Any]) -> Counter[str
     return counts
 
 
-def _sized(rows: DataFrame, batch: DatasetBatch) -> DataFrame:
+def sized(rows: DataFrame, batch: DatasetBatch) -> DataFrame:
+    """Rows of a batch in as many tasks as are worth their files."""
     return rows.coalesce(1) if batch.rows.num_rows <= ONE_TASK_ROWS else rows
 
 
-def _refuse_second_task(target: DatasetTable) -> None:
+def refuse_second_task(target: DatasetTable) -> None:
     """Two captures may hold tables of one name; only reading them shows it."""
     owner, task = target.state.copy.task, target.dataset.task
     if owner is not None and owner != task:
@@ -180,7 +179,7 @@ def _refuse_second_task(target: DatasetTable) -> None:
         )
 
 
-def _agreed_keys(target: DatasetTable, batch: DatasetBatch) -> tuple[str, ...]:
+def agreed_keys(target: DatasetTable, batch: DatasetBatch) -> tuple[str, ...]:
     """Keys of the batch; they may not differ from those that the table was built with."""
     known = tuple(target.state.copy.keys)
     keys = batch.keys or known
@@ -249,7 +248,7 @@ def _advanced(
     )
 
 
-def _accounted(
+def accounted(
     target: DatasetTable, batch: DatasetBatch, state: CopyState, out: int, quarantined: int
 ) -> CopyState:
     """Add the figures of the batch; they must add up, or nothing is committed."""
@@ -272,7 +271,8 @@ def _accounted(
     return replace(state, totals=dict(totals), ownership=target.ownership())
 
 
-def _summary(step: str, batch: DatasetBatch, out: int, quarantined: int) -> Mapping[str, str]:
+def summary(step: str, batch: DatasetBatch, out: int, quarantined: int) -> Mapping[str, str]:
+    """What the snapshot of a batch says of it."""
     return {
         "polynya.step": step,
         "polynya.rows-in": str(batch.rows_in),

@@ -60,6 +60,9 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
     # The hostname of a laptop often resolves to an address of its network: nothing may listen
     # there.
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # A second of every start: Spark runs a Python process to look for data sources among all the
+    # packages that are called `pyspark_…`. The engine has none, and runs no Python in Spark.
+    os.environ["PYSPARK_DRIVER_PYTHON"] = "no-python-in-spark"
     builder = SparkSession.builder.master(f"local[{settings.cores}]").appName("polynya")
     for key, value in spark_conf(settings).items():
         builder = builder.config(key, value)

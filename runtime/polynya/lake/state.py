@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
 from typing import Any, Literal, Self
+
+from polynya.model.reload import ReloadMode
 
 Kind = Literal["copy", "apply"]
 
@@ -35,7 +38,41 @@ class _State:
         known = {f.name for f in fields(cls)}
         values: dict[str, Any] = {k: v for k, v in json.loads(text).items() if k in known}
         values["ownership"] = Ownership(**values.get("ownership", {}))
+        if values.get("reloading") is not None:
+            values["reloading"] = Reloading(**values["reloading"])
         return cls(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class Reloading:
+    """A reload that has begun: its rows gather in the partition `reload` (semantics section 8).
+
+    Its place in the order of events is right behind `place`, the change identifier that had been
+    copied when it began; `number` counts the reloads of the dataset. `files` is how far each file
+    was read, as in `CopyState`; `rows` have been loaded. `started` is ISO 8601 in UTC.
+    """
+
+    mode: ReloadMode
+    number: int
+    started: str
+    place: str
+    files: dict[str, list[int]] = field(default_factory=dict)
+    rows: int = 0
+
+    @property
+    def tail(self) -> str:
+        """Sequence tail of its events: behind every tail of a source, which are hexadecimal."""
+        return f"~{self.number:06d}"
+
+    @property
+    def sequence(self) -> str:
+        """Sequence of its events."""
+        return self.place + self.tail
+
+    @property
+    def started_at(self) -> datetime:
+        """When it began."""
+        return datetime.fromisoformat(self.started)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +84,8 @@ class CopyState(_State):
     NULLs were seen. `pending_since` is when the oldest change that may still be pending was copied.
     `task` is the task that fills the table. `members` lists, for the position of a whole task, the
     source tables that were met so far. `totals` counts records since the table exists: rows_in =
-    rows_out + rows_filtered + rows_quarantined. Times are ISO 8601 in UTC.
+    rows_out + rows_filtered + rows_quarantined. `reloading` is a reload that has not ended,
+    `reloads` counts those that have begun. Times are ISO 8601 in UTC.
     """
 
     files: dict[str, list[int]] = field(default_factory=dict)
@@ -64,6 +102,8 @@ class CopyState(_State):
     load_started: str | None = None
     members: list[str] = field(default_factory=list)
     task: str | None = None
+    reloading: Reloading | None = None
+    reloads: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,29 @@ PAGES: Final = (
         "them. Set the old keys again, or give the dataset a new name to build a new table.",
     ),
     ErrorPage(
+        "POLYNYA-LAKE-011",
+        "no reload is under way",
+        "Only a reload that has begun can be gone on with or given up. Nothing was changed.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-012",
+        "a reload of another mode is under way",
+        "A reload that was stopped or killed keeps its mode until it ends: its rows lie beside "
+        "Current, which is as before. Go on with that mode, or give it up with `--abandon`.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-013",
+        "a table without keys cannot be reloaded",
+        "A reload compares by key. A table that keeps every event as a row has none, and one that "
+        "was never filled has nothing to compare with: run the task first.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-014",
+        "there is nothing to reload from",
+        "No landed file matches the glob of the full load. A reload from nothing would delete "
+        "every record, so it is refused.",
+    ),
+    ErrorPage(
         "POLYNYA-QRY-001",
         "a statement was not answered",
         "Spark refused the statement or failed in it; no data was changed. Views are called "

@@ -1,0 +1,76 @@
+"""`polynya reload`: read a full load again and move only the differences."""
+
+from __future__ import annotations
+
+from polynya.cli.context import Context
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.options import usage_error
+from polynya.cli.run import show
+from polynya.model.reload import ReloadMode
+
+
+def reload(
+    task: str,
+    /,
+    *,
+    dataset: str | None = None,
+    mode: ReloadMode = "compare_and_apply_with_deleted_rows",
+    files: str | None = None,
+    abandon: bool = False,
+    context: Context,
+) -> int:
+    """Read the full load of a task's datasets again and bring their tables in line with it.
+
+    The new extract takes the place of the old one in the landing zone, where `initial_load` says.
+    It gathers beside Current, which readers see unchanged until one commit moves what differs.
+    A reload that was killed goes on when it is called again. Stop `polynya run` meanwhile, or let
+    it give the datasets up. For native formats.
+
+    Example:
+        polynya reload users --mode compare_and_apply_without_deleted_rows
+
+    Args:
+        task: name of the task.
+        dataset: only this dataset.
+        mode: compare with Current and apply the differences, deleting rows that the load lacks or
+            keeping them; `truncate_and_insert` ends every record and begins anew;
+            `drop_and_create` forgets what the table held, history included.
+        files: glob of the files of the load below the landing path, in place of `initial_load`.
+        abandon: give up a reload that has begun; Current stays as it is.
+        context: given by `main`.
+    """
+    # Start-up time: pyspark.
+    from polynya.cli.selection import select_tasks
+    from polynya.engine.reload import reload as reload_dataset
+    from polynya.engine.start import start_engine
+    from polynya.lake.dataset import DatasetTable
+    from polynya.lake.reload import abandon as abandon_reload
+    from polynya.model.task import resolved
+
+    project = context.load(tolerant=True)
+    (chosen,) = select_tasks(project, [task])
+    named = [one for one in chosen.datasets if dataset in (None, one.name)]
+    if not named:
+        raise usage_error(f"the task {task} declares no dataset `{dataset}`")
+    engine = start_engine(project, sink=lambda event: show(context.output, event))
+    for one in named:
+        wanted = resolved(chosen, one)
+        name = f"{wanted.schema}.{wanted.view}"
+        if abandon:
+            abandon_reload(DatasetTable.existing(engine.spark, wanted, engine.owner))
+            context.output.result("reload.abandoned", {"dataset": name}, f"{name}: given up")
+            continue
+        result = reload_dataset(engine, chosen, wanted, mode=mode, files=files)
+        if result is None:
+            return ExitCode.INTERRUPTED
+        data = {"dataset": name, "mode": mode, "rows_loaded": result.loaded,
+                "rows_quarantined": result.quarantined, "rows_written": result.current,
+                "versions_closed": result.prior, "rows_removed": result.removed,
+                "seconds": result.seconds}  # fmt: skip
+        text = (
+            f"reloaded {name}: {result.loaded:,} rows loaded, {result.current:,} written to "
+            f"Current, {result.prior:,} to Prior, {result.removed:,} removed, "
+            f"{result.quarantined:,} quarantined, in {result.seconds:.1f} s"
+        )
+        context.output.result("reloaded", data, text)
+    return ExitCode.OK

@@ -1,0 +1,118 @@
+"""Reload one dataset: read its full load again, and move the differences to Current."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from polynya.engine.context import EngineContext
+from polynya.engine.steps import subject_of
+from polynya.lake import reload as lake
+from polynya.lake.dataset import DatasetTable
+from polynya.lake.views import publish_views
+from polynya.landing.batch import BatchLimits, FileProgress
+from polynya.landing.discovery import discover
+from polynya.landing.native import read_native
+from polynya.model.errors import OperationError
+from polynya.model.headers import Partition
+from polynya.model.reload import ReloadMode
+from polynya.model.task import ResolvedDataset, StorageTask
+from polynya.observe.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadResult:
+    """What a reload did: rows loaded and rejected, and rows that its apply wrote and removed."""
+
+    loaded: int
+    quarantined: int
+    current: int
+    prior: int
+    removed: int
+    seconds: float
+
+
+def reload(
+    context: EngineContext,
+    task: StorageTask,
+    dataset: ResolvedDataset,
+    *,
+    mode: ReloadMode,
+    files: str | None = None,
+) -> ReloadResult | None:
+    """Reload a dataset; goes on where a killed one stood. None when it was told to stop.
+
+    `files` is a glob below the landing path, by default the dataset's `initial_load`: all of them
+    are read, also those that were read before. Raises OperationError when no file is there: an
+    empty extract would delete every record.
+    """
+    glob = files or dataset.initial_load
+    if glob is None:
+        raise _no_files(dataset, "no `initial_load`")
+    started = context.clock.monotonic()
+    target = DatasetTable.open(context.spark, dataset, context.owner)
+    target.take_over()
+    if target.state.copy.reloading is None:
+        if not discover(context.landing, dataset.landing_path, glob, {}).files:
+            raise _no_files(dataset, f"no file matches `{glob}`")
+        if target.table.files(Partition.CHANGES, target.state.snapshot):
+            context.applier.apply(
+                target, target.shape(), reason="a reload begins", now=context.clock.now()
+            )
+    lake.begin(target, mode, now=context.clock.now())
+    quarantined = _load_all(context, task, target, glob)
+    if context.stop.is_set():
+        return None
+    loaded = target.state.copy.reloading.rows if target.state.copy.reloading is not None else 0
+    applied = lake.finish(target, context.applier, now=context.clock.now())
+    publish_views(target, target.shape())
+    rows = applied.rows
+    result = ReloadResult(
+        loaded,
+        quarantined,
+        rows["current"],
+        rows["prior"],
+        rows["removed"],
+        round(context.clock.monotonic() - started, 3),
+    )
+    fields = {"reason": applied.reason, "seconds": applied.seconds, **rows}
+    context.sink(Event("dataset.applied", subject_of(target), fields))
+    return result
+
+
+def _load_all(context: EngineContext, task: StorageTask, target: DatasetTable, glob: str) -> int:
+    """Gather the load, batch by batch; the number of rejected records."""
+    dataset, limits = target.dataset, BatchLimits(task.batch.max_rows, task.batch.max_bytes)
+    quarantined = 0
+    while not context.stop.is_set():
+        reloading = target.state.copy.reloading
+        assert reloading is not None
+        done = {
+            path: FileProgress(size, records, bool(complete))
+            for path, (size, records, complete) in reloading.files.items()
+        }
+        found = discover(context.landing, dataset.landing_path, glob, done)
+        if not found.files:
+            break
+        batch = read_native(
+            context.landing, dataset, found.files, target.known_schema(), limits, load=True
+        )
+        result = lake.load(target, batch, now=context.clock.now())
+        quarantined += result.rows_quarantined
+        fields = {
+            "rows_in": result.rows_in,
+            "rows_loaded": result.rows_out,
+            "rows_quarantined": result.rows_quarantined,
+            "files_left": len(found.files) - sum(p.complete for p in batch.files.values()),
+        }
+        context.sink(Event("reload.loaded", subject_of(target), fields))
+    return quarantined
+
+
+def _no_files(dataset: ResolvedDataset, why: str) -> OperationError:
+    return OperationError(
+        "POLYNYA-LAKE-014",
+        f"there is nothing to reload {dataset.schema}.{dataset.view} from: {why}",
+        where=f"task {dataset.task}",
+        state="nothing was changed",
+        fix="land the new full load where `initial_load` says, or name its files with `--files`",
+    )

@@ -1,0 +1,109 @@
+"""What a reload changes: the loaded rows against Current, as events. Semantics section 8.
+
+Pure SQL text. A row that is equal in all columns makes no event, so that an apply writes nothing
+for it. NULL equals NULL, NaN equals NaN, and nested values are compared whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from polynya.lake.derive import timestamp_literal
+from polynya.lake.fold import literal
+from polynya.lake.shape import Shape, comparable
+from polynya.lake.state import Reloading
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+from polynya.model.identifiers import quote
+
+#: Modes in which the loaded rows replace all others, compared with nothing.
+REPLACING = ("drop_and_create", "truncate_and_insert")
+
+
+def events(shape: Shape, table: str, reloading: Reloading) -> str:
+    """Query of the events that a finished load makes of `table`, in the columns of Changes.
+
+    Comparing gives `i` `u` `d`. Replacing gives `L` for every loaded row, after a truncate where
+    what was there before ends with it.
+    """
+    if reloading.mode not in REPLACING:
+        return _differences(shape, table, reloading)
+    loaded = _event(shape, "'L'", "l", reloading, suffix="b")
+    rows = f"SELECT {loaded} FROM ({_loaded(shape, table)}) l"
+    if reloading.mode == "drop_and_create":
+        return rows
+    nothing = {name: f"CAST(NULL AS {shape.type_of(name)})" for name in shape.data}
+    truncate = _columns(nothing, "'T'", reloading, suffix="a")
+    return f"SELECT {truncate} UNION ALL {rows}"
+
+
+def _differences(shape: Shape, table: str, reloading: Reloading) -> str:
+    values = " AND ".join(
+        f"{comparable(f'l.{quote(name)}', shape.columns[name])} <=> "
+        f"{comparable(f'c.{quote(name)}', shape.columns[name])}"
+        for name in shape.values
+    )
+    absent = "'d'" if reloading.mode == "compare_and_apply_with_deleted_rows" else "NULL"
+    operation = (
+        f"CASE WHEN l.__there IS NULL THEN IF(c.__live, {absent}, NULL) "
+        f"WHEN NOT coalesce(c.__live, false) THEN 'i' WHEN NOT ({values or 'true'}) THEN 'u' END"
+    )
+    # What changed after the load began is newer than what was loaded.
+    newer = f"coalesce(c.__seq > {literal(reloading.sequence)}, false)"
+    sides = {name: f"IF(l.__there, l.{quote(name)}, NULL)" for name in shape.values}
+    sides |= {name: f"coalesce(l.{quote(name)}, c.{quote(name)})" for name in shape.keys}
+    joined = (
+        f"SELECT {', '.join(f'{sides[name]} AS {quote(name)}' for name in shape.data)}, "
+        f"{operation} AS __found FROM ({_loaded(shape, table)}) l "
+        f"FULL OUTER JOIN ({_current(shape, table)}) c ON {shape.key_match('l', 'c')} "
+        f"WHERE NOT {newer}"
+    )
+    selected = _event(shape, "__found", "f", reloading)
+    return f"SELECT {selected} FROM ({joined}) f WHERE __found IS NOT NULL"
+
+
+def _loaded(shape: Shape, table: str) -> str:
+    """One row for each loaded record: of several with one key the newest, else the greatest."""
+    content = ", ".join(f"{literal(name)}, {quote(name)}" for name in sorted(shape.data))
+    order = (
+        f"{h.CHANGE_IDENTIFIER} DESC, {h.SEQUENCE_TAIL} DESC NULLS LAST, "
+        f"to_json(named_struct({content})) DESC"
+    )
+    names = ", ".join(map(quote, shape.data))
+    return (
+        f"SELECT {names}, true AS __there FROM (SELECT {names}, row_number() OVER "
+        f"(PARTITION BY {shape.key_list()} ORDER BY {order}) AS __rank FROM {table} "
+        f"WHERE {h.PARTITION} = '{Partition.RELOAD}' AND {h.OPERATION} = 'L') WHERE __rank = 1"
+    )
+
+
+def _current(shape: Shape, table: str) -> str:
+    return (
+        f"SELECT {', '.join(map(quote, shape.data))}, "
+        f"{h.OPERATION} NOT IN ('D', 'd') AS __live, "
+        f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, '')) AS __seq "
+        f"FROM {table} WHERE {h.PARTITION} = '{Partition.CURRENT}'"
+    )
+
+
+def _event(
+    shape: Shape, operation: str, alias: str, reloading: Reloading, *, suffix: str = ""
+) -> str:
+    data = {name: f"{alias}.{quote(name)}" for name in shape.data}
+    return _columns(data, operation, reloading, suffix=suffix)
+
+
+def _columns(
+    data: Mapping[str, str], operation: str, reloading: Reloading, *, suffix: str = ""
+) -> str:
+    headers = {
+        h.CHANGE_IDENTIFIER: literal(reloading.place),
+        h.SEQUENCE_TAIL: literal(reloading.tail + suffix),
+        h.SOURCE_POSITION: "CAST(NULL AS STRING)",
+        h.OPERATION: operation,
+        h.TIMESTAMP: timestamp_literal(reloading.started_at),
+        h.UNSENT: "CAST(NULL AS STRING)",
+        h.OLD_KEY: "CAST(NULL AS STRING)",
+    }
+    columns = {**{quote(name): value for name, value in data.items()}, **headers}
+    return ", ".join(f"{value} AS {name}" for name, value in columns.items())

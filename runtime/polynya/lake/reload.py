@@ -1,0 +1,198 @@
+"""A reload: gather a new full load beside Current, then move only the differences, in one commit.
+
+The load gathers in the partition `reload`, batch by batch, each in a commit with its position, so
+that a reload that was killed goes on where it stood. Readers see none of it before the last commit,
+which folds the differences (`compare.py`), removes what was gathered and ends the reload. Changes
+that are copied meanwhile wait as pending and are folded with it, each in its place in the order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from polynya.lake.apply import Applier, ApplyResult, CopyParts
+from polynya.lake.commit import Step, commit_row_delta
+from polynya.lake.compare import events
+from polynya.lake.copy import (
+    CopyResult,
+    accounted,
+    agreed_keys,
+    refuse_second_task,
+    rows_by_partition,
+    sized,
+    summary,
+)
+from polynya.lake.dataset import DatasetTable
+from polynya.lake.derive import HELPERS, derive, landed_frame
+from polynya.lake.gateway import LiveFile
+from polynya.lake.state import CopyState, Reloading
+from polynya.lake.states import write_copy_state
+from polynya.landing.batch import NO_ORDER, DatasetBatch
+from polynya.model import headers as h
+from polynya.model.errors import OperationError
+from polynya.model.headers import Partition
+from polynya.model.reload import ReloadMode
+
+
+def begin(target: DatasetTable, mode: ReloadMode, *, now: datetime) -> Reloading:
+    """Begin a reload, or return the one that has begun and not ended.
+
+    Raises OperationError for a table without keys, and when a reload of another mode is under way.
+    """
+    refuse_second_task(target)
+    target.take_over()
+    state = target.state.copy
+    if state.reloading is not None:
+        if state.reloading.mode != mode:
+            raise _other_mode(target, state.reloading, mode)
+        return state.reloading
+    if target.shape().append_only:
+        raise _without_keys(target)
+    reloading = Reloading(
+        mode, state.reloads + 1, now.isoformat(), place=state.copied_to or NO_ORDER
+    )
+    _commit_state(target, replace(state, reloading=reloading, reloads=reloading.number), "begin")
+    return reloading
+
+
+def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyResult:
+    """Commit one batch of the load to the partition `reload`; rejected records to quarantine."""
+    keys = agreed_keys(target, batch)
+    target.grow(batch.schema, keys)
+    shape = target.shape(batch.schema, keys)
+    frame = derive(
+        landed_frame(target.spark, batch),
+        target.dataset,
+        shape,
+        schema=batch.schema,
+        now=now,
+        load_started=_under_way(target).started_at,
+        horizon=None,
+    )
+    rows = frame.drop(*HELPERS).replace(
+        str(Partition.CHANGES), str(Partition.RELOAD), [h.PARTITION]
+    )
+    staged = target.table.stage(sized(rows, batch))
+    counts = rows_by_partition(target, staged)
+    quarantined = counts.pop(Partition.QUARANTINE, 0)
+    loaded = sum(counts.values())
+    following = accounted(target, batch, _after(target, batch, loaded), loaded, quarantined)
+    step = Step(
+        commit_id=following.ownership.commit,
+        based_on=target.state.snapshot,
+        add=[*staged, write_copy_state(target.table, following)],
+        remove=[file for file in (target.state.copy_file,) if file is not None],
+        summary=summary("reload", batch, loaded, quarantined),
+    )
+    snapshot = commit_row_delta(target.table, step)
+    target.reload()
+    return CopyResult(batch.rows_in, loaded, batch.rows_filtered, quarantined, snapshot)
+
+
+def finish(target: DatasetTable, applier: Applier, *, now: datetime) -> ApplyResult:
+    """Move what differs, and end the reload: one commit."""
+    reloading = _under_way(target)
+    assert target.state.snapshot is not None
+    shape, state = target.shape(), target.state.copy
+    found = target.spark.sql(events(shape, target.table.at(target.state.snapshot), reloading))
+    nothing = target.spark.sql(
+        f"SELECT * FROM {target.table.at(target.state.snapshot)} WHERE false"
+    )
+    # The next run must not take the files of this load for new ones.
+    following = replace(
+        state,
+        ownership=target.ownership(),
+        reloading=None,
+        files={**state.files, **reloading.files},
+    )
+    gathered = target.table.files(Partition.RELOAD, target.state.snapshot)
+    parts = CopyParts(
+        found.localCheckpoint(),
+        nothing,
+        following,
+        {"polynya.reload": reloading.mode, "polynya.rows-loaded": str(reloading.rows)},
+        consumed=tuple(gathered),
+        instead=reloading.mode == "drop_and_create",
+    )
+    return applier.apply(target, shape, reason=f"reload: {reloading.mode}", now=now, fresh=parts)
+
+
+def abandon(target: DatasetTable) -> None:
+    """Give a reload up: what was gathered goes, Current stays as it is."""
+    target.take_over()
+    _under_way(target)
+    _commit_state(
+        target,
+        replace(target.state.copy, reloading=None),
+        "abandon",
+        remove=target.table.files(Partition.RELOAD, target.state.snapshot),
+    )
+
+
+def _after(target: DatasetTable, batch: DatasetBatch, loaded: int) -> CopyState:
+    reloading = _under_way(target)
+    files = {path: [p.size, p.records, int(p.complete)] for path, p in batch.files.items()}
+    counters = Counter(target.state.copy.counters)
+    counters.update(batch.counters)
+    return replace(
+        target.state.copy,
+        schema={name: str(datatype) for name, datatype in batch.schema.items()},
+        counters=dict(counters),
+        reloading=replace(
+            reloading, files={**reloading.files, **files}, rows=reloading.rows + loaded
+        ),
+    )
+
+
+def _commit_state(
+    target: DatasetTable, state: CopyState, step: str, remove: Sequence[LiveFile] = ()
+) -> None:
+    ownership = target.ownership()
+    before = (target.state.copy_file,)
+    commit_row_delta(
+        target.table,
+        Step(
+            commit_id=ownership.commit,
+            based_on=target.state.snapshot,
+            add=[write_copy_state(target.table, replace(state, ownership=ownership))],
+            remove=[*remove, *(file for file in before if file is not None)],
+            summary={"polynya.step": f"reload-{step}"},
+        ),
+    )
+    target.reload()
+
+
+def _under_way(target: DatasetTable) -> Reloading:
+    if target.state.copy.reloading is None:
+        raise OperationError(
+            "POLYNYA-LAKE-011",
+            f"no reload of {target.table.name} is under way",
+            where=target.table.name,
+            state="nothing was changed",
+            fix="begin one with `polynya reload`",
+        )
+    return target.state.copy.reloading
+
+
+def _other_mode(target: DatasetTable, reloading: Reloading, mode: ReloadMode) -> OperationError:
+    return OperationError(
+        "POLYNYA-LAKE-012",
+        f"a reload of {target.table.name} with the mode {reloading.mode} is under way, not {mode}",
+        where=target.table.name,
+        state=f"{reloading.rows} rows are loaded, Current is as before",
+        fix=f"go on with `--mode {reloading.mode}`, or give it up with `--abandon`",
+    )
+
+
+def _without_keys(target: DatasetTable) -> OperationError:
+    return OperationError(
+        "POLYNYA-LAKE-013",
+        f"{target.table.name} has no keys yet, or keeps every event as a row: "
+        "there is nothing to compare a load by",
+        where=target.table.name,
+        state="nothing was changed",
+        fix="give the dataset `keys` and run it once",
+    )

@@ -1,0 +1,12 @@
+"""How a reload treats what a table held before (semantics section 8)."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+ReloadMode: TypeAlias = Literal[
+    "compare_and_apply_with_deleted_rows",
+    "compare_and_apply_without_deleted_rows",
+    "drop_and_create",
+    "truncate_and_insert",
+]
