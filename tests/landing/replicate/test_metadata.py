@@ -13,7 +13,7 @@ from pyarrow import parquet
 from polynya.landing.batch import WHOLE_FILE, FileProgress
 from polynya.landing.folders import NoTable
 from polynya.landing.replicate.names import is_load, metadata_path, table_of_replicate
-from tests.landing.helpers import column, rules
+from tests.landing.helpers import column, rules, types
 from tests.landing.replicate.files import (
     FIRST,
     HEADER,
@@ -58,6 +58,10 @@ def _columns(*columns: Any) -> bytes:
         (_GOOD, dfm(TABLE, recordCount=2), "says 2 records, the file has 1"),
         (_GOOD, dfm(TABLE, recordCount=-1), "not a number"),
         (_GOOD, dfm(TABLE, name="LOAD00002"), "describes 'LOAD00002'"),
+        (_GOOD, dfm((*TABLE, ("hdr__partition", "INT4", 0, 0, 0))), "keeps for itself"),
+        (_GOOD, dfm((*TABLE, ("__file", "STRING", 0, 0, 0))), "keeps for itself"),
+        (_GOOD, dfm((*TABLE, ("ID", "INT4", 0, 0, 0))), "differ only in case"),
+        (_GOOD, dfm((*TABLE, ("a\nb", "INT4", 0, 0, 0))), "control character"),
         (_GOOD, dfm(TABLE[:2]), "does not name the columns"),
         (_GOOD, dfm((*TABLE[:2], ("town", "STRING", 0, 0, 0))), "does not name the columns"),
         (_GOOD, dfm(TABLE, options={"fieldDelimiter": "||"}), "fieldDelimiter"),
@@ -130,6 +134,19 @@ def test_keys_that_differ_from_those_of_the_table_are_not_taken() -> None:
     (refused,) = read(landed(LOAD, "1,Ann,"), keys=("name",)).rejected
 
     assert "['id']" in refused.error
+
+
+def test_a_column_that_differs_only_in_case_from_one_of_the_table_is_not_taken() -> None:
+    (refused,) = read(landed(LOAD, "1,Ann,"), known=types(Name="string")).rejected
+
+    assert "differ only in case" in refused.error
+
+
+def test_a_file_without_records_is_no_bad_file() -> None:
+    empty = read({LOAD: b"", _DFM: dfm(TABLE, recordCount=0)})
+
+    assert (empty.rows_in, empty.files[LOAD].complete) == (0, True)
+    assert rules(read(landed(LOAD))) == []
 
 
 def test_metadata_without_keys_takes_those_of_the_table() -> None:

@@ -14,48 +14,14 @@ from polynya.landing.errors import RecordError, UnreadableFileError
 from polynya.landing.formats.separated import Dialect
 from polynya.landing.json_text import parse_object
 from polynya.landing.replicate.names import metadata_path
-from polynya.model.datatypes import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    STRING,
-    TIMESTAMP,
-    DataType,
-    Decimal,
-)
-from polynya.model.datatypes.types import MAX_PRECISION
+from polynya.landing.replicate.types import column_type
+from polynya.model.datatypes import DataType
 from polynya.model.delivery import Delivery
 from polynya.model.errors import OperationError
 from polynya.store.object_store import ObjectStore
 
 HEADER_PREFIX: Final = "header__"
 _MAX_BYTES = 8 * 1024 * 1024
-_TYPES: dict[str, DataType] = {
-    "BOOLEAN": BOOLEAN,
-    "INT1": INT,
-    "INT2": INT,
-    "INT4": INT,
-    "INT8": BIGINT,
-    "UINT1": INT,
-    "UINT2": INT,
-    "UINT4": BIGINT,
-    "UINT8": Decimal(20, 0),
-    "REAL4": FLOAT,
-    "REAL8": DOUBLE,
-    "STRING": STRING,
-    "WSTRING": STRING,
-    "CLOB": STRING,
-    "NCLOB": STRING,
-    "TIME": STRING,
-    "BYTES": BINARY,
-    "BLOB": BINARY,
-    "DATE": DATE,
-    "DATETIME": TIMESTAMP,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,18 +127,9 @@ def _column(entry: Any, index: int) -> _Column:
         ordinal = index + 1
     if not 1 <= ordinal <= 100_000:
         raise _broken(f"column {name[:60]!r} has the ordinal {ordinal}")
-    return _Column(ordinal, name, _type(entry), _whole(entry.get("primaryKeyPos"), "key") or 0)
-
-
-def _type(entry: Mapping[str, Any]) -> DataType | None:
-    """The type of a column, None where its values decide."""
-    name = str(entry.get("type", "")).upper()
-    if name != "NUMERIC":
-        return _TYPES.get(name)
     precision = _whole(entry.get("precision"), "precision") or 0
-    scale = _whole(entry.get("scale"), "scale") or 0
-    fits = 1 <= precision <= MAX_PRECISION and scale <= precision
-    return Decimal(precision, scale) if fits else None
+    kind = column_type(entry.get("type"), precision, _whole(entry.get("scale"), "scale") or 0)
+    return _Column(ordinal, name, kind, _whole(entry.get("primaryKeyPos"), "primaryKeyPos") or 0)
 
 
 def _keys(columns: Sequence[_Column]) -> tuple[str, ...]:

@@ -8,9 +8,10 @@ from polynya.landing.batch import DatasetBatch, FilePart, FileProgress, Limits
 from polynya.landing.buffer import RecordBuffer
 from polynya.landing.errors import UnreadableFileError
 from polynya.landing.files import landed_file
+from polynya.landing.names import NameSpace, column_problem
 from polynya.landing.replicate.books import FileFacts, to_batch
 from polynya.landing.replicate.header import BEFORE_IMAGE
-from polynya.landing.replicate.metadata import Metadata, read_metadata
+from polynya.landing.replicate.metadata import HEADER_PREFIX, Metadata, read_metadata
 from polynya.landing.replicate.names import is_load, kind_of
 from polynya.landing.replicate.rows import HEADER, Described, open_replicate
 from polynya.model.datatypes import DataType, Void, unify
@@ -42,7 +43,7 @@ def read_replicate(
         Rows with operation L, I, U, D or T, rejected records and progress of the files. A file that
         cannot be read, or is not what its `.dfm` file says, is one rejected record and complete.
     """
-    reading = _Reading(source, dataset, RecordBuffer(limits), dataset.keys or keys)
+    reading = _Reading(source, dataset, known, dataset.keys or keys, RecordBuffer(limits))
     for part in files:
         if reading.is_full:
             break
@@ -70,8 +71,9 @@ class _Reading:
         self,
         source: ObjectStore,
         dataset: ResolvedDataset,
-        buffer: RecordBuffer,
+        known: Mapping[str, DataType],
         keys: tuple[str, ...],
+        buffer: RecordBuffer,
     ) -> None:
         self.buffer = buffer
         self.keys = keys
@@ -80,6 +82,7 @@ class _Reading:
         self.observed: dict[str, DataType] = {}
         self._source = source
         self._dataset = dataset
+        self._known = known
 
     @property
     def is_full(self) -> bool:
@@ -93,6 +96,7 @@ class _Reading:
     def take_file(self, part: FilePart) -> None:
         """Read one file, as far as the limits allow. Raises UnreadableFileError."""
         metadata = read_metadata(self._source, part.path, self._dataset.delivery)
+        self._check_names(metadata)
         # Also of a file that is refused: a table that begins with one still gets its keys.
         self.keys = self._agreed_keys(metadata)
         described = Described(
@@ -115,6 +119,16 @@ class _Reading:
             self.types[name] = unify(self.types.get(name, Void()), kind) or self.types[name]
         for name, kind in opened.types.items():
             self.observed[name] = unify(self.observed.get(name, Void()), kind) or kind
+
+    def _check_names(self, metadata: Metadata) -> None:
+        """Whether the table can have the columns. They come before any record could be refused."""
+        space = NameSpace([*self._known, *self._dataset.columns, *self.types])
+        for name in metadata.columns:
+            if name.startswith(HEADER_PREFIX):
+                continue
+            problem = column_problem(name) or space.clash(name)
+            if problem is not None:
+                raise UnreadableFileError(f"its .dfm file names {problem}")
 
     def _agreed_keys(self, metadata: Metadata) -> tuple[str, ...]:
         own = metadata.keys

@@ -15,7 +15,7 @@ from polynya.landing.formats import opener_of
 from polynya.landing.formats.base import OpenedFile, RawRecord
 from polynya.landing.formats.delimited import pieces
 from polynya.landing.formats.json_lines import lines
-from polynya.landing.formats.separated import Dialect, fields
+from polynya.landing.replicate.csv_rows import csv_records
 from polynya.landing.replicate.header import LOADED, OPERATION, SEQUENCE, header_of
 from polynya.landing.replicate.metadata import HEADER_PREFIX, Metadata
 from polynya.landing.replicate.names import FileKind
@@ -51,9 +51,11 @@ def open_replicate(
     _check_columns(described)
     if described.kind == "csv":
         if start == 0:
-            _check_count(sum(1 for _ in pieces(file)) - int(has_header), metadata)
+            found = sum(1 for _ in pieces(file)) - int(has_header)
+            # A file without any line has no header line either.
+            _check_count(max(found, 0), metadata)
         file.seek(0)
-        rows = _csv_records(_rows_of(file, metadata, has_header=has_header), metadata)
+        rows = csv_records(file, metadata, has_header=has_header)
         return OpenedFile(_changes(islice(rows, start, None), described))
     if start == 0:
         _check_count(_count(file, described.kind), metadata)
@@ -86,78 +88,8 @@ def _count(file: BinaryIO, kind: FileKind) -> int:
 def _check_count(found: int, metadata: Metadata) -> None:
     if metadata.records is not None and found != metadata.records:
         raise UnreadableFileError(
-            f"its .dfm file says {metadata.records} records, the file has {max(found, 0)}"
+            f"its .dfm file says {metadata.records} records, the file has {found}"
         )
-
-
-def _rows_of(file: BinaryIO, metadata: Metadata, *, has_header: bool) -> Iterator[bytes]:
-    """The rows of a CSV file, behind its header line."""
-    rows = pieces(file)
-    first = next(rows, None)
-    if first is None:
-        return
-    is_header = _is_header(first, metadata)
-    if has_header and not is_header:
-        raise UnreadableFileError(
-            "the first line does not name the columns of its .dfm file; if the files have no "
-            "header line, set `header: false`"
-        )
-    if not has_header:
-        if is_header:
-            raise UnreadableFileError(
-                "it begins with a header line, and the task says `header: false`"
-            )
-        yield first
-    yield from rows
-
-
-def _is_header(first: bytes, metadata: Metadata) -> bool:
-    """Whether a line has the names, each alone or with its type behind a colon."""
-    try:
-        row = fields(first, Dialect(metadata.dialect.delimiter))
-    except RecordError:
-        return False
-    # A type such as NUMERIC(10,2) may have been written without quotes around its comma.
-    joined = _joined(row, metadata.dialect)
-    return len(joined) == len(metadata.columns) and all(
-        field is not None and (field == name or field.startswith(f"{name}:"))
-        for field, name in zip(joined, metadata.columns, strict=True)
-    )
-
-
-def _joined(row: list[str | None], dialect: Dialect) -> list[str | None]:
-    """Fields of a header line, with those put together that a comma inside brackets split."""
-    joined: list[str | None] = []
-    for field in row:
-        last = joined[-1] if joined else None
-        if last is not None and field is not None and last.count("(") > last.count(")"):
-            joined[-1] = f"{last}{dialect.delimiter}{field}"
-        else:
-            joined.append(field)
-    return joined
-
-
-def _csv_records(rows: Iterator[bytes], metadata: Metadata) -> Iterator[RawRecord]:
-    prefix = names_line(metadata) + b"\n"
-    for piece in rows:
-        try:
-            yield prefix + piece, _csv_record(piece, metadata)
-        except RecordError as error:
-            yield prefix + piece, error
-
-
-def _csv_record(piece: bytes, metadata: Metadata) -> dict[str, Any]:
-    row = fields(piece, metadata.dialect)
-    if len(row) != len(metadata.columns):
-        problem = f"{len(row)} fields, its .dfm file names {len(metadata.columns)} columns"
-        raise RecordError("bad_csv", problem)
-    return dict(zip(metadata.columns, row, strict=True))
-
-
-def names_line(metadata: Metadata) -> bytes:
-    """A line of all column names, quoted: what raw CSV records begin with."""
-    quoted = ('"' + name.replace('"', '""') + '"' for name in metadata.columns)
-    return metadata.dialect.delimiter.join(quoted).encode()
 
 
 def _changes(records: Iterator[RawRecord], described: Described) -> Iterator[RawRecord]:
