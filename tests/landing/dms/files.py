@@ -16,7 +16,7 @@ from polynya.model.datatypes import DataType
 from polynya.model.delivery import Delivery
 from polynya.model.task import ResolvedDataset
 from polynya.testing.fakes import MemoryObjectStore
-from tests.landing.helpers import a_dataset, column
+from tests.landing.helpers import a_dataset
 
 LOAD = "s/t/LOAD00000001.csv"
 FIRST = "s/t/20260101-120000123.csv"
@@ -57,9 +57,3 @@ def read(
     assert batch.rows_in == batch.rows.num_rows + len(batch.rejected) + batch.rows_filtered
     batch.rows.validate(full=True)
     return batch
-
-
-def sequence(batch: DatasetBatch) -> list[str]:
-    """Change identifier and tail of each row as the engine compares them."""
-    pairs = zip(column(batch, "__ci"), column(batch, "__tail"), strict=True)
-    return [identifier + (tail or "") for identifier, tail in pairs]

@@ -6,10 +6,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from polynya.landing.batch import NO_ORDER
+from polynya.landing.batch import NO_ORDER, BatchLimits, DatasetBatch
 from polynya.landing.dms.names import dms_file, reading_order
+from polynya.model.task import ResolvedDataset
 from tests.landing.dms.files import FIRST, LOAD, SECOND, a_table, lines, read
 from tests.landing.helpers import column, rules
+
+
+def sequence_is_strictly_ascending(batch: DatasetBatch) -> bool:
+    """Whether each row stands behind the one before."""
+    found = column(batch, "__ci")
+    return found == sorted(set(found))
 
 
 def test_without_settings_the_order_is_that_of_files_and_rows() -> None:
@@ -19,12 +26,6 @@ def test_without_settings_the_order_is_that_of_files_and_rows() -> None:
     assert sequence_is_strictly_ascending(batch)
     assert set(map(len, column(batch, "__ci"))) == {35}
     assert column(batch, "__ts")[0] == datetime(2026, 1, 1, 12, 0, 0, 123000, UTC)
-
-
-def sequence_is_strictly_ascending(batch: object) -> bool:
-    """Whether each row stands behind the one before."""
-    found = column(batch, "__ci")  # type: ignore[arg-type]
-    return found == sorted(set(found))
 
 
 def test_the_time_of_the_commit_goes_before_the_file() -> None:
@@ -89,11 +90,11 @@ def test_a_redelivered_row_has_the_sequence_that_it_had() -> None:
 @pytest.mark.parametrize(
     "table", [a_table(), a_table(timestamp_column="ts"), a_table({"sequence_by": ("ts",)})]
 )
-def test_a_full_load_stands_before_all_changes(table: object) -> None:
+def test_a_full_load_stands_before_all_changes(table: ResolvedDataset) -> None:
     """A cached change may have been committed before the time that the load writes."""
     load, changes = "2026-06-01 00:00:00,1", "U,2026-01-01 00:00:00,1"
 
-    batch = read({LOAD: lines("ts,id", load, ",2"), FIRST: lines("Op,ts,id", changes)}, table)  # type: ignore[arg-type]
+    batch = read({LOAD: lines("ts,id", load, ",2"), FIRST: lines("Op,ts,id", changes)}, table)
 
     assert column(batch, "__ci")[:2] == [NO_ORDER] * 2
     assert column(batch, "__ci")[2] > NO_ORDER
@@ -114,11 +115,32 @@ def test_names_of_different_widths_sort_by_the_time_that_they_say() -> None:
 
     places = [dms_file(name).place for name in names]
 
-    assert [place for place in places if len(place or "") != 20] == []
-    assert places[0] == places[2] < places[1]  # type: ignore[operator]
+    assert [len(place or "") for place in places] == [20, 20, 20]
+    assert [name for _, name in sorted(zip(places, names, strict=True))] == [
+        names[2],
+        names[0],
+        names[1],
+    ]
 
 
 def test_the_load_is_read_first_then_changes_then_foreign_names() -> None:
     names = ["c/s/t/20260101-000000000.csv", "s/t/odd.csv", "s/t/LOAD0000000A.csv"]
 
     assert sorted(names, key=reading_order) == [names[2], names[0], names[1]]
+
+
+@pytest.mark.parametrize("delivery", [{}, {"timestamp_column": "ts"}])
+def test_the_split_into_batches_does_not_change_a_place(delivery: dict[str, str]) -> None:
+    rows = [f"U,2026-01-01 09:00:0{n % 2},{n}" for n in range(4)]
+    files = {FIRST: lines("Op,ts,id", *rows), SECOND: lines("Op,ts,id", *rows)}
+    whole = read(files, a_table(**delivery))
+
+    places: list[str] = []
+    for path, content in files.items():
+        for start in range(len(rows)):
+            part = {path: content}
+            limits = BatchLimits(max_rows=1)
+            batch = read(part, a_table(**delivery), limits=limits, starts={path: start})
+            places += column(batch, "__ci")
+
+    assert places == column(whole, "__ci")
