@@ -1,0 +1,168 @@
+"""Prove that a table keeps its promises: what must hold of every snapshot, whatever was copied.
+
+Each check is a query for the records that break a rule, over one snapshot. Nothing is written.
+Contract: semantics sections 2 to 4, 10, 11 and 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from polynya.lake.dataset import DatasetTable
+from polynya.lake.keys import key_hash, key_text
+from polynya.lake.shape import Shape
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+from polynya.model.identifiers import quote
+
+_DELETED = f"{h.OPERATION} IN ('D', 'd')"
+_SEQUENCE = f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, ''))"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What must hold. `broken` selects a column `example` for each record that breaks it."""
+
+    name: str
+    says: str
+    broken: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule that does not hold: for how many records or files, and one of them."""
+
+    rule: str
+    says: str
+    count: int
+    example: str
+
+
+def verify(target: DatasetTable) -> tuple[list[str], list[Finding]]:
+    """Check the current snapshot; the names of the rules that were checked, and what was found."""
+    snapshot = target.state.snapshot
+    if snapshot is None:
+        return [], []
+    lost = _files(target)
+    if lost:
+        # Whatever reads rows would fail for the same reason.
+        return ["files"], lost
+    rules = list(_rules(target.shape(), target.table.at(snapshot)))
+    broken = [found for rule in rules if (found := _broken(target, rule)) is not None]
+    names = ["files", *(rule.name for rule in rules), "accounting"]
+    return names, [*broken, *_accounting(target)]
+
+
+def _rules(shape: Shape, table: str) -> Iterator[Rule]:
+    current = f"(SELECT * FROM {table} WHERE {h.PARTITION} = '{Partition.CURRENT}')"
+    if shape.append_only:
+        return
+    prior = f"(SELECT * FROM {table} WHERE {h.PARTITION} = '{Partition.PRIOR}')"
+    versions = (
+        f"(SELECT * FROM {table} "
+        f"WHERE {h.PARTITION} IN ('{Partition.CURRENT}', '{Partition.PRIOR}'))"
+    )
+    key = key_text(shape)
+    keys = shape.key_list()
+    yield Rule(
+        "one_row_a_record",
+        "a record is in Current at most once",
+        f"SELECT {key} AS example FROM {current} GROUP BY {keys} HAVING count(*) > 1",
+    )
+    missing = " OR ".join(f"{quote(name)} IS NULL" for name in shape.keys)
+    yield Rule(
+        "keys",
+        "every version has its whole key, and the hash of it",
+        f"SELECT {key} AS example FROM {versions} "
+        f"WHERE {missing} OR NOT ({h.KEY_HASH} <=> {key_hash(shape)})",
+    )
+    yield Rule(
+        "newest_is_current",
+        "no version in Prior is newer than the one in Current",
+        f"SELECT {key_text(shape, 'c.')} AS example FROM (SELECT *, {_SEQUENCE} AS __seq "
+        f"FROM {current}) c JOIN (SELECT *, {_SEQUENCE} AS __seq FROM {prior}) p "
+        f"ON {shape.key_match('c', 'p')} WHERE p.__seq >= c.__seq",
+    )
+    if not shape.soft_delete:
+        yield Rule(
+            "deleted_is_not_current",
+            "a deleted record is not in Current",
+            f"SELECT {key} AS example FROM {current} WHERE {_DELETED}",
+        )
+    if shape.history:
+        following = f"lead({h.FROM_TIMESTAMP}) OVER (PARTITION BY {keys} ORDER BY {_SEQUENCE})"
+        yield Rule(
+            "intervals",
+            "a version is valid until the next begins: no overlap, no hole",
+            f"SELECT {key} AS example FROM (SELECT *, {following} AS __next FROM {versions}) "
+            f"WHERE NOT ({h.TO_TIMESTAMP} <=> __next) OR {h.FROM_TIMESTAMP} IS NULL "
+            f"OR {h.FROM_TIMESTAMP} > {h.TO_TIMESTAMP}",
+        )
+
+
+def _broken(target: DatasetTable, rule: Rule) -> Finding | None:
+    row = target.spark.sql(
+        f"SELECT count(*) AS n, min(example) AS example FROM ({rule.broken})"
+    ).first()
+    if row is None or row["n"] == 0:
+        return None
+    return Finding(rule.name, rule.says, int(row["n"]), f"key {row['example']}")
+
+
+def _files(target: DatasetTable) -> list[Finding]:
+    """Every file of the snapshot is there with its size, and none holds equality deletes."""
+    listed = target.spark.sql(
+        f"SELECT file_path, file_size_in_bytes, content FROM {target.table.quoted}.files"
+    ).collect()
+    missing, resized, equality = [], [], []
+    for row in listed:
+        file = target.table.java.io().newInputFile(row["file_path"])
+        if not file.exists():
+            missing.append(row["file_path"])
+        elif int(file.getLength()) != row["file_size_in_bytes"]:
+            resized.append(row["file_path"])
+        if row["content"] == 2:
+            equality.append(row["file_path"])
+    found = (
+        ("every file of the snapshot exists", missing),
+        ("every file has the size that it was written with", resized),
+        ("no equality deletes", equality),
+    )
+    return [
+        Finding("files", says, len(paths), str(paths[0])) for says, paths in found if len(paths)
+    ]
+
+
+def _accounting(target: DatasetTable) -> list[Finding]:
+    """The books add up, and the quarantine holds as many records as they say."""
+    totals = target.state.copy.totals
+    read, out, filtered, quarantined = (
+        totals.get(f"rows_{name}", 0) for name in ("in", "out", "filtered", "quarantined")
+    )
+    found = []
+    if read != out + filtered + quarantined:
+        says = "records in = out + filtered + quarantined"
+        text = f"{read} in, {out} out, {filtered} filtered, {quarantined} quarantined"
+        found.append(Finding("accounting", says, abs(read - out - filtered - quarantined), text))
+    assert target.state.snapshot is not None
+    held = {
+        row[0]: row[1]
+        for row in target.spark.sql(
+            f"SELECT {h.PARTITION}, count(*) FROM {target.table.at(target.state.snapshot)} "
+            f"GROUP BY {h.PARTITION}"
+        ).collect()
+    }
+    counted = {Partition.QUARANTINE: quarantined}
+    if target.shape().append_only:
+        counted[Partition.CURRENT] = out
+    for partition, books in counted.items():
+        there = held.get(str(partition), 0)
+        if there != books:
+            says = f"the partition {partition} holds what the books say"
+            found.append(
+                Finding(
+                    "accounting", says, abs(there - books), f"{there} rows, {books} in the books"
+                )
+            )
+    return found
