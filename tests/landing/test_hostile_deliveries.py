@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polynya.landing.batch import WHOLE_FILE, BatchLimits, DatasetBatch, Rejected
@@ -78,6 +78,7 @@ _JSON = st.recursive(
 )
 
 
+@settings(max_examples=300)
 @given(_JSON, st.lists(st.dictionaries(_MEMBERS, _JSON)))
 def test_metadata(document: Any, columns: list[Any]) -> None:
     odd = {**(document if isinstance(document, dict) else {}), "dataInfo": {"columns": columns}}
@@ -91,3 +92,27 @@ def test_metadata(document: Any, columns: list[Any]) -> None:
 
 def _dump(document: Any) -> bytes:
     return json.dumps(document).encode()
+
+
+_HEADERS = st.sampled_from([name for name, *_ in replicate.HEADER])
+_COLUMNS = st.sampled_from(["id", "name", "city", "", "secret", "hdr__x"])
+
+
+@given(st.lists(st.dictionaries(_HEADERS | _COLUMNS, _CELLS | _JSON, max_size=7), max_size=5))
+def test_json_lines_of_replicate(records: list[dict[str, Any]]) -> None:
+    path = replicate.FIRST.replace(".csv", ".json")
+    metadata = replicate.dfm((*replicate.HEADER, *replicate.TABLE))
+    lines = b"\n".join(_dump(record) for record in records)
+
+    batch = replicate.read({path: lines, metadata_path(path): metadata})
+
+    assert batch.rows_in == len(records)
+
+
+@given(st.sampled_from([["U"], "U", 1, None, b"U", {"a": "U"}]), st.booleans())
+def test_operations_of_dms_that_are_no_text(operation: Any, load: bool) -> None:
+    name = "LOAD1" if load else "20260101-120000123"
+
+    batch = dms.read({f"s/t/{name}.parquet": dms.table(Op=[operation, operation], id=[1, 2])})
+
+    assert batch.rows_in == 2

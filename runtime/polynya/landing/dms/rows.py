@@ -19,6 +19,7 @@ OPERATION: Final = "Op"
 #: Stands in a record for a value that the source did not send.
 UNSENT: Final = object()
 _CHANGES: Final = frozenset("IUD")
+_LOADED: Final = frozenset("I")
 
 
 def open_dms(file: BinaryIO, start: int, named: DmsFile, dataset: ResolvedDataset) -> OpenedFile:
@@ -55,7 +56,9 @@ def _operated(records: Iterator[RawRecord], named: DmsFile) -> Iterator[RawRecor
             yield raw, parsed
             continue
         operation = parsed.get(OPERATION)
-        known = operation in {None, "I"} if named.is_load else operation in _CHANGES
+        # Text first: in Parquet it may be anything, also what cannot be in a set.
+        allowed = _LOADED if named.is_load else _CHANGES
+        known = str(operation) in allowed or (named.is_load and operation is None)
         if known:
             yield raw, parsed
         else:

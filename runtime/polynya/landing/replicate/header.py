@@ -68,10 +68,11 @@ def header_of(record: Mapping[str, Any], bits: Mapping[str, int]) -> Header:
 def _operation(record: Mapping[str, Any]) -> str:
     if str(record.get(_LONG_OPERATION)).upper() == _TRUNCATE:
         return "T"
-    operation = record.get(OPERATION)
+    # Text first: in JSON it may be anything, also what cannot be in a set.
+    operation = str(record.get(OPERATION))
     if operation not in _OPERATIONS:
-        raise RecordError("unknown_op", f"operation {str(operation)[:20]!r} is not known")
-    return str(operation)
+        raise RecordError("unknown_op", f"operation {operation[:20]!r} is not known")
+    return operation
 
 
 def _sequence(value: Any) -> str:
@@ -94,7 +95,7 @@ def _mask(value: Any, bits: Mapping[str, int]) -> int | None:
 
     Text is a hexadecimal number; bytes begin with the lowest bits.
     """
-    if value is None or value in {"", b""}:
+    if value is None or value == "":
         return None
     if isinstance(value, bytes):
         mask = int.from_bytes(value, "little")

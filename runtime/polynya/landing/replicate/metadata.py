@@ -99,7 +99,7 @@ def _check_name(info: Mapping[str, Any], file: str) -> None:
     # Both `LOAD1` with `.csv` and `LOAD1.csv` with `gz` are written.
     ending = str(extension or "").lstrip(".")
     stem = file.partition(".")[0]
-    if name not in {file, stem, file.removesuffix(f".{ending}")}:
+    if str(name) not in {file, stem, file.removesuffix(f".{ending}")}:
         raise UnreadableFileError(f"its .dfm file describes {str(name)[:80]!r}, not this file")
 
 
@@ -152,8 +152,9 @@ def _dialect(options: Any, delivery: Delivery) -> Dialect:
         ("quoteChar", {'"'}),
         ("escapeChar", {"", '"'}),
     ):
-        if options.get(option) is not None and options[option] not in allowed:
-            raise _unsupported(option, options[option])
+        value = options.get(option)
+        if value is not None and str(value) not in allowed:
+            raise _unsupported(option, value)
     return Dialect(delimiter, null)
 
 
