@@ -206,7 +206,13 @@ def test_append_only_keeps_every_landed_row(tmp_path: Path) -> None:
         ("id", *shape.columns),
         arrivals([_unkeyed(event) for event in events], STEPS, 4),
         history=False,
-        extra={"mode": "append_only", "keys": [], "sequence_by": []},
+        extra={
+            "mode": "append_only",
+            "keys": [],
+            "sequence_by": [],
+            "apply_as_deletes": None,
+            "apply_as_truncates": None,
+        },
     )
 
     Pack(tmp_path, [dataset.landing()]).run(driver(), alternating)

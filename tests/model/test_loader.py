@@ -122,7 +122,7 @@ def test_a_key_that_is_written_twice_is_an_error_beside_others(tmp_path):
         (USERS.replace("name: users", "name: 'a;b'", 1), "POLYNYA-CFG-010", "name: `a;b` is not"),
         (USERS.replace("[userId]", "[hdr__x]"), "POLYNYA-CFG-010", "reserved for Polynya"),
         (USERS.replace("[userId]", "userId"), "POLYNYA-CFG-009", "should be a valid list"),
-        (USERS.replace("[userId]", "[]"), "POLYNYA-CFG-009", "at least 1 item"),
+        (USERS.replace("[userId]", "[]"), "POLYNYA-CFG-014", "keys"),
         (USERS.replace("path: users", "path: /etc"), "POLYNYA-CFG-011", "is not relative"),
         (USERS + "    path: '..\\x'\n", "POLYNYA-CFG-011", "backslash"),
         (USERS + "    columns: {a: varint}\n", "POLYNYA-CFG-020", "unknown type `varint`"),

@@ -27,6 +27,7 @@ from polynya.lake.states import write_copy_state
 from polynya.landing.batch import DatasetBatch
 from polynya.model.errors import InternalError, OperationError
 from polynya.model.headers import Partition
+from polynya.model.settings import DISCOVERING
 
 #: Below this many rows one task writes the batch: more tasks would make more, smaller files.
 ONE_TASK_ROWS = 200_000
@@ -183,7 +184,7 @@ def agreed_keys(target: DatasetTable, batch: DatasetBatch) -> tuple[str, ...]:
     """Keys of the batch; they may not differ from those that the table was built with."""
     known = tuple(target.state.copy.keys)
     keys = batch.keys or known
-    if target.state.copy.totals and known != keys:
+    if target.state.copy.totals.get("rows_out") and known != keys:
         raise OperationError(
             "POLYNYA-LAKE-010",
             f"the keys of {target.dataset.name} were {list(known)} and now are {list(keys)}",
@@ -213,7 +214,8 @@ def _load_started(target: DatasetTable, batch: DatasetBatch, now: datetime) -> d
     loads = batch.rows.filter(pc.equal(batch.rows.column("__op"), "L"))
     if loads.num_rows == 0:
         return None
-    earliest = pc.min(loads.column("__ts")).as_py() if target.dataset.format == "debezium" else None
+    told = target.dataset.format in DISCOVERING
+    earliest = pc.min(loads.column("__ts")).as_py() if told else None
     return earliest.astimezone(UTC) if earliest is not None else now
 
 

@@ -25,6 +25,7 @@ from polynya.lake.states import TableState, read_state, write_apply_state, write
 from polynya.model.datatypes import DataType, parse_type
 from polynya.model.errors import ConflictError
 from polynya.model.identifiers import quote_path
+from polynya.model.settings import DISCOVERING
 from polynya.model.task import ResolvedDataset
 
 
@@ -167,7 +168,7 @@ class DatasetTable:
             history=dataset.history and not append_only,
             soft_delete=dataset.delete_mode == "soft",
             append_only=append_only,
-            tells_operations=dataset.format == "debezium",
+            tells_operations=dataset.format in DISCOVERING,
             partial=tuple(name for name in copy.unsent if name in columns and name not in keys),
             links=copy.has_old_keys,
             coalesce=dataset.coalesce_unchanged,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -33,7 +33,8 @@ SELF_DESCRIBING: Final = frozenset({"debezium", "replicate"})
 DEFAULT_TOMBSTONE_RETENTION: Final = timedelta(days=30)
 MEBIBYTE: Final = 2**20
 
-Columns: TypeAlias = Annotated[tuple[Column, ...], Field(min_length=1)]
+#: An empty list is a choice too: it takes a default back.
+Columns: TypeAlias = tuple[Column, ...]
 
 
 class _Landed(Frozen):
