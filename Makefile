@@ -33,20 +33,13 @@ demo: install ## Run the example project on a real PostgreSQL capture and check 
 
 ##@ Develop
 
-# The engine on a real Spark and real Iceberg tables, in one JVM, short enough for every push.
-SPARK_TESTS := $(addprefix tests/lake/test_,append_only.py deletes.py first_load.py truncate.py)
-
 .PHONY: test
 test: lint type arrows docs-check ## Everything that CI runs: lint, types, arrows, reference pages, tests
 	@$(BIN)/python -m pytest -m "not spark and not slow" $(ARGS)
-	@$(BIN)/python -m pytest -m "not slow" $(SPARK_TESTS) $(ARGS)
-
-.PHONY: test-spark
-test-spark: dev ## All tests with a JVM: conformance, random histories, bad input, two owners, views
-	@$(BIN)/python -m pytest -m "spark and not slow" $(ARGS)
+	@POLYNYA_TEST_ALONE=none $(BIN)/python -m pytest -m "spark and not slow" $(ARGS)
 
 .PHONY: test-slow
-test-slow: dev ## The long tests: kills, the whole capture in many orders, the demo itself
+test-slow: dev ## The long tests: kills, every arrival order, random histories, whole captures, the demo
 	@$(BIN)/python -m pytest -m slow $(ARGS)
 
 .PHONY: unit

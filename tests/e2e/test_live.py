@@ -16,7 +16,7 @@ from tests.oracle.histories import Shape, captured_history, native_history, seed
 from tests.oracle.pack import Pack
 from tests.oracle.read_back import metadata_location, tables
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SHAPE = Shape(columns=("name", "note"), key_count=20, truncates=1, loads=30)
 ROUNDS = 12
 

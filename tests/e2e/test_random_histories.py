@@ -35,7 +35,7 @@ from tests.oracle.read_back import partition_counts
 from tests.oracle.strategies import captured_events, deliveries, native_events
 from tests.oracle.values import as_time, bag, canonical, difference
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 STEPS = 3
 SEED = int(os.environ.get("POLYNYA_TEST_SEED", "1"))
 EXAMPLES = int(os.environ.get("POLYNYA_TEST_EXAMPLES", "1"))

@@ -62,7 +62,14 @@ LIVES = {
 }
 
 
-@pytest.mark.parametrize("name", LIVES)
+#: Short enough for every push; the others are in `make test-slow`.
+QUICK = ("typed", "emptied", "large", "stormy")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in LIVES],
+)
 def test_on_random_histories(lab: Lab, name: str) -> None:
     events = LIVES[name].dataset(SEED + list(LIVES).index(name))
 
@@ -71,6 +78,7 @@ def test_on_random_histories(lab: Lab, name: str) -> None:
     assert not found, "\n".join(found)[:6000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["typed_current", "stormy"])
 def test_where_files_are_skipped_by_the_range_of_keys(
     lab: Lab, name: str, monkeypatch: pytest.MonkeyPatch
