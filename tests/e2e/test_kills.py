@@ -69,7 +69,12 @@ class Shop:
         """Rows lost or duplicated, seen by each independent reader."""
         found = []
         for name in READERS:
-            for what, wanted, got in self._compared(name):
+            try:
+                compared = self._compared(name)
+            except Exception as error:  # noqa: BLE001 - a table that no reader can read is damaged
+                found.append(f"{name} cannot read: {error}")
+                continue
+            for what, wanted, got in compared:
                 text = difference(bag(wanted), bag(got))
                 if text:
                     found.append(f"{name}, {what}:\n{text}")
