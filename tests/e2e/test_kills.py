@@ -71,7 +71,7 @@ class Shop:
         for name in READERS:
             try:
                 compared = self._compared(name)
-            except Exception as error:  # noqa: BLE001 - a table that no reader can read is damaged
+            except Exception as error:  # what no reader can read is damaged
                 found.append(f"{name} cannot read: {error}")
                 continue
             for what, wanted, got in compared:
