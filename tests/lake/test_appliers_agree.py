@@ -63,7 +63,7 @@ LIVES = {
 
 
 #: Short enough for every push; the others are in `make test-slow`.
-QUICK = ("typed", "emptied", "large", "stormy")
+QUICK = ("typed", "emptied", "stormy")
 
 
 @pytest.mark.parametrize(

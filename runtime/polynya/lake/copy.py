@@ -7,15 +7,15 @@ what was committed and nothing can be counted twice or lost (semantics sections 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from polynya.lake.apply import Applier, ApplyResult, CopyParts
+from polynya.lake.books import accounted, rows_by_partition, summary
 from polynya.lake.commit import Step, commit_row_delta
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.derive import HELPERS, derive, landed_frame
@@ -25,7 +25,7 @@ from polynya.lake.replayed import Replayed
 from polynya.lake.state import CopyState
 from polynya.lake.states import write_copy_state
 from polynya.landing.batch import DatasetBatch
-from polynya.model.errors import InternalError, OperationError
+from polynya.model.errors import OperationError
 from polynya.model.headers import Partition
 from polynya.model.settings import DISCOVERING
 
@@ -151,17 +151,6 @@ def _parts(
     return CopyParts(good, bad, following, summary("copy+apply", batch, out, quarantined), replayed)
 
 
-def rows_by_partition(target: DatasetTable, files: Iterable[Any]) -> Counter[str]:
-    """Rows of staged files for each value of `hdr__partition`."""
-    spec = target.table.java.spec()
-    counts: Counter[str] = Counter()
-    for file in files:
-        counts[str(spec.partitionToPath(file.partition())).split("=", 1)[1]] += int(
-            file.recordCount()
-        )
-    return counts
-
-
 def sized(rows: DataFrame, batch: DatasetBatch) -> DataFrame:
     """Rows of a batch in as many tasks as are worth their files."""
     return rows.coalesce(1) if batch.rows.num_rows <= ONE_TASK_ROWS else rows
@@ -248,37 +237,3 @@ def _advanced(
         copied_to=max(copied) if copied else None,
         copied_at=now.isoformat(),
     )
-
-
-def accounted(
-    target: DatasetTable, batch: DatasetBatch, state: CopyState, out: int, quarantined: int
-) -> CopyState:
-    """Add the figures of the batch; they must add up, or nothing is committed."""
-    if batch.rows_in != out + batch.rows_filtered + quarantined:
-        raise InternalError(
-            "POLYNYA-LAKE-007",
-            f"{batch.rows_in} records came in, {out} went out, {batch.rows_filtered} were filtered "
-            f"and {quarantined} quarantined: that does not add up",
-            where=target.table.name,
-            state="nothing of this batch was committed",
-            fix="please report this; the landed files are untouched",
-        )
-    totals = Counter(state.totals)
-    totals.update(
-        rows_in=batch.rows_in,
-        rows_out=out,
-        rows_filtered=batch.rows_filtered,
-        rows_quarantined=quarantined,
-    )
-    return replace(state, totals=dict(totals), ownership=target.ownership())
-
-
-def summary(step: str, batch: DatasetBatch, out: int, quarantined: int) -> Mapping[str, str]:
-    """What the snapshot of a batch says of it."""
-    return {
-        "polynya.step": step,
-        "polynya.rows-in": str(batch.rows_in),
-        "polynya.rows-out": str(out),
-        "polynya.rows-filtered": str(batch.rows_filtered),
-        "polynya.rows-quarantined": str(quarantined),
-    }

@@ -14,17 +14,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from polynya.lake.apply import Applier, ApplyResult, CopyParts
+from polynya.lake.books import accounted, rows_by_partition, summary
 from polynya.lake.commit import Step, commit_row_delta
 from polynya.lake.compare import events
-from polynya.lake.copy import (
-    CopyResult,
-    accounted,
-    agreed_keys,
-    refuse_second_task,
-    rows_by_partition,
-    sized,
-    summary,
-)
+from polynya.lake.copy import CopyResult, agreed_keys, refuse_second_task, sized
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.derive import HELPERS, derive, landed_frame
 from polynya.lake.gateway import LiveFile
