@@ -30,9 +30,17 @@ def loaded(lab: Lab, **how: Any) -> Feed:
     return users
 
 
-def again(users: Feed, mode: ReloadMode = COMPARE, **parts: Any) -> ReloadResult:
+def again(
+    users: Feed, mode: ReloadMode = COMPARE, *, accept_incomplete: bool = False, **parts: Any
+) -> ReloadResult:
     """Reload, as `polynya reload` does."""
-    result = reload(users.lab.context(**parts), users.task, users.dataset, mode=mode)
+    result = reload(
+        users.lab.context(**parts),
+        users.task,
+        users.dataset,
+        mode=mode,
+        accept_incomplete=accept_incomplete,
+    )
     assert result is not None
     return result
 
@@ -170,16 +178,62 @@ def test_a_reload_can_be_given_up(lab: Lab) -> None:
     assert users.current("id") == [(1,), (2,), (3,)]
 
 
-def test_bad_rows_of_a_load_go_to_quarantine(lab: Lab) -> None:
+def test_what_cannot_be_read_is_not_deleted(lab: Lab) -> None:
     users = loaded(lab)
-    users.land(row(1, "Anna"), b"{broken", row(2, "Ben"), row(3, "Cid"), file="load/1.json")
+    users.land(row(1, "Anna"), b"{broken", row(3, "Cid"), file="load/1.json")
 
-    result = again(users)
+    with pytest.raises(OperationError, match="1 of its records went to quarantine") as refused:
+        again(users)
+    untouched = users.current("id", "name")
+    result = again(users, accept_incomplete=True)
 
-    assert (result.loaded, result.quarantined) == (3, 1)
-    assert users.current("id", "name") == [(1, "Anna"), (2, "Ben"), (3, "Cid")]
+    assert refused.value.code == "POLYNYA-LAKE-015"
+    assert untouched == [(1, "Ann"), (2, "Ben"), (3, "Cid")]
+    assert (result.loaded, result.quarantined) == (2, 1)
+    assert users.current("id", "name") == [(1, "Anna"), (3, "Cid")]
     totals = users.totals()
-    assert totals["in"] == totals["out"] + totals["filtered"] + totals["quarantined"] == 7
+    assert totals["in"] == totals["out"] + totals["filtered"] + totals["quarantined"] == 6
+
+
+def test_a_load_that_deletes_nothing_may_have_bad_records(lab: Lab) -> None:
+    users = loaded(lab)
+    users.land(row(1, "Anna"), b"{broken", file="load/1.json")
+
+    again(users, "compare_and_apply_without_deleted_rows")
+
+    assert users.current("id", "name") == [(1, "Anna"), (2, "Ben"), (3, "Cid")]
+
+
+@pytest.mark.parametrize("mode", [COMPARE, "truncate_and_insert", "drop_and_create"])
+def test_an_empty_load_deletes_only_when_told_so(lab: Lab, mode: ReloadMode) -> None:
+    users = loaded(lab)
+    extract(users)
+
+    with pytest.raises(OperationError, match="it holds no row"):
+        again(users, mode)
+    untouched = users.current("id")
+    again(users, mode, accept_incomplete=True)
+
+    assert untouched == [(1,), (2,), (3,)]
+    assert users.current("id") == []
+
+
+def test_a_file_that_changes_while_it_is_loaded_is_an_error(lab: Lab) -> None:
+    users = loaded(lab, task={"batch": {"max_rows": 2}})
+    extract(users, row(1, "Anna"), row(2, "Benny"), row(3, "Cid"), row(4, "Dot"))
+    context = lab.context()
+
+    def rewrite(event: Event) -> None:
+        if event.type == "reload.loaded":
+            extract(users, row(1, "A"))
+
+    context.sink = rewrite
+
+    with pytest.raises(OperationError, match="changed while") as failed:
+        reload(context, users.task, users.dataset, mode=COMPARE)
+
+    assert failed.value.code == "POLYNYA-LAKE-016"
+    assert users.current("id", "name") == [(1, "Ann"), (2, "Ben"), (3, "Cid")]
 
 
 def test_soft_deleted_rows_stay_deleted(lab: Lab) -> None:

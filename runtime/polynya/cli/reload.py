@@ -6,6 +6,7 @@ from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
 from polynya.cli.run import show
+from polynya.cli.stopping import Stopping
 from polynya.model.reload import ReloadMode
 
 
@@ -17,6 +18,7 @@ def reload(
     mode: ReloadMode = "compare_and_apply_with_deleted_rows",
     files: str | None = None,
     abandon: bool = False,
+    accept_incomplete: bool = False,
     context: Context,
 ) -> int:
     """Read the full load of a task's datasets again and bring their tables in line with it.
@@ -36,6 +38,8 @@ def reload(
             keeping them; `truncate_and_insert` ends every record and begins anew;
             `drop_and_create` forgets what the table held, history included.
         files: glob of the files of the load below the landing path, in place of `initial_load`.
+        accept_incomplete: move the differences although the load is empty or some of its records
+            went to quarantine; records that it lacks are deleted.
         abandon: give up a reload that has begun; Current stays as it is.
         context: given by `main`.
     """
@@ -53,6 +57,7 @@ def reload(
     if not named:
         raise usage_error(f"the task {task} declares no dataset `{dataset}`")
     engine = start_engine(project, sink=lambda event: show(context.output, event))
+    stopping = Stopping.on_signals(engine.stop, context.output)
     for one in named:
         wanted = resolved(chosen, one)
         name = f"{wanted.schema}.{wanted.view}"
@@ -60,9 +65,11 @@ def reload(
             abandon_reload(DatasetTable.existing(engine.spark, wanted, engine.owner))
             context.output.result("reload.abandoned", {"dataset": name}, f"{name}: given up")
             continue
-        result = reload_dataset(engine, chosen, wanted, mode=mode, files=files)
+        result = reload_dataset(
+            engine, chosen, wanted, mode=mode, files=files, accept_incomplete=accept_incomplete
+        )
         if result is None:
-            return ExitCode.INTERRUPTED
+            return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK
         data = {"dataset": name, "mode": mode, "rows_loaded": result.loaded,
                 "rows_quarantined": result.quarantined, "rows_written": result.current,
                 "versions_closed": result.prior, "rows_removed": result.removed,

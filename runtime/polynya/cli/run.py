@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import traceback
 from typing import Literal
@@ -11,6 +10,7 @@ from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.output import Output
 from polynya.cli.selection import select_tasks
+from polynya.cli.stopping import Stopping
 from polynya.observe.events import Event
 
 
@@ -47,16 +47,7 @@ def run(
         sink=lambda event: show(context.output, event),
         long_lived=not once,
     )
-    interrupted = False
-
-    def stop(number: int, _frame: object) -> None:
-        nonlocal interrupted
-        interrupted = interrupted or number == signal.SIGINT
-        engine.stop.set()
-        context.output.note("stopping after the step that is running…")
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+    stopping = Stopping.on_signals(engine.stop, context.output)
     work = units(engine, chosen)
     outcome = run_once(engine, work) if once else run_until_stopped(engine, work)
     for failure in outcome.failures.values():
@@ -66,7 +57,7 @@ def run(
     context.output.result(
         "run", {"ok": not outcome.failures, "failed": sorted(outcome.failures), "units": len(work)}
     )
-    if interrupted:
+    if stopping.interrupted:
         return ExitCode.INTERRUPTED
     if outcome.failures:
         return max(failure.exit_code for failure in outcome.failures.values())
@@ -85,6 +76,11 @@ def show(output: Output, event: Event) -> None:
         output.note(
             f"copied   {event.subject}: {fields['rows_out']:,} of {fields['rows_in']:,} records"
             f"{quarantined} in {fields['seconds']:.1f} s ({rate:,.0f}/s)"
+        )
+    elif event.type == "reload.loaded":
+        output.note(
+            f"loaded   {event.subject}: {fields['rows_loaded']:,} rows, "
+            f"{fields['files_left']} files left"
         )
     elif event.type == "dataset.applied":
         output.note(f"applied  {event.subject}: {fields['reason']}")

@@ -15,8 +15,8 @@ from typing import TypeVar
 from polynya.engine.context import EngineContext
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.members import scope_of
-from polynya.engine.native_task import landed_files, progress_of
-from polynya.engine.steps import apply_step, copy_step, subject_of
+from polynya.engine.native_task import landed_files
+from polynya.engine.steps import apply_step, copy_step, progress_of, tell_changed
 from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.landing.debezium.reader import DebeziumBatch, read_debezium
@@ -24,7 +24,6 @@ from polynya.landing.discovery import discover
 from polynya.model.errors import ConfigErrors
 from polynya.model.sources import datasets_of_sources
 from polynya.model.task import ResolvedDataset, StorageTask
-from polynya.observe.events import Event
 
 T = TypeVar("T")
 
@@ -57,10 +56,7 @@ class DebeziumTask:
             found = discover(
                 self._context.landing, self._task.landing.path, "**/*", progress_of(ledger)
             )
-            for changed in found.changed:
-                self._context.sink(
-                    Event("file.changed", subject_of(ledger), {"file": changed.path})
-                )
+            tell_changed(self._context, ledger, found.changed)
             if not found.files:
                 break
             self._copy(ledger, found.files)

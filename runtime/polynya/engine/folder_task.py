@@ -13,8 +13,7 @@ from polynya.engine.context import EngineContext
 from polynya.engine.debezium_task import in_threads
 from polynya.engine.delivered import delivered
 from polynya.engine.ledger import ledger_dataset
-from polynya.engine.native_task import progress_of
-from polynya.engine.steps import apply_step, copy_step, subject_of
+from polynya.engine.steps import apply_step, copy_step, progress_of, subject_of, tell_changed
 from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits
 from polynya.landing.discovery import unread
@@ -107,13 +106,7 @@ class FolderTask:
         """Copy what is unread of a table's files, full load first; apply if it is worth it."""
         while not self._context.stop.is_set():
             found = unread(landed, progress_of(target))
-            for changed in found.changed:
-                fields = {
-                    "file": changed.path,
-                    "size_bytes": changed.size,
-                    "copied_bytes": changed.was,
-                }
-                self._context.sink(Event("file.changed", subject_of(target), fields))
+            tell_changed(self._context, target, found.changed)
             if not found.files:
                 break
             batch = self._format.read(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from polynya.engine.context import EngineContext
-from polynya.engine.steps import apply_step, copy_step, subject_of
+from polynya.engine.steps import apply_step, copy_step, progress_of, tell_changed
 from polynya.lake.dataset import DatasetTable
-from polynya.landing.batch import BatchLimits, FileProgress
+from polynya.landing.batch import BatchLimits
 from polynya.landing.discovery import discover
 from polynya.landing.native import read_native
 from polynya.model.task import ResolvedDataset, StorageTask
-from polynya.observe.events import Event
 
 
 class NativeDataset:
@@ -46,13 +45,7 @@ class NativeDataset:
         while not self._context.stop.is_set():
             done = progress_of(target)
             found = discover(self._context.landing, self._dataset.landing_path, glob, done)
-            for changed in found.changed:
-                fields = {
-                    "file": changed.path,
-                    "size_bytes": changed.size,
-                    "copied_bytes": changed.was,
-                }
-                self._context.sink(Event("file.changed", subject_of(target), fields))
+            tell_changed(self._context, target, found.changed)
             if not found.files:
                 return
             batch = read_native(
@@ -74,12 +67,3 @@ class NativeDataset:
 def landed_files(context: EngineContext, path: str) -> set[str]:
     """Every file that exists below a landing path; the position forgets files that left."""
     return {info.path for info in context.landing.list(path)}
-
-
-def progress_of(target: DatasetTable) -> dict[str, FileProgress]:
-    """Position of a dataset: how far each landed file was read."""
-    files = target.state.copy.files
-    return {
-        path: FileProgress(size, records, bool(complete))
-        for path, (size, records, complete) in files.items()
-    }

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from polynya.engine.context import EngineContext
-from polynya.engine.steps import subject_of
+from polynya.engine.steps import subject_of, tell_applied
+from polynya.lake import positions
 from polynya.lake import reload as lake
 from polynya.lake.dataset import DatasetTable
+from polynya.lake.state import Reloading
 from polynya.lake.views import publish_views
-from polynya.landing.batch import BatchLimits, FileProgress
+from polynya.landing.batch import BatchLimits
 from polynya.landing.discovery import discover
 from polynya.landing.native import read_native
 from polynya.model.errors import OperationError
@@ -38,12 +40,15 @@ def reload(
     *,
     mode: ReloadMode,
     files: str | None = None,
+    accept_incomplete: bool = False,
 ) -> ReloadResult | None:
     """Reload a dataset; goes on where a killed one stood. None when it was told to stop.
 
     `files` is a glob below the landing path, by default the dataset's `initial_load`: all of them
-    are read, also those that were read before. Raises OperationError when no file is there: an
-    empty extract would delete every record.
+    are read, also those that were read before.
+
+    Raises OperationError, and leaves Current as it is: no file is there, a file changed while it
+    was read, or the load is not whole and that is not accepted (see `lake.reload.finish`).
     """
     glob = files or dataset.initial_load
     if glob is None:
@@ -59,45 +64,44 @@ def reload(
                 target, target.shape(), reason="a reload begins", now=context.clock.now()
             )
     lake.begin(target, mode, now=context.clock.now())
-    quarantined = _load_all(context, task, target, glob)
+    _load_all(context, task, target, glob)
     if context.stop.is_set():
         return None
-    loaded = target.state.copy.reloading.rows if target.state.copy.reloading is not None else 0
-    applied = lake.finish(target, context.applier, now=context.clock.now())
+    gathered = _under_way(target)
+    applied = lake.finish(
+        target,
+        context.applier,
+        now=context.clock.now(),
+        accept_incomplete=accept_incomplete,
+    )
     publish_views(target, target.shape())
     rows = applied.rows
     result = ReloadResult(
-        loaded,
-        quarantined,
+        gathered.rows,
+        gathered.quarantined,
         rows["current"],
         rows["prior"],
         rows["removed"],
         round(context.clock.monotonic() - started, 3),
     )
-    fields = {"reason": applied.reason, "seconds": applied.seconds, **rows}
-    context.sink(Event("dataset.applied", subject_of(target), fields))
+    tell_applied(context, target, applied)
     return result
 
 
-def _load_all(context: EngineContext, task: StorageTask, target: DatasetTable, glob: str) -> int:
-    """Gather the load, batch by batch; the number of rejected records."""
+def _load_all(context: EngineContext, task: StorageTask, target: DatasetTable, glob: str) -> None:
+    """Gather the load, batch by batch."""
     dataset, limits = target.dataset, BatchLimits(task.batch.max_rows, task.batch.max_bytes)
-    quarantined = 0
     while not context.stop.is_set():
-        reloading = target.state.copy.reloading
-        assert reloading is not None
-        done = {
-            path: FileProgress(size, records, bool(complete))
-            for path, (size, records, complete) in reloading.files.items()
-        }
+        done = positions.read(_under_way(target).files)
         found = discover(context.landing, dataset.landing_path, glob, done)
+        if found.changed:
+            raise _changed(target, found.changed[0].path)
         if not found.files:
             break
         batch = read_native(
             context.landing, dataset, found.files, target.known_schema(), limits, load=True
         )
         result = lake.load(target, batch, now=context.clock.now())
-        quarantined += result.rows_quarantined
         fields = {
             "rows_in": result.rows_in,
             "rows_loaded": result.rows_out,
@@ -105,7 +109,22 @@ def _load_all(context: EngineContext, task: StorageTask, target: DatasetTable, g
             "files_left": len(found.files) - sum(p.complete for p in batch.files.values()),
         }
         context.sink(Event("reload.loaded", subject_of(target), fields))
-    return quarantined
+
+
+def _under_way(target: DatasetTable) -> Reloading:
+    reloading = target.state.copy.reloading
+    assert reloading is not None, "it was begun above, and nobody else owns the table"
+    return reloading
+
+
+def _changed(target: DatasetTable, path: str) -> OperationError:
+    return OperationError(
+        "POLYNYA-LAKE-016",
+        f"{path} changed while {subject_of(target)} was being reloaded from it",
+        where=path,
+        state="what was loaded is kept beside Current, which is as before",
+        fix="`polynya reload --abandon` the load, then reload when the file is whole",
+    )
 
 
 def _no_files(dataset: ResolvedDataset, why: str) -> OperationError:

@@ -1,4 +1,4 @@
-"""The two steps of a dataset, with their events: copy one batch, apply if it is worth it."""
+"""The steps of a dataset, each with its event: copy one batch, apply if it is worth it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from datetime import datetime, timedelta
 
 from polynya.engine.context import EngineContext
 from polynya.engine.policy import ApplyDecision, PendingFacts, decide
+from polynya.lake import positions
 from polynya.lake.apply import ApplyResult
 from polynya.lake.copy import CopyResult, copy_batch
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.replayed import Replayed
 from polynya.lake.views import publish_views
-from polynya.landing.batch import DatasetBatch
+from polynya.landing.batch import DatasetBatch, FileProgress
+from polynya.landing.discovery import ChangedFile
 from polynya.model.headers import Partition
 from polynya.model.settings import ApplyPolicy
 from polynya.observe.events import Event
@@ -52,8 +54,22 @@ def copy_step(
     }
     context.sink(Event("batch.copied", subject_of(target), fields))
     if result.applied is not None:
-        _tell_applied(context, target, result.applied)
+        tell_applied(context, target, result.applied)
     return result
+
+
+def tell_changed(
+    context: EngineContext, target: DatasetTable, changed: Iterable[ChangedFile]
+) -> None:
+    """Say which files changed after they were copied; their new content is not read."""
+    for file in changed:
+        fields = {"file": file.path, "size_bytes": file.size, "copied_bytes": file.was}
+        context.sink(Event("file.changed", subject_of(target), fields))
+
+
+def progress_of(target: DatasetTable) -> dict[str, FileProgress]:
+    """Position of a dataset: how far each landed file was read."""
+    return positions.read(target.state.copy.files)
 
 
 def apply_step(context: EngineContext, target: DatasetTable, policy: ApplyPolicy) -> ApplyDecision:
@@ -72,11 +88,12 @@ def apply_step(context: EngineContext, target: DatasetTable, policy: ApplyPolicy
     result = context.applier.apply(
         target, target.shape(), reason=decision.reason, now=context.clock.now()
     )
-    _tell_applied(context, target, result)
+    tell_applied(context, target, result)
     return decision
 
 
-def _tell_applied(context: EngineContext, target: DatasetTable, result: ApplyResult) -> None:
+def tell_applied(context: EngineContext, target: DatasetTable, result: ApplyResult) -> None:
+    """Say that an apply was committed, and what it did."""
     fields = {"reason": result.reason, "seconds": result.seconds, **result.rows}
     context.sink(Event("dataset.applied", subject_of(target), fields))
 

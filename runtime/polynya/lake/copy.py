@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from polynya.lake import positions
 from polynya.lake.apply import Applier, ApplyResult, CopyParts
 from polynya.lake.books import accounted, rows_by_partition, summary
 from polynya.lake.commit import Step, commit_row_delta
@@ -218,7 +219,7 @@ def _advanced(
 ) -> CopyState:
     """Position, freshness and counters after the batch."""
     files = dict(state.files)
-    files |= {path: [p.size, p.records, int(p.complete)] for path, p in batch.files.items()}
+    files |= positions.written(batch.files)
     if live_files is not None:
         live = {*live_files, *batch.files}
         files = {path: progress for path, progress in files.items() if path in live}

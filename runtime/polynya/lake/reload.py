@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from polynya.lake import positions
 from polynya.lake.apply import Applier, ApplyResult, CopyParts
 from polynya.lake.books import accounted, rows_by_partition, summary
 from polynya.lake.commit import Step, commit_row_delta
@@ -27,7 +28,7 @@ from polynya.landing.batch import NO_ORDER, DatasetBatch
 from polynya.model import headers as h
 from polynya.model.errors import OperationError
 from polynya.model.headers import Partition
-from polynya.model.reload import ReloadMode
+from polynya.model.reload import KEEPING, ReloadMode
 
 
 def begin(target: DatasetTable, mode: ReloadMode, *, now: datetime) -> Reloading:
@@ -72,7 +73,8 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     counts = rows_by_partition(target, staged)
     quarantined = counts.pop(Partition.QUARANTINE, 0)
     loaded = sum(counts.values())
-    following = accounted(target, batch, _after(target, batch, loaded), loaded, quarantined)
+    following = _after(target, batch, loaded, quarantined)
+    following = accounted(target, batch, following, loaded, quarantined)
     step = Step(
         commit_id=following.ownership.commit,
         based_on=target.state.snapshot,
@@ -85,9 +87,17 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     return CopyResult(batch.rows_in, loaded, batch.rows_filtered, quarantined, snapshot)
 
 
-def finish(target: DatasetTable, applier: Applier, *, now: datetime) -> ApplyResult:
-    """Move what differs, and end the reload: one commit."""
+def finish(
+    target: DatasetTable, applier: Applier, *, now: datetime, accept_incomplete: bool = False
+) -> ApplyResult:
+    """Move what differs, and end the reload: one commit.
+
+    Raises OperationError when records would be deleted only because they could not be read: the
+    load is empty, or some of it went to quarantine, and that is not accepted.
+    """
     reloading = _under_way(target)
+    if reloading.mode != KEEPING and not accept_incomplete:
+        _refuse_incomplete(target, reloading)
     assert target.state.snapshot is not None
     shape, state = target.shape(), target.state.copy
     found = target.spark.sql(events(shape, target.table.at(target.state.snapshot), reloading))
@@ -125,9 +135,8 @@ def abandon(target: DatasetTable) -> None:
     )
 
 
-def _after(target: DatasetTable, batch: DatasetBatch, loaded: int) -> CopyState:
+def _after(target: DatasetTable, batch: DatasetBatch, loaded: int, quarantined: int) -> CopyState:
     reloading = _under_way(target)
-    files = {path: [p.size, p.records, int(p.complete)] for path, p in batch.files.items()}
     counters = Counter(target.state.copy.counters)
     counters.update(batch.counters)
     return replace(
@@ -135,7 +144,10 @@ def _after(target: DatasetTable, batch: DatasetBatch, loaded: int) -> CopyState:
         schema={name: str(datatype) for name, datatype in batch.schema.items()},
         counters=dict(counters),
         reloading=replace(
-            reloading, files={**reloading.files, **files}, rows=reloading.rows + loaded
+            reloading,
+            files={**reloading.files, **positions.written(batch.files)},
+            rows=reloading.rows + loaded,
+            quarantined=reloading.quarantined + quarantined,
         ),
     )
 
@@ -168,6 +180,24 @@ def _under_way(target: DatasetTable) -> Reloading:
             fix="begin one with `polynya reload`",
         )
     return target.state.copy.reloading
+
+
+def _refuse_incomplete(target: DatasetTable, reloading: Reloading) -> None:
+    if reloading.rows and not reloading.quarantined:
+        return
+    if reloading.rows:
+        lacks = f"{reloading.quarantined} of its records went to quarantine"
+    else:
+        lacks = "it holds no row"
+    raise OperationError(
+        "POLYNYA-LAKE-015",
+        f"the load of {target.table.name} is not whole ({lacks}): "
+        "records that it lacks would be deleted",
+        where=target.table.name,
+        state="the load is kept beside Current, which is as before",
+        fix="`--abandon` it, mend the files and reload; "
+        "or go on with `--accept-incomplete` if those records shall be deleted",
+    )
 
 
 def _other_mode(target: DatasetTable, reloading: Reloading, mode: ReloadMode) -> OperationError:

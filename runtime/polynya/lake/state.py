@@ -49,7 +49,8 @@ class Reloading:
 
     Its place in the order of events is right behind `place`, the change identifier that had been
     copied when it began; `number` counts the reloads of the dataset. `files` is how far each file
-    was read, as in `CopyState`; `rows` have been loaded. `started` is ISO 8601 in UTC.
+    was read, as in `CopyState`; `rows` have been loaded, `quarantined` records not. `started` is
+    ISO 8601 in UTC.
     """
 
     mode: ReloadMode
@@ -58,6 +59,7 @@ class Reloading:
     place: str
     files: dict[str, list[int]] = field(default_factory=dict)
     rows: int = 0
+    quarantined: int = 0
 
     @property
     def tail(self) -> str:

@@ -44,7 +44,7 @@ def verify(target: DatasetTable) -> tuple[list[str], list[Finding]]:
     snapshot = target.state.snapshot
     if snapshot is None:
         return [], []
-    lost = _files(target)
+    lost = _files(target, snapshot)
     if lost:
         # Whatever reads rows would fail for the same reason.
         return ["files"], lost
@@ -110,10 +110,11 @@ def _broken(target: DatasetTable, rule: Rule) -> Finding | None:
     return Finding(rule.name, rule.says, int(row["n"]), f"key {row['example']}")
 
 
-def _files(target: DatasetTable) -> list[Finding]:
+def _files(target: DatasetTable, snapshot: int) -> list[Finding]:
     """Every file of the snapshot is there with its size, and none holds equality deletes."""
     listed = target.spark.sql(
-        f"SELECT file_path, file_size_in_bytes, content FROM {target.table.quoted}.files"
+        "SELECT file_path, file_size_in_bytes, content "
+        f"FROM {target.table.quoted}.files VERSION AS OF {int(snapshot)}"
     ).collect()
     missing, resized, equality = [], [], []
     for row in listed:

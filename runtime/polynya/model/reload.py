@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 ReloadMode: TypeAlias = Literal[
     "compare_and_apply_with_deleted_rows",
@@ -10,3 +10,5 @@ ReloadMode: TypeAlias = Literal[
     "drop_and_create",
     "truncate_and_insert",
 ]
+#: The mode in which no record is lost that the load lacks.
+KEEPING: Final = "compare_and_apply_without_deleted_rows"

@@ -124,6 +124,21 @@ PAGES: Final = (
         "every record, so it is refused.",
     ),
     ErrorPage(
+        "POLYNYA-LAKE-015",
+        "the load of a reload is not whole",
+        "A reload deletes the records that its load lacks. Here the load is empty, or some of it "
+        "went to quarantine, so that records would be deleted because they could not be read. "
+        "Nothing was moved. Give the load up (`--abandon`), mend the files and reload; or say "
+        "that it shall count as it is (`--accept-incomplete`).",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-016",
+        "a file changed while it was reloaded",
+        "A file of the load was written to after a part of it was read, so what was loaded is of "
+        "two extracts. Give the load up (`--abandon`) and reload when the file is whole; writers "
+        "should use another name until then.",
+    ),
+    ErrorPage(
         "POLYNYA-QRY-001",
         "a statement was not answered",
         "Spark refused the statement or failed in it; no data was changed. Views are called "
