@@ -61,6 +61,7 @@ COMMANDS: Final = (
     ),
     Command("history", "polynya.cli.history:history", "Every event and version of one record."),
     Command("quarantine", "polynya.cli.quarantine:app", "Rejected records: list, show, replay."),
+    Command("dataset", "polynya.cli.dataset:app", "Suspend one dataset, or let it go on."),
     Command("verify", "polynya.cli.verify:verify", "Prove that the tables keep their promises."),
     Command("doctor", "polynya.cli.doctor:doctor", "Check Java, jars, folders and the project."),
     Command("schema", "polynya.cli.schema:app", "JSON Schema of project and task files."),

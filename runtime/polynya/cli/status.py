@@ -52,7 +52,8 @@ def _block(one: DatasetStatus) -> str:
         if one.applied_at
         else "never"
     )
-    lines = {
+    lines = {"suspended": one.suspended} if one.suspended is not None else {}
+    lines |= {
         "current": f"{one.current_rows:,} rows",
         "pending": pending,
         "freshness": f"newest event is {_age(one.freshness_seconds)} old",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
@@ -16,12 +17,12 @@ from polynya.engine.context import EngineContext
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.members import scope_of
 from polynya.engine.native_task import landed_files
-from polynya.engine.steps import apply_step, copy_step, progress_of, tell_changed
+from polynya.engine.steps import bring_up, copy_step, progress_of, tell_changed
 from polynya.lake.dataset import DatasetTable
-from polynya.landing.batch import BatchLimits, DatasetBatch, FilePart
+from polynya.landing.batch import BatchLimits, DatasetBatch, FilePart, FileProgress
 from polynya.landing.debezium.reader import DebeziumBatch, read_debezium
-from polynya.landing.discovery import discover
-from polynya.model.errors import ConfigErrors
+from polynya.landing.discovery import Discovery, discover
+from polynya.model.errors import ConfigErrors, SuspendedError
 from polynya.model.sources import datasets_of_sources
 from polynya.model.task import ResolvedDataset, StorageTask
 
@@ -52,19 +53,22 @@ class DebeziumTask:
 
     def _run(self) -> None:
         ledger = self._open()
+        for source, target in self._targets.items():
+            if target.state.copy.behind and target.state.copy.suspended is None:
+                self._catch_up(source, target)
         while not self._context.stop.is_set():
-            found = discover(
-                self._context.landing, self._task.landing.path, "**/*", progress_of(ledger)
-            )
+            found = self._unread(progress_of(ledger))
             tell_changed(self._context, ledger, found.changed)
             if not found.files:
                 break
             self._copy(ledger, found.files)
-        if not self._context.stop.is_set():
-            in_threads(
-                lambda target: apply_step(self._context, target, self._task.apply),
-                self._targets.values(),
-            )
+        in_threads(
+            lambda target: bring_up(self._context, target, self._task.apply, _nothing),
+            self._targets.values(),
+        )
+
+    def _unread(self, done: Mapping[str, FileProgress]) -> Discovery:
+        return discover(self._context.landing, self._task.landing.path, "**/*", done)
 
     def _copy(self, ledger: DatasetTable, parts: Sequence[FilePart]) -> None:
         batch = self._read(parts)
@@ -73,29 +77,52 @@ class DebeziumTask:
             # A table that this task had already fed before a crash: skip what it has.
             batch = self._read(parts)
         live = landed_files(self._context, self._task.landing.path)
-        good = [(source, part) for source, part in batch.datasets.items() if source in routes]
-        in_threads(
-            lambda item: copy_step(self._context, self._targets[item[0]], item[1], live), good
-        )
+        good = [
+            (source, part)
+            for source, part in batch.datasets.items()
+            if source in routes and not self._targets[source].state.copy.behind
+        ]
+        in_threads(lambda item: self._copy_part(*item, live), good)
         if errors:
             # The files are not marked as done, so that nothing of the refused tables is lost.
             raise ConfigErrors(errors)
         self._commit(ledger, batch.unrouted, live)
 
-    def _read(self, parts: Sequence[FilePart]) -> DebeziumBatch:
+    def _copy_part(self, source: str, part: DatasetBatch, live: set[str]) -> None:
+        """Copy the events of one table. If that suspends it the files are read on without it."""
+        with suppress(SuspendedError):
+            copy_step(self._context, self._targets[source], part, live)
+
+    def _catch_up(self, source: str, target: DatasetTable) -> None:
+        """Copy what was read on without a table while it was suspended."""
+        while not self._context.stop.is_set():
+            found = self._unread(progress_of(target))
+            if not found.files:
+                target.take_over()
+                target.commit_copy_state(replace(target.state.copy, behind=False), "caught-up")
+                return
+            batch = self._read(found.files, only=source)
+            live = landed_files(self._context, self._task.landing.path)
+            try:
+                copy_step(self._context, target, batch.datasets[source], live)
+            except SuspendedError:
+                return
+
+    def _read(self, parts: Sequence[FilePart], *, only: str | None = None) -> DebeziumBatch:
+        wanted = {
+            source: target for source, target in self._targets.items() if only in {None, source}
+        }
         return read_debezium(
             self._context.landing,
-            scope_of(self._task),
+            replace(scope_of(self._task), only=only),
             parts,
-            {source: target.known_schema() for source, target in self._targets.items()},
+            {source: target.known_schema() for source, target in wanted.items()},
             self._limits,
             done={
                 source: {path: progress[1] for path, progress in target.state.copy.files.items()}
-                for source, target in self._targets.items()
+                for source, target in wanted.items()
             },
-            keys={
-                source: tuple(target.state.copy.keys) for source, target in self._targets.items()
-            },
+            keys={source: tuple(target.state.copy.keys) for source, target in wanted.items()},
         )
 
     def _meet(self, routes: Mapping[str, ResolvedDataset]) -> bool:
@@ -121,6 +148,10 @@ class DebeziumTask:
 
     def _table(self, dataset: ResolvedDataset) -> DatasetTable:
         return DatasetTable.open(self._context.spark, dataset, self._context.owner)
+
+
+def _nothing() -> None:
+    """What is left to copy for a dataset whose files were read for all of them."""
 
 
 def in_threads(work: Callable[[T], object], items: Iterable[T]) -> None:

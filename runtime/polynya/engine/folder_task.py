@@ -13,7 +13,7 @@ from polynya.engine.context import EngineContext
 from polynya.engine.debezium_task import in_threads
 from polynya.engine.delivered import delivered
 from polynya.engine.ledger import ledger_dataset
-from polynya.engine.steps import apply_step, copy_step, progress_of, subject_of, tell_changed
+from polynya.engine.steps import bring_up, copy_step, progress_of, subject_of, tell_changed
 from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits
 from polynya.landing.discovery import unread
@@ -61,12 +61,17 @@ class FolderTask:
         for source in sorted(set(routes) - set(self._targets)):
             self._targets[source] = self._table(routes[source])
 
-        def bring_up(source: str) -> None:
+        def work(source: str) -> None:
             target = self._targets[source]
             ready = self._ready(subject_of(target), folders.tables.get(source, ()), folders)
-            self._bring_up(target, ready, live)
+            bring_up(
+                self._context,
+                target,
+                self._task.apply,
+                lambda: self._copy_unread(target, ready, live),
+            )
 
-        in_threads(bring_up, sorted(routes))
+        in_threads(work, sorted(routes))
         if errors:
             # The files of these tables stay where they are, unread.
             raise ConfigErrors(errors)
@@ -102,8 +107,10 @@ class FolderTask:
                 self._context.sink(Event("file.waiting", subject, fields))
         return ready
 
-    def _bring_up(self, target: DatasetTable, landed: Sequence[ObjectInfo], live: set[str]) -> None:
-        """Copy what is unread of a table's files, full load first; apply if it is worth it."""
+    def _copy_unread(
+        self, target: DatasetTable, landed: Sequence[ObjectInfo], live: set[str]
+    ) -> None:
+        """Copy what is unread of a table's files, full load first."""
         while not self._context.stop.is_set():
             found = unread(landed, progress_of(target))
             tell_changed(self._context, target, found.changed)
@@ -118,8 +125,6 @@ class FolderTask:
                 limits=self._limits,
             )
             copy_step(self._context, target, batch, live)
-        if not self._context.stop.is_set():
-            apply_step(self._context, target, self._task.apply)
 
     def _table(self, dataset: ResolvedDataset) -> DatasetTable:
         return DatasetTable.open(self._context.spark, dataset, self._context.owner)

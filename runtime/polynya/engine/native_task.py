@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polynya.engine.context import EngineContext
-from polynya.engine.steps import apply_step, copy_step, progress_of, tell_changed
+from polynya.engine.steps import bring_up, copy_step, progress_of, tell_changed
 from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits
 from polynya.landing.discovery import discover
@@ -31,15 +31,17 @@ class NativeDataset:
                 self._context.spark, self._dataset, self._context.owner
             )
         try:
-            if self._dataset.initial_load is not None:
-                self._copy_all(self._target, self._dataset.initial_load, load=True)
-            self._copy_all(self._target, self._dataset.path, load=False)
-            if not self._context.stop.is_set():
-                apply_step(self._context, self._target, self._task.apply)
+            target = self._target
+            bring_up(self._context, target, self._task.apply, lambda: self._copy_landed(target))
         except BaseException:
             # What this owner believes of the table may be wrong now.
             self._target = None
             raise
+
+    def _copy_landed(self, target: DatasetTable) -> None:
+        if self._dataset.initial_load is not None:
+            self._copy_all(target, self._dataset.initial_load, load=True)
+        self._copy_all(target, self._dataset.path, load=False)
 
     def _copy_all(self, target: DatasetTable, glob: str, *, load: bool) -> None:
         while not self._context.stop.is_set():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from polynya.engine.context import EngineContext
@@ -12,9 +12,11 @@ from polynya.lake.apply import ApplyResult
 from polynya.lake.copy import CopyResult, copy_batch
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.replayed import Replayed
+from polynya.lake.suspension import refuse_suspended
 from polynya.lake.views import publish_views
 from polynya.landing.batch import DatasetBatch, FileProgress
 from polynya.landing.discovery import ChangedFile
+from polynya.model.errors import SuspendedError
 from polynya.model.headers import Partition
 from polynya.model.settings import ApplyPolicy
 from polynya.observe.events import Event
@@ -56,6 +58,26 @@ def copy_step(
     if result.applied is not None:
         tell_applied(context, target, result.applied)
     return result
+
+
+def bring_up(
+    context: EngineContext, target: DatasetTable, policy: ApplyPolicy, copy_all: Callable[[], None]
+) -> None:
+    """Copy what has landed, then apply what is worth it.
+
+    A dataset that is suspended, or that `copy_all` suspends, is still applied as far as it was
+    copied; then SuspendedError is raised.
+    """
+    suspended = None
+    try:
+        refuse_suspended(target)
+        copy_all()
+    except SuspendedError as error:
+        suspended = error
+    if not context.stop.is_set():
+        apply_step(context, target, policy)
+    if suspended is not None:
+        raise suspended
 
 
 def tell_changed(

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
 from polynya.lake.commit import Step, commit_row_delta
-from polynya.lake.gateway import IcebergTable
+from polynya.lake.gateway import IcebergTable, LiveFile
 from polynya.lake.layout import create_namespaces, create_table, grow_columns
 from polynya.lake.naming import CATALOG
 from polynya.lake.shape import Shape
@@ -133,20 +133,25 @@ class DatasetTable:
 
     def _record_schema(self, schema: Mapping[str, DataType]) -> None:
         """Commit the state with the new schema: a snapshot is read with the columns of its time."""
+        known = {name: str(datatype) for name, datatype in schema.items()}
+        self.commit_copy_state(replace(self.state.copy, schema=known), "schema")
+
+    def commit_copy_state(
+        self, copy: CopyState, step: str, remove: Sequence[LiveFile] = ()
+    ) -> None:
+        """Commit a new copy state by itself; `remove` are files that go in the same commit."""
         ownership = self.ownership()
-        copy = replace(
-            self.state.copy,
-            ownership=ownership,
-            schema={name: str(datatype) for name, datatype in schema.items()},
+        before = (self.state.copy_file,)
+        commit_row_delta(
+            self.table,
+            Step(
+                commit_id=ownership.commit,
+                based_on=self.state.snapshot,
+                add=[write_copy_state(self.table, replace(copy, ownership=ownership))],
+                remove=[*remove, *(file for file in before if file is not None)],
+                summary={"polynya.step": step},
+            ),
         )
-        step = Step(
-            commit_id=ownership.commit,
-            based_on=self.state.snapshot,
-            add=[write_copy_state(self.table, copy)],
-            remove=[file for file in (self.state.copy_file,) if file is not None],
-            summary={"polynya.step": "schema"},
-        )
-        commit_row_delta(self.table, step)
         self.reload()
 
     def shape(

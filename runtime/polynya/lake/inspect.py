@@ -30,6 +30,7 @@ class DatasetStatus:
     """
 
     dataset: str
+    suspended: str | None
     copied_to: str | None
     copied_at: str | None
     applied_to: str | None
@@ -82,6 +83,7 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
     conflicts = ("insert_of_existing", "update_of_missing", "delete_of_missing", "raised")
     return DatasetStatus(
         dataset=f"{dataset.schema}.{dataset.view}",
+        suspended=copy.suspended.reason if copy.suspended is not None else None,
         copied_to=copy.copied_to,
         copied_at=copy.copied_at,
         applied_to=apply.applied_to,

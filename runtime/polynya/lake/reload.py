@@ -9,7 +9,6 @@ that are copied meanwhile wait as pending and are folded with it, each in its pl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -21,7 +20,6 @@ from polynya.lake.compare import events
 from polynya.lake.copy import CopyResult, agreed_keys, refuse_second_task, sized
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.derive import HELPERS, derive, landed_frame
-from polynya.lake.gateway import LiveFile
 from polynya.lake.state import CopyState, Reloading
 from polynya.lake.states import write_copy_state
 from polynya.landing.batch import NO_ORDER, DatasetBatch
@@ -48,7 +46,8 @@ def begin(target: DatasetTable, mode: ReloadMode, *, now: datetime) -> Reloading
     reloading = Reloading(
         mode, state.reloads + 1, now.isoformat(), place=state.copied_to or NO_ORDER
     )
-    _commit_state(target, replace(state, reloading=reloading, reloads=reloading.number), "begin")
+    following = replace(state, reloading=reloading, reloads=reloading.number)
+    target.commit_copy_state(following, "reload-begin")
     return reloading
 
 
@@ -127,10 +126,9 @@ def abandon(target: DatasetTable) -> None:
     """Give a reload up: what was gathered goes, Current stays as it is."""
     target.take_over()
     _under_way(target)
-    _commit_state(
-        target,
+    target.commit_copy_state(
         replace(target.state.copy, reloading=None),
-        "abandon",
+        "reload-abandon",
         remove=target.table.files(Partition.RELOAD, target.state.snapshot),
     )
 
@@ -150,24 +148,6 @@ def _after(target: DatasetTable, batch: DatasetBatch, loaded: int, quarantined: 
             quarantined=reloading.quarantined + quarantined,
         ),
     )
-
-
-def _commit_state(
-    target: DatasetTable, state: CopyState, step: str, remove: Sequence[LiveFile] = ()
-) -> None:
-    ownership = target.ownership()
-    before = (target.state.copy_file,)
-    commit_row_delta(
-        target.table,
-        Step(
-            commit_id=ownership.commit,
-            based_on=target.state.snapshot,
-            add=[write_copy_state(target.table, replace(state, ownership=ownership))],
-            remove=[*remove, *(file for file in before if file is not None)],
-            summary={"polynya.step": f"reload-{step}"},
-        ),
-    )
-    target.reload()
 
 
 def _under_way(target: DatasetTable) -> Reloading:

@@ -38,8 +38,9 @@ class _State:
         known = {f.name for f in fields(cls)}
         values: dict[str, Any] = {k: v for k, v in json.loads(text).items() if k in known}
         values["ownership"] = Ownership(**values.get("ownership", {}))
-        if values.get("reloading") is not None:
-            values["reloading"] = Reloading(**values["reloading"])
+        for name, kind in (("reloading", Reloading), ("suspended", Suspension)):
+            if values.get(name) is not None:
+                values[name] = kind(**values[name])
         return cls(**values)
 
 
@@ -78,6 +79,20 @@ class Reloading:
 
 
 @dataclass(frozen=True, slots=True)
+class Suspension:
+    """Why a dataset is not copied until somebody decides; nothing of it is lost meanwhile.
+
+    `cause` is what was met (a kind of schema change, `bad_record`, `asked`), `reason` says it to
+    people, `where` is the object or file. `since` is ISO 8601 in UTC.
+    """
+
+    cause: str
+    reason: str
+    where: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
 class CopyState(_State):
     """Source position and accounting of a dataset.
 
@@ -87,7 +102,9 @@ class CopyState(_State):
     `task` is the task that fills the table. `members` lists, for the position of a whole task, the
     source tables that were met so far. `totals` counts records since the table exists: rows_in =
     rows_out + rows_filtered + rows_quarantined. `reloading` is a reload that has not ended,
-    `reloads` counts those that have begun. Times are ISO 8601 in UTC.
+    `reloads` counts those that have begun. `suspended` tells why the dataset is not copied;
+    `accepted` maps a cause of suspension to the policy that the next batch may use for it.
+    `behind` says that a shared capture was read on without this dataset. Times are ISO 8601 in UTC.
     """
 
     files: dict[str, list[int]] = field(default_factory=dict)
@@ -106,6 +123,9 @@ class CopyState(_State):
     task: str | None = None
     reloading: Reloading | None = None
     reloads: int = 0
+    suspended: Suspension | None = None
+    accepted: dict[str, str] = field(default_factory=dict)
+    behind: bool = False
 
 
 @dataclass(frozen=True, slots=True)

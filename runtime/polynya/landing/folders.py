@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
 
-from polynya.landing.batch import WHOLE_FILE, BatchLimits, DatasetBatch, FileProgress, Rejected
-from polynya.landing.buffer import RecordBuffer
+from polynya.landing.batch import WHOLE_FILE, DatasetBatch, FileProgress, Rejected
 from polynya.landing.discovery import is_unfinished_in_table_folder
-from polynya.landing.table import Service, no_old_keys, rows_table
+from polynya.landing.table import no_rows
 from polynya.store.object_store import ObjectInfo
 
 
@@ -92,15 +91,9 @@ def unrouted(folders: Folders, seen: Mapping[str, FileProgress]) -> DatasetBatch
     stray = _new(folders.unplaced, seen)
     error = "the file is in no folder of a source table, so it belongs to no dataset"
     files = [info for infos in (*new.values(), stray) for info in infos]
-    empty = RecordBuffer(BatchLimits())
-    return DatasetBatch(
-        rows=rows_table(empty, Service([], [], [], [], [], []), {}, no_old_keys((), {}, 0), {}),
-        schema={},
-        keys=(),
-        rejected=tuple(Rejected(info.path, WHOLE_FILE, "no_dataset", error, b"") for info in stray),
-        rows_in=len(stray),
-        rows_filtered=0,
-        files={info.path: FileProgress(info.size, 0, complete=True) for info in files},
+    return no_rows(
+        {info.path: FileProgress(info.size, 0, complete=True) for info in files},
+        [Rejected(info.path, WHOLE_FILE, "no_dataset", error, b"") for info in stray],
         counters={counter: len(infos) for counter, infos in new.items() if infos},
     )
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from polynya.landing.arrow_types import arrow_type
-from polynya.landing.batch import OLD_KEY_FIELD, SERVICE_FIELDS, Rejected
+from polynya.landing.batch import (
+    OLD_KEY_FIELD,
+    SERVICE_FIELDS,
+    BatchLimits,
+    DatasetBatch,
+    FileProgress,
+    Rejected,
+)
 from polynya.landing.buffer import RecordBuffer
 from polynya.landing.columns import Column, Faults
 from polynya.model.datatypes import DataType, Struct, Void
@@ -60,6 +68,31 @@ def rows_table(
         return table
     keep = [index not in faults for index in range(len(buffer.records))]
     return table.filter(pa.array(keep, pa.bool_()))
+
+
+def no_rows(
+    files: Mapping[str, FileProgress],
+    rejected: Sequence[Rejected] = (),
+    *,
+    filtered: Mapping[str, int] = MappingProxyType({}),
+    counters: Mapping[str, int] = MappingProxyType({}),
+) -> DatasetBatch:
+    """A batch without rows and columns: how far files were read, what was refused or left out.
+
+    `filtered` are records by the reason why they were left out; `counters` count something else.
+    """
+    left_out = sum(filtered.values())
+    service = Service([], [], [], [], [], [])
+    return DatasetBatch(
+        rows=rows_table(RecordBuffer(BatchLimits()), service, {}, no_old_keys((), {}, 0), {}),
+        schema={},
+        keys=(),
+        rejected=tuple(rejected),
+        rows_in=len(rejected) + left_out,
+        rows_filtered=left_out,
+        files=dict(files),
+        counters={**filtered, **counters},
+    )
 
 
 def no_old_keys(keys: Sequence[str], schema: Mapping[str, DataType], count: int) -> Column:

@@ -4,6 +4,7 @@
     ├── ConfigError        the user edits a file                 exit 2
     │   └── ConfigErrors   several of them at once
     ├── OperationError     a task, a check or a query failed     exit 1
+    │   └── SuspendedError one dataset waits for a decision
     ├── DataError          rows are not what they have to be     exit 1
     ├── DependencyError    Java, jars, catalog, source           exit 4, worth a retry
     ├── ConflictError      another owner moved the state         exit 5, worth a retry
@@ -119,6 +120,10 @@ class ConfigErrors(ConfigError):  # noqa: N818 - several of them, and says so
 
 class OperationError(PolynyaError):
     """Raised when a task, a check or a query failed although the configuration is right."""
+
+
+class SuspendedError(OperationError):
+    """Raised for a dataset that waits for a decision; the others of its task go on."""
 
 
 class DataError(PolynyaError):

@@ -24,7 +24,7 @@ from polynya.landing.errors import RecordError, UnreadableFileError
 from polynya.landing.files import landed_file
 from polynya.landing.formats.json_lines import lines
 from polynya.landing.json_text import parse_object
-from polynya.landing.table import Service, no_old_keys, rows_table
+from polynya.landing.table import no_rows
 from polynya.model.datatypes import DataType
 from polynya.store.object_store import ObjectStore
 
@@ -72,9 +72,12 @@ def read_debezium(
         keys: by dataset, key columns of earlier batches; a batch may hold no event with a key.
 
     Returns:
-        A batch for each dataset with records; duplicates after a restart of the capture are in it.
+        A batch for each dataset with records, and for `scope.only` also without one; duplicates
+        after a restart of the capture are in it.
     """
     reading = Reading(scope, limits, done or {}, keys or {})
+    if scope.only is not None:
+        reading.table(scope.only)
     for part in files:
         if reading.is_full:
             break
@@ -148,13 +151,14 @@ class Reading:
         elif not self.scope.includes(name):
             self._filter(file, offset, "not_included")
         elif not self._is_done(name, file, offset):
-            self._table(name).add(file, offset, raw, record)
+            self.table(name).add(file, offset, raw, record)
 
     def _filter(self, file: str, offset: int, counter: str) -> None:
         if not self._is_done(UNROUTED, file, offset):
             self.counters[counter] += 1
 
-    def _table(self, name: str) -> TableEvents:
+    def table(self, name: str) -> TableEvents:
+        """The events of one table so far."""
         table = self.tables.get(name)
         if table is None:
             settings, placeholder = self.scope.settings(name), self.scope.placeholder
@@ -168,18 +172,5 @@ class Reading:
             name: table.to_batch(known.get(name, {}), self.files)
             for name, table in self.tables.items()
         }
-        filtered = self.counters.total()
-        unrouted = DatasetBatch(
-            rows=rows_table(self.unrouted, _NO_SERVICE, {}, no_old_keys((), {}, 0), {}),
-            schema={},
-            keys=(),
-            rejected=tuple(self.unrouted.rejected),
-            rows_in=len(self.unrouted.rejected) + filtered,
-            rows_filtered=filtered,
-            files=self.files,
-            counters=dict(self.counters),
-        )
+        unrouted = no_rows(self.files, self.unrouted.rejected, filtered=self.counters)
         return DebeziumBatch(datasets, unrouted, self.files)
-
-
-_NO_SERVICE = Service([], [], [], [], [], [])

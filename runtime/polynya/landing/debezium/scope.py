@@ -41,6 +41,7 @@ class DebeziumScope:
         names: settings by the table's own name, for tables that are not in `tables`.
         default: settings of all others.
         placeholder: text that stands for a column that was not sent.
+        only: read no other table than this one; None for all.
     """
 
     include: tuple[str, ...] = ("*",)
@@ -49,9 +50,12 @@ class DebeziumScope:
     names: Mapping[str, TableSettings] = field(default_factory=dict)
     default: TableSettings = field(default_factory=TableSettings)
     placeholder: str = PLACEHOLDER
+    only: str | None = None
 
     def includes(self, table: str) -> bool:
         """Whether the task wants this table."""
+        if self.only is not None and table != self.only:
+            return False
         if any(fnmatchcase(table, glob) for glob in self.exclude):
             return False
         return table in self.tables or any(fnmatchcase(table, glob) for glob in self.include)

@@ -139,6 +139,27 @@ PAGES: Final = (
         "should use another name until then.",
     ),
     ErrorPage(
+        "POLYNYA-LAKE-017",
+        "a dataset is suspended",
+        "Something was met that a policy of the dataset leaves to people, or somebody asked for "
+        "it. Nothing of that batch was copied, its files stay where they are, and the other "
+        "datasets go on. Decide, change the settings or the files if need be, and say `polynya "
+        "dataset resume TASK DATASET`: the next run goes on from the first record that was not "
+        "copied.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-018",
+        "a policy stopped the task",
+        "Something was met for which the dataset's policy is `stop`. Nothing of that batch was "
+        "copied, its files stay where they are. Change the policy or the files and run again.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-019",
+        "a dataset is not suspended",
+        "Only a suspended dataset can be resumed. Nothing was changed; `polynya status` shows "
+        "which are suspended, and why.",
+    ),
+    ErrorPage(
         "POLYNYA-QRY-001",
         "a statement was not answered",
         "Spark refused the statement or failed in it; no data was changed. Views are called "
