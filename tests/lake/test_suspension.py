@@ -8,7 +8,7 @@ from polynya.lake.state import Suspension
 from polynya.lake.suspension import resume, suspend
 from polynya.model.errors import OperationError, SuspendedError
 from tests.lake.events import land, upsert
-from tests.lake.lab import STARTED, Lab, Look, put
+from tests.lake.lab import STARTED, Lab, put
 
 WAIT = Suspension("asked", "the new column is not there yet", "here", STARTED.isoformat())
 

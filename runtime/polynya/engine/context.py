@@ -17,7 +17,11 @@ from polynya.store.object_store import ObjectStore
 
 @dataclass(slots=True)
 class EngineContext:
-    """Collaborators and switches of a run; `waiting` holds why a dataset was last not applied."""
+    """Collaborators and switches of a run.
+
+    `waiting` holds what was said of a unit or dataset last, so that it is said once: why it is not
+    applied, what failed, what is ignored.
+    """
 
     spark: SparkSession
     landing: ObjectStore

@@ -7,17 +7,18 @@ what it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
 from polynya.engine.context import EngineContext
+from polynya.engine.evolution import suspend_new
 from polynya.engine.ledger import ledger_dataset
-from polynya.engine.members import scope_of
+from polynya.engine.members import policy_of_new, scope_of, with_accepted
 from polynya.engine.native_task import landed_files
-from polynya.engine.steps import bring_up, copy_step, progress_of, tell_changed
+from polynya.engine.steps import bring_up, copy_step, looked_at_again, progress_of, tell_changed
 from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits, DatasetBatch, FilePart, FileProgress
 from polynya.landing.debezium.reader import DebeziumBatch, read_debezium
@@ -41,11 +42,14 @@ class DebeziumTask:
         self._limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
         self._targets: dict[str, DatasetTable] = {}
         self._ledger: DatasetTable | None = None
+        self._without: frozenset[str] = frozenset()
 
     def run(self) -> None:
         """Copy all that has landed and apply what is worth it."""
         try:
             self._run()
+        except SuspendedError:
+            raise
         except BaseException:
             # What this owner believes of the tables may be wrong now.
             self._ledger, self._targets = None, {}
@@ -53,7 +57,9 @@ class DebeziumTask:
 
     def _run(self) -> None:
         ledger = self._open()
-        for source, target in self._targets.items():
+        for source in self._targets:
+            target = looked_at_again(self._context, self._targets[source])
+            self._targets[source] = target
             if target.state.copy.behind and target.state.copy.suspended is None:
                 self._catch_up(source, target)
         while not self._context.stop.is_set():
@@ -72,8 +78,13 @@ class DebeziumTask:
 
     def _copy(self, ledger: DatasetTable, parts: Sequence[FilePart]) -> None:
         batch = self._read(parts)
+        known = {*ledger.state.copy.members, *self._targets}
+        new = policy_of_new(self._task, known, batch.datasets)
+        if new.ignored:
+            self._without |= new.ignored
+            batch = self._read(parts)
         routes, errors = datasets_of_sources(self._task, [*self._targets, *batch.datasets])
-        if self._meet(routes):
+        if self._meet(routes, new.suspended):
             # A table that this task had already fed before a crash: skip what it has.
             batch = self._read(parts)
         live = landed_files(self._context, self._task.landing.path)
@@ -114,7 +125,7 @@ class DebeziumTask:
         }
         return read_debezium(
             self._context.landing,
-            replace(scope_of(self._task), only=only),
+            replace(with_accepted(scope_of(self._task), wanted), only=only, without=self._without),
             parts,
             {source: target.known_schema() for source, target in wanted.items()},
             self._limits,
@@ -125,11 +136,13 @@ class DebeziumTask:
             keys={source: tuple(target.state.copy.keys) for source, target in wanted.items()},
         )
 
-    def _meet(self, routes: Mapping[str, ResolvedDataset]) -> bool:
+    def _meet(self, routes: Mapping[str, ResolvedDataset], suspended: Collection[str] = ()) -> bool:
         """Open the tables of new sources; True when one of them turns out to have a position."""
         new = sorted(set(routes) - set(self._targets))
         for source in new:
             self._targets[source] = self._table(routes[source])
+            if source in suspended:
+                suspend_new(self._context, self._targets[source], source)
         return any(self._targets[source].state.copy.files for source in new)
 
     def _commit(self, ledger: DatasetTable, unrouted: DatasetBatch, live: Iterable[str]) -> None:

@@ -12,13 +12,22 @@ from dataclasses import replace
 from polynya.engine.context import EngineContext
 from polynya.engine.debezium_task import in_threads
 from polynya.engine.delivered import delivered
+from polynya.engine.evolution import suspend_new
 from polynya.engine.ledger import ledger_dataset
-from polynya.engine.steps import bring_up, copy_step, progress_of, subject_of, tell_changed
+from polynya.engine.members import policy_of_new
+from polynya.engine.steps import (
+    bring_up,
+    copy_step,
+    looked_at_again,
+    progress_of,
+    subject_of,
+    tell_changed,
+)
 from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits
 from polynya.landing.discovery import unread
 from polynya.landing.folders import Folders, sorted_out, unrouted
-from polynya.model.errors import ConfigErrors
+from polynya.model.errors import ConfigErrors, SuspendedError
 from polynya.model.sources import datasets_of_sources, included
 from polynya.model.task import ResolvedDataset, StorageTask
 from polynya.observe.events import Event
@@ -41,6 +50,8 @@ class FolderTask:
         """Copy all that has landed and apply what is worth it."""
         try:
             self._run()
+        except SuspendedError:
+            raise
         except BaseException:
             # What this owner believes of the tables may be wrong now.
             self._ledger, self._targets = None, {}
@@ -56,13 +67,19 @@ class FolderTask:
         )
         live = {info.path for info in landed}
         members = self._ledger.state.copy.members
-        routes, errors = datasets_of_sources(self._task, [*members, *folders.tables])
-        self._remember(self._ledger, routes, folders, live)
+        new = policy_of_new(self._task, members, folders.tables)
+        wanted = set(folders.tables) - new.ignored
+        routes, errors = datasets_of_sources(self._task, [*members, *wanted])
         for source in sorted(set(routes) - set(self._targets)):
             self._targets[source] = self._table(routes[source])
+            if source in new.suspended:
+                suspend_new(self._context, self._targets[source], source)
+        # Not before: a table that was remembered is no new one any more.
+        self._remember(self._ledger, routes, folders, live)
 
         def work(source: str) -> None:
-            target = self._targets[source]
+            target = looked_at_again(self._context, self._targets[source])
+            self._targets[source] = target
             ready = self._ready(subject_of(target), folders.tables.get(source, ()), folders)
             bring_up(
                 self._context,
@@ -118,7 +135,7 @@ class FolderTask:
                 break
             batch = self._format.read(
                 self._context.landing,
-                target.dataset,
+                target.reading,
                 sorted(found.files, key=lambda part: self._format.reading_order(part.path)),
                 target.known_schema(),
                 tuple(target.state.copy.keys),

@@ -2,9 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from polynya.lake.dataset import DatasetTable
 from polynya.landing.debezium.scope import DebeziumScope, TableSettings
+from polynya.model.errors import TaskStoppedError
+from polynya.model.evolution import Policy, SchemaEvolution
 from polynya.model.settings import Dataset
+from polynya.model.sources import is_declared
 from polynya.model.task import StorageTask, resolved
+
+
+@dataclass(frozen=True, slots=True)
+class NewSources:
+    """Source tables that appeared after the first run, and the policy for them."""
+
+    policy: Policy
+    names: frozenset[str]
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        """Those that are left out."""
+        return self.names if self.policy == "ignore" else frozenset()
+
+    @property
+    def suspended(self) -> frozenset[str]:
+        """Those that wait for a decision."""
+        return self.names if self.policy == "suspend" else frozenset()
 
 
 def scope_of(task: StorageTask) -> DebeziumScope:
@@ -24,3 +49,38 @@ def scope_of(task: StorageTask) -> DebeziumScope:
         names=by_name,
         default=default,
     )
+
+
+def with_accepted(scope: DebeziumScope, targets: Mapping[str, DatasetTable]) -> DebeziumScope:
+    """The scope with the policies that were accepted when datasets were resumed."""
+    changed = {
+        source: TableSettings.of(target.reading)
+        for source, target in targets.items()
+        if target.state.copy.accepted
+    }
+    return replace(scope, tables={**scope.tables, **changed}) if changed else scope
+
+
+def policy_of_new(task: StorageTask, known: Collection[str], sources: Iterable[str]) -> NewSources:
+    """What to do with source tables that were not there before.
+
+    The tables of the first run, and those that the task declares, are what was asked for.
+
+    Raises:
+        TaskStoppedError: there is a new one, and the policy is `stop`.
+    """
+    policies = task.defaults.schema_evolution or SchemaEvolution()
+    policy = policies.policy("new_dataset")
+    new = sorted(
+        source for source in set(sources) - set(known) if known and not is_declared(task, source)
+    )
+    if new and policy == "stop":
+        raise TaskStoppedError(
+            "POLYNYA-LAKE-018",
+            f"there is a new source table {new[0]}, and the policy for that is `stop`",
+            where=f"task {task.name}",
+            state="nothing of this batch was copied; its files stay where they are",
+            fix="declare the table, leave it out with `exclude`, or change "
+            "`defaults.schema_evolution.new_dataset`",
+        )
+    return NewSources(policy, frozenset(new))

@@ -52,7 +52,7 @@ class NativeDataset:
                 return
             batch = read_native(
                 self._context.landing,
-                self._dataset,
+                target.reading,
                 found.files,
                 target.known_schema(),
                 self._limits,

@@ -10,7 +10,13 @@ from polynya.engine.context import EngineContext
 from polynya.engine.debezium_task import DebeziumTask
 from polynya.engine.folder_task import FolderTask
 from polynya.engine.native_task import NativeDataset
-from polynya.model.errors import ConflictError, InternalError, PolynyaError
+from polynya.model.errors import (
+    ConflictError,
+    InternalError,
+    PolynyaError,
+    SuspendedError,
+    TaskStoppedError,
+)
 from polynya.model.settings import DISCOVERING
 from polynya.model.task import StorageTask, resolved
 from polynya.observe.events import Event
@@ -28,6 +34,7 @@ class Unit:
     """One piece of work that fails for itself: a native dataset, or a task that finds its own."""
 
     name: str
+    task: str
     run: Callable[[], None]
 
 
@@ -44,11 +51,12 @@ def units(context: EngineContext, tasks: Sequence[StorageTask]) -> list[Unit]:
     for task in tasks:
         if task.landing.format in DISCOVERING:
             whole = DebeziumTask if task.landing.format == "debezium" else FolderTask
-            found.append(Unit(task.name, whole(context, task).run))
+            found.append(Unit(task.name, task.name, whole(context, task).run))
             continue
         for dataset in task.datasets:
             native = NativeDataset(context, task, resolved(task, dataset))
-            found.append(Unit(f"{task.schema_}.{task.prefix}{dataset.name}", native.run))
+            name = f"{task.schema_}.{task.prefix}{dataset.name}"
+            found.append(Unit(name, task.name, native.run))
     return found
 
 
@@ -59,12 +67,16 @@ def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:
         running = [(unit, pool.submit(unit.run)) for unit in work]
         for unit, future in running:
             error = future.exception()
-            if error is not None:
-                failure = _as_polynya(error)
-                outcome.failures[unit.name] = failure
-                context.sink(
-                    Event("unit.failed", unit.name, {"code": failure.code, "message": str(failure)})
-                )
+            if error is None:
+                context.waiting.pop(unit.name, None)
+                continue
+            failure = _as_polynya(error)
+            outcome.failures[unit.name] = failure
+            # What lasts is said once.
+            if context.waiting.get(unit.name) != str(failure):
+                context.waiting[unit.name] = str(failure)
+                fields = {"code": failure.code, "message": str(failure)}
+                context.sink(Event("unit.failed", unit.name, fields))
     return outcome
 
 
@@ -72,7 +84,7 @@ def run_until_stopped(context: EngineContext, work: Sequence[Unit]) -> Outcome:
     """Process what lands until `context.stop` is set.
 
     A unit that failed is tried again with a growing pause. One that another owner took over is
-    given up: taking it back would only make the two fight.
+    given up: taking it back would only make the two fight. A policy may end a whole task.
     """
     pauses: dict[str, float] = {}
     due: dict[str, float] = {}
@@ -89,8 +101,14 @@ def run_until_stopped(context: EngineContext, work: Sequence[Unit]) -> Outcome:
                 pauses.pop(unit.name, None)
                 continue
             outcome.failures[unit.name] = failure
+            if isinstance(failure, SuspendedError):
+                # The other datasets of the unit go on as ever.
+                pauses.pop(unit.name, None)
+                continue
             if isinstance(failure, ConflictError):
                 left.remove(unit)
+            if isinstance(failure, TaskStoppedError):
+                left = [other for other in left if other.task != unit.task]
             pauses[unit.name] = min(LONGEST_PAUSE, 2 * pauses.get(unit.name, POLL_SECONDS))
             due[unit.name] = now + pauses[unit.name]
         context.stop.wait(POLL_SECONDS)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from polynya.engine.context import EngineContext
+from polynya.engine.evolution import evolve
 from polynya.engine.policy import ApplyDecision, PendingFacts, decide
 from polynya.lake import positions
 from polynya.lake.apply import ApplyResult
@@ -34,8 +35,13 @@ def copy_step(
     live_files: Iterable[str] | None = None,
     replayed: Replayed | None = None,
 ) -> CopyResult:
-    """Commit one batch and bring the views up to date."""
+    """Commit one batch and bring the views up to date.
+
+    Raises SuspendedError or TaskStoppedError when a policy says that it may not be copied.
+    """
     started = context.clock.monotonic()
+    refuse_suspended(target)
+    batch = evolve(context, target, batch)
     result = copy_batch(
         target,
         batch,
@@ -78,6 +84,13 @@ def bring_up(
         apply_step(context, target, policy)
     if suspended is not None:
         raise suspended
+
+
+def looked_at_again(context: EngineContext, target: DatasetTable) -> DatasetTable:
+    """The table as it is now if it was suspended: somebody may have resumed it meanwhile."""
+    if target.state.copy.suspended is None:
+        return target
+    return DatasetTable.open(context.spark, target.dataset, context.owner)
 
 
 def tell_changed(

@@ -17,10 +17,9 @@ from polynya.lake import stored, truncates, versions
 from polynya.lake.apply import ApplyResult, CopyParts, next_state
 from polynya.lake.commit import is_refusal, refusal
 from polynya.lake.dataset import DatasetTable
-from polynya.lake.fold import literal
 from polynya.lake.replayed import Replayed
 from polynya.lake.run import Folded, Run, folded, pending_events
-from polynya.lake.shape import Shape
+from polynya.lake.shape import Shape, literal
 from polynya.lake.state import ApplyState, CopyState
 from polynya.lake.tombstones import Purge, find_purge
 from polynya.model import headers as h

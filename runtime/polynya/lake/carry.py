@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 
-from polynya.lake.fold import STORED_FIELDS, fold, literal, with_clause
+from polynya.lake.fold import STORED_FIELDS, fold, with_clause
 from polynya.lake.keys import key_text
-from polynya.lake.shape import Shape, comparable
+from polynya.lake.shape import Shape, comparable, literal
+from polynya.lake.unsent import is_unsent
 from polynya.model import headers as h
 from polynya.model.datatypes import Primitive
 from polynya.model.headers import Partition
@@ -125,13 +126,11 @@ def with_carried_values(
 def _carried_column(shape: Shape, name: str) -> str:
     if name in shape.keys:
         return f"e.{quote(name)}"
-    return f"{_carried_value(name)} AS {quote(name)}"
+    return f"{_carried_value(shape, name)} AS {quote(name)}"
 
 
-def _carried_value(name: str) -> str:
-    missing = (
-        f"c.__values IS NOT NULL AND coalesce(array_contains(e.__unsent, {literal(name)}), false)"
-    )
+def _carried_value(shape: Shape, name: str) -> str:
+    missing = f"c.__values IS NOT NULL AND {is_unsent(shape, name, 'e')}"
     return f"IF({missing}, c.__values.{quote(name)}, e.{quote(name)})"
 
 
@@ -141,7 +140,7 @@ def _stored_place(shape: Shape) -> str:
     A version whose values change here must not pass for one that is stored as it is.
     """
     changed = " OR ".join(
-        f"NOT ({comparable(_carried_value(name), shape.columns[name])} <=> "
+        f"NOT ({comparable(_carried_value(shape, name), shape.columns[name])} <=> "
         f"{comparable(f'e.{quote(name)}', shape.columns[name])})"
         for name in shape.values
     )

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from polynya.lake.derive import timestamp_literal
-from polynya.lake.fold import literal
-from polynya.lake.shape import Shape, comparable
+from polynya.lake.shape import Shape, comparable, literal
 from polynya.lake.state import Reloading
 from polynya.model import headers as h
 from polynya.model.headers import Partition

@@ -25,6 +25,7 @@ from polynya.lake.fused import reason_to_apply_at_once
 from polynya.lake.replayed import Replayed
 from polynya.lake.state import CopyState
 from polynya.lake.states import write_copy_state
+from polynya.lake.unsent import after_additions
 from polynya.landing.batch import DatasetBatch
 from polynya.model.errors import OperationError
 from polynya.model.headers import Partition
@@ -76,6 +77,9 @@ def copy_batch(
         keys=list(keys),
         task=target.dataset.task,
         unsent=sorted({*target.state.copy.unsent, *_unsent(batch)}),
+        unsent_texts=after_additions(
+            target.state.copy.unsent_texts, set(batch.schema) - set(target.known_schema())
+        ),
         has_old_keys=target.state.copy.has_old_keys or _carries(batch),
         load_started=started.isoformat() if started else None,
         pending_since=_pending_since(target, now),
@@ -234,6 +238,8 @@ def _advanced(
         state,
         files=files,
         counters=dict(counters),
+        declared=list(batch.declared) if batch.declared is not None else state.declared,
+        accepted={},
         newest_event=max(seen, key=datetime.fromisoformat) if seen else None,
         copied_to=max(copied) if copied else None,
         copied_at=now.isoformat(),

@@ -110,6 +110,12 @@ class DatasetTable:
                 fix="run this task in one process only",
             )
 
+    @property
+    def reading(self) -> ResolvedDataset:
+        """The dataset as its next batch is read: with the policies that were accepted for it."""
+        policies = self.dataset.schema_evolution.accepting(self.state.copy.accepted)
+        return replace(self.dataset, schema_evolution=policies)
+
     def ownership(self) -> Ownership:
         """Ownership to write into the next state, with a new commit marker."""
         return Ownership(self.epoch, self.owner, uuid4().hex)
@@ -178,6 +184,7 @@ class DatasetTable:
             links=copy.has_old_keys,
             coalesce=dataset.coalesce_unchanged,
             tracked=tracked_columns(dataset, tuple(columns)),
+            unsent_texts={name: tuple(texts) for name, texts in copy.unsent_texts.items()},
         )
 
     def _data_columns(self, schema: Mapping[str, DataType]) -> dict[str, DataType]:

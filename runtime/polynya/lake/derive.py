@@ -14,9 +14,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from polynya.lake.arrow_schema import spark_schema
-from polynya.lake.fold import literal
 from polynya.lake.keys import key_hash, key_text
-from polynya.lake.shape import Shape
+from polynya.lake.shape import Shape, literal
+from polynya.lake.unsent import as_written
 from polynya.landing.batch import DatasetBatch
 from polynya.model import headers as h
 from polynya.model.datatypes import DataType
@@ -143,7 +143,7 @@ def _table_columns(
         h.OPERATION: f"IF({good}, __event, NULL)",
         h.TIMESTAMP: f"IF({good}, {time}, NULL)",
         h.INSERTED_TIMESTAMP: f"IF({good}, {engine}, NULL)",
-        h.UNSENT: f"IF({good}, to_json(__unsent), NULL)",
+        h.UNSENT: f"IF({good}, to_json({as_written(shape, '__unsent')}), NULL)",
         h.QUARANTINE: _quarantine(),
     }
     if shape.append_only:

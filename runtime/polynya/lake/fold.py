@@ -18,7 +18,8 @@ Output: the data columns with carried values, the same columns, and `__seq` stri
 
 from __future__ import annotations
 
-from polynya.lake.shape import Shape
+from polynya.lake.shape import Shape, literal
+from polynya.lake.unsent import is_unsent
 from polynya.model import headers as h
 from polynya.model.identifiers import quote
 
@@ -129,25 +130,16 @@ def content_hash(shape: Shape) -> str:
     for name in sorted(shape.values):
         value = quote(name)
         if name in shape.partial:
-            value = f"IF({_is_unsent(name)}, NULL, {value})"
+            value = f"IF({is_unsent(shape, name)}, NULL, {value})"
         parts += [literal(name), value]
     parts += ["'hdr__unsent'", "array_sort(__unsent)"]
     return f"sha1(to_json(named_struct({', '.join(parts)})))"
-
-
-def literal(value: str) -> str:
-    """SQL string literal."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _over(shape: Shape, *extra: str, order: str = "__seq", frame: str = "") -> str:
     partition = ", ".join([shape.key_list(), *extra])
     ordered = f"ORDER BY {order}" if order else ""
     return f"OVER (PARTITION BY {partition} {ordered} {frame})"
-
-
-def _is_unsent(name: str) -> str:
-    return f"coalesce(array_contains(__unsent, {literal(name)}), false)"
 
 
 def _replaced(shape: Shape, replacement: dict[str, str]) -> str:
@@ -261,9 +253,8 @@ def _filled(shape: Shape, source: str) -> str:
     )
     filled = {}
     for name in shape.partial:
-        authored = (
-            f"NOT __del AND (NOT {_is_unsent(name)} OR __old IS NOT NULL OR (__own AND __n = 1))"
-        )
+        missing = is_unsent(shape, name)
+        authored = f"NOT __del AND (NOT {missing} OR __old IS NOT NULL OR (__own AND __n = 1))"
         latest = f"last_value(IF({authored}, named_struct('v', {quote(name)}), NULL), true) {over}"
         filled[name] = f"IF(__del, {quote(name)}, {latest}.v)"
     return f"SELECT {_replaced(shape, filled)}, {_PASSED}, __n, __del_before, __orig FROM {source}"

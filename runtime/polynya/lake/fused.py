@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from polynya.lake.dataset import DatasetTable
-from polynya.lake.fold import literal
-from polynya.lake.shape import Shape
+from polynya.lake.shape import Shape, literal
 from polynya.landing.batch import DatasetBatch
 from polynya.model import headers as h
 

@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from polynya.lake.fold import literal
 from polynya.lake.query import run_query
+from polynya.lake.shape import literal
 from polynya.model import headers as h
 from polynya.model.errors import ConfigError
 from polynya.model.identifiers import quote

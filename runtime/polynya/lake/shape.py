@@ -6,7 +6,7 @@ Pure: made from configuration and state, used by copy, fold, views. Holds no Spa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from polynya.model.datatypes import Array, DataType, MapType, Struct, storage_type
 from polynya.model.identifiers import quote
@@ -19,6 +19,7 @@ class Shape:
     `columns` maps every data column (keys included) to its type, in table order. `partial` names
     the columns that the source has ever left out of an update. `links` tells that a change of key
     once carried values over. `tells_operations`: the source says insert or update, not just upsert.
+    `unsent_texts`: see `unsent.py`.
     """
 
     keys: tuple[str, ...]
@@ -31,6 +32,7 @@ class Shape:
     links: bool = False
     coalesce: bool = False
     tracked: tuple[str, ...] | None = None
+    unsent_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def data(self) -> tuple[str, ...]:
@@ -59,6 +61,11 @@ class Shape:
     def key_match(self, left: str, right: str) -> str:
         """Condition that two relations hold the same record. Keys are never NULL here."""
         return " AND ".join(f"{left}.{quote(k)} = {right}.{quote(k)}" for k in self.keys)
+
+
+def literal(value: str) -> str:
+    """SQL string literal."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def comparable(expression: str, datatype: DataType) -> str:

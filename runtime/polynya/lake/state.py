@@ -102,9 +102,11 @@ class CopyState(_State):
     `task` is the task that fills the table. `members` lists, for the position of a whole task, the
     source tables that were met so far. `totals` counts records since the table exists: rows_in =
     rows_out + rows_filtered + rows_quarantined. `reloading` is a reload that has not ended,
-    `reloads` counts those that have begun. `suspended` tells why the dataset is not copied;
-    `accepted` maps a cause of suspension to the policy that the next batch may use for it.
-    `behind` says that a shared capture was read on without this dataset. Times are ISO 8601 in UTC.
+    `reloads` counts those that have begun. `declared` are the columns of the source's newest
+    schema, empty where it declares none; `unsent_texts`: see `unsent.py`. `suspended` tells why
+    the dataset is not copied; `accepted` maps a cause of suspension to the policy that the next
+    batch may use for it. `behind` says that a shared capture was read on without this dataset.
+    Times are ISO 8601 in UTC.
     """
 
     files: dict[str, list[int]] = field(default_factory=dict)
@@ -123,6 +125,8 @@ class CopyState(_State):
     task: str | None = None
     reloading: Reloading | None = None
     reloads: int = 0
+    declared: list[str] = field(default_factory=list)
+    unsent_texts: dict[str, list[str]] = field(default_factory=dict)
     suspended: Suspension | None = None
     accepted: dict[str, str] = field(default_factory=dict)
     behind: bool = False

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from polynya.lake.fold import literal
+from polynya.lake.shape import literal
 from polynya.model import headers as h
 
 

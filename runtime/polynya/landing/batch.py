@@ -13,6 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from polynya.model.datatypes import DataType
+from polynya.model.evolution import SchemaChange
 
 WHOLE_FILE = -1
 """`Rejected.offset` of a file that cannot be read at all."""
@@ -108,6 +109,8 @@ class DatasetBatch:
         keys: key columns, from the configuration, else from the data.
         files: path to progress, for every file that was touched.
         counters: what was filtered, and why.
+        changes: what the batch changes in the columns that were known.
+        declared: the columns of the newest schema of the source, None when it declares none.
     """
 
     rows: pa.Table
@@ -118,6 +121,8 @@ class DatasetBatch:
     rows_filtered: int
     files: Mapping[str, FileProgress]
     counters: Mapping[str, int] = field(default_factory=dict)
+    changes: tuple[SchemaChange, ...] = ()
+    declared: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         out = self.rows.num_rows + len(self.rejected) + self.rows_filtered

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal as Number
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -76,6 +76,14 @@ class Column:
     type: DataType
     array: pa.Array
     faults: Faults
+
+
+class Builder(Protocol):
+    """Types one column; see `build`."""
+
+    def __call__(self, values: Values, known: DataType | None, *, declared: bool = False) -> Column:
+        """Build the column."""
+        ...
 
 
 def build(values: Values, known: DataType | None, *, declared: bool = False) -> Column:

@@ -7,14 +7,15 @@ from itertools import islice
 
 from polynya.landing.batch import DatasetBatch, FilePart, FileProgress, Limits
 from polynya.landing.buffer import RecordBuffer
-from polynya.landing.columns import Column
+from polynya.landing.columns import Builder, Column
 from polynya.landing.errors import UnreadableFileError
 from polynya.landing.files import landed_file
 from polynya.landing.formats import builder_of, opener_of
-from polynya.landing.rows import Builder, ColumnTypes
+from polynya.landing.observed import Observed
+from polynya.landing.rows import ColumnTypes
 from polynya.landing.sequence import order_by, times_of
 from polynya.landing.settle import Extras, Placement, batch_of, settled
-from polynya.model.datatypes import DataType, Void, unify
+from polynya.model.datatypes import DataType
 from polynya.model.task import ResolvedDataset
 from polynya.store.object_store import ObjectStore
 
@@ -44,7 +45,7 @@ def read_native(
         read is one rejected record and complete; it never keeps the next file from being read.
     """
     buffer = RecordBuffer(limits)
-    observed: dict[str, DataType] = {}
+    observed = Observed()
     for part in files:
         if buffer.is_full:
             break
@@ -52,7 +53,7 @@ def read_native(
             _take_file(source, dataset, part, buffer, observed)
         except UnreadableFileError as error:
             buffer.refuse_file(part.path, part.size, str(error), start=part.start)
-    types = ColumnTypes(known, dataset.columns, observed)
+    types = observed.column_types(known, dataset.columns, dataset.schema_evolution)
     return to_batch(buffer, dataset, types, builder_of(dataset.format), load=load)
 
 
@@ -61,7 +62,7 @@ def _take_file(
     dataset: ResolvedDataset,
     part: FilePart,
     buffer: RecordBuffer,
-    observed: dict[str, DataType],
+    observed: Observed,
 ) -> None:
     with landed_file(source, part.path, dataset.format) as file:
         opened = opener_of(dataset.format)(file, part.start)
@@ -77,8 +78,7 @@ def _take_file(
                 break
         buffer.progress[part.path] = FileProgress(part.size, offset, complete)
         # Not before: a file that turns out to be damaged has no say in the types.
-        for name, kind in opened.types.items():
-            observed[name] = unify(observed.get(name, Void()), kind) or observed[name]
+        observed.learn(opened.types)
 
 
 def to_batch(

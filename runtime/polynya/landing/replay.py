@@ -15,7 +15,7 @@ from polynya.landing.debezium.reader import DebeziumBatch, Reading
 from polynya.landing.debezium.scope import DebeziumScope
 from polynya.landing.formats import builder_of, opener_of
 from polynya.landing.native import to_batch
-from polynya.landing.rows import ColumnTypes
+from polynya.landing.rows import ColumnTypes, Evolving
 from polynya.model.datatypes import DataType
 from polynya.model.task import ResolvedDataset
 
@@ -65,7 +65,8 @@ def reparse_all(
             buffer.add(record.file, record.offset, record.raw, parsed)
     # JSON spells binary, decimals and times as text: the types of the table say what they are.
     declared = dict(dataset.columns) if is_text else {**known, **dataset.columns}
-    types = ColumnTypes(known, declared)
+    evolving = Evolving(dataset.schema_evolution, frozenset(dataset.columns))
+    types = ColumnTypes(known, declared, evolving=evolving)
     return to_batch(buffer, dataset, types, builder_of(file_format), load=load)
 
 

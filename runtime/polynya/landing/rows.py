@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
-from polynya.landing.columns import Column, Faults, build
+from polynya.landing.columns import Builder, Column, Faults, build
+from polynya.landing.evolve import Evolved, Source, evolved
 from polynya.landing.names import NameSpace, column_problem
 from polynya.model.datatypes import DataType, Void, widen
+from polynya.model.evolution import SchemaChange, SchemaEvolution
 
 Record: TypeAlias = dict[str, Any]
 
 
-class Builder(Protocol):
-    """Types one column; see `columns.build`."""
+@dataclass(frozen=True, slots=True)
+class Evolving:
+    """How the columns of a dataset may change.
 
-    def __call__(
-        self, values: Sequence[Any], known: DataType | None, *, declared: bool = False
-    ) -> Column:
-        """Build the column."""
-        ...
+    Attributes:
+        policies: of the dataset.
+        pinned: columns whose types the configuration declares; those never change.
+        conflicts: types that the source declares now and that the known ones cannot become.
+        columns: names in the newest schema that the source declared, None without one.
+    """
+
+    policies: SchemaEvolution = field(default_factory=SchemaEvolution)
+    pinned: Collection[str] = ()
+    conflicts: Mapping[str, DataType] = field(default_factory=dict)
+    columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +41,13 @@ class ColumnTypes:
         known: columns of the dataset so far.
         declared: columns of the configuration; they do not follow the data.
         observed: types that the files themselves give (parquet schema, Debezium schema).
+        evolving: how the columns may change.
     """
 
     known: Mapping[str, DataType]
     declared: Mapping[str, DataType] = field(default_factory=dict)
     observed: Mapping[str, DataType] = field(default_factory=dict)
+    evolving: Evolving = field(default_factory=Evolving)
 
     def names(self) -> list[str]:
         """Every column that exists whether or not a record has it."""
@@ -52,13 +63,27 @@ class ColumnTypes:
                 kind = offered if kind is None else widen(kind, offered) or kind
         return kind
 
+    def conflict(self, name: str) -> DataType | None:
+        """The type that the source declares now, if the known one cannot become it."""
+        known = self.known.get(name)
+        offered = self.evolving.conflicts.get(name) or self.observed.get(name)
+        if known is None or offered is None:
+            return None
+        return offered if widen(known, offered) is None else None
+
 
 @dataclass(frozen=True, slots=True)
 class TypedRecords:
-    """Columns in the order of first sight, and for each bad record its first reason."""
+    """Columns in the order of first sight, and for each bad record its first reason.
+
+    `changes` is what the batch changes in what was known; `declared` names the columns of the
+    newest schema of the source, None when it declares none.
+    """
 
     columns: dict[str, Column]
     faults: Faults
+    changes: tuple[SchemaChange, ...] = ()
+    declared: tuple[str, ...] | None = None
 
     def schema(self) -> dict[str, DataType]:
         """Name to type."""
@@ -76,13 +101,40 @@ def typed_records(
     faults: Faults = {}
     names = dict.fromkeys([*_column_names(records, types, faults), *needed])
     columns: dict[str, Column] = {}
+    variants: dict[str, Column] = {}
+    changes: list[SchemaChange] = []
+    taken = frozenset(chain(types.observed, chain.from_iterable(records)))
     for name in names:
         values = [record.get(name) for record in records]
-        column = builder(values, types.before(name), declared=name in types.declared)
-        columns[name] = column
-        for index, (rule, error) in column.faults.items():
-            faults.setdefault(index, (rule, f"column {name}: {error}"))
-    return TypedRecords(columns, faults)
+        found = _typed(Source(name, values, types.known.get(name)), types, builder, needed, taken)
+        changes += found.changes
+        for made, column in found.columns.items():
+            (columns if made == name else variants)[made] = column
+            for index, (rule, error) in column.faults.items():
+                if made == name:
+                    faults.setdefault(index, (rule, f"column {name}: {error}"))
+    return TypedRecords({**columns, **variants}, faults, tuple(changes), types.evolving.columns)
+
+
+def _typed(
+    source: Source,
+    types: ColumnTypes,
+    builder: Builder,
+    keys: Sequence[str],
+    taken: Collection[str],
+) -> Evolved:
+    name, evolving = source.name, types.evolving
+    column = builder(source.values, types.before(name), declared=name in types.declared)
+    if not types.known or name in evolving.pinned:
+        return Evolved({name: column})
+    source = replace(
+        source,
+        conflict=types.conflict(name),
+        is_key=name in keys,
+        taken=taken,
+        siblings=types.known,
+    )
+    return evolved(source, column, builder, evolving.policies)
 
 
 def _column_names(records: Sequence[Record], types: ColumnTypes, faults: Faults) -> list[str]:

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from polynya.landing.batch import DatasetBatch
 from polynya.landing.buffer import RecordBuffer
-from polynya.landing.columns import Column, Faults
-from polynya.landing.rows import Builder, ColumnTypes, Record, TypedRecords, typed_records
+from polynya.landing.columns import Builder, Column, Faults
+from polynya.landing.rows import ColumnTypes, Record, TypedRecords, typed_records
 from polynya.landing.table import Service, all_rejected, no_old_keys, rows_table
 
 # Each pass hears fewer broken records; so many different breaks in one batch are enough.
@@ -122,4 +122,6 @@ def batch_of(
         rows_filtered=filtered,
         files=dict(buffer.progress),
         counters=dict(extras.filtered),
+        changes=done.typed.changes,
+        declared=done.typed.declared,
     )

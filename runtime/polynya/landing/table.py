@@ -20,6 +20,7 @@ from polynya.landing.batch import (
 )
 from polynya.landing.buffer import RecordBuffer
 from polynya.landing.columns import Column, Faults
+from polynya.landing.evolve import with_variants
 from polynya.model.datatypes import DataType, Struct, Void
 
 
@@ -53,7 +54,7 @@ def rows_table(
         service.tails,
         service.positions,
         service.times,
-        service.unsent,
+        _unsent(buffer, service, columns),
     ]
     for values, column in zip(lists, SERVICE_FIELDS, strict=True):
         arrays.append(pa.array(values, column.type))
@@ -68,6 +69,18 @@ def rows_table(
         return table
     keep = [index not in faults for index in range(len(buffer.records))]
     return table.filter(pa.array(keep, pa.bool_()))
+
+
+def _unsent(
+    buffer: RecordBuffer, service: Service, columns: Mapping[str, Column]
+) -> Sequence[Sequence[str] | None]:
+    if not any(service.unsent):
+        return service.unsent
+    types = {name: column.type for name, column in columns.items()}
+    return [
+        with_variants(names, types, record) if names else None
+        for names, record in zip(service.unsent, buffer.records, strict=True)
+    ]
 
 
 def no_rows(

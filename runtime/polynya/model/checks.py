@@ -57,6 +57,10 @@ def _format_problems(task: StorageTask) -> Iterator[Problem]:
             if getattr(dataset, key) is not None:
                 wanted = _only_for(DISCOVERING) if native else f"not for {_formats(DISCOVERING)}"
                 yield Problem(("datasets", index, key), code, wanted, "take the line out")
+    policies = task.defaults.schema_evolution
+    if native and policies is not None and policies.new_dataset is not None:
+        place = ("defaults", "schema_evolution", "new_dataset")
+        yield Problem(place, code, _only_for(DISCOVERING), "take the line out")
     yield from _delivery_problems(task)
 
 
@@ -128,6 +132,13 @@ def _dataset_problems(
         )
     if dataset.source is not None and final.format in DISCOVERING:
         yield from _unreachable_source(task, dataset.source, path)
+    if dataset.schema_evolution is not None and dataset.schema_evolution.new_dataset is not None:
+        yield Problem(
+            (*path, "schema_evolution", "new_dataset"),
+            "POLYNYA-CFG-016",
+            "a dataset that is declared is no new one",
+            "set it under `defaults` of the task",
+        )
     yield from _contradictions(dataset, final, path)
 
 

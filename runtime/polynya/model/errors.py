@@ -4,7 +4,8 @@
     ├── ConfigError        the user edits a file                 exit 2
     │   └── ConfigErrors   several of them at once
     ├── OperationError     a task, a check or a query failed     exit 1
-    │   └── SuspendedError one dataset waits for a decision
+    │   ├── SuspendedError   one dataset waits for a decision
+    │   └── TaskStoppedError a policy ended the task
     ├── DataError          rows are not what they have to be     exit 1
     ├── DependencyError    Java, jars, catalog, source           exit 4, worth a retry
     ├── ConflictError      another owner moved the state         exit 5, worth a retry
@@ -124,6 +125,10 @@ class OperationError(PolynyaError):
 
 class SuspendedError(OperationError):
     """Raised for a dataset that waits for a decision; the others of its task go on."""
+
+
+class TaskStoppedError(OperationError):
+    """Raised when a policy of a dataset ends its whole task."""
 
 
 class DataError(PolynyaError):

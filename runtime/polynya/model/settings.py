@@ -8,6 +8,7 @@ from typing import Final, Literal, TypeAlias
 from pydantic import Field
 
 from polynya.model.delivery import Delivery
+from polynya.model.evolution import SchemaEvolution
 from polynya.model.fields import (
     Column,
     ColumnType,
@@ -111,6 +112,11 @@ class DatasetSettings(Frozen):
     track_history_except: Columns | None = Field(
         default=None,
         description="Track all data columns but these. Not together with the setting above.",
+    )
+    schema_evolution: SchemaEvolution | None = Field(
+        default=None,
+        description="What happens when the source changes shape: a policy by kind of change. A "
+        "dataset's policies win one by one over those of `defaults`.",
     )
     tombstone_retention: Duration | None = Field(
         default=None,

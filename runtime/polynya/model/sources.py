@@ -39,6 +39,11 @@ def dataset_of_source(task: StorageTask, source: str) -> ResolvedDataset:
     return resolved(task, dataset.model_copy(update={"source": source}))
 
 
+def is_declared(task: StorageTask, source: str) -> bool:
+    """Tell whether one of the task's datasets names a source table, by `source` or by name."""
+    return _declared(task, source, source.partition(".")[2]) is not None
+
+
 def datasets_of_sources(
     task: StorageTask, sources: Iterable[str]
 ) -> tuple[dict[str, ResolvedDataset], list[ConfigError]]:

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from polynya.model.datatypes import DataType
 from polynya.model.delivery import Delivery
+from polynya.model.evolution import SchemaEvolution
 from polynya.model.fields import Frozen, Name, Pattern, Prefix
 from polynya.model.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
@@ -113,6 +114,7 @@ class ResolvedDataset:
     track_history_except: tuple[str, ...] = ()
     tombstone_retention: timedelta = DEFAULT_TOMBSTONE_RETENTION
     delivery: Delivery = field(default_factory=Delivery)
+    schema_evolution: SchemaEvolution = field(default_factory=SchemaEvolution)
 
 
 def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
@@ -155,6 +157,7 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
             else settings.tombstone_retention
         ),
         delivery=task.landing,
+        schema_evolution=settings.schema_evolution or SchemaEvolution(),
     )
 
 
@@ -170,6 +173,8 @@ def merged(defaults: DatasetSettings, settings: DatasetSettings) -> DatasetSetti
         if name in defaults.model_fields_set and name not in blocked
     }
     written = {name: getattr(settings, name) for name in fields if name in own}
+    if settings.schema_evolution is not None:
+        written["schema_evolution"] = settings.schema_evolution.over(defaults.schema_evolution)
     return DatasetSettings.model_construct(
         _fields_set=set(inherited) | set(written), **inherited, **written
     )

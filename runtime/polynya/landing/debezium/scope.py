@@ -9,6 +9,7 @@ from typing import Any
 
 from polynya.landing.errors import RecordError
 from polynya.model.datatypes import DataType
+from polynya.model.evolution import SchemaEvolution
 from polynya.model.task import ResolvedDataset
 
 #: What Debezium writes for a column that the source did not send (`unavailable.value.placeholder`).
@@ -23,11 +24,18 @@ class TableSettings:
     sequence_by: tuple[str, ...] = ()
     timestamp: str | None = None
     columns: Mapping[str, DataType] = field(default_factory=dict)
+    evolution: SchemaEvolution = field(default_factory=SchemaEvolution)
 
     @classmethod
     def of(cls, dataset: ResolvedDataset) -> TableSettings:
         """The part of a dataset's settings that reading needs."""
-        return cls(dataset.keys, dataset.sequence_by, dataset.timestamp, dataset.columns)
+        return cls(
+            dataset.keys,
+            dataset.sequence_by,
+            dataset.timestamp,
+            dataset.columns,
+            dataset.schema_evolution,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,7 @@ class DebeziumScope:
         default: settings of all others.
         placeholder: text that stands for a column that was not sent.
         only: read no other table than this one; None for all.
+        without: tables to leave out, by `schema.table`.
     """
 
     include: tuple[str, ...] = ("*",)
@@ -51,10 +60,11 @@ class DebeziumScope:
     default: TableSettings = field(default_factory=TableSettings)
     placeholder: str = PLACEHOLDER
     only: str | None = None
+    without: frozenset[str] = frozenset()
 
     def includes(self, table: str) -> bool:
         """Whether the task wants this table."""
-        if self.only is not None and table != self.only:
+        if table in self.without or self.only not in {None, table}:
             return False
         if any(fnmatchcase(table, glob) for glob in self.exclude):
             return False

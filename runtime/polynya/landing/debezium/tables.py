@@ -14,10 +14,11 @@ from polynya.landing.debezium.connect_types import Typed
 from polynya.landing.debezium.decode import DecodedEvent, EventDecoder
 from polynya.landing.debezium.envelope import ChangeEvent
 from polynya.landing.errors import RecordError
-from polynya.landing.rows import ColumnTypes, TypedRecords, typed_records
+from polynya.landing.observed import Observed
+from polynya.landing.rows import TypedRecords, typed_records
 from polynya.landing.sequence import order_by, times_of
 from polynya.landing.table import Service, all_rejected, old_key_type, rows_table
-from polynya.model.datatypes import DataType, widen
+from polynya.model.datatypes import DataType
 
 
 @dataclass(slots=True)
@@ -27,7 +28,7 @@ class TableEvents:
     decoder: EventDecoder
     buffer: RecordBuffer
     events: list[DecodedEvent] = field(default_factory=list)
-    observed: dict[str, DataType] = field(default_factory=dict)
+    observed: Observed = field(default_factory=Observed)
     _seen: dict[str, Typed] | None = None
 
     def add(self, file: str, offset: int, raw: bytes, event: ChangeEvent) -> None:
@@ -45,17 +46,15 @@ class TableEvents:
         if self.decoder.fields is self._seen:
             return
         self._seen = self.decoder.fields
-        for name, (kind, _) in self.decoder.fields.items():
-            seen = self.observed.get(name)
-            if seen != kind:
-                self.observed[name] = kind if seen is None else widen(seen, kind) or seen
+        types = {name: kind for name, (kind, _) in self.decoder.fields.items()}
+        self.observed.learn(types, in_place=True)
 
     def to_batch(
         self, known: Mapping[str, DataType], files: Mapping[str, FileProgress]
     ) -> DatasetBatch:
         """Type the rows and settle order, time and accounting."""
         settings, keys = self.decoder.settings, self.decoder.keys
-        types = ColumnTypes(known, settings.columns, self.observed)
+        types = self.observed.column_types(known, settings.columns, settings.evolution)
         typed = typed_records(self.buffer.records, types, needed=keys)
         faults: Faults = dict(typed.faults)
         old_keys = self._old_keys(typed, faults)
@@ -69,6 +68,8 @@ class TableEvents:
             rows_in=len(self.events) + len(self.buffer.rejected),
             rows_filtered=0,
             files=dict(files),
+            changes=typed.changes,
+            declared=typed.declared,
         )
 
     def _service(self, typed: TypedRecords, faults: Faults) -> Service:

@@ -21,9 +21,10 @@ from polynya.landing.dms.rows import OPERATION, UNSENT, open_dms, reopen_dms
 from polynya.landing.errors import RecordError, UnreadableFileError
 from polynya.landing.files import landed_file
 from polynya.landing.formats import builder_of
-from polynya.landing.rows import ColumnTypes
+from polynya.landing.observed import Observed
+from polynya.landing.rows import ColumnTypes, Evolving
 from polynya.landing.settle import Extras, Placement, batch_of, settled
-from polynya.model.datatypes import TIMESTAMP, DataType, Void, unify
+from polynya.model.datatypes import TIMESTAMP, DataType
 from polynya.model.task import ResolvedDataset
 from polynya.store.object_store import ObjectStore
 
@@ -50,7 +51,7 @@ def read_dms(
         cannot be read is one rejected record and complete.
     """
     buffer = RecordBuffer(limits)
-    observed: dict[str, DataType] = {}
+    observed = Observed()
     kind: str | None = None
     for part in files:
         if buffer.is_full:
@@ -63,7 +64,7 @@ def read_dms(
             kind = own
         except UnreadableFileError as error:
             buffer.refuse_file(part.path, part.size, str(error), start=part.start)
-    types = ColumnTypes(known, _declared(dataset), observed)
+    types = observed.column_types(known, _declared(dataset), dataset.schema_evolution)
     return _to_batch(buffer, dataset, types, kind or "csv")
 
 
@@ -78,7 +79,7 @@ def _take_file(
     dataset: ResolvedDataset,
     part: FilePart,
     buffer: RecordBuffer,
-    observed: dict[str, DataType],
+    observed: Observed,
 ) -> None:
     named = dms_file(part.path)
     with landed_file(source, part.path, named.kind) as file:
@@ -93,8 +94,7 @@ def _take_file(
                 break
         buffer.progress[part.path] = FileProgress(part.size, offset, complete)
         # Not before: a file that turns out to be damaged has no say in the types.
-        for name, found in opened.types.items():
-            observed[name] = unify(observed.get(name, Void()), found) or observed[name]
+        observed.learn(opened.types)
 
 
 def reparse_dms(
@@ -114,7 +114,9 @@ def reparse_dms(
             buffer.add(record.file, record.offset, record.raw, refused)
     # JSON spells binary, decimals and times as text: the types of the table say what they are.
     declared = {**({} if kind == "csv" else known), **_declared(dataset)}
-    return _to_batch(buffer, dataset, ColumnTypes(known, declared), kind)
+    evolving = Evolving(dataset.schema_evolution, frozenset(_declared(dataset)))
+    types = ColumnTypes(known, declared, evolving=evolving)
+    return _to_batch(buffer, dataset, types, kind)
 
 
 def _to_batch(

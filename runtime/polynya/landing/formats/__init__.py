@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import BinaryIO, TypeAlias
 
-from polynya.landing.columns import build
+from polynya.landing.columns import Builder, build
 from polynya.landing.formats.avro import open_avro
 from polynya.landing.formats.base import OpenedFile
 from polynya.landing.formats.columnar import open_orc, open_parquet
 from polynya.landing.formats.delimited import open_csv, text_builder
 from polynya.landing.formats.json_lines import open_json
-from polynya.landing.rows import Builder
 
 #: (content, first record) → records
 Opener: TypeAlias = Callable[[BinaryIO, int], OpenedFile]

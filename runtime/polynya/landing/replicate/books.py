@@ -11,7 +11,7 @@ from polynya.landing.buffer import RecordBuffer
 from polynya.landing.columns import Column, build
 from polynya.landing.formats import builder_of
 from polynya.landing.replicate.images import Row, key_of, paired
-from polynya.landing.rows import ColumnTypes
+from polynya.landing.rows import ColumnTypes, Evolving
 from polynya.landing.sequence import times_of
 from polynya.landing.settle import Extras, Placement, Settled, batch_of, settled
 from polynya.landing.table import old_key_type
@@ -30,11 +30,15 @@ class FileFacts:
         kind: `csv`, `json` or `parquet`.
         types: of the `.dfm` files; values are read as they say.
         observed: of the files themselves (Parquet).
+        conflicts: types in the `.dfm` files that contradict those in `types`.
+        columns: of the table in the newest `.dfm` file, None without one.
     """
 
     kind: str
     types: Mapping[str, DataType]
     observed: Mapping[str, DataType] = field(default_factory=dict)
+    conflicts: Mapping[str, DataType] = field(default_factory=dict)
+    columns: tuple[str, ...] | None = None
 
 
 def to_batch(
@@ -56,7 +60,13 @@ def to_batch(
         image = (before or {}).get(row.index)
         if image is not None and key_of(image, keys) != key_of(row.record, keys):
             row.old_key = key_of(image, keys)
-    types = ColumnTypes(known, {**facts.types, **dataset.columns}, facts.observed)
+    evolving = Evolving(
+        dataset.schema_evolution,
+        frozenset(dataset.columns),
+        {**facts.types, **facts.conflicts},
+        facts.columns,
+    )
+    types = ColumnTypes(known, {**facts.types, **dataset.columns}, facts.observed, evolving)
 
     def place(columns: Mapping[str, Column]) -> Placement:
         return _placed(columns, rows, dataset)

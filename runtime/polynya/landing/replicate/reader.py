@@ -9,12 +9,13 @@ from polynya.landing.buffer import RecordBuffer
 from polynya.landing.errors import UnreadableFileError
 from polynya.landing.files import landed_file
 from polynya.landing.names import NameSpace, column_problem
+from polynya.landing.observed import Observed
 from polynya.landing.replicate.books import FileFacts, to_batch
 from polynya.landing.replicate.header import BEFORE_IMAGE
 from polynya.landing.replicate.metadata import HEADER_PREFIX, Metadata, read_metadata
 from polynya.landing.replicate.names import is_load, kind_of
 from polynya.landing.replicate.rows import HEADER, Described, open_replicate
-from polynya.model.datatypes import DataType, Void, unify
+from polynya.model.datatypes import DataType
 from polynya.model.task import ResolvedDataset
 from polynya.store.object_store import ObjectStore
 
@@ -60,7 +61,13 @@ def read_replicate(
         dataset,
         known,
         reading.keys,
-        FileFacts(reading.kind or "csv", reading.types, reading.observed),
+        FileFacts(
+            reading.kind or "csv",
+            reading.types.types,
+            reading.observed.types,
+            reading.types.conflicts,
+            reading.types.columns,
+        ),
     )
 
 
@@ -78,8 +85,8 @@ class _Reading:
         self.buffer = buffer
         self.keys = keys
         self.kind: str | None = None
-        self.types: dict[str, DataType] = {}
-        self.observed: dict[str, DataType] = {}
+        self.types = Observed()
+        self.observed = Observed()
         self._source = source
         self._dataset = dataset
         self._known = known
@@ -115,14 +122,12 @@ class _Reading:
                 complete = True
         self.buffer.progress[part.path] = FileProgress(part.size, offset, complete)
         # Not before: a file that turns out to be damaged has no say in the types.
-        for name, kind in metadata.types.items():
-            self.types[name] = unify(self.types.get(name, Void()), kind) or self.types[name]
-        for name, kind in opened.types.items():
-            self.observed[name] = unify(self.observed.get(name, Void()), kind) or kind
+        self.types.learn(metadata.types)
+        self.observed.learn(opened.types)
 
     def _check_names(self, metadata: Metadata) -> None:
         """Whether the table can have the columns. They come before any record could be refused."""
-        space = NameSpace([*self._known, *self._dataset.columns, *self.types])
+        space = NameSpace([*self._known, *self._dataset.columns, *self.types.types])
         for name in metadata.columns:
             if name.startswith(HEADER_PREFIX):
                 continue
