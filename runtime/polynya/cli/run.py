@@ -82,6 +82,8 @@ def show(output: Output, event: Event) -> None:
             f"loaded   {event.subject}: {fields['rows_loaded']:,} rows, "
             f"{fields['files_left']} files left"
         )
+    elif event.type == "schema.changed":
+        output.note(f"changed  {event.subject}: {fields['says']} ({fields['policy']})")
     elif event.type == "dataset.applied":
         output.note(f"applied  {event.subject}: {fields['reason']}")
     elif event.type == "apply.skipped":

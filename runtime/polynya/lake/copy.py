@@ -25,7 +25,6 @@ from polynya.lake.fused import reason_to_apply_at_once
 from polynya.lake.replayed import Replayed
 from polynya.lake.state import CopyState
 from polynya.lake.states import write_copy_state
-from polynya.lake.unsent import after_additions
 from polynya.landing.batch import DatasetBatch
 from polynya.model.errors import OperationError
 from polynya.model.headers import Partition
@@ -77,9 +76,6 @@ def copy_batch(
         keys=list(keys),
         task=target.dataset.task,
         unsent=sorted({*target.state.copy.unsent, *_unsent(batch)}),
-        unsent_texts=after_additions(
-            target.state.copy.unsent_texts, set(batch.schema) - set(target.known_schema())
-        ),
         has_old_keys=target.state.copy.has_old_keys or _carries(batch),
         load_started=started.isoformat() if started else None,
         pending_since=_pending_since(target, now),

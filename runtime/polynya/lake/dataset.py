@@ -22,6 +22,7 @@ from polynya.lake.naming import CATALOG
 from polynya.lake.shape import Shape
 from polynya.lake.state import CopyState, Ownership
 from polynya.lake.states import TableState, read_state, write_apply_state, write_copy_state
+from polynya.lake.unsent import after_additions
 from polynya.model.datatypes import DataType, parse_type
 from polynya.model.errors import ConflictError
 from polynya.model.identifiers import quote_path
@@ -139,8 +140,13 @@ class DatasetTable:
 
     def _record_schema(self, schema: Mapping[str, DataType]) -> None:
         """Commit the state with the new schema: a snapshot is read with the columns of its time."""
-        known = {name: str(datatype) for name, datatype in schema.items()}
-        self.commit_copy_state(replace(self.state.copy, schema=known), "schema")
+        state = self.state.copy
+        following = replace(
+            state,
+            schema={name: str(datatype) for name, datatype in schema.items()},
+            unsent_texts=after_additions(state.unsent_texts, set(schema) - set(state.schema)),
+        )
+        self.commit_copy_state(following, "schema")
 
     def commit_copy_state(
         self, copy: CopyState, step: str, remove: Sequence[LiveFile] = ()
