@@ -36,6 +36,21 @@ def test_history_closes_at_the_truncate(lab: Lab) -> None:
     assert users.history("id", "name") == expected
 
 
+def test_a_record_that_comes_back_keeps_what_the_truncate_left(lab: Lab) -> None:
+    users = lab.feed()
+    users.apply(put(1, 1, name="Ann"), put(2, 2, name="Ben"))
+    users.copy(clear(5))
+
+    # The second event is older than the truncate, so that this batch has to look at it again.
+    users.copy(put(1, 7, name="Anna"), put(3, 3, name="Cid"))
+
+    assert [line for line in users.history("id", "name") if line[0] == 1] == [
+        (1, "Ann", "D", 5.0, 7.0),
+        (1, "Ann", "I", 1.0, 5.0),
+        (1, "Anna", "I", 7.0, None),
+    ]
+
+
 @pytest.mark.parametrize("history", [False, True])
 def test_a_late_truncate_does_the_same_retroactively(lab: Lab, history: bool) -> None:
     users = lab.feed(history=history)

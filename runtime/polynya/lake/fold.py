@@ -221,11 +221,12 @@ def _collapsed(shape: Shape) -> str:
 def _effective(shape: Shape, *, truncates: bool) -> str:
     """A truncate deletes a record only where its version is open.
 
-    A stored delete of a truncate that no longer meets one is gone.
+    A stored delete of a truncate that no longer meets one is gone. If it is the oldest version that
+    was loaded, the one that it closed was not: nothing in this batch is older than that.
     """
     if not truncates:
         return "SELECT *, false AS __gone FROM collapsed"
-    closed = f"coalesce(lag(__del) {_over(shape)}, true)"
+    closed = f"coalesce(lag(__del) {_over(shape)}, NOT __own)"
     marked = f"SELECT *, __trunc AND {closed} AS __gone FROM collapsed"
     return f"SELECT * FROM ({marked}) WHERE NOT __gone OR __s IS NOT NULL"
 

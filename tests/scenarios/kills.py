@@ -1,0 +1,51 @@
+"""A process that dies at a commit: the next one finds only what is in the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from polynya.lake import commit
+from polynya.lake.gateway import IcebergTable
+
+
+class Killed(BaseException):
+    """Nothing catches it, so that no code cleans up, as after `kill -9`."""
+
+
+@contextmanager
+def killed_at(number: int, *, after: bool) -> Iterator[None]:
+    """Die at the commit of this number, just before it or just after it."""
+    seen = 0
+    dying = False
+    validate, refresh = commit._validate, IcebergTable.refresh
+
+    def count(*arguments: Any) -> None:
+        nonlocal seen, dying
+        seen += 1
+        if seen == number and not after:
+            raise Killed
+        dying = seen == number
+        validate(*arguments)
+
+    def die(table: IcebergTable) -> None:
+        if dying:
+            raise Killed
+        refresh(table)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(commit, "_validate", count)
+        patch.setattr(IcebergTable, "refresh", die)
+        yield
+
+
+def is_kill(error: BaseException | None) -> bool:
+    """Whether an error is, or comes from, a kill."""
+    while error is not None:
+        if isinstance(error, Killed):
+            return True
+        error = error.__cause__
+    return False

@@ -1,0 +1,34 @@
+"""Random lives of a dataset: its views equal the independent fold at every step, and it is sound.
+
+`make scenarios` takes many; `POLYNYA_TEST_SEED` is the first seed.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from polynya.lake.session import SparkSession
+from tests.lake.lab import Lab, next_schema
+from tests.oracle.histories import seeded
+from tests.scenarios.life import Life
+
+FIRST = int(os.environ.get("POLYNYA_TEST_SEED", "1"))
+COUNT = int(os.environ.get("POLYNYA_TEST_SCENARIOS", "4"))
+STEPS = int(os.environ.get("POLYNYA_TEST_STEPS", "6"))
+
+
+def life(spark: SparkSession, project: Path, folder: Path, seed: int) -> Life:
+    """A dataset of its own for each seed."""
+    return Life(Lab(spark, project, folder / str(seed), next_schema()), seeded(seed))
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
+def test_a_random_life(
+    spark: SparkSession, shared_project: Path, tmp_path: Path, seed: int
+) -> None:
+    found = life(spark, shared_project, tmp_path, seed).live(STEPS)
+
+    assert not found, "\n".join(found)[:6000]
