@@ -7,10 +7,12 @@ import re
 from pathlib import Path
 
 from polynya.cli.main import main
+from tests.lake.events import upsert
+from tests.oracle.emit import debezium_lines
 from tests.projects import BANK
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
-#: Wrong in each way: a value, a row that is not there, one too many, a column, a failing task.
+#: Wrong in each way: a value, a row that is not there, one too many, a column.
 WRONG = """\
 apiVersion: polynya/v1
 kind: tests
@@ -20,10 +22,7 @@ tests:
     dataset: accounts
     clock: 2026-05-01T00:00:00Z
     given:
-      - events:
-          - {op: c, after: {id: 1, owner: Ana}, source: &s {schema: w, table: accounts, lsn: 1, ts_ms: 1}}
-          - {op: c, after: {id: 2, owner: Ben}, source: {schema: w, table: accounts, lsn: 2, ts_ms: 2}}
-          - {op: c, after: {id: 3, owner: Eve}, source: {schema: w, table: accounts, lsn: 3, ts_ms: 3}}
+      - events: %s
       - lines: "what is this"
     expect:
       current:
@@ -31,11 +30,27 @@ tests:
         - {id: 2, owner: Ben}
         - {id: 9}
       changes:
-        - {hdr__inserted_timestamp: "2026-05-01T02:00:00+02:00"}
         - {ownr: Ben}
+      history:
+        - {id: 1, hdr__store: CHANGES}
+        - {id: 2}
+        - {id: 3}
       quarantined:
         - {file: bank/0002.jsonl, rule: bad_json, raw: what is this}
 """
+EVENTS = (
+    "["
+    + ", ".join(
+        json.dumps(line)
+        for line in debezium_lines(
+            [upsert(1, 1, owner="Ana"), upsert(2, 2, owner="Ben"), upsert(3, 3, owner="Eve")],
+            "w",
+            "accounts",
+            ["id"],
+        )
+    )
+    + "]"
+)
 
 
 def blocks() -> dict[str, str]:
@@ -44,8 +59,10 @@ def blocks() -> dict[str, str]:
 
 
 def test_tests_of_users_pass_fail_readably_and_leave_the_project_alone(
-    spark, tmp_path, capsys
+    spark, tmp_path, capsys, monkeypatch
 ) -> None:
+    # The one session of this process; a command of its own starts one in a temporary warehouse.
+    monkeypatch.setattr("polynya.engine.start.start_spark", lambda project: spark)
     assert main(["init", str(tmp_path / "shop")]) == 0
     project = tmp_path / "shop"
     for name, text in blocks().items():
@@ -56,16 +73,18 @@ def test_tests_of_users_pass_fail_readably_and_leave_the_project_alone(
     assert main(["test", "-p", str(project), "users", "orders"]) == 0
     assert "4 passed, 0 failed" in capsys.readouterr().out
 
-    (project / "tests/wrong.yml").write_text(WRONG)
+    (project / "tests/wrong.yml").write_text(WRONG % EVENTS)
     assert main(["test", "-p", str(project), "-k", "WRONG"]) == 1
     said = capsys.readouterr().out
     assert 'owner: expected "Anna", found "Ana"' in said
-    assert '    missing     {"id": 9}  (tests/wrong.yml:18:11)' in said
+    assert '    missing     {"id": 9}  (tests/wrong.yml:15:11)' in said
     assert '    unexpected  {"id": 3, "owner": "Eve"}' in said
     assert "there is no column `ownr`; did you mean `owner`?" in said
+    assert "history" not in said
     assert "quarantined" not in said
 
-    (project / "tests/wrong.yml").write_text(WRONG.replace("lsn: 1", "lsn: []"))
+    wrong_type = BANK.replace("{history: true}", "{history: true, columns: {id: date}}")
+    (project / "tasks/bank.yml").write_text(wrong_type)
     assert main(["test", "-p", str(project), "bank", "--json"]) == 1
     result = json.loads(capsys.readouterr().out.splitlines()[1])
     assert (result["type"], result["ok"], result["where"]) == ("test", False, "tests/wrong.yml:4:5")

@@ -63,7 +63,7 @@ COMMANDS: Final = (
     Command("quarantine", "polynya.cli.quarantine:app", "Rejected records: list, show, replay."),
     Command("dataset", "polynya.cli.dataset:app", "Suspend one dataset, or let it go on."),
     Command("verify", "polynya.cli.verify:verify", "Prove that the tables keep their promises."),
-    Command("test", "polynya.cli.test:test", "Run the project's tests of its tasks."),
+    Command("test", "polynya.cli.test:run_tests", "Run the project's tests of its tasks."),
     Command("doctor", "polynya.cli.doctor:doctor", "Check Java, jars, folders and the project."),
     Command("schema", "polynya.cli.schema:app", "JSON Schema of project and task files."),
     Command("explain", "polynya.cli.explain:explain", "Explain an error code."),

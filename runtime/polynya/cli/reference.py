@@ -65,8 +65,8 @@ def task_page() -> str:
     lines = [_NOTICE, "# Project, task and test files\n"]
     lines += [
         "A project is a folder with `polynya.yml`, task files in `tasks/` and tests in `tests/`",
-        "(`.yml`, `.yaml` or `.json`, YAML 1.2). Unknown keys are errors. Text values may hold `${env:NAME}` or",
-        "`${env:NAME:-default}`; inside `{ }` or `[ ]` they need quotes.\n",
+        "(`.yml`, `.yaml` or `.json`, YAML 1.2). Unknown keys are errors. Text values may hold",
+        "`${env:NAME}` or `${env:NAME:-default}`; inside `{ }` or `[ ]` they need quotes.\n",
     ]
     lines += ["## `polynya.yml`\n", *_sections(Project, "project.v1.json", {"DatasetSettings"})]
     lines += ["## `tasks/*.yml`, `kind: storage`\n"]

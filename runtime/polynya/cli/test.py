@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Matching: TypeAlias = Annotated[str | None, Parameter(name=["--matching", "-k"])]
 
 
-def test(
+def run_tests(
     *tasks: str,
     matching: Matching = None,
     context: Context,
