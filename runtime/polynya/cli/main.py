@@ -53,6 +53,8 @@ class Command:
 COMMANDS: Final = (
     Command("init", "polynya.cli.init:init", "Create a project that runs as it is."),
     Command("validate", "polynya.cli.validate:validate", "Check all files of a project, offline."),
+    Command("plan", "polynya.cli.plan:plan", "What a changed configuration does to the tables."),
+    Command("apply", "polynya.cli.apply:apply", "Bring tables and views in line with it."),
     Command("run", "polynya.cli.run:run", "Process what has landed."),
     Command("reload", "polynya.cli.reload:reload", "Read a full load again, move the differences."),
     Command("query", "polynya.cli.query:query", "Answer SQL over the live views."),

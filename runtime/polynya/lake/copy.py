@@ -28,6 +28,7 @@ from polynya.lake.states import write_copy_state
 from polynya.landing.batch import DatasetBatch
 from polynya.model.errors import OperationError
 from polynya.model.headers import Partition
+from polynya.model.recorded import recorded
 from polynya.model.settings import DISCOVERING
 
 #: Below this many rows one task writes the batch: more tasks would make more, smaller files.
@@ -75,6 +76,11 @@ def copy_batch(
         schema={name: str(datatype) for name, datatype in batch.schema.items()},
         keys=list(keys),
         task=target.dataset.task,
+        settings=recorded(
+            target.dataset,
+            target.state.copy.settings,
+            has_rows=bool(target.state.copy.totals.get("rows_out")),
+        ),
         unsent=sorted({*target.state.copy.unsent, *_unsent(batch)}),
         has_old_keys=target.state.copy.has_old_keys or _carries(batch),
         load_started=started.isoformat() if started else None,

@@ -15,6 +15,7 @@ from polynya.lake.shape import Shape, comparable
 from polynya.model import headers as h
 from polynya.model.headers import Partition
 from polynya.model.identifiers import quote
+from polynya.model.task import ResolvedDataset
 
 HISTORY_COLUMNS: tuple[str, ...] = (
     h.KEY_HASH,
@@ -27,6 +28,17 @@ HISTORY_COLUMNS: tuple[str, ...] = (
     h.WAS_CURRENT_TO,
 )
 _DELETED = f"({h.OPERATION} IN ('D', 'd'))"
+
+
+def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str, str]:
+    """The SQL of each view of a dataset by its name; `table` is the quoted internal table."""
+    views = {
+        dataset.view: current_view(shape, table),
+        dataset.changes_view: changes_view(shape, table),
+    }
+    if shape.history:
+        views[dataset.history_view] = history_view(shape, table)
+    return views
 
 
 def changes_view(shape: Shape, table: str) -> str:
