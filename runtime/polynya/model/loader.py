@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from polynya.model.checks import relations, task_problems
+from polynya.model.checks import task_problems
 from polynya.model.documents import DocumentFile, document_files, parse_file, read_file
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.identifiers import shown
@@ -166,10 +166,10 @@ def _table_clashes(
 ) -> Iterator[Problem]:
     for index, dataset in enumerate(task.datasets):
         final = resolved(task, dataset)
-        for relation in relations(final):
+        for relation in final.relations:
             me = f"dataset `{dataset.name}` in {file.shown_as}"
             other = owners.setdefault(relation, me)
-            if other != me or relations(final).count(relation) > 1:
+            if other != me or final.relations.count(relation) > 1:
                 yield Problem(
                     ("datasets", index, "name"),
                     "POLYNYA-CFG-013",

@@ -18,6 +18,8 @@ SHOWN: Final = (
     "view",
     "history_view",
     "changes_view",
+    "headers_view",
+    "from_timestamp",
     "except_columns",
     "history",
     "delete_mode",

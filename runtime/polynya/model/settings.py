@@ -179,8 +179,18 @@ class BatchSettings(Frozen):
     )
 
 
-class ViewSuffixes(Frozen):
-    """What the names of the derived views end with."""
+class ViewSettings(Frozen):
+    """What the derived views are called, and what the Current view shows besides data."""
 
     history: Suffix = Field(default="__history", description="Suffix of the History view.")
     changes: Suffix = Field(default="__changes", description="Suffix of the Changes view.")
+    headers: bool = Field(
+        default=False,
+        description="Make a second Current view with the header columns behind the data.",
+    )
+    headers_suffix: Suffix = Field(default="__whdr", description="Suffix of that view.")
+    from_timestamp: bool = Field(
+        default=False,
+        description="Let the Current view show `hdr__from_timestamp`, the time since when the "
+        "version of a record is valid.",
+    )
