@@ -74,6 +74,8 @@ _MEANS: Final = {
     "apply_as_truncates": "decides for later events; what was copied keeps its operation",
     "columns": "later records are read with these types; rows that are there are not read again",
     "tombstone_retention": "holds from the next apply on",
+    "on_bad_record": "decides for later bad records; what is in quarantine stays there",
+    "schema_evolution": "decides for later changes of the source",
 }
 _ORDER: Final = (
     "what was copied and what comes next cannot be put into one order: a full reload is needed; "

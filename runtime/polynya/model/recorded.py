@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from polynya.model.durations import format_duration
+from polynya.model.evolution import SchemaEvolution
 from polynya.model.task import ResolvedDataset
 
 #: Settings that make the order or the kind of the rows: a table cannot hold rows of two of them.
@@ -38,6 +39,8 @@ LATER: Final = (
     "apply_as_truncates",
     "columns",
     "tombstone_retention",
+    "on_bad_record",
+    "schema_evolution",
 )
 
 
@@ -70,6 +73,8 @@ def _plain(value: object) -> object:
             return format_duration(value)
         case tuple():
             return list(value)
+        case SchemaEvolution():
+            return value.model_dump(exclude_none=True)
         case Mapping():
             return {name: str(kind) for name, kind in value.items()}
         case _:

@@ -25,6 +25,7 @@ from polynya.model.fields import (
 Format: TypeAlias = Literal["json", "csv", "parquet", "avro", "orc", "debezium", "dms", "replicate"]
 Mode: TypeAlias = Literal["merge", "append_only"]
 DeleteMode: TypeAlias = Literal["hard", "soft"]
+BadRecordPolicy: TypeAlias = Literal["quarantine", "suspend", "stop"]
 
 #: Formats whose source tables are found in the data; `include` and `exclude` choose among them.
 DISCOVERING: Final = frozenset({"debezium", "dms", "replicate"})
@@ -122,6 +123,12 @@ class DatasetSettings(Frozen):
         default=None,
         description="How long a delete is remembered without history, so that late events stay "
         "right. Default: `30d`.",
+    )
+    on_bad_record: BadRecordPolicy | None = Field(
+        default=None,
+        description="What a record or file that cannot be read does. `quarantine` sets it aside "
+        "and goes on; `suspend` copies nothing of the batch and lets this dataset wait for "
+        "`polynya dataset resume`; `stop` ends the whole task. Default: `quarantine`.",
     )
 
 

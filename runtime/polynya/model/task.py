@@ -18,6 +18,7 @@ from polynya.model.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
     SELF_DESCRIBING,
     ApplyPolicy,
+    BadRecordPolicy,
     BatchSettings,
     Dataset,
     DatasetSettings,
@@ -115,6 +116,7 @@ class ResolvedDataset:
     tombstone_retention: timedelta = DEFAULT_TOMBSTONE_RETENTION
     delivery: Delivery = field(default_factory=Delivery)
     schema_evolution: SchemaEvolution = field(default_factory=SchemaEvolution)
+    on_bad_record: BadRecordPolicy = "quarantine"
     headers_view: str | None = None
     from_timestamp: bool = False
 
@@ -170,6 +172,7 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
         ),
         delivery=task.landing,
         schema_evolution=settings.schema_evolution or SchemaEvolution(),
+        on_bad_record=settings.on_bad_record or "quarantine",
         headers_view=f"{table}{task.views.headers_suffix}" if task.views.headers else None,
         from_timestamp=task.views.from_timestamp,
     )
