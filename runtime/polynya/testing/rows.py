@@ -39,18 +39,19 @@ def differences(
     As many rows as possible are matched. What is left is put side by side where `keys` agree, or
     else where any column does.
     """
-    matched = _matched(expected, found)
+    matched = _matched([_texts(row) for row in expected], [_texts(row) for row in found])
     left = [number for number in range(len(expected)) if number not in matched]
     spare = [index for index in range(len(found)) if index not in set(matched.values())]
     result = []
     for number in left:
         row = expected[number]
-        index = max(spare, key=lambda i: _likeness(row, found[i], keys), default=None)
-        if index is None or not any(_likeness(row, found[index], keys)):
+        index = _nearest(row, found, spare, keys)
+        if index is None:
             result.append(Difference("missing", row, number=number))
             continue
         spare.remove(index)
-        differing = tuple(name for name in row if not _same(row[name], found[index].get(name)))
+        there = _texts(found[index])
+        differing = tuple(name for name, text in _texts(row).items() if there.get(name) != text)
         result.append(Difference("different", row, found[index], number, differing))
     return [*result, *(Difference("unexpected", found=found[index]) for index in spare)]
 
@@ -129,16 +130,25 @@ def _hand_over(
 
 
 def _agrees(wanted: Row, row: Row) -> bool:
-    return all(name in row and _same(value, row[name]) for name, value in wanted.items())
+    return all(row.get(name) == text for name, text in wanted.items())
 
 
-def _likeness(wanted: Row, row: Row, keys: Sequence[str]) -> tuple[bool, int]:
-    """Whether two rows are of one record, then in how many columns they agree."""
-    named = [key for key in keys if key in wanted]
-    record = bool(named) and all(_same(wanted[key], row.get(key)) for key in named)
-    return record, sum(name in row and _same(value, row[name]) for name, value in wanted.items())
+def _nearest(
+    wanted: Row, found: Sequence[Row], spare: Sequence[int], keys: Sequence[str]
+) -> int | None:
+    """The spare row of the same record, else the one that agrees in most columns, if in any."""
+    texts = _texts(wanted)
+    named = [key for key in keys if key in texts]
+
+    def likeness(index: int) -> tuple[bool, int]:
+        row = _texts(found[index])
+        same = {name for name, text in texts.items() if row.get(name) == text}
+        return bool(named) and same.issuperset(named), len(same)
+
+    nearest = max(spare, key=likeness, default=None)
+    return nearest if nearest is not None and any(likeness(nearest)) else None
 
 
-def _same(one: object, other: object) -> bool:
-    # As text, because Python holds 1, 1.0 and True for equal.
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+def _texts(row: Row) -> dict[str, str]:
+    """Values that can be compared: Python holds 1, 1.0 and True for equal, their JSON is not."""
+    return {name: json.dumps(value, sort_keys=True) for name, value in row.items()}

@@ -169,17 +169,24 @@ def _view(spark: SparkSession, table: DatasetTable, relation: str) -> pa.Table |
 
 
 def _quarantined(spark: SparkSession, *tables: DatasetTable | None) -> pa.Table | None:
-    fields = [f"{h.QUARANTINE}.{name}" for name in ("file", "offset", "rule", "error")]
-    raw = f"decode({h.QUARANTINE}.raw, 'UTF-8') AS raw"
+    """Rejected records of tables; `raw` as text, whatever bytes it holds."""
     there = [
         spark.sql(
-            f"SELECT {', '.join([*fields, raw])} FROM {table.table.quoted} "
+            f"SELECT {h.QUARANTINE}.* FROM {table.table.quoted} "
             f"WHERE {h.PARTITION} = '{Partition.QUARANTINE}'"
         ).toArrow()
         for table in tables
         if table is not None
     ]
-    return pa.concat_tables(there) if there else None
+    if not there:
+        return None
+    rows = pa.concat_tables(there)
+    texts = [
+        raw if raw is None else raw.decode(errors="backslashreplace")
+        for raw in rows.column("raw").to_pylist()
+    ]
+    columns = rows.select(["file", "offset", "rule", "error"])
+    return columns.append_column("raw", pa.array(texts, pa.string()))
 
 
 def _comparison(
