@@ -51,6 +51,7 @@ def test_validate_as_json_is_stable(shop, capsys):
         "target": "local",
         "tasks": ["bank", "users"],
         "datasets": 1,
+        "tests": 0,
     }
 
 

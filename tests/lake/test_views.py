@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from polynya.lake import apply_fast
-from tests.lake.lab import Lab, put
+from tests.lake.lab import STARTED, Lab, moment, put
 
 PER_STEP = 40
 
@@ -100,6 +101,37 @@ def test_columns_of_the_views_are_those_of_the_contract(lab: Lab) -> None:
         *("hdr__was_current_from_timestamp", "hdr__was_current_to_timestamp"),
     ]
     assert {"hdr__change_identifier", "hdr__operation", "hdr__timestamp"} <= set(changes)
+
+
+def test_current_can_show_its_headers_and_they_are_what_an_apply_writes(lab: Lab) -> None:
+    users = lab.feed(task={"views": {"headers": True, "from_timestamp": True}})
+    users.apply(put(1, 1, name="Ann"), put(2, 2, name="Ben"), put(3, 3, name="Eve"))
+    users.copy(put(1, 5, name="Anna", city="Leon"), put(2, 1, name="Late"), put(4, 4, name="Di"))
+    view = f"{users.view}__whdr"
+    names = "id, city, hdr__key_hash, hdr__from_timestamp, hdr__operation, hdr__change_identifier"
+    engine = "id, hdr__inserted_timestamp, hdr__modified_timestamp"
+
+    pending = lab.rows(f"SELECT {names} FROM {view}")
+    times = lab.rows(f"SELECT {engine} FROM {view}")
+    shown = lab.rows(f"SELECT id, name, city, hdr__from_timestamp FROM {users.view}")
+    lab.clock.advance(timedelta(hours=1))
+    users.apply()
+
+    assert lab.rows(f"SELECT {names} FROM {view}") == pending
+    assert [row[4] for row in pending] == ["U", "U", "I", "I"]
+    assert shown == [
+        (1, "Anna", "Leon", moment(5)),
+        (2, "Ben", None, moment(2)),
+        (3, "Eve", None, moment(3)),
+        (4, "Di", None, moment(4)),
+    ]
+    assert times == [
+        (1, STARTED, None),
+        (2, STARTED, STARTED),
+        (3, STARTED, STARTED),
+        (4, None, None),
+    ]
+    assert users.columns() == ["id", "name", "city", "hdr__from_timestamp"]
 
 
 def test_without_history_there_is_no_history_view(lab: Lab) -> None:

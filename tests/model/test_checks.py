@@ -140,6 +140,15 @@ def test_a_source_feeds_its_declared_dataset_else_one_of_its_name():
     assert dataset_of_source(task, "w.orders").source == "w.orders"
 
 
+def test_a_found_table_cannot_take_the_name_of_a_view():
+    routes, (error,) = datasets_of_sources(
+        a_task(format="debezium"), ["w.users__History", "w.users"]
+    )
+
+    assert sorted(routes) == ["w.users"]
+    assert "both want the name" in error.message
+
+
 def test_unusable_and_contested_source_names_do_not_stop_the_others():
     task = a_task(format="debezium")
 

@@ -186,6 +186,19 @@ def test_a_view_counts_as_a_clash_too(tmp_path):
     assert codes_of(write_project(tmp_path, a=USERS, b=other)) == ["POLYNYA-CFG-013"]
 
 
+def test_names_of_all_views_clash_in_any_case_and_across_tasks(tmp_path):
+    headers = USERS + "views: {headers: true, headers_suffix: _H, changes: _c}\n"
+    for other in ("USERS_h", "Users_C", "users__History"):
+        text = USERS.replace("name: users", "name: more", 1).replace(
+            "- name: users", f"- name: {other}"
+        )
+        assert codes_of(write_project(tmp_path / other, a=headers, b=text)) == ["POLYNYA-CFG-013"]
+    same = USERS + "views: {history: __x, changes: __X}\n"
+    assert codes_of(write_project(tmp_path / "same", a=same)) == ["POLYNYA-CFG-013"]
+    text = text.replace("users__History", "users__whdr")
+    assert len(load_project(write_project(tmp_path / "fine", a=USERS, b=text)).tasks) == 2
+
+
 def test_defaults_of_the_project_lie_under_those_of_the_task(tmp_path):
     project = PROJECT + "defaults: {history: true, delete_mode: soft}\n"
     task = USERS + "defaults: {delete_mode: hard}\n"

@@ -53,6 +53,8 @@ class Command:
 COMMANDS: Final = (
     Command("init", "polynya.cli.init:init", "Create a project that runs as it is."),
     Command("validate", "polynya.cli.validate:validate", "Check all files of a project, offline."),
+    Command("plan", "polynya.cli.plan:plan", "What a changed configuration does to the tables."),
+    Command("apply", "polynya.cli.apply:apply", "Bring tables and views in line with it."),
     Command("run", "polynya.cli.run:run", "Process what has landed."),
     Command("reload", "polynya.cli.reload:reload", "Read a full load again, move the differences."),
     Command("query", "polynya.cli.query:query", "Answer SQL over the live views."),
@@ -63,6 +65,7 @@ COMMANDS: Final = (
     Command("quarantine", "polynya.cli.quarantine:app", "Rejected records: list, show, replay."),
     Command("dataset", "polynya.cli.dataset:app", "Suspend one dataset, or let it go on."),
     Command("verify", "polynya.cli.verify:verify", "Prove that the tables keep their promises."),
+    Command("test", "polynya.cli.test:run_tests", "Run the project's tests of its tasks."),
     Command("doctor", "polynya.cli.doctor:doctor", "Check Java, jars, folders and the project."),
     Command("schema", "polynya.cli.schema:app", "JSON Schema of project and task files."),
     Command("explain", "polynya.cli.explain:explain", "Explain an error code."),

@@ -52,7 +52,9 @@ def _block(one: DatasetStatus) -> str:
         if one.applied_at
         else "never"
     )
-    lines = {"suspended": one.suspended} if one.suspended is not None else {}
+    lines = {}
+    if one.suspended is not None:
+        lines["suspended"] = f"{one.suspended} ({one.suspended_where})"
     lines |= {
         "current": f"{one.current_rows:,} rows",
         "pending": pending,
@@ -63,6 +65,8 @@ def _block(one: DatasetStatus) -> str:
         "applied to": f"{one.applied_to or '-'}",
         "last apply": applied,
     }
+    if conflicts := [f"{n:,} {name.replace('_', ' ')}" for name, n in one.conflicts.items() if n]:
+        lines["conflicts"] = ", ".join(conflicts)
     return "\n".join([one.dataset, *(f"  {name:<11}{text}" for name, text in lines.items())])
 
 

@@ -38,6 +38,38 @@ datasets:
     history: true
 """
 
+_TESTS: Final = """\
+# yaml-language-server: $schema=../.polynya/schema/tests.v1.json
+apiVersion: polynya/v1
+kind: tests
+tests:
+  - name: an update that arrives late goes into history
+    task: users
+    given:
+      - events:
+          - {userId: 1, name: Ana, city: Leon, operation: INSERT, sequenceNum: 1, eventTime: "2026-01-01T00:00:01Z"}
+          - {userId: 1, name: Ana, city: Tepic, operation: UPDATE, sequenceNum: 3, eventTime: "2026-01-01T00:00:03Z"}
+      - events:
+          - {userId: 1, name: Ana, city: Puebla, operation: UPDATE, sequenceNum: 2, eventTime: "2026-01-01T00:00:02Z"}
+    expect:
+      current:
+        - {userId: 1, city: Tepic}
+      history:
+        - {city: Leon, hdr__from_timestamp: "2026-01-01T00:00:01Z", hdr__to_timestamp: "2026-01-01T00:00:02Z"}
+        - {city: Puebla, hdr__from_timestamp: "2026-01-01T00:00:02Z", hdr__to_timestamp: "2026-01-01T00:00:03Z"}
+        - {city: Tepic, hdr__from_timestamp: "2026-01-01T00:00:03Z", hdr__to_timestamp: null}
+
+  - name: a record without a key goes to quarantine
+    task: users
+    given:
+      - events:
+          - {userId: null, name: Nobody, operation: INSERT, sequenceNum: 1}
+    expect:
+      current: []
+      quarantined:
+        - {rule: null_key, file: users/0001.json, offset: 0}
+"""  # noqa: E501 - a row is a line
+
 _EVENTS: Final = (
     (124, "Raul", "Oaxaca", "INSERT", 1, "2026-01-01T00:00:01Z"),
     (123, "Isabel", "Monterrey", "INSERT", 1, "2026-01-01T00:00:01Z"),
@@ -61,15 +93,18 @@ def project_files(name: str) -> dict[str, str]:
         "yaml.schemas": {
             f"{SCHEMA_FOLDER}/project.v1.json": ["polynya.yml", "polynya.yaml"],
             f"{SCHEMA_FOLDER}/task.v1.json": ["tasks/*.yml", "tasks/*.yaml"],
+            f"{SCHEMA_FOLDER}/tests.v1.json": ["tests/*.yml", "tests/*.yaml"],
         },
         "json.schemas": [
             {"fileMatch": ["polynya.json"], "url": f"./{SCHEMA_FOLDER}/project.v1.json"},
             {"fileMatch": ["tasks/*.json"], "url": f"./{SCHEMA_FOLDER}/task.v1.json"},
+            {"fileMatch": ["tests/*.json"], "url": f"./{SCHEMA_FOLDER}/tests.v1.json"},
         ],
     }
     return {
         "polynya.yml": _PROJECT.format(name=name),
         "tasks/users.yml": _TASK,
+        "tests/users.yml": _TESTS,
         "landing/users/0001.json": _events(),
         ".gitignore": _GITIGNORE,
         ".vscode/settings.json": json.dumps(editor, indent=2) + "\n",

@@ -7,6 +7,7 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.model.errors import ConfigError
 from polynya.model.loader import LoadedProject
 from polynya.model.settings import DatasetSettings
+from polynya.model.task_test_loader import load_tests
 
 
 def validate(*, context: Context) -> int:
@@ -15,7 +16,11 @@ def validate(*, context: Context) -> int:
     For example: `polynya validate --project shop --json`.
     """
     project = context.load(tolerant=True)
-    errors = [*project.errors, *_expression_errors(project)]
+    tests, test_errors = load_tests(project)
+    if project.errors:
+        # A test of a task that cannot be read would only say so once more.
+        test_errors = [error for error in test_errors if error.code != "POLYNYA-TEST-001"]
+    errors = [*project.errors, *_expression_errors(project), *test_errors]
     for error in errors:
         context.output.error(error)
     if not project.tasks and not errors:
@@ -30,6 +35,7 @@ def validate(*, context: Context) -> int:
             "target": project.target.name,
             "tasks": [task.name for task in project.tasks],
             "datasets": declared,
+            "tests": len(tests),
         },
         _summary(project, errors, declared),
     )

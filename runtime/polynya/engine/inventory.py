@@ -34,18 +34,22 @@ class Entry:
         return f"{self.dataset.schema}.{self.dataset.view}"
 
 
-def inventory(project: LoadedProject, catalog: Catalog) -> Iterator[Entry]:
-    """All tables of all tasks, task by task. Needs no JVM."""
+def inventory(project: LoadedProject, catalog: Catalog | None) -> Iterator[Entry]:
+    """All tables of all tasks, task by task; None is a catalog without tables. Needs no JVM."""
     for task in project.tasks:
         if task.landing.format not in DISCOVERING:
             for declared in task.datasets:
                 dataset = resolved(task, declared)
-                yield Entry(task, dataset, inspect.load(catalog, dataset))
+                yield Entry(task, dataset, _load(catalog, dataset))
             continue
         ledger = ledger_dataset(task)
-        table = inspect.load(catalog, ledger)
+        table = _load(catalog, ledger)
         yield Entry(task, ledger, table, is_ledger=True)
         if table is not None:
             for source in inspect.states(table)[0].members:
                 dataset = dataset_of_source(task, source)
-                yield Entry(task, dataset, inspect.load(catalog, dataset))
+                yield Entry(task, dataset, _load(catalog, dataset))
+
+
+def _load(catalog: Catalog | None, dataset: ResolvedDataset) -> Table | None:
+    return inspect.load(catalog, dataset) if catalog is not None else None

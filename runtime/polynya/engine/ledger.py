@@ -15,5 +15,15 @@ LEDGER_SUFFIX = "__landing"
 
 
 def ledger_dataset(task: StorageTask) -> ResolvedDataset:
-    """The pseudo dataset that the ledger of a task is stored under."""
-    return resolved(task, Dataset(name=f"{task.name}{LEDGER_SUFFIX}", mode="append_only"))
+    """The pseudo dataset that the ledger of a task is stored under.
+
+    A bad record that belongs to no dataset has none to suspend: it is quarantined, or ends the task
+    where the defaults say so.
+    """
+    stops = task.defaults.on_bad_record == "stop"
+    dataset = Dataset(
+        name=f"{task.name}{LEDGER_SUFFIX}",
+        mode="append_only",
+        on_bad_record="stop" if stops else "quarantine",
+    )
+    return resolved(task, dataset)

@@ -33,18 +33,30 @@ def python_catalog(target: ResolvedTarget) -> Catalog:
 
     Raises OperationError when nothing was run yet, so that the catalog does not exist.
     """
-    uri = target.catalog_uri
-    if uri.startswith(_SQLITE):
-        file = Path(uri.removeprefix(_SQLITE).split("?")[0])
-        if not file.is_file():
-            raise OperationError(
-                "POLYNYA-LAKE-008",
-                f"the target {target.name} has no tables yet",
-                where=str(file),
-                state="nothing was run",
-                fix="`polynya run --once`",
-            )
-        uri = f"sqlite:///{file}"
+    file = _sqlite_file(target)
+    if not has_tables(target):
+        raise OperationError(
+            "POLYNYA-LAKE-008",
+            f"the target {target.name} has no tables yet",
+            where=str(file),
+            state="nothing was run",
+            fix="`polynya run --once`",
+        )
+    uri = f"sqlite:///{file}" if file is not None else target.catalog_uri
     return SqlCatalog(
         CATALOG, uri=uri, warehouse=str(target.warehouse), init_catalog_tables="false"
     )
+
+
+def has_tables(target: ResolvedTarget) -> bool:
+    """Whether the catalog of a target exists by now."""
+    file = _sqlite_file(target)
+    return file is None or file.is_file()
+
+
+def _sqlite_file(target: ResolvedTarget) -> Path | None:
+    """The file of a catalog on SQLite, None for another database."""
+    uri = target.catalog_uri
+    if not uri.startswith(_SQLITE):
+        return None
+    return Path(uri.removeprefix(_SQLITE).split("?")[0])

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 
 from polynya.lake import positions
 from polynya.lake.apply import Applier, ApplyResult, CopyParts
+from polynya.lake.bad_records import refuse_bad_records
 from polynya.lake.books import accounted, rows_by_partition, summary
 from polynya.lake.commit import Step, commit_row_delta
 from polynya.lake.dataset import DatasetTable
@@ -28,6 +29,7 @@ from polynya.lake.states import write_copy_state
 from polynya.landing.batch import DatasetBatch
 from polynya.model.errors import OperationError
 from polynya.model.headers import Partition
+from polynya.model.recorded import recorded
 from polynya.model.settings import DISCOVERING
 
 #: Below this many rows one task writes the batch: more tasks would make more, smaller files.
@@ -63,7 +65,8 @@ def copy_batch(
     `live_files` are the landed files that still exist; the position forgets all others. `replayed`
     are quarantined records that this batch read again: they leave the quarantine in the same
     commit. Most batches only append. A batch that the live views could not show by themselves (a
-    truncate, say) is applied in the same commit.
+    truncate, say) is applied in the same commit. Raises SuspendedError or TaskStoppedError for a
+    bad record of a dataset that does not quarantine them.
     """
     refuse_second_task(target)
     target.take_over()
@@ -75,6 +78,11 @@ def copy_batch(
         schema={name: str(datatype) for name, datatype in batch.schema.items()},
         keys=list(keys),
         task=target.dataset.task,
+        settings=recorded(
+            target.dataset,
+            target.state.copy.settings,
+            has_rows=bool(target.state.copy.totals.get("rows_out")),
+        ),
         unsent=sorted({*target.state.copy.unsent, *_unsent(batch)}),
         has_old_keys=target.state.copy.has_old_keys or _carries(batch),
         load_started=started.isoformat() if started else None,
@@ -91,6 +99,8 @@ def copy_batch(
         load_started=started,
         horizon=target.state.apply.horizon,
     )
+    if replayed is None:
+        refuse_bad_records(target, derived, now)
     following = _advanced(following, batch, live_files, now)
     if replayed is not None:
         following = replayed.discounted(following)

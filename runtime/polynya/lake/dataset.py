@@ -19,14 +19,13 @@ from polynya.lake.commit import Step, commit_row_delta
 from polynya.lake.gateway import IcebergTable, LiveFile
 from polynya.lake.layout import create_namespaces, create_table, grow_columns
 from polynya.lake.naming import CATALOG
-from polynya.lake.shape import Shape
+from polynya.lake.shape import Shape, data_columns, shape_of
 from polynya.lake.state import CopyState, Ownership
 from polynya.lake.states import TableState, read_state, write_apply_state, write_copy_state
 from polynya.lake.unsent import after_additions
 from polynya.model.datatypes import DataType, parse_type
 from polynya.model.errors import ConflictError
 from polynya.model.identifiers import quote_path
-from polynya.model.settings import DISCOVERING
 from polynya.model.task import ResolvedDataset
 
 
@@ -127,13 +126,13 @@ class DatasetTable:
 
     def grow(self, schema: Mapping[str, DataType], keys: tuple[str, ...]) -> Shape:
         """Make the table hold all data columns of `schema`; return the shape of the dataset."""
-        after = self._data_columns(schema)
-        before = self._data_columns(self.known_schema())
+        after = data_columns(self.dataset, schema)
+        known = self.known_schema()
+        # Not what the state knows counts but what the table has: a crash between schema change and
+        # data leaves columns that the state does not know yet, and a column that was excluded until
+        # now is known and not there.
         stored = set(self.table.field_ids())
-        # A crash between schema change and data leaves columns that the state does not know yet.
-        for name in after:
-            if name in stored and name not in before:
-                before[name] = after[name]
+        before = {name: known.get(name, kind) for name, kind in after.items() if name in stored}
         if grow_columns(self.spark, self.table, before, after):
             self._record_schema(schema)
         return self.shape(schema, keys)
@@ -174,34 +173,9 @@ class DatasetTable:
     ) -> Shape:
         """Shape of the dataset, from its state or from a batch that is about to be written."""
         copy = copy or self.state.copy
-        schema = schema if schema is not None else self.known_schema()
-        keys = keys if keys is not None else tuple(copy.keys)
-        columns = self._data_columns(schema)
-        dataset = self.dataset
-        append_only = dataset.mode == "append_only" or not keys
-        return Shape(
-            keys=keys,
-            columns=columns,
-            history=dataset.history and not append_only,
-            soft_delete=dataset.delete_mode == "soft",
-            append_only=append_only,
-            tells_operations=dataset.format in DISCOVERING,
-            partial=tuple(name for name in copy.unsent if name in columns and name not in keys),
-            links=copy.has_old_keys,
-            coalesce=dataset.coalesce_unchanged,
-            tracked=tracked_columns(dataset, tuple(columns)),
-            unsent_texts={name: tuple(texts) for name, texts in copy.unsent_texts.items()},
+        return shape_of(
+            self.dataset,
+            copy,
+            schema if schema is not None else self.known_schema(),
+            keys if keys is not None else tuple(copy.keys),
         )
-
-    def _data_columns(self, schema: Mapping[str, DataType]) -> dict[str, DataType]:
-        excluded = set(self.dataset.except_columns)
-        return {name: datatype for name, datatype in schema.items() if name not in excluded}
-
-
-def tracked_columns(dataset: ResolvedDataset, columns: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Columns whose change makes a new line in a coalesced History; None for all."""
-    if dataset.track_history_columns:
-        return tuple(name for name in columns if name in dataset.track_history_columns)
-    if dataset.track_history_except:
-        return tuple(name for name in columns if name not in dataset.track_history_except)
-    return None

@@ -31,6 +31,7 @@ class DatasetStatus:
 
     dataset: str
     suspended: str | None
+    suspended_where: str | None
     copied_to: str | None
     copied_at: str | None
     applied_to: str | None
@@ -84,6 +85,7 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
     return DatasetStatus(
         dataset=f"{dataset.schema}.{dataset.view}",
         suspended=copy.suspended.reason if copy.suspended is not None else None,
+        suspended_where=copy.suspended.where if copy.suspended is not None else None,
         copied_to=copy.copied_to,
         copied_at=copy.copied_at,
         applied_to=apply.applied_to,

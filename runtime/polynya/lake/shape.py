@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from polynya.lake.state import CopyState
 from polynya.model.datatypes import Array, DataType, MapType, Struct, storage_type
 from polynya.model.identifiers import quote
+from polynya.model.settings import DISCOVERING
+from polynya.model.task import ResolvedDataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,45 @@ class Shape:
 def literal(value: str) -> str:
     """SQL string literal."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def shape_of(
+    dataset: ResolvedDataset,
+    copy: CopyState,
+    schema: Mapping[str, DataType],
+    keys: tuple[str, ...],
+) -> Shape:
+    """Shape of a dataset with these source columns and keys; `copy` tells what has been met."""
+    columns = data_columns(dataset, schema)
+    append_only = dataset.mode == "append_only" or not keys
+    return Shape(
+        keys=keys,
+        columns=columns,
+        history=dataset.history and not append_only,
+        soft_delete=dataset.delete_mode == "soft",
+        append_only=append_only,
+        tells_operations=dataset.format in DISCOVERING,
+        partial=tuple(name for name in copy.unsent if name in columns and name not in keys),
+        links=copy.has_old_keys,
+        coalesce=dataset.coalesce_unchanged,
+        tracked=_tracked_columns(dataset, tuple(columns)),
+        unsent_texts={name: tuple(texts) for name, texts in copy.unsent_texts.items()},
+    )
+
+
+def data_columns(dataset: ResolvedDataset, schema: Mapping[str, DataType]) -> dict[str, DataType]:
+    """Source columns that the table gets."""
+    excluded = set(dataset.except_columns)
+    return {name: datatype for name, datatype in schema.items() if name not in excluded}
+
+
+def _tracked_columns(dataset: ResolvedDataset, columns: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Columns whose change makes a new line in a coalesced History; None for all."""
+    if dataset.track_history_columns:
+        return tuple(name for name in columns if name in dataset.track_history_columns)
+    if dataset.track_history_except:
+        return tuple(name for name in columns if name not in dataset.track_history_except)
+    return None
 
 
 def comparable(expression: str, datatype: DataType) -> str:

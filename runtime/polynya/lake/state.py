@@ -106,7 +106,8 @@ class CopyState(_State):
     schema, empty where it declares none; `unsent_texts`: see `unsent.py`. `suspended` tells why
     the dataset is not copied; `accepted` maps a cause of suspension to the policy that the next
     batch may use for it. `behind` says that a shared capture was read on without this dataset.
-    Times are ISO 8601 in UTC.
+    `settings` are those that the rows were written with (`model.recorded`), empty in tables of
+    older versions. Times are ISO 8601 in UTC.
     """
 
     files: dict[str, list[int]] = field(default_factory=dict)
@@ -130,6 +131,7 @@ class CopyState(_State):
     suspended: Suspension | None = None
     accepted: dict[str, str] = field(default_factory=dict)
     behind: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ costs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from polynya.lake.fold import event_columns, fold, stored_columns, with_clause
@@ -15,6 +16,7 @@ from polynya.lake.shape import Shape, comparable
 from polynya.model import headers as h
 from polynya.model.headers import Partition
 from polynya.model.identifiers import quote
+from polynya.model.task import ResolvedDataset
 
 HISTORY_COLUMNS: tuple[str, ...] = (
     h.KEY_HASH,
@@ -26,7 +28,30 @@ HISTORY_COLUMNS: tuple[str, ...] = (
     h.WAS_CURRENT_FROM,
     h.WAS_CURRENT_TO,
 )
+#: Header columns of Current that its header variant shows.
+CURRENT_HEADERS: tuple[str, ...] = (
+    h.KEY_HASH,
+    h.FROM_TIMESTAMP,
+    h.OPERATION,
+    h.INSERTED_TIMESTAMP,
+    h.MODIFIED_TIMESTAMP,
+    h.CHANGE_IDENTIFIER,
+)
 _DELETED = f"({h.OPERATION} IN ('D', 'd'))"
+
+
+def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str, str]:
+    """The SQL of each view of a dataset by its name; `table` is the quoted internal table."""
+    shown = (h.FROM_TIMESTAMP,) if dataset.from_timestamp else ()
+    views = {
+        dataset.view: current_view(shape, table, shown),
+        dataset.changes_view: changes_view(shape, table),
+    }
+    if dataset.headers_view is not None:
+        views[dataset.headers_view] = current_view(shape, table, CURRENT_HEADERS)
+    if shape.history:
+        views[dataset.history_view] = history_view(shape, table)
+    return views
 
 
 def changes_view(shape: Shape, table: str) -> str:
@@ -36,12 +61,15 @@ def changes_view(shape: Shape, table: str) -> str:
     return f"SELECT {columns} FROM {table} WHERE {h.PARTITION} = '{Partition.CHANGES}'"
 
 
-def current_view(shape: Shape, table: str) -> str:
-    """One row a record as of now."""
-    data = ", ".join(map(quote, shape.data))
-    stored = f"SELECT {data} FROM {table} WHERE {h.PARTITION} = '{Partition.CURRENT}'"
+def current_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
+    """One row a record as of now; `headers` are columns of CURRENT_HEADERS to show behind the data.
+
+    Engine times of a version that is still pending are NULL.
+    """
+    data = ", ".join([*map(quote, shape.data), *headers])
     if shape.append_only:
-        return f"{stored} AND coalesce({h.OPERATION} NOT IN ('D', 'T'), true)"
+        rows = f"SELECT {data} FROM {table} WHERE {h.PARTITION} = '{Partition.CURRENT}'"
+        return f"{rows} AND coalesce({h.OPERATION} NOT IN ('D', 'T'), true)"
     # A newest version is all that Current shows, so that older ones are only read where values are
     # inherited.
     inherits = bool(shape.partial) or shape.links or shape.soft_delete
@@ -51,19 +79,32 @@ def current_view(shape: Shape, table: str) -> str:
         prior += f" AND {h.TO_TIMESTAMP} IS NULL" if shape.history else ""
     narrow = shape if inherits else replace(shape, history=False)
     kept = "__last AND NOT __gone" + ("" if shape.soft_delete else " AND NOT __del")
-    deleted = (
-        (f", {_DELETED} AS hdr__deleted", ", __del AS hdr__deleted")
-        if shape.soft_delete
-        else ("", "")
-    )
+    stored, folded = [data], [*map(quote, shape.data), *_folded_headers(shape, headers)]
+    if shape.soft_delete:
+        stored.append(f"{_DELETED} AS hdr__deleted")
+        folded.append("__del AS hdr__deleted")
     quiet = (
-        f"SELECT {data}{deleted[0]} FROM {table} s {_without_pending(shape)} "
+        f"SELECT {', '.join(stored)} FROM {table} s {_without_pending(shape)} "
         f"WHERE {h.PARTITION} = '{Partition.CURRENT}'"
     )
     steps = _touched_fold(narrow, table, f"{h.PARTITION} = '{Partition.CURRENT}' OR ({prior})")
     return (
-        f"{with_clause(steps)} {quiet} UNION ALL SELECT {data}{deleted[1]} FROM folded WHERE {kept}"
+        f"{with_clause(steps)} {quiet} UNION ALL "
+        f"SELECT {', '.join(folded)} FROM folded WHERE {kept}"
     )
+
+
+def _folded_headers(shape: Shape, headers: Sequence[str]) -> list[str]:
+    """Header columns of Current as the fold knows them."""
+    made = {
+        h.KEY_HASH: key_hash(shape),
+        h.FROM_TIMESTAMP: "__from",
+        h.OPERATION: "__new_op",
+        h.INSERTED_TIMESTAMP: "coalesce(__ins, IF(__new_op = 'L', __from, NULL))",
+        h.MODIFIED_TIMESTAMP: "IF(__own, __s.mod, NULL)",
+        h.CHANGE_IDENTIFIER: "__ci",
+    }
+    return [f"{made[name]} AS {name}" for name in headers]
 
 
 def history_view(shape: Shape, table: str) -> str:

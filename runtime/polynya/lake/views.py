@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -10,7 +11,7 @@ from pyspark.sql import SparkSession
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.naming import CATALOG
 from polynya.lake.shape import Shape
-from polynya.lake.view_sql import changes_view, current_view, history_view
+from polynya.lake.view_sql import definitions
 from polynya.model.identifiers import quote_path
 
 _DEFINITION = "polynya.definition"
@@ -19,16 +20,10 @@ _DEFINITION = "polynya.definition"
 def publish_views(target: DatasetTable, shape: Shape) -> list[str]:
     """Create or replace the views whose definition changed; return their names."""
     dataset = target.dataset
-    wanted = {
-        dataset.view: current_view(shape, target.table.quoted),
-        dataset.changes_view: changes_view(shape, target.table.quoted),
-    }
-    if shape.history:
-        wanted[dataset.history_view] = history_view(shape, target.table.quoted)
     # A view keeps the types that its columns had when it was made.
     types = [shape.type_of(name) for name in shape.data]
     published = []
-    for name, sql in wanted.items():
+    for name, sql in definitions(dataset, shape, target.table.quoted).items():
         quoted = quote_path(CATALOG, dataset.schema, name)
         definition = hashlib.sha256(f"{types}\n{sql}".encode()).hexdigest()[:32]
         if _published(target.spark, quoted) != definition:
@@ -38,6 +33,12 @@ def publish_views(target: DatasetTable, shape: Shape) -> list[str]:
             )
             published.append(f"{dataset.schema}.{name}")
     return published
+
+
+def drop_views(spark: SparkSession, names: Iterable[str]) -> None:
+    """Drop views, given as `schema.view`; those that are not there are no error."""
+    for name in names:
+        spark.sql(f"DROP VIEW IF EXISTS {quote_path(CATALOG, *name.split('.'))}")
 
 
 def _published(spark: SparkSession, quoted: str) -> str | None:

@@ -31,17 +31,6 @@ def task_problems(task: StorageTask) -> Iterator[Problem]:
         yield from _dataset_problems(task, dataset, ("datasets", index))
 
 
-def relations(dataset: ResolvedDataset) -> list[str]:
-    """Return all names that a dataset takes in the catalog, in lower case as catalogs may do."""
-    names = [
-        f"{dataset.internal_schema}.{dataset.internal_table}",
-        f"{dataset.schema}.{dataset.view}",
-        f"{dataset.schema}.{dataset.history_view}",
-        f"{dataset.schema}.{dataset.changes_view}",
-    ]
-    return [name.lower() for name in names]
-
-
 def _format_problems(task: StorageTask) -> Iterator[Problem]:
     code = "POLYNYA-CFG-019"
     native = task.landing.format not in DISCOVERING

@@ -9,7 +9,7 @@ from polynya.model.settings import (
     Dataset,
     DatasetSettings,
     Landing,
-    ViewSuffixes,
+    ViewSettings,
 )
 from polynya.model.task import ResolvedDataset, StorageTask, resolved
 
@@ -24,6 +24,6 @@ __all__ = [
     "ResolvedDataset",
     "StorageTask",
     "Target",
-    "ViewSuffixes",
+    "ViewSettings",
     "resolved",
 ]

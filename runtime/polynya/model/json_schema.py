@@ -1,4 +1,4 @@
-"""JSON Schema of project and task files, made from the models, for editors and other tools.
+"""JSON Schema of project, task and test files, made from the models, for editors and other tools.
 
 The published copies in `polynya/schema/` are checked by a test;
 `python -m polynya.model.json_schema` writes them anew.
@@ -14,10 +14,12 @@ from pydantic import BaseModel
 
 from polynya.model.project import Project
 from polynya.model.task import StorageTask
+from polynya.model.task_tests import TaskTests
 
 SCHEMA_FILES: Final[dict[str, type[BaseModel]]] = {
     "project.v1.json": Project,
     "task.v1.json": StorageTask,
+    "tests.v1.json": TaskTests,
 }
 PUBLISHED: Final = Path(__file__).parent.parent / "schema"
 

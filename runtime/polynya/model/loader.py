@@ -6,26 +6,20 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-from pydantic import BaseModel, ValidationError
-
-from polynya.model.checks import relations, task_problems
+from polynya.model.checks import task_problems
+from polynya.model.documents import DocumentFile, document_files, parse_file, read_file
 from polynya.model.errors import ConfigError, ConfigErrors
-from polynya.model.fields import API_VERSION
 from polynya.model.identifiers import shown
-from polynya.model.interpolation import plain_value
-from polynya.model.nodes import MapNode, Node, Plain, place_of
-from polynya.model.problems import Problem, located, shape_problems, suggest
+from polynya.model.nodes import Node, place_of
+from polynya.model.problems import Problem, located
 from polynya.model.project import Project
 from polynya.model.target import ResolvedTarget, choose_target
 from polynya.model.task import ResolvedDataset, StorageTask, merged, resolved
-from polynya.model.yaml_reader import read_document, read_text
 
 PROJECT_FILES: Final = ("polynya.yml", "polynya.yaml", "polynya.json")
 TASK_FOLDER: Final = "tasks"
-_SUFFIXES: Final = frozenset({".yml", ".yaml", ".json"})
-_Model = TypeVar("_Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +50,6 @@ class LoadedProject:
                 yield resolved(task, dataset)
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    """One file while its project is being loaded."""
-
-    shown_as: str
-    document: Node
-    value: Plain
-    sound: bool
-
-
 def load_project(
     directory: Path,
     target: str | None = None,
@@ -88,13 +72,13 @@ def load_project(
     variables = os.environ if environment is None else environment
     errors: list[ConfigError] = []
     project_file = _project_file(directory)
-    read = _read(directory / project_file, project_file, variables, errors)
-    project = _parse(read, Project, "project", errors) if read else None
+    read = read_file(directory / project_file, project_file, variables, errors)
+    project = parse_file(read, Project, "project", errors) if read else None
 
-    loaded: list[tuple[StorageTask, _File]] = []
-    for path in _task_files(directory):
-        file = _read(path, f"{TASK_FOLDER}/{path.name}", variables, errors)
-        task = _parse(file, StorageTask, "storage", errors) if file else None
+    loaded: list[tuple[StorageTask, DocumentFile]] = []
+    for path in document_files(directory / TASK_FOLDER):
+        file = read_file(path, f"{TASK_FOLDER}/{path.name}", variables, errors)
+        task = parse_file(file, StorageTask, "storage", errors) if file else None
         if file and task:
             task = _with_defaults(task, project)
             problems = located(task_problems(task), file.document, file.shown_as)
@@ -149,67 +133,6 @@ def _project_file(directory: Path) -> str:
     )
 
 
-def _task_files(directory: Path) -> list[Path]:
-    folder = directory / TASK_FOLDER
-    if not folder.is_dir():
-        return []
-    return sorted(
-        path
-        for path in folder.iterdir()
-        if path.suffix in _SUFFIXES and not path.name.startswith(".") and path.is_file()
-    )
-
-
-def _read(
-    path: Path, shown_as: str, variables: Mapping[str, str], errors: list[ConfigError]
-) -> _File | None:
-    """Read one file; what is wrong with it goes to `errors`.
-
-    None when no more can be said about it; `sound` is false when the shape can still be checked.
-    """
-    try:
-        document, found = read_document(read_text(path, shown_as), shown_as)
-    except ConfigError as error:
-        errors.append(error)
-        return None
-    errors.extend(found)
-    value, problems = plain_value(document, variables)
-    unresolved = (
-        Problem(path, "POLYNYA-CFG-006", message, "set it, or write `${env:NAME:-default}`")
-        for path, message in problems
-    )
-    errors.extend(located(unresolved, document, shown_as))
-    # A value that is missing would only bring errors that go away with the first.
-    return None if problems else _File(shown_as, document, value, sound=not found)
-
-
-def _parse(file: _File, model: type[_Model], kind: str, errors: list[ConfigError]) -> _Model | None:
-    """Return the model of a file, or None and what is wrong with it in `errors`."""
-    problems = list(_kind_problems(file, kind))
-    if not problems:
-        try:
-            return model.model_validate(file.value)
-        except ValidationError as error:
-            problems = list(shape_problems(error, model))
-    errors.extend(located(problems, file.document, file.shown_as))
-    return None
-
-
-def _kind_problems(file: _File, kind: str) -> Iterator[Problem]:
-    """Yield problems that make all others in the file meaningless."""
-    if not isinstance(file.document, MapNode) or not isinstance(file.value, dict):
-        yield Problem((), "POLYNYA-CFG-009", "the file has to be a mapping of keys to values")
-        return
-    for key, wanted in (("apiVersion", API_VERSION), ("kind", kind)):
-        value = file.value.get(key)
-        if key not in file.value:
-            fix = f"add the line `{key}: {wanted}`"
-            yield Problem((), "POLYNYA-CFG-008", f"missing key `{key}`", fix)
-        elif value != wanted:
-            message = f"{shown(str(value))} is not supported in this file"
-            yield Problem((key,), "POLYNYA-CFG-018", message, suggest(value, [wanted]))
-
-
 def _with_defaults(task: StorageTask, project: Project | None) -> StorageTask:
     """Put the project's defaults under the task's."""
     if project is None or not project.defaults.model_fields_set:
@@ -218,8 +141,8 @@ def _with_defaults(task: StorageTask, project: Project | None) -> StorageTask:
 
 
 def _without_clashes(
-    loaded: list[tuple[StorageTask, _File]], errors: list[ConfigError]
-) -> list[tuple[StorageTask, _File]]:
+    loaded: list[tuple[StorageTask, DocumentFile]], errors: list[ConfigError]
+) -> list[tuple[StorageTask, DocumentFile]]:
     """Leave out tasks whose name or tables another file took first; the errors name both files."""
     names: dict[str, str] = {}
     owners: dict[str, str] = {}
@@ -238,13 +161,15 @@ def _without_clashes(
     return kept
 
 
-def _table_clashes(task: StorageTask, file: _File, owners: dict[str, str]) -> Iterator[Problem]:
+def _table_clashes(
+    task: StorageTask, file: DocumentFile, owners: dict[str, str]
+) -> Iterator[Problem]:
     for index, dataset in enumerate(task.datasets):
         final = resolved(task, dataset)
-        for relation in relations(final):
+        for relation in final.relations:
             me = f"dataset `{dataset.name}` in {file.shown_as}"
             other = owners.setdefault(relation, me)
-            if other != me or relations(final).count(relation) > 1:
+            if other != me or final.relations.count(relation) > 1:
                 yield Problem(
                     ("datasets", index, "name"),
                     "POLYNYA-CFG-013",

@@ -25,6 +25,7 @@ from polynya.model.fields import (
 Format: TypeAlias = Literal["json", "csv", "parquet", "avro", "orc", "debezium", "dms", "replicate"]
 Mode: TypeAlias = Literal["merge", "append_only"]
 DeleteMode: TypeAlias = Literal["hard", "soft"]
+BadRecordPolicy: TypeAlias = Literal["quarantine", "suspend", "stop"]
 
 #: Formats whose source tables are found in the data; `include` and `exclude` choose among them.
 DISCOVERING: Final = frozenset({"debezium", "dms", "replicate"})
@@ -123,6 +124,12 @@ class DatasetSettings(Frozen):
         description="How long a delete is remembered without history, so that late events stay "
         "right. Default: `30d`.",
     )
+    on_bad_record: BadRecordPolicy | None = Field(
+        default=None,
+        description="What a record or file that cannot be read does. `quarantine` sets it aside "
+        "and goes on; `suspend` copies nothing of the batch and lets this dataset wait for "
+        "`polynya dataset resume`; `stop` ends the whole task. Default: `quarantine`.",
+    )
 
 
 class Dataset(DatasetSettings):
@@ -179,8 +186,18 @@ class BatchSettings(Frozen):
     )
 
 
-class ViewSuffixes(Frozen):
-    """What the names of the derived views end with."""
+class ViewSettings(Frozen):
+    """What the derived views are called, and what the Current view shows besides data."""
 
     history: Suffix = Field(default="__history", description="Suffix of the History view.")
     changes: Suffix = Field(default="__changes", description="Suffix of the Changes view.")
+    headers: bool = Field(
+        default=False,
+        description="Make a second Current view with the header columns behind the data.",
+    )
+    headers_suffix: Suffix = Field(default="__whdr", description="Suffix of that view.")
+    from_timestamp: bool = Field(
+        default=False,
+        description="Let the Current view show `hdr__from_timestamp`, the time since when the "
+        "version of a record is valid.",
+    )

@@ -51,8 +51,8 @@ def datasets_of_sources(
 
     That is an unusable or a contested name, or settings that a table of its format needs.
 
-    When two tables want one internal table, the first in name order keeps it, so that the outcome
-    does not depend on the order of arrival within one call.
+    When two tables want one name in the catalog, the first in name order keeps it, so that the
+    outcome does not depend on the order of arrival within one call.
     """
     routes: dict[str, ResolvedDataset] = {}
     owners: dict[str, str] = {}
@@ -63,11 +63,13 @@ def datasets_of_sources(
         except ConfigError as error:
             errors.append(error)
             continue
-        owner = owners.setdefault(dataset.internal_table.casefold(), source)
+        taken = next((name for name in dataset.relations if name in owners), None)
         lacking = _lacking(task, source, dataset)
-        if owner != source:
-            errors.append(_contested(task, owner, source, dataset))
-        elif lacking is not None:
+        if taken is not None:
+            errors.append(_contested(task, owners[taken], source, taken))
+            continue
+        owners |= dict.fromkeys(dataset.relations, source)
+        if lacking is not None:
             errors.append(lacking)
         else:
             routes[source] = dataset
@@ -100,11 +102,10 @@ def _lacking(task: StorageTask, source: str, dataset: ResolvedDataset) -> Config
     )
 
 
-def _contested(task: StorageTask, owner: str, source: str, dataset: ResolvedDataset) -> ConfigError:
+def _contested(task: StorageTask, owner: str, source: str, relation: str) -> ConfigError:
     return ConfigError(
         "POLYNYA-CFG-013",
-        f"source tables {shown(owner)} and {shown(source)} both want the internal table "
-        f"`{dataset.internal_schema}.{dataset.internal_table}`",
+        f"source tables {shown(owner)} and {shown(source)} both want the name `{relation}`",
         where=f"task {task.name}",
         state=f"{shown(source)} is not copied, {shown(owner)} is; "
         "the files stay in the landing zone",

@@ -18,6 +18,7 @@ from polynya.model.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
     SELF_DESCRIBING,
     ApplyPolicy,
+    BadRecordPolicy,
     BatchSettings,
     Dataset,
     DatasetSettings,
@@ -25,7 +26,7 @@ from polynya.model.settings import (
     Format,
     Landing,
     Mode,
-    ViewSuffixes,
+    ViewSettings,
 )
 
 _TRACKING: Final = frozenset({"track_history_columns", "track_history_except"})
@@ -71,8 +72,8 @@ class StorageTask(Frozen):
     batch: BatchSettings = Field(
         default_factory=BatchSettings, description="How much one copy reads at most."
     )
-    views: ViewSuffixes = Field(
-        default_factory=ViewSuffixes, description="Suffixes of the view names."
+    views: ViewSettings = Field(
+        default_factory=ViewSettings, description="Names and columns of the views."
     )
 
 
@@ -115,6 +116,19 @@ class ResolvedDataset:
     tombstone_retention: timedelta = DEFAULT_TOMBSTONE_RETENTION
     delivery: Delivery = field(default_factory=Delivery)
     schema_evolution: SchemaEvolution = field(default_factory=SchemaEvolution)
+    on_bad_record: BadRecordPolicy = "quarantine"
+    headers_view: str | None = None
+    from_timestamp: bool = False
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """All names that the dataset takes in the catalog, in lower case as catalogs may do."""
+        views = [self.view, self.history_view, self.changes_view]
+        if self.headers_view is not None:
+            views.append(self.headers_view)
+        names = [f"{self.internal_schema}.{self.internal_table}"]
+        names += [f"{self.schema}.{view}" for view in views]
+        return tuple(name.lower() for name in names)
 
 
 def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
@@ -158,6 +172,9 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
         ),
         delivery=task.landing,
         schema_evolution=settings.schema_evolution or SchemaEvolution(),
+        on_bad_record=settings.on_bad_record or "quarantine",
+        headers_view=f"{table}{task.views.headers_suffix}" if task.views.headers else None,
+        from_timestamp=task.views.from_timestamp,
     )
 
 

@@ -1,1 +1,1 @@
-"""In-memory fakes of the ports."""
+"""In-memory fakes of the ports, and the runner of users' tests of their tasks."""

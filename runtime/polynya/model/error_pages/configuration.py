@@ -235,4 +235,16 @@ PAGES: Final = (
         "The archive only makes Spark start faster; everything works without it. Run "
         "`make install` again, and report the message if it stays.",
     ),
+    ErrorPage(
+        "POLYNYA-TEST-001",
+        "a test names something that is not there",
+        "A file in `tests/` names a task, a dataset or a relation that the project does not have. "
+        "Tests read the same task files as `polynya run`: after a rename the tests follow.",
+    ),
+    ErrorPage(
+        "POLYNYA-TEST-002",
+        "a batch of a test cannot land",
+        "The folder that the batch names is empty, or the `path` of the dataset gives no name for "
+        "the file that the test writes. Name a `file` that `path` matches, one for each batch.",
+    ),
 )

@@ -1,0 +1,206 @@
+"""Runs users' tests of their tasks: real engine, landing zone in memory, tables of their own.
+
+Every test gets a schema that nothing else uses, in a warehouse that is thrown away. The project's
+landing folder and tables are neither read nor written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from polynya.engine.context import EngineContext
+from polynya.engine.ledger import ledger_dataset
+from polynya.engine.runner import run_once, units
+from polynya.lake.dataset import DatasetTable
+from polynya.lake.naming import CATALOG
+from polynya.lake.query import to_json
+from polynya.lake.session import SparkSession
+from polynya.model import headers as h
+from polynya.model.errors import PolynyaError
+from polynya.model.headers import Partition
+from polynya.model.identifiers import quote_path, shown
+from polynya.model.loader import LoadedProject
+from polynya.model.problems import suggest
+from polynya.model.settings import DISCOVERING
+from polynya.model.task import ResolvedDataset, StorageTask, resolved
+from polynya.model.task_test_loader import LoadedTest
+from polynya.model.task_tests import RELATIONS, moment
+from polynya.testing.fakes import FakeClock, MemoryObjectStore
+from polynya.testing.given import landing_files
+from polynya.testing.rows import Difference, Row, as_column, differences
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One relation as expected against what it holds; `problems` are columns that do not exist."""
+
+    relation: str
+    rows: int
+    differences: tuple[Difference, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the relation is as expected."""
+        return not self.differences and not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a test went. `error` says why its task could not do its work; `keys` are its records'."""
+
+    test: LoadedTest
+    seconds: float
+    keys: tuple[str, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    error: PolynyaError | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether all is as expected."""
+        return self.error is None and all(one.ok for one in self.comparisons)
+
+
+def throwaway(project: LoadedProject, folder: Path) -> LoadedProject:
+    """The project with all that it writes in another folder, and a catalog of its own there."""
+    target = replace(
+        project.target,
+        name="test",
+        landing=folder / "landing",
+        warehouse=folder / "warehouse",
+        catalog_type="jdbc",
+        catalog_uri=f"jdbc:sqlite:{folder / 'catalog.db'}",
+        catalog_properties={},
+    )
+    return replace(project, target=target)
+
+
+def run_test(spark: SparkSession, test: LoadedTest, project: Path) -> Verdict:
+    """Run one test in a schema of its own.
+
+    `project` is the folder that its `folder` batches are in.
+    """
+    started = time.monotonic()
+    task = _isolated(test)
+    dataset = resolved(task, test.dataset)
+    try:
+        _run(spark, test, task, project)
+    except PolynyaError as error:
+        return Verdict(test, time.monotonic() - started, error=error)
+    keys, comparisons = _compared(spark, test, task, dataset)
+    return Verdict(test, time.monotonic() - started, keys, comparisons)
+
+
+def _isolated(test: LoadedTest) -> StorageTask:
+    """The task with a schema of its own and, where each has its own files, only this dataset."""
+    changes: dict[str, Any] = {
+        "schema_": f"test_{uuid4().hex[:12]}",
+        "internal_schema": None,
+    }
+    if test.task.landing.format not in DISCOVERING:
+        changes["datasets"] = (test.dataset,)
+    return test.task.model_copy(update=changes)
+
+
+def _run(spark: SparkSession, test: LoadedTest, task: StorageTask, project: Path) -> None:
+    landing = MemoryObjectStore()
+    context = EngineContext(spark, landing, FakeClock(moment(test.test.clock)))
+    work = units(context, [task])
+    for number, batch in enumerate(test.test.given):
+        if batch.clock is not None:
+            context.clock = FakeClock(moment(batch.clock))
+        context.apply_mode = "always" if batch.apply else "never"
+        for path, content in landing_files(test, number, project).items():
+            landing.put(path, content)
+        failure = next(iter(run_once(context, work).failures.values()), None)
+        if failure is not None:
+            raise failure
+
+
+def _compared(
+    spark: SparkSession, test: LoadedTest, task: StorageTask, dataset: ResolvedDataset
+) -> tuple[tuple[str, ...], tuple[Comparison, ...]]:
+    """Keys of the dataset, and each expected relation against what it holds."""
+    table = _table(spark, dataset)
+    comparisons = []
+    for relation in RELATIONS:
+        expected = getattr(test.test.expect, relation)
+        if expected is None:
+            continue
+        if relation == "quarantined":
+            # Records that belong to no table stay with the position of the whole task.
+            ledger = ledger_dataset(task) if dataset.format in DISCOVERING else None
+            found = _quarantined(spark, table, _table(spark, ledger) if ledger else None)
+        else:
+            found = _view(spark, table, relation) if table else None
+        keys = table.state.copy.keys if table else []
+        comparisons.append(_comparison(relation, expected, found, keys))
+    return tuple(table.state.copy.keys if table else ()), tuple(comparisons)
+
+
+def _table(spark: SparkSession, dataset: ResolvedDataset) -> DatasetTable | None:
+    """The internal table, None when nothing was ever found for it."""
+    quoted = quote_path(CATALOG, dataset.internal_schema, dataset.internal_table)
+    if not spark.catalog.tableExists(quoted):
+        return None
+    return DatasetTable.existing(spark, dataset)
+
+
+def _view(spark: SparkSession, table: DatasetTable, relation: str) -> pa.Table | None:
+    """All rows of a view, None when it was never made because nothing could be copied."""
+    dataset, shape = table.dataset, table.shape()
+    if not shape.columns or (relation == "history" and not shape.history):
+        return None
+    views = {
+        "current": dataset.view,
+        "history": dataset.history_view,
+        "changes": dataset.changes_view,
+    }
+    return spark.sql(
+        f"SELECT * FROM {quote_path(CATALOG, dataset.schema, views[relation])}"
+    ).toArrow()
+
+
+def _quarantined(spark: SparkSession, *tables: DatasetTable | None) -> pa.Table | None:
+    """Rejected records of tables; `raw` as text, whatever bytes it holds."""
+    there = [
+        spark.sql(
+            f"SELECT {h.QUARANTINE}.* FROM {table.table.quoted} "
+            f"WHERE {h.PARTITION} = '{Partition.QUARANTINE}'"
+        ).toArrow()
+        for table in tables
+        if table is not None
+    ]
+    if not there:
+        return None
+    rows = pa.concat_tables(there)
+    texts = [
+        raw if raw is None else raw.decode(errors="backslashreplace")
+        for raw in rows.column("raw").to_pylist()
+    ]
+    columns = rows.select(["file", "offset", "rule", "error"])
+    return columns.append_column("raw", pa.array(texts, pa.string()))
+
+
+def _comparison(
+    relation: str, expected: Sequence[Row], found: pa.Table | None, keys: Sequence[str]
+) -> Comparison:
+    if found is None:
+        return Comparison(relation, 0, tuple(differences(expected, [])))
+    types = {member.name: member.type for member in found.schema}
+    unknown = sorted({name for row in expected for name in row if name not in types})
+    if unknown:
+        problems = [
+            f"there is no column {shown(name)}; {suggest(name, list(types))}" for name in unknown
+        ]
+        return Comparison(relation, found.num_rows, problems=tuple(problems))
+    wanted = [{name: as_column(v, types[name]) for name, v in row.items()} for row in expected]
+    rows = [{name: to_json(v) for name, v in row.items()} for row in found.to_pylist()]
+    return Comparison(relation, found.num_rows, tuple(differences(wanted, rows, keys)))

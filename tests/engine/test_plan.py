@@ -1,0 +1,188 @@
+"""What a changed configuration means, from facts alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from polynya.engine.plan import Facts, plan_dataset
+from polynya.lake.state import CopyState
+from polynya.model.datatypes import parse_type
+from polynya.model.recorded import recorded
+from polynya.model.task import ResolvedDataset
+
+USERS = ResolvedDataset(
+    task="users",
+    name="users",
+    schema="shop",
+    prefix="",
+    internal_schema="shop_internal",
+    internal_table="users_internal",
+    view="users",
+    history_view="users__history",
+    changes_view="users__changes",
+    format="json",
+    landing_path="users",
+    path="*.json",
+    keys=("id",),
+    sequence_by=("seq",),
+    except_columns=("seq",),
+    mode="merge",
+)
+
+
+def written(dataset: ResolvedDataset = USERS, **more) -> CopyState:
+    """The state of a table that was written with these settings."""
+    return CopyState(
+        schema={"id": "bigint", "name": "string", "city": "string", "seq": "bigint"},
+        keys=["id"],
+        task=dataset.task,
+        totals={"rows_in": 3, "rows_out": 3},
+        settings=recorded(dataset, {}, has_rows=False),
+        **more,
+    )
+
+
+def changes(dataset: ResolvedDataset, copy: CopyState | None, **facts):
+    return plan_dataset(Facts(dataset, copy, **facts)).changes
+
+
+def kinds(dataset: ResolvedDataset, copy: CopyState | None, **facts):
+    return [(one.kind, one.action, one.destructive) for one in changes(dataset, copy, **facts)]
+
+
+def test_the_same_settings_change_nothing():
+    assert changes(USERS, written()) == ()
+
+
+def test_what_a_table_remembers_survives_json():
+    settings = replace(USERS, columns={"a": parse_type("decimal(9,2)")})
+    state = CopyState.from_json(written(settings).to_json())
+
+    assert changes(settings, state) == ()
+
+
+def test_a_dataset_without_a_table_is_new():
+    assert kinds(USERS, None) == [("new_dataset", "apply", False)]
+
+
+def test_a_table_of_an_older_version_remembers_no_settings():
+    older = replace(written(), settings={})
+
+    assert changes(replace(USERS, history=True, path="*"), older) == ()
+    assert kinds(replace(USERS, keys=("name",)), older) == [("keys", "decide", False)]
+
+
+def test_history_begins_when_it_is_switched_on():
+    assert [one.what for one in changes(replace(USERS, history=True), written())] == [
+        "history: false → true",
+        "new views: shop.users__history",
+        "views recreated: shop.users",
+    ]
+
+
+def test_history_that_is_switched_off_takes_its_view_and_its_versions():
+    plan = plan_dataset(Facts(USERS, written(replace(USERS, history=True))))
+
+    assert [(one.kind, one.destructive) for one in plan.changes] == [
+        ("history_off", True),
+        ("views", False),
+        ("views", True),
+    ]
+    assert plan.stale_views == ("shop.users__history",)
+
+
+def test_columns_come_and_go_with_the_views():
+    now = replace(USERS, except_columns=("seq", "city", "not_met_yet"))
+
+    assert [one.what for one in changes(now, written())] == [
+        "excluded: city",
+        "views recreated: shop.users, shop.users__changes",
+    ]
+    assert [one.what for one in changes(USERS, written(now))] == [
+        "no longer excluded: city",
+        "views recreated: shop.users, shop.users__changes",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "views"),
+    [
+        ({}, {"delete_mode": "soft"}, "shop.users"),
+        ({"history": True}, {"coalesce_unchanged": True}, "shop.users__history"),
+        (
+            {"history": True, "coalesce_unchanged": True},
+            {"track_history_columns": ("name",)},
+            "shop.users__history",
+        ),
+    ],
+)
+def test_only_views_whose_sql_differs_are_recreated(before, now, views):
+    old = replace(USERS, **before)
+    found = changes(replace(old, **now), written(old))
+
+    assert [one.what for one in found] == [f"views recreated: {views}"]
+
+
+def test_views_of_another_name_take_the_place_of_the_old_ones():
+    plan = plan_dataset(Facts(replace(USERS, changes_view="users_log"), written()))
+
+    assert [one.what for one in plan.changes] == [
+        "new views: shop.users_log",
+        "views dropped: shop.users__changes",
+    ]
+    assert plan.stale_views == ("shop.users__changes",)
+
+
+def test_keys_cannot_change_under_rows():
+    now = replace(USERS, keys=("id", "name"))
+    (change,) = changes(now, written())
+
+    assert (change.kind, change.action) == ("keys", "decide")
+    assert change.what == "keys: [id] → [id, name]"
+    assert "POLYNYA-LAKE-010" in change.means
+    assert changes(now, replace(written(), totals={})) == ()
+
+
+@pytest.mark.parametrize("lasting", [{"sequence_by": ("at",)}, {"format": "csv"}])
+def test_another_order_needs_a_full_reload_and_is_not_forgotten(lasting):
+    now = replace(USERS, **lasting)
+    before = written()
+    after = replace(before, settings=recorded(now, before.settings, has_rows=True))
+
+    for state in (before, after):
+        assert kinds(now, state) == [("full_reload", "decide", False)]
+    assert changes(USERS, after) == ()
+
+
+def test_a_table_that_becomes_append_only_needs_a_full_reload():
+    assert ("full_reload", "decide", False) in kinds(replace(USERS, mode="append_only"), written())
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        {"path": "*.jsonl"},
+        {"timestamp": "at"},
+        {"apply_as_deletes": "op = 'D'"},
+        {"columns": {"name": parse_type("string")}},
+        {"tombstone_retention": timedelta(days=1)},
+    ],
+)
+def test_settings_of_later_records_are_left_to_the_next_run(later):
+    assert kinds(replace(USERS, **later), written()) == [("setting", "run", False)]
+
+
+def test_a_renamed_task_takes_its_tables_along_unless_the_old_one_is_still_there():
+    now = replace(USERS, task="people")
+
+    assert kinds(now, written(), tasks=frozenset({"people"})) == [("task", "apply", False)]
+    assert kinds(now, written(), tasks=frozenset({"people", "users"})) == [
+        ("task", "decide", False)
+    ]
+
+
+def test_a_table_that_is_left_out_stays():
+    assert kinds(USERS, written(), included=False) == [("excluded", "nobody", False)]
