@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -37,4 +38,6 @@ def spark(shared_project: Path) -> SparkSession:
     from polynya.engine.start import start_spark
     from polynya.model.loader import load_project
 
-    return start_spark(load_project(shared_project))
+    # A JVM that lives for hours is worth all its compilers.
+    long_lived = "POLYNYA_TEST_LONG_LIVED" in os.environ
+    return start_spark(load_project(shared_project), long_lived=long_lived)
