@@ -11,7 +11,9 @@ from polynya.model.identifiers import quote_path
 
 
 def history(dataset: str, /, *key: str, context: Context) -> int:
-    """Show every version of one record, oldest first, and its events that are still pending.
+    """Show every version of one record, oldest first, and its events.
+
+    Events are those that are pending and those that are kept; `hdr__store` tells which.
 
     Example:
         polynya history shop.users userId=123

@@ -64,6 +64,9 @@ COMMANDS: Final = (
     Command("history", "polynya.cli.history:history", "Every event and version of one record."),
     Command("quarantine", "polynya.cli.quarantine:app", "Rejected records: list, show, replay."),
     Command("dataset", "polynya.cli.dataset:app", "Suspend one dataset, or let it go on."),
+    Command(
+        "rebuild", "polynya.cli.rebuild:rebuild", "Derive tables anew from the events they keep."
+    ),
     Command("verify", "polynya.cli.verify:verify", "Prove that the tables keep their promises."),
     Command("test", "polynya.cli.test:run_tests", "Run the project's tests of its tasks."),
     Command("doctor", "polynya.cli.doctor:doctor", "Check Java, jars, folders and the project."),

@@ -52,12 +52,13 @@ def _block(one: DatasetStatus) -> str:
         if one.applied_at
         else "never"
     )
-    lines = {}
+    lines: dict[str, str | None] = {}
     if one.suspended is not None:
         lines["suspended"] = f"{one.suspended} ({one.suspended_where})"
     lines |= {
         "current": f"{one.current_rows:,} rows",
         "pending": pending,
+        "retained": _retained(one),
         "freshness": f"newest event is {_age(one.freshness_seconds)} old",
         "records": f"{one.rows_in:,} in = {one.rows_out:,} out + {one.rows_filtered:,} filtered "
         f"+ {one.rows_quarantined:,} quarantined",
@@ -67,7 +68,16 @@ def _block(one: DatasetStatus) -> str:
     }
     if conflicts := [f"{n:,} {name.replace('_', ' ')}" for name, n in one.conflicts.items() if n]:
         lines["conflicts"] = ", ".join(conflicts)
-    return "\n".join([one.dataset, *(f"  {name:<11}{text}" for name, text in lines.items())])
+    shown = [f"  {name:<11}{text}" for name, text in lines.items() if text is not None]
+    return "\n".join([one.dataset, *shown])
+
+
+def _retained(one: DatasetStatus) -> str | None:
+    """Applied events that are kept; most datasets keep none."""
+    if not one.retained_rows:
+        return None
+    since = f", of applies after {one.retained_since}" if one.retained_since else ""
+    return f"{one.retained_rows:,} applied events, {_bytes(one.retained_bytes)}{since}"
 
 
 def _bytes(size: int) -> str:

@@ -19,7 +19,7 @@ from polynya.lake.dataset import DatasetTable
 from polynya.lake.gateway import LiveFile
 from polynya.lake.replayed import Replayed
 from polynya.lake.shape import Shape
-from polynya.lake.state import ApplyState, CopyState
+from polynya.lake.state import ApplyState, CopyState, Retaining
 from polynya.lake.tombstones import Purge
 
 
@@ -54,7 +54,10 @@ class ApplyResult:
 
 
 class Applier(Protocol):
-    """Folds all Changes of the current snapshot, and those of `fresh`, into Current and Prior."""
+    """Folds all Changes of the current snapshot, and those of `fresh`, into Current and Prior.
+
+    `anew`: derives every version from the kept events, and does not believe what is stored.
+    """
 
     def apply(
         self,
@@ -64,6 +67,7 @@ class Applier(Protocol):
         reason: str,
         now: datetime,
         fresh: CopyParts | None = None,
+        anew: bool = False,
     ) -> ApplyResult:
         """Commit one apply; ConflictError, and no change, when another owner was faster."""
         ...
@@ -78,6 +82,7 @@ def next_state(
     rows: Mapping[str, int],
     truncates: list[list[Any]],
     purge: Purge,
+    retaining: Retaining | None,
     applied_to: str | None,
 ) -> ApplyState:
     """Apply state after an apply."""
@@ -91,6 +96,7 @@ def next_state(
         truncates=truncates,
         horizon=purge.horizon,
         oldest_tombstone=purge.oldest_tombstone(rows, now),
+        retaining=retaining,
         applied_to=max(reached) if reached else None,
         applied_at=now.isoformat(),
         reason=reason,

@@ -14,12 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.lake import truncates, versions
+from polynya.lake import retention, truncates, versions
 from polynya.lake.apply import ApplyResult, CopyParts, next_state
 from polynya.lake.commit import Step, commit_row_delta
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.gateway import LiveFile
 from polynya.lake.probe import probed, probed_whole
+from polynya.lake.rebuilt import rebuilt
+from polynya.lake.retention import Retention
 from polynya.lake.run import Folded, Run, folded, pending_events
 from polynya.lake.shape import Shape
 from polynya.lake.state import ApplyState
@@ -42,6 +44,7 @@ class FastApplier:
         reason: str,
         now: datetime,
         fresh: CopyParts | None = None,
+        anew: bool = False,
     ) -> ApplyResult:
         """See `Applier.apply`."""
         started = time.monotonic()
@@ -50,15 +53,20 @@ class FastApplier:
         try:
             new = truncates.collect(fresh.events) if fresh is not None else []
             known = truncates.merged(target.state.apply.truncates, new)
+            keeping = retention.plan(run, fresh, now)
+            now = keeping.now
             pending = pending_events(run, fresh)
-            if fresh is not None and fresh.instead:
+            if anew:
+                result = rebuilt(run, known)
+            elif fresh is not None and fresh.instead:
                 known = []
                 result = folded(run, pending, known)
             elif new:
                 result = probed_whole(run, run.view(pending), known)
             else:
                 result = probed(run, run.view(pending), known, pending=fresh is None)
-            purge = find_purge(target, shape, run.snapshot, now)
+            spared = retention.events(run, keeping)
+            purge = find_purge(target, shape, run.snapshot, now, spared)
             state = next_state(
                 target,
                 now=now,
@@ -67,10 +75,11 @@ class FastApplier:
                 rows=result.figures,
                 truncates=known,
                 purge=purge,
+                retaining=keeping.following(keeping.count),
                 applied_to=result.applied_to,
             )
             snapshot = commit_row_delta(
-                target.table, _step(run, result, state, purge, fresh=fresh, now=now)
+                target.table, _step(run, result, state, purge=purge, keeping=keeping, fresh=fresh)
             )
         finally:
             run.release()
@@ -82,14 +91,14 @@ def _step(
     run: Run,
     result: Folded,
     state: ApplyState,
-    purge: Purge,
     *,
+    purge: Purge,
+    keeping: Retention,
     fresh: CopyParts | None,
-    now: datetime,
 ) -> Step:
     """Stage all files of the apply."""
     target = run.target
-    add = [*_stage(run, result, now), write_apply_state(target.table, state)]
+    add = [*_stage(run, result, keeping), write_apply_state(target.table, state)]
     replaced = [target.state.apply_file]
     if fresh is not None:
         add += [*target.table.stage(fresh.rejected), write_copy_state(target.table, fresh.state)]
@@ -102,7 +111,11 @@ def _step(
         commit_id=state.ownership.commit,
         based_on=run.snapshot,
         add=add,
-        remove=[*_consumed(run, fresh), *(file for file in replaced if file is not None)],
+        remove=[
+            *_consumed(run, fresh),
+            *keeping.remove,
+            *(file for file in replaced if file is not None),
+        ],
         deletes=deletes,
         touched=touched,
         summary=_summary(state, result.figures, fresh),
@@ -118,15 +131,17 @@ def _consumed(run: Run, fresh: CopyParts | None) -> list[LiveFile]:
     return [*files, *(fresh.consumed if fresh is not None else ())]
 
 
-def _stage(run: Run, result: Folded, now: datetime) -> list[Any]:
+def _stage(run: Run, result: Folded, keeping: Retention) -> list[Any]:
+    """Files of the versions that changed, and of the events that are kept."""
+    staged: list[Any] = []
     written = result.figures["current"] + result.figures["prior"]
-    if written == 0:
-        return []
-    made = (
-        f"SELECT {versions.table_rows(run.shape, now)} FROM {run.view(result.rows)} WHERE __write"
-    )
-    rows = run.sql(made)
-    return run.target.table.stage(rows.coalesce(1 + written // ONE_TASK_ROWS))
+    if written:
+        columns = versions.table_rows(run.shape, keeping.now)
+        rows = run.sql(f"SELECT {columns} FROM {run.view(result.rows)} WHERE __write")
+        staged += run.target.table.stage(rows.coalesce(1 + written // ONE_TASK_ROWS))
+    if keeping.add is not None:
+        staged += run.target.table.stage(keeping.add.coalesce(1 + keeping.count // ONE_TASK_ROWS))
+    return staged
 
 
 def _deletes(run: Run, result: Folded, purge: Purge) -> tuple[list[Any], list[str]]:

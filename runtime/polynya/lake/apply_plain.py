@@ -8,16 +8,21 @@ so that an append that runs meanwhile makes it fail instead of being lost.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import datetime
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, functions
 
-from polynya.lake import stored, truncates, versions
+from polynya.lake import retention, stored, truncates, versions
 from polynya.lake.apply import ApplyResult, CopyParts, next_state
 from polynya.lake.commit import is_refusal, refusal
 from polynya.lake.dataset import DatasetTable
+from polynya.lake.gateway import LiveFile
+from polynya.lake.rebuilt import rebuilt
 from polynya.lake.replayed import Replayed
+from polynya.lake.retention import Retention
 from polynya.lake.run import Folded, Run, folded, pending_events
 from polynya.lake.shape import Shape, literal
 from polynya.lake.state import ApplyState, CopyState
@@ -40,6 +45,7 @@ class PlainApplier:
         reason: str,
         now: datetime,
         fresh: CopyParts | None = None,
+        anew: bool = False,
     ) -> ApplyResult:
         """See `Applier.apply`."""
         started = time.monotonic()
@@ -48,13 +54,16 @@ class PlainApplier:
         try:
             new = truncates.collect(fresh.events) if fresh is not None else []
             known = truncates.merged(target.state.apply.truncates, new)
+            keeping = retention.plan(run, fresh, now)
+            now = keeping.now
             frame = pending_events(run, fresh)
             if fresh is not None and fresh.instead:
                 known = []
             else:
                 frame = run.sql(stored.everything(shape, run.table)).unionByName(frame)
-            result = folded(run, frame, known)
-            purge = find_purge(target, shape, run.snapshot, now)
+            result = rebuilt(run, known) if anew else folded(run, frame, known)
+            spared = retention.events(run, keeping)
+            purge = find_purge(target, shape, run.snapshot, now, spared)
             state = next_state(
                 target,
                 now=now,
@@ -63,9 +72,10 @@ class PlainApplier:
                 rows=result.figures,
                 truncates=known,
                 purge=purge,
+                retaining=keeping.following(keeping.count),
                 applied_to=result.applied_to,
             )
-            _overwrite(run, _rows(run, result, purge, now), state, fresh)
+            _overwrite(run, _rows(run, result, purge, now), state, keeping, fresh)
         finally:
             run.release()
         target.reload()
@@ -78,17 +88,18 @@ class PlainApplier:
 def _rows(run: Run, result: Folded, purge: Purge, now: datetime) -> DataFrame:
     """All versions that stay, changed or not."""
     made = (
-        f"SELECT {versions.table_rows(run.shape, now)}, __kept, __part, __seq "
-        f"FROM {run.view(result.rows)}"
+        f"SELECT {versions.table_rows(run.shape, now)}, IF(__same, __s.file, NULL) AS _file, "
+        f"__s.pos AS _pos FROM {run.view(result.rows)} WHERE __kept"
     )
-    rows = run.sql(made).where("__kept")
+    rows = run.sql(made)
     if purge.positions is not None:
-        purged = f"__part = '{Partition.PRIOR}' AND __seq <= {literal(purge.horizon or '')}"
-        rows = rows.where(f"NOT ({purged})")
-    return rows.drop("__kept", "__part", "__seq")
+        rows = _without(run, rows, purge.positions.drop_columns(["part"]))
+    return rows.drop("_file", "_pos")
 
 
-def _overwrite(run: Run, rows: DataFrame, state: ApplyState, fresh: CopyParts | None) -> None:
+def _overwrite(
+    run: Run, rows: DataFrame, state: ApplyState, keeping: Retention, fresh: CopyParts | None
+) -> None:
     target = run.target
     copy = fresh.state if fresh is not None else target.state.copy
     rows = rows.coalesce(1)
@@ -98,6 +109,11 @@ def _overwrite(run: Run, rows: DataFrame, state: ApplyState, fresh: CopyParts | 
     if fresh is not None:
         rows = rows.unionByName(fresh.rejected)
     partitions = list(_REPLACED)
+    if keeping.add is not None:
+        rows = rows.unionByName(keeping.add)
+    if keeping.remove:
+        partitions.append(Partition.RETAINED)
+        rows = rows.unionByName(_retained_without(run, keeping.remove))
     if fresh is not None and fresh.consumed:
         partitions.append(Partition.RELOAD)
     if fresh is not None and fresh.replayed is not None:
@@ -124,8 +140,19 @@ def _quarantine_without(run: Run, replayed: Replayed) -> DataFrame:
     kept = run.sql(
         f"SELECT *, _file, _pos FROM {run.table} WHERE {h.PARTITION} = '{Partition.QUARANTINE}'"
     )
-    gone = run.target.spark.createDataFrame(replayed.positions.rename_columns(["_file", "_pos"]))
-    return kept.join(gone, on=["_file", "_pos"], how="left_anti").drop("_file", "_pos")
+    return _without(run, kept, replayed.positions).drop("_file", "_pos")
+
+
+def _retained_without(run: Run, removed: Sequence[LiveFile]) -> DataFrame:
+    """Kept events that stay."""
+    kept = run.sql(f"SELECT *, _file FROM {run.table} WHERE {h.PARTITION} = '{Partition.RETAINED}'")
+    return kept.where(~kept["_file"].isin([file.path for file in removed])).drop("_file")
+
+
+def _without(run: Run, rows: DataFrame, positions: pa.Table) -> DataFrame:
+    """Rows that do not stand at one of the positions; `_file` and `_pos` tell where they stand."""
+    gone = run.target.spark.createDataFrame(positions.rename_columns(["_file", "_pos"]))
+    return rows.join(gone, on=["_file", "_pos"], how="left_anti")
 
 
 def _state_rows(run: Run, copy: CopyState, apply: ApplyState) -> list[DataFrame]:

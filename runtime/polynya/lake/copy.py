@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from polynya.lake import positions
+from polynya.lake import positions, retention
 from polynya.lake.apply import Applier, ApplyResult, CopyParts
 from polynya.lake.bad_records import refuse_bad_records
 from polynya.lake.books import accounted, rows_by_partition, summary
@@ -24,8 +24,9 @@ from polynya.lake.derive import HELPERS, derive, landed_frame
 from polynya.lake.direct_load import into_current, is_first_load
 from polynya.lake.fused import reason_to_apply_at_once
 from polynya.lake.replayed import Replayed
+from polynya.lake.retention import Retention
 from polynya.lake.state import CopyState
-from polynya.lake.states import write_copy_state
+from polynya.lake.states import write_apply_state, write_copy_state
 from polynya.landing.batch import DatasetBatch
 from polynya.model.errors import OperationError
 from polynya.model.headers import Partition
@@ -114,9 +115,13 @@ def copy_batch(
         quarantined = int(parts.summary["polynya.rows-quarantined"])
         out = batch.rows_in - batch.rows_filtered - quarantined
         return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, done.snapshot, done)
-    if is_first_load(target, batch, shape):
-        derived = into_current(target, derived, shape, now)
-    return _append(target, batch, derived, following, replayed)
+    if not is_first_load(target, batch, shape):
+        return _append(target, batch, derived, following, replayed)
+    keeping = retention.before(target, shape, now)
+    loaded = into_current(target, derived, shape, keeping.now)
+    if keeping.state is not None:
+        loaded = retention.with_loaded_events(loaded, keeping.now)
+    return _append(target, batch, loaded, following, replayed, keeping=keeping)
 
 
 def _append(
@@ -125,17 +130,26 @@ def _append(
     derived: DataFrame,
     following: CopyState,
     replayed: Replayed | None,
+    *,
+    keeping: Retention | None = None,
 ) -> CopyResult:
     staged = target.table.stage(sized(derived.drop(*HELPERS), batch))
     counts = rows_by_partition(target, staged)
     quarantined = counts.pop(Partition.QUARANTINE, 0)
+    kept = counts.pop(Partition.RETAINED, 0)
     following = accounted(target, batch, following, sum(counts.values()), quarantined)
     state = target.state
+    add, replaced = [*staged, write_copy_state(target.table, following)], [state.copy_file]
+    if kept and keeping is not None:
+        retaining = keeping.following(kept)
+        apply = replace(state.apply, ownership=following.ownership, retaining=retaining)
+        add.append(write_apply_state(target.table, apply))
+        replaced.append(state.apply_file)
     step = Step(
         commit_id=following.ownership.commit,
         based_on=state.snapshot,
-        add=[*staged, write_copy_state(target.table, following)],
-        remove=[file for file in (state.copy_file,) if file is not None],
+        add=add,
+        remove=[file for file in replaced if file is not None],
         deletes=[replayed.delete_file(target.table)] if replayed is not None else [],
         touched=replayed.touched() if replayed is not None else [],
         summary=summary("copy", batch, sum(counts.values()), quarantined),

@@ -206,7 +206,7 @@ def _collapsed(shape: Shape) -> str:
     when another event won.
     """
     content = f"IF(__tie AND NOT __del, {content_hash(shape)}, '')"
-    order = f"__trunc, __del DESC, __pos DESC NULLS LAST, {content} DESC, __own DESC, __ts"
+    order = f"__trunc, __del DESC, __pos DESC NULLS LAST, {content} DESC, __ts, __own DESC"
     ranked = (
         f"SELECT *, row_number() {_over(shape, '__seq', order=order)} AS __rank, "
         f"max(__s) {_over(shape, '__seq', order='')} AS __at FROM ranked"

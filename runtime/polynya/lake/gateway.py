@@ -46,6 +46,18 @@ class LiveFile:
     deletes: int
 
 
+def _live(task: Any) -> LiveFile:
+    """The file of a planned scan task."""
+    file = task.file()
+    return LiveFile(
+        java=file,
+        path=str(file.location()),
+        rows=int(file.recordCount()),
+        size_bytes=int(file.fileSizeInBytes()),
+        deletes=int(task.deletes().size()),
+    )
+
+
 class IcebergTable:
     """One Iceberg table as the engine sees it: a pinned snapshot at a time, files, staging.
 
@@ -86,43 +98,48 @@ class IcebergTable:
         equal = self._iceberg.expressions.Expressions.equal(PARTITION, str(partition))
         tasks = self._java.newScan().useSnapshot(snapshot).filter(equal).planFiles()
         try:
-            found = []
-            for task in tasks.iterator():
-                file = task.file()
-                found.append(
-                    LiveFile(
-                        java=file,
-                        path=str(file.location()),
-                        rows=int(file.recordCount()),
-                        size_bytes=int(file.fileSizeInBytes()),
-                        deletes=int(task.deletes().size()),
-                    )
-                )
-            return found
+            return [_live(task) for task in tasks.iterator()]
         finally:
             tasks.close()
 
     def bounds(self, partition: Partition, snapshot: int, column: str) -> tuple[int, int] | None:
-        """Smallest and largest value of an integer column in one partition, from the metadata.
+        """Smallest and largest value of a column in one partition, as `ranges` tells them.
 
         None when a file tells none, or there is no file.
+        """
+        found = [bounds for _, bounds in self.ranges(partition, snapshot, column)]
+        told = [bounds for bounds in found if bounds is not None]
+        if not found or len(told) < len(found):
+            return None
+        return min(low for low, _ in told), max(high for _, high in told)
+
+    def ranges(
+        self, partition: Partition, snapshot: int, column: str
+    ) -> list[tuple[LiveFile, tuple[int, int] | None]]:
+        """Data files of one partition with their smallest and largest value of a column.
+
+        Of integers or timestamps (epoch microseconds), from the metadata; None when a file tells
+        none.
         """
         field = self._java.schema().asStruct().field(column)
         equal = self._iceberg.expressions.Expressions.equal(PARTITION, str(partition))
         scan = self._java.newScan().useSnapshot(snapshot).filter(equal).includeColumnStats()
         read = self._iceberg.types.Conversions.fromByteBuffer
-        found: list[int] = []
+        found: list[tuple[LiveFile, tuple[int, int] | None]] = []
         tasks = scan.planFiles()
         try:
             for task in tasks.iterator():
-                for values in (task.file().lowerBounds(), task.file().upperBounds()):
-                    value = None if values is None else values.get(field.fieldId())
-                    if value is None:
-                        return None
-                    found.append(int(read(field.type(), value)))
+                file = task.file()
+                ends = [
+                    None if values is None else values.get(field.fieldId())
+                    for values in (file.lowerBounds(), file.upperBounds())
+                ]
+                low, high = (None if end is None else int(read(field.type(), end)) for end in ends)
+                told = None if low is None or high is None else (low, high)
+                found.append((_live(task), told))
         finally:
             tasks.close()
-        return (min(found), max(found)) if found else None
+        return found
 
     def at(self, snapshot: int) -> str:
         """SQL relation of the table pinned to one snapshot."""

@@ -26,7 +26,8 @@ from polynya.model.task import ResolvedDataset
 class DatasetStatus:
     """What is known of one dataset.
 
-    Sizes in bytes, ages and freshness in seconds, None when there is nothing.
+    Sizes in bytes, ages and freshness in seconds, None when there is nothing. `retained_since` is
+    the time from which applied events are kept, None when all of them are, or none.
     """
 
     dataset: str
@@ -44,6 +45,9 @@ class DatasetStatus:
     pending_files: int
     pending_age_seconds: float | None
     current_rows: int
+    retained_rows: int
+    retained_bytes: int
+    retained_since: str | None
     freshness_seconds: float | None
     rows_in: int
     rows_out: int
@@ -81,6 +85,7 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
     copy, apply = states(table)
     files = _files(table)
     pending = files.get(Partition.CHANGES, (0, 0, 0))
+    retained = files.get(Partition.RETAINED, (0, 0, 0))
     conflicts = ("insert_of_existing", "update_of_missing", "delete_of_missing", "raised")
     return DatasetStatus(
         dataset=f"{dataset.schema}.{dataset.view}",
@@ -98,6 +103,9 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
         pending_files=pending[2],
         pending_age_seconds=_age(copy.pending_since, now) if pending[2] else None,
         current_rows=_current_rows(table),
+        retained_rows=retained[0],
+        retained_bytes=retained[1],
+        retained_since=apply.retaining.since if apply.retaining is not None else None,
         freshness_seconds=_age(copy.newest_event, now),
         rows_in=copy.totals.get("rows_in", 0),
         rows_out=copy.totals.get("rows_out", 0),

@@ -1,4 +1,4 @@
-"""One record in the views: its versions and its pending events."""
+"""One record in the views: its versions and its events."""
 
 from __future__ import annotations
 

@@ -38,7 +38,11 @@ class _State:
         known = {f.name for f in fields(cls)}
         values: dict[str, Any] = {k: v for k, v in json.loads(text).items() if k in known}
         values["ownership"] = Ownership(**values.get("ownership", {}))
-        for name, kind in (("reloading", Reloading), ("suspended", Suspension)):
+        for name, kind in (
+            ("reloading", Reloading),
+            ("suspended", Suspension),
+            ("retaining", Retaining),
+        ):
             if values.get(name) is not None:
                 values[name] = kind(**values[name])
         return cls(**values)
@@ -93,6 +97,22 @@ class Suspension:
 
 
 @dataclass(frozen=True, slots=True)
+class Retaining:
+    """What the partition `retained` holds, of a dataset that keeps its applied events.
+
+    Versions that entered the table up to `since` are the base: their events are not kept. None:
+    every event since the table exists is kept. `latest` is when the newest kept events were
+    applied, `oldest` the oldest; each is later than the one before, whatever the clock says.
+    `rows` are in the partition. Times are engine time, ISO 8601 in UTC.
+    """
+
+    since: str | None = None
+    latest: str | None = None
+    oldest: str | None = None
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CopyState(_State):
     """Source position and accounting of a dataset.
 
@@ -141,11 +161,13 @@ class ApplyState(_State):
     `truncates` lists every truncate as [change identifier, tail, epoch microseconds].
     `horizon` is the highest sequence of a tombstone that retention removed: older events go to
     quarantine. `oldest_tombstone` is when the oldest tombstone that is still kept was written.
+    `retaining` tells of the applied events that are kept, None when none are.
     """
 
     truncates: list[list[Any]] = field(default_factory=list)
     horizon: str | None = None
     oldest_tombstone: str | None = None
+    retaining: Retaining | None = None
     applied_to: str | None = None
     applied_at: str | None = None
     reason: str | None = None

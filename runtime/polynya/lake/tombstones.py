@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, functions
 
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.derive import timestamp_literal
 from polynya.lake.shape import Shape
 from polynya.model import headers as h
 from polynya.model.headers import Partition
+from polynya.model.identifiers import quote
+
+_SEQUENCE = f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, ''))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,29 +38,45 @@ class Purge:
         return now.isoformat() if figures["prior"] else None
 
 
-def find_purge(target: DatasetTable, shape: Shape, snapshot: int, now: datetime) -> Purge:
+def find_purge(
+    target: DatasetTable,
+    shape: Shape,
+    snapshot: int,
+    now: datetime,
+    events: DataFrame | None = None,
+) -> Purge:
     """Tombstones that were written longer than `tombstone_retention` ago.
 
     Age is engine time: a capture of last year must not lose its tombstones while it is being
-    loaded.
+    loaded. `events` are those that are kept for a while, as rows of the table: a tombstone stays
+    while one of them is older, or a rebuild would bring its record back.
     """
     state = target.state.apply
     cutoff = now - target.dataset.tombstone_retention
     oldest = state.oldest_tombstone
-    if shape.history or oldest is None or datetime.fromisoformat(oldest) >= cutoff:
+    for_ever = shape.history or target.dataset.changes_retention == "keep"
+    if for_ever or oldest is None or datetime.fromisoformat(oldest) >= cutoff:
         return Purge(state.horizon, oldest_kept=oldest)
+    keys = [f"{quote(key)} AS __k{index}" for index, key in enumerate(shape.keys)]
     rows = target.spark.sql(
         f"SELECT '{Partition.PRIOR}' AS part, _file AS file_path, _pos AS pos, "
-        f"{h.WAS_CURRENT_TO} AS written, "
-        f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, '')) AS seq "
+        f"{h.WAS_CURRENT_TO} AS written, {_SEQUENCE} AS seq, {', '.join(keys)} "
         f"FROM {target.table.at(snapshot)} WHERE {h.PARTITION} = '{Partition.PRIOR}'"
     )
-    old = rows.where(f"written < {timestamp_literal(cutoff)}").drop("written").toArrow()
+    old = rows.where(f"written < {timestamp_literal(cutoff)}")
     kept = rows.where(f"written >= {timestamp_literal(cutoff)}").selectExpr("min(written)").first()
-    horizons = [state.horizon, *old.column("seq").to_pylist()]
+    if events is not None:
+        same = " AND ".join(f"o.__k{index} = e.__k{index}" for index in range(len(keys)))
+        old = old.alias("o").join(
+            events.selectExpr(*keys, f"{_SEQUENCE} AS seq").alias("e"),
+            functions.expr(f"{same} AND e.seq <= o.seq"),
+            "left_anti",
+        )
+    gone = old.select("part", "file_path", "pos", "seq").toArrow()
+    horizons = [state.horizon, *gone.column("seq").to_pylist()]
     return Purge(
         horizon=max((value for value in horizons if value is not None), default=None),
-        positions=old.drop_columns(["seq"]) if old.num_rows else None,
+        positions=gone.drop_columns(["seq"]) if gone.num_rows else None,
         oldest_kept=_iso(kept[0]) if kept is not None and kept[0] is not None else None,
     )
 

@@ -1,16 +1,19 @@
 """Prove that a table keeps its promises: what must hold of every snapshot, whatever was copied.
 
 Each check is a query for the records that break a rule, over one snapshot. Nothing is written.
-Contract: semantics sections 2 to 4, 10, 11 and 13.
+Where events are kept, the versions are compared with their fold, row by row.
+Contract: semantics sections 2 to 4, 8, 10, 11 and 13.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.keys import key_hash, key_text
+from polynya.lake.rebuilt import CHANGED, MISSING, SURPLUS, base, differences
+from polynya.lake.run import Run
 from polynya.lake.shape import Shape
 from polynya.model import headers as h
 from polynya.model.headers import Partition
@@ -18,6 +21,13 @@ from polynya.model.identifiers import quote
 
 _DELETED = f"{h.OPERATION} IN ('D', 'd')"
 _SEQUENCE = f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, ''))"
+
+#: How stored versions may differ from the fold of their events.
+FOLD_RULES: dict[str, tuple[str, str]] = {
+    "lost_version": (MISSING, "every version that the events make is in the table"),
+    "surplus_version": (SURPLUS, "every version in the table was made by an event"),
+    "changed_version": (CHANGED, "every version is stored as its events make it"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +49,63 @@ class Finding:
     example: str
 
 
-def verify(target: DatasetTable) -> tuple[list[str], list[Finding]]:
-    """Check the current snapshot; the names of the rules that were checked, and what was found."""
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Names of the rules that were checked, what was found, and what could not be checked."""
+
+    rules: Sequence[str] = ()
+    findings: Sequence[Finding] = ()
+    unchecked: Sequence[str] = ()
+
+
+def verify(target: DatasetTable) -> Verdict:
+    """Check the current snapshot."""
     snapshot = target.state.snapshot
     if snapshot is None:
-        return [], []
+        return Verdict()
     lost = _files(target, snapshot)
     if lost:
         # Whatever reads rows would fail for the same reason.
-        return ["files"], lost
-    rules = list(_rules(target.shape(), target.table.at(snapshot)))
+        return Verdict(["files"], lost, ["all that is in the files"])
+    shape = target.shape()
+    rules = list(_rules(shape, target.table.at(snapshot)))
     broken = [found for rule in rules if (found := _broken(target, rule)) is not None]
     names = ["files", *(rule.name for rule in rules), "accounting"]
-    return names, [*broken, *_accounting(target)]
+    broken += _accounting(target)
+    if shape.append_only:
+        return Verdict(names, broken)
+    if target.state.apply.retaining is None:
+        unchecked = "the versions against their events: none are kept (`changes_retention`)"
+        return Verdict(names, broken, [unchecked])
+    differing, unchecked_base = _against_events(target, shape)
+    return Verdict([*names, *FOLD_RULES], [*broken, *differing], unchecked_base)
+
+
+def _against_events(target: DatasetTable, shape: Shape) -> tuple[list[Finding], list[str]]:
+    """What differs from the fold of base and kept events, and how much of the table is base."""
+    run = Run.of(target, shape)
+    try:
+        found: list[Finding] = []
+        wrong = run.view(differences(run, target.state.apply.truncates))
+        for name, (condition, says) in FOLD_RULES.items():
+            row = run.sql(
+                f"SELECT count(*) AS n, min_by(named_struct('key', {key_text(shape)}, "
+                "'seq', __seq, 'wrong', array_join(__wrong, ', ')), __seq) AS example "
+                f"FROM {wrong} WHERE {condition}"
+            ).first()
+            if row is not None and row["n"]:
+                example = f"key {row['example']['key']} at {row['example']['seq']}"
+                if row["example"]["wrong"]:
+                    example += f" in {row['example']['wrong']}"
+                found.append(Finding(name, says, int(row["n"]), example))
+        state = target.state.apply.retaining
+        assert state is not None
+        count = run.sql(base(run, state)).count()
+        if count == 0:
+            return found, []
+        return found, [f"{count:,} versions up to {state.since}, whose events are not kept"]
+    finally:
+        run.release()
 
 
 def _rules(shape: Shape, table: str) -> Iterator[Rule]:
@@ -154,7 +208,11 @@ def _accounting(target: DatasetTable) -> list[Finding]:
             f"GROUP BY {h.PARTITION}"
         ).collect()
     }
-    counted = {Partition.QUARANTINE: quarantined}
+    retaining = target.state.apply.retaining
+    counted = {
+        Partition.QUARANTINE: quarantined,
+        Partition.RETAINED: retaining.rows if retaining is not None else 0,
+    }
     if target.shape().append_only:
         counted[Partition.CURRENT] = out
     for partition, books in counted.items():

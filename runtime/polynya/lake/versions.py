@@ -22,7 +22,7 @@ def placed(shape: Shape) -> str:
         "__own",
         "__s.part = __part",
         "__s.`from` <=> __from",
-        f"__s.`to` <=> {_end(shape)}",
+        f"__s.`to` <=> {end(shape)}",
         "__s.op <=> __new_op",
     ]
     if shape.fills_deletes:
@@ -75,9 +75,9 @@ def _backwards(shape: Shape, *extra: str) -> str:
     return f"PARTITION BY {keys} ORDER BY __seq DESC"
 
 
-def _end(shape: Shape) -> str:
+def end(shape: Shape, prefix: str = "") -> str:
     """End of a version, which is not known where the versions between are not stored."""
-    return "__to" if shape.history else "CAST(NULL AS TIMESTAMP)"
+    return f"{prefix}__to" if shape.history else "CAST(NULL AS TIMESTAMP)"
 
 
 def table_rows(shape: Shape, now: datetime) -> str:
@@ -96,7 +96,7 @@ def table_rows(shape: Shape, now: datetime) -> str:
         h.OPERATION: "__new_op",
         h.TIMESTAMP: "__ts",
         h.FROM_TIMESTAMP: "__from",
-        h.TO_TIMESTAMP: f"IF({current}, NULL, {_end(shape)})",
+        h.TO_TIMESTAMP: f"IF({current}, NULL, {end(shape)})",
         h.INSERTED_TIMESTAMP: f"IF({current}, {inserted}, NULL)",
         h.MODIFIED_TIMESTAMP: f"IF({current}, IF(__same, __s.mod, {engine}), NULL)",
         h.WAS_CURRENT_FROM: f"IF(__own, coalesce(__s.wcf, __s.mod, {engine}), {engine})",

@@ -55,10 +55,13 @@ def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str,
 
 
 def changes_view(shape: Shape, table: str) -> str:
-    """Pending and retained change events."""
+    """Pending and retained change events; `hdr__store` tells them apart."""
     headers = [h.CHANGE_IDENTIFIER, h.OPERATION, h.TIMESTAMP, h.KEY_HASH, h.INSERTED_TIMESTAMP]
     columns = ", ".join([*map(quote, shape.data), *headers])
-    return f"SELECT {columns} FROM {table} WHERE {h.PARTITION} = '{Partition.CHANGES}'"
+    return (
+        f"SELECT {columns}, upper({h.PARTITION}) AS hdr__store FROM {table} "
+        f"WHERE {h.PARTITION} IN ('{Partition.CHANGES}', '{Partition.RETAINED}')"
+    )
 
 
 def current_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:

@@ -20,6 +20,7 @@ _MERGE_ONLY: Final = (
     "coalesce_unchanged",
     "track_history_columns",
     "track_history_except",
+    "changes_retention",
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -117,6 +117,14 @@ def _duration(value: object) -> object:
     return _parsed(parse_duration)(value)
 
 
+def _retention(value: object) -> object:
+    return value if value == "keep" else _duration(value)
+
+
+def _retention_text(value: timedelta | str) -> str:
+    return value if isinstance(value, str) else format_duration(value)
+
+
 def _text_schema(**extra: Any) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", **extra})
 
@@ -149,6 +157,12 @@ Duration: TypeAlias = Annotated[
     BeforeValidator(_duration),
     PlainSerializer(format_duration),
     _text_schema(pattern=DURATION_PATTERN, examples=["30d", "15m"]),
+]
+Retention: TypeAlias = Annotated[
+    timedelta | Literal["keep"],
+    BeforeValidator(_retention),
+    PlainSerializer(_retention_text),
+    _text_schema(pattern=f"^keep$|{DURATION_PATTERN}", examples=["keep", "30d"]),
 ]
 Size: TypeAlias = Annotated[
     int,

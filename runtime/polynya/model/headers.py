@@ -19,6 +19,8 @@ class Partition(StrEnum):
     CURRENT = "current"
     PRIOR = "prior"
     RELOAD = "reload"
+    #: events that were applied and are kept (`changes_retention`)
+    RETAINED = "retained"
     #: rejected records live in the table itself, so that they travel in the commit of their batch
     QUARANTINE = "quarantine"
 
@@ -76,7 +78,11 @@ HEADERS: tuple[Header, ...] = (
         "when the key was first added; in changes: when the event was copied",
     ),
     Header(MODIFIED_TIMESTAMP, "timestamp", "when the row was last changed"),
-    Header(WAS_CURRENT_FROM, "timestamp", "engine time at which the version entered Current"),
+    Header(
+        WAS_CURRENT_FROM,
+        "timestamp",
+        "engine time at which the version entered Current; in retained: when the event was applied",
+    ),
     Header(WAS_CURRENT_TO, "timestamp", "engine time at which the version left Current"),
     Header(UNSENT, "string", "internal: JSON array of columns that the source did not send"),
     Header(OLD_KEY, "string", "internal: key that this record had before a change of key"),

@@ -18,6 +18,7 @@ from polynya.model.fields import (
     Name,
     Pattern,
     RelativePath,
+    Retention,
     Size,
     Suffix,
 )
@@ -129,6 +130,12 @@ class DatasetSettings(Frozen):
         description="What a record or file that cannot be read does. `quarantine` sets it aside "
         "and goes on; `suspend` copies nothing of the batch and lets this dataset wait for "
         "`polynya dataset resume`; `stop` ends the whole task. Default: `quarantine`.",
+    )
+    changes_retention: Retention | None = Field(
+        default=None,
+        description="How long events are kept after they were applied: `keep` for ever, or as long "
+        "as this. They stay in the Changes view, `polynya rebuild` derives the tables from them, "
+        "and `polynya verify` proves that the tables equal their fold. Default: not at all.",
     )
 
 

@@ -114,6 +114,7 @@ class ResolvedDataset:
     track_history_columns: tuple[str, ...] = ()
     track_history_except: tuple[str, ...] = ()
     tombstone_retention: timedelta = DEFAULT_TOMBSTONE_RETENTION
+    changes_retention: timedelta | Literal["keep"] | None = None
     delivery: Delivery = field(default_factory=Delivery)
     schema_evolution: SchemaEvolution = field(default_factory=SchemaEvolution)
     on_bad_record: BadRecordPolicy = "quarantine"
@@ -170,6 +171,7 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
             if settings.tombstone_retention is None
             else settings.tombstone_retention
         ),
+        changes_retention=settings.changes_retention,
         delivery=task.landing,
         schema_evolution=settings.schema_evolution or SchemaEvolution(),
         on_bad_record=settings.on_bad_record or "quarantine",

@@ -160,6 +160,21 @@ PAGES: Final = (
         "which are suspended, and why.",
     ),
     ErrorPage(
+        "POLYNYA-LAKE-030",
+        "a dataset has kept no events",
+        "A rebuild derives Current and Prior from the applied events that `changes_retention` "
+        "keeps. Without the setting they are gone once they are applied, and those from before it "
+        "was set are too: the versions that they made are the base, which is taken as it is. Set "
+        "it, and rebuild when there is something to rebuild from; `polynya reload` brings a table "
+        "in line with a new full load instead.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-031",
+        "a rebuild has to wait for a reload",
+        "A reload that has begun compares its load with Current as it is. End it, or give it up "
+        "with `polynya reload --abandon`, then rebuild.",
+    ),
+    ErrorPage(
         "POLYNYA-QRY-001",
         "a statement was not answered",
         "Spark refused the statement or failed in it; no data was changed. Views are called "
