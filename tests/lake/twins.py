@@ -147,11 +147,12 @@ class Twins:
         for place in sorted(fast.keys() | plain.keys()):
             one, other = fast.get(place), plain.get(place)
             if one != other:
-                text = _difference(one, other)
+                text = difference(one, other)
                 self.found.append(f"{moment}, step {steps}: row {place}: {text}")
 
 
-def _difference(fast: dict[str, Any] | None, plain: dict[str, Any] | None) -> str:
+def difference(fast: dict[str, Any] | None, plain: dict[str, Any] | None) -> str:
+    """In what two rows differ."""
     if fast is None or plain is None:
         return "only plain has it" if fast is None else "only fast has it"
     names = [name for name in fast if fast[name] != plain[name]]

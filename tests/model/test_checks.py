@@ -55,6 +55,7 @@ def test_append_only_needs_neither():
         ({"except_columns": ["a"], "track_history_columns": ["a"]}, "except_columns"),
         ({"keys": ["id", "id"]}, "keys"),
         ({"mode": "append_only", "history": True}, "history"),
+        ({"mode": "append_only", "changes_retention": "keep"}, "changes_retention"),
         ({"mode": "append_only", "apply_as_deletes": "a = 1"}, "apply_as_deletes"),
     ],
 )

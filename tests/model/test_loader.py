@@ -129,6 +129,8 @@ def test_a_key_that_is_written_twice_is_an_error_beside_others(tmp_path):
         (USERS + "    columns: {a: array<void>}\n", "POLYNYA-CFG-020", "cannot be declared"),
         (USERS + "    tombstone_retention: 30\n", "POLYNYA-CFG-009", "has no unit"),
         (USERS + "    tombstone_retention: 1y\n", "POLYNYA-CFG-009", "is no duration"),
+        (USERS + "    changes_retention: 30\n", "POLYNYA-CFG-009", "has no unit"),
+        (USERS + "    changes_retention: kept\n", "POLYNYA-CFG-009", "is no duration"),
         (USERS + "batch: {max_rows: 0}\n", "POLYNYA-CFG-009", "greater than 0"),
         (USERS + "batch: {max_bytes: 1XB}\n", "POLYNYA-CFG-009", "is no size"),
         (USERS + "prefix: '${env:NOT_SET}'\n", "POLYNYA-CFG-006", "`NOT_SET` is not set"),

@@ -6,14 +6,16 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from polynya.cli.context import Context
+from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
 from polynya.cli.run import show
+from polynya.model.errors import PolynyaError
 
 if TYPE_CHECKING:
     from polynya.engine.rebuild import RebuildResult
 
 
-def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> None:
+def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> int:
     """Derive Current and Prior anew from the kept and pending events of a task's datasets.
 
     For datasets with `changes_retention`. Versions from before it was set, or whose events have
@@ -58,10 +60,17 @@ def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> No
         if entry not in keeping:
             context.output.note(f"{entry.name}: has no `changes_retention`, left as it is")
     engine = start_engine(project, sink=lambda event: show(context.output, event))
+    code = int(ExitCode.OK)
     for entry in keeping:
-        result = rebuild_dataset(engine, entry.dataset)
+        try:
+            result = rebuild_dataset(engine, entry.dataset)
+        except PolynyaError as error:
+            context.output.error(error)
+            code = max(code, error.exit_code)
+            continue
         data = {"dataset": entry.name, **asdict(result)}
         context.output.result("rebuilt", data, _text(entry.name, result))
+    return code
 
 
 def _text(name: str, result: RebuildResult) -> str:

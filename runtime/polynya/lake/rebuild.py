@@ -34,6 +34,8 @@ def rebuild(target: DatasetTable, applier: Applier, *, now: datetime) -> ApplyRe
 def _nothing_kept(target: DatasetTable) -> OperationError:
     if target.dataset.changes_retention is None:
         why, fix = "keeps no events", "set `changes_retention`; events are kept from then on"
+    elif target.shape().append_only:
+        why, fix = "has no keys, so each of its events is a row", "there is nothing to do"
     else:
         why, fix = "has kept no event yet", "run the task; events are kept once they are applied"
     return OperationError(

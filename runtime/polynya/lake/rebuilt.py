@@ -174,7 +174,10 @@ def _needed(run: Run) -> str:
 
 
 def _wrong(shape: Shape) -> str:
-    """Array of the names of the columns in which the stored version is not the derived one."""
+    """Array of the names of the columns in which the stored version is not the derived one.
+
+    Empty where there is only one of the two.
+    """
     pairs = {
         h.PARTITION: ("d.__part", "t.__s.part"),
         h.OPERATION: ("d.__new_op", "t.__s.op"),
@@ -191,4 +194,5 @@ def _wrong(shape: Shape) -> str:
     named = ", ".join(
         f"IF({one} <=> {other}, NULL, {literal(name)})" for name, (one, other) in pairs.items()
     )
-    return f"filter(array({named}), name -> name IS NOT NULL)"
+    both = "d.__seq IS NOT NULL AND t.__seq IS NOT NULL"
+    return f"IF({both}, filter(array({named}), name -> name IS NOT NULL), array())"
