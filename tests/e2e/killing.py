@@ -101,10 +101,19 @@ class Running:
 
 @contextmanager
 def running(
-    directory: Path, *, apply: str = "policy", mode: str = "", number: int = 0, hook: str = COMMIT
+    directory: Path,
+    *verb: str,
+    apply: str = "policy",
+    mode: str = "",
+    number: int = 0,
+    hook: str = COMMIT,
 ) -> Iterator[Running]:
-    """Start one run; with a mode, through the wrapper around `hook`. Never outlives the block."""
-    arguments = ["run", "--once", "--apply", apply, "--project", str(directory)]
+    """Start one run, or another verb; with a mode, through the wrapper around `hook`.
+
+    Never outlives the block.
+    """
+    chosen = verb or ("run", "--once", "--apply", apply)
+    arguments = [*chosen, "--project", str(directory)]
     line = command(*arguments)
     if mode:
         line = [sys.executable, "-c", _WRAPPER, hook, mode, str(number), str(directory), *arguments]

@@ -47,7 +47,8 @@ class Shop:
             for i in range(FILES)
         ]
         logged = [[dict(event.values) for event in self.log[i::FILES]] for i in range(FILES)]
-        settings = {**NATIVE_SETTINGS, "keys": ["id"], "history": True}
+        keeping = {"history": True, "changes_retention": "keep"}
+        settings = {**NATIVE_SETTINGS, "keys": ["id"], **keeping}
         pack = Pack(
             directory,
             [
@@ -78,7 +79,12 @@ class Shop:
                 text = difference(bag(wanted), bag(got))
                 if text:
                     found.append(f"{name}, {what}:\n{text}")
-        return found
+        return [*found, *self._unsound()]
+
+    def _unsound(self) -> list[str]:
+        """What `polynya verify` says against the fold of the kept events."""
+        with running(self.directory, "verify") as check:
+            return [] if check.wait() == 0 else [check.text()]
 
     def _compared(self, reader: str) -> list[tuple[str, list, list]]:
         folded = fold(self.events)
@@ -136,6 +142,19 @@ def test_killed_at_random_moments(shop: Shop) -> None:
 
     assert shop.damage() == []
     assert kills > 0
+
+
+@pytest.mark.parametrize("mode", ["before", "after"])
+def test_a_rebuild_killed_at_its_commit(shop: Shop, mode: str) -> None:
+    """The first commit takes the table over, the second is the rebuild."""
+    shop.finish()
+
+    with running(shop.directory, "rebuild", "shop", mode=mode, number=2) as run:
+        assert run.wait() == KILLED, run.text()
+    assert shop.damage() == []
+    with running(shop.directory, "rebuild", "shop") as run:
+        assert run.wait() == 0, run.text()
+    assert shop.damage() == []
 
 
 def test_two_owners_at_once(shop: Shop) -> None:

@@ -75,6 +75,7 @@ def stored(twin: Twin) -> dict[str, dict[str, Any]]:
     return {
         place: {name: value for name, value in row.items() if name not in ENGINE_TIMES}
         for place, row in twin.contents().items()
+        if row["hdr__partition"] in ("current", "prior")
     }
 
 
@@ -101,7 +102,8 @@ def proved(lab: Lab, name: str, retention: str, seed: int, make: Callable[[], Ap
     assert found & FOLD_RULES.keys()
     assert not told(verify(twin.table))
     assert not twin.mismatches(STEPS)
-    assert not differing(before, stored(twin))
+    # Without history the table holds less than its events tell.
+    assert not twin.events.history or not differing(before, stored(twin))
 
 
 #: Short enough for every push; the others are in `make test-slow`.
