@@ -169,10 +169,17 @@ def test_a_table_that_becomes_append_only_needs_a_full_reload():
         {"apply_as_deletes": "op = 'D'"},
         {"columns": {"name": parse_type("string")}},
         {"tombstone_retention": timedelta(days=1)},
+        {"changes_retention": "keep"},
     ],
 )
 def test_settings_of_later_records_are_left_to_the_next_run(later):
     assert kinds(replace(USERS, **later), written()) == [("setting", "run", False)]
+
+
+def test_events_that_are_no_longer_kept_are_lost():
+    keeping = replace(USERS, changes_retention=timedelta(days=30))
+
+    assert kinds(USERS, written(keeping)) == [("setting", "run", True)]
 
 
 def test_a_renamed_task_takes_its_tables_along_unless_the_old_one_is_still_there():

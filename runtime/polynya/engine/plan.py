@@ -74,6 +74,8 @@ _MEANS: Final = {
     "apply_as_truncates": "decides for later events; what was copied keeps its operation",
     "columns": "later records are read with these types; rows that are there are not read again",
     "tombstone_retention": "holds from the next apply on",
+    "changes_retention": "events that are applied from now on are kept for so long; without it, "
+    "and beyond that time, the next apply forgets those that are kept",
     "on_bad_record": "decides for later bad records; what is in quarantine stays there",
     "schema_evolution": "decides for later changes of the source",
 }
@@ -171,6 +173,8 @@ def _history(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
         return
     if dataset.history:
         means = "versions are kept from now on; those before the last apply are not there"
+        if dataset.changes_retention is not None:
+            means += ", until `polynya rebuild` makes them from the events that are kept"
         yield Change("history_on", "history: false → true", means, "apply")
     else:
         means = "applies stop keeping versions, and remove those that are there when they are old"
@@ -224,7 +228,8 @@ def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
             if name == "source" and dataset.format not in DISCOVERING:
                 continue
             what = f"{name}: {_shown(copy.settings[name])} → {_shown(after[name])}"
-            yield Change("setting", what, _MEANS[name], "run")
+            forgets = name == "changes_retention" and after[name] is None
+            yield Change("setting", what, _MEANS[name], "run", destructive=forgets)
 
 
 def _shown(value: Any) -> str:

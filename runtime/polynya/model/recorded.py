@@ -39,6 +39,7 @@ LATER: Final = (
     "apply_as_truncates",
     "columns",
     "tombstone_retention",
+    "changes_retention",
     "on_bad_record",
     "schema_evolution",
 )
