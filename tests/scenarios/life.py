@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from polynya.engine.rebuild import rebuild
 from polynya.engine.reload import reload
 from polynya.lake.verify import verify
 from polynya.model.reload import ReloadMode
@@ -33,6 +34,7 @@ class Life:
         self.history = choices.integer(0, 3) > 0
         self.soft = choices.integer(0, 3) == 0
         self.drops = choices.integer(0, 1) == 1
+        self.keeps = choices.integer(0, 2) > 0
         policies = {**_FOLLOW, "drop_column": "apply" if self.drops else "ignore"}
         self.feed: Feed = lab.feed(
             "t",
@@ -43,6 +45,7 @@ class Life:
             delete_mode="soft" if self.soft else "hard",
             apply_as_truncates=None,
             schema_evolution=policies,
+            changes_retention="keep" if self.keeps else None,
         )
         self._files = 0
         self._sequence = 0
@@ -63,12 +66,14 @@ class Life:
                 found = self.mismatches()
                 if found:
                     return found
-        _, unsound = verify(self.feed.table())
-        return [*self.mismatches(), *(f"verify: {finding}" for finding in unsound)]
+        unsound = verify(self.feed.table()).findings
+        return [*self.mismatches(), *(f"verify: {finding}\n{self.told}" for finding in unsound)]
 
     def _step(self) -> None:
         step: Callable[[], None] = self.choices.pick(
-            [self._changes, self._changes, self._ddl, self._reload, self._apply]
+            [self._changes, self._changes, self._ddl, self._reload, self._rebuild]
+            if self.keeps
+            else [self._changes, self._changes, self._ddl, self._reload, self._apply]
         )
         if self.choices.integer(0, 3) == 0:
             self.kill = (self.choices.integer(1, 3), bool(self.choices.integer(0, 1)))
@@ -142,6 +147,11 @@ class Life:
     def _apply(self) -> None:
         self._say("apply")
         self._run("always")
+
+    def _rebuild(self) -> None:
+        self._say("rebuild")
+        context = self.lab.context(**self.feed.applier)
+        self._until_done(lambda: rebuild(context, self.feed.dataset))
 
     # ---- the engine ----
 
