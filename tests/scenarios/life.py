@@ -150,6 +150,9 @@ class Life:
 
     def _rebuild(self) -> None:
         self._say("rebuild")
+        if self.feed.table().state.apply.retaining is None:
+            # Before the first apply there is no kept event, and a rebuild says so.
+            self.feed.run("always")
         context = self.lab.context(**self.feed.applier)
         self._until_done(lambda: rebuild(context, self.feed.dataset))
 
