@@ -28,7 +28,7 @@ MISSING, SURPLUS, CHANGED = (
     "__drop AND NOT __write",
     "__write AND __drop",
 )
-#: Columns of a folded version that `versions.table_rows` needs.
+#: Columns of a folded version that `versions.table_rows` and `differences` need.
 _MADE = (
     "__ci", "__tail", "__pos", "__ts", "__unsent", "__old", "__from", "__to", "__new_op", "__part",
     "__last",
