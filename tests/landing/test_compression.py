@@ -163,4 +163,3 @@ def _repeated(name: str, piece: bytes, times: int) -> bytes:
         for _ in range(times):
             archive_file.write(piece)
     return out.getvalue()
-

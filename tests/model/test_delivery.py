@@ -138,3 +138,46 @@ def test_a_dataset_knows_how_its_files_are_written():
     delivery = resolved(task, Dataset(name="orders")).delivery
 
     assert (delivery.timestamp_column, delivery.has_header) == ("ts", False)
+
+
+CSV = {"format": "csv"}
+EVENTS = {"name": "e", "keys": ["id"], "sequence_by": ["n"]}
+
+
+@pytest.mark.parametrize(
+    ("landing", "found"),
+    [
+        ({"delimiter": ";", "quote": "'", "escape": "\\", "comment": "#"}, []),
+        ({"quote": "", "skip_lines": 3, "encoding": "utf-16", "null_value": ""}, []),
+        ({"escape": '"'}, []),
+        ({"delimiter": "'", "quote": "'"}, [("landing.quote", "016")]),
+        ({"comment": ","}, [("landing.comment", "016")]),
+        ({"delimiter": "\\", "escape": "\\"}, [("landing.escape", "016")]),
+        ({"quote": "#", "comment": "#"}, [("landing.comment", "016")]),
+        ({"null_value": "a,b"}, [("landing.null_value", "016")]),
+        ({"quote": "'", "null_value": "'"}, [("landing.null_value", "016")]),
+        ({"header": False}, [("datasets.0", "008")]),
+        ({"escape": None}, [("landing.escape", "009")]),
+        ({"cdc_path": "x"}, [("landing.cdc_path", "019")]),
+        ({"format": "json", "delimiter": ";"}, [("landing.delimiter", "019")]),
+        ({"format": "json", "encoding": "utf-16"}, [("landing.encoding", "019")]),
+    ],
+)
+def test_a_csv_dialect_may_not_contradict_itself(landing, found):
+    assert problems(a_task(EVENTS, landing={**CSV, **landing})) == found
+
+
+@pytest.mark.parametrize(
+    "landing",
+    [
+        {"quote": "''"},
+        {"delimiter": ""},
+        {"escape": "\n"},
+        {"skip_lines": -1},
+        {"encoding": "ebcdic"},
+        {"comment": "//"},
+    ],
+)
+def test_what_no_dialect_can_be_is_refused(landing):
+    with pytest.raises(ValidationError):
+        a_task(EVENTS, landing={**CSV, **landing})

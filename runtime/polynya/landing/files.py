@@ -7,11 +7,13 @@ archive is known in time. Everything that makes a file unreadable becomes `Unrea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import BinaryIO
 
 from polynya.landing.compression import codec_of, decompressed
+from polynya.landing.encodings import transcoded
 from polynya.landing.errors import UnreadableFileError
+from polynya.model.delivery import Encoding
 from polynya.model.errors import OperationError
 from polynya.store.object_store import ObjectStore
 
@@ -38,37 +40,41 @@ _MAGIC = {"parquet": b"PAR1", "orc": b"ORC", "avro": b"Obj\x01"}
 
 
 @contextmanager
-def landed_file(store: ObjectStore, path: str, file_format: str) -> Iterator[BinaryIO]:
-    """A seekable reader of the file's content, decompressed, at its start.
+def landed_file(
+    store: ObjectStore, path: str, file_format: str, *, encoding: Encoding | None = None
+) -> Iterator[BinaryIO]:
+    """A seekable reader of the file's content, decompressed, text in UTF-8, at its start.
 
     Args:
         store: where the file is.
         path: its path in the store.
-        file_format: `json`, `csv`, `debezium` (text) or `parquet`, `orc`, `avro`.
+        file_format: `json`, `csv`, `debezium` (text or Avro), `parquet`, `orc` or `avro`.
+        encoding: of a text; None: UTF-8.
 
     Raises:
         UnreadableFileError: it cannot be opened, is truncated or of another format.
     """
-    try:
-        source = store.open(path)
-    except (OSError, OperationError) as error:
-        raise UnreadableFileError(f"cannot be opened: {error}") from error
-    with source:
-        head = source.read(_SNIFF_BYTES)
-        source.seek(0)
-        codec = codec_of(head, path)
-        if codec is None:
-            _check_content(head, file_format)
-            yield source
-            return
-        with decompressed(source, codec) as content:
-            head = content.read(_SNIFF_BYTES)
-            content.seek(0)
-            inner = codec_of(head, "")
+    with ExitStack() as open_files:
+        try:
+            content = open_files.enter_context(store.open(path))
+        except (OSError, OperationError) as error:
+            raise UnreadableFileError(f"cannot be opened: {error}") from error
+        codec = codec_of(_head(content), path)
+        if codec is not None:
+            content = open_files.enter_context(decompressed(content, codec))
+            inner = codec_of(_head(content), "")
             if inner is not None:
                 raise UnreadableFileError(f"a {inner.name} archive inside a {codec.name} archive")
-            _check_content(head, file_format)
-            yield content
+        if encoding is not None and encoding != "utf-8":
+            content = open_files.enter_context(transcoded(content, encoding))
+        _check_content(_head(content), file_format)
+        yield content
+
+
+def _head(file: BinaryIO) -> bytes:
+    head = file.read(_SNIFF_BYTES)
+    file.seek(0)
+    return head
 
 
 def _check_content(head: bytes, file_format: str) -> None:

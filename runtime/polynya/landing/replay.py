@@ -13,7 +13,7 @@ from polynya.landing.batch import BatchLimits, DatasetBatch, Rejected
 from polynya.landing.buffer import RecordBuffer
 from polynya.landing.debezium.reader import DebeziumBatch, Reading
 from polynya.landing.debezium.scope import DebeziumScope
-from polynya.landing.formats import builder_of, opener_of
+from polynya.landing.formats import builder_of, record_opener
 from polynya.landing.native import to_batch
 from polynya.landing.rows import ColumnTypes, Evolving
 from polynya.model.datatypes import DataType
@@ -59,9 +59,10 @@ def reparse_all(
     """Read several records of a native dataset again, as one batch; see `reparse`."""
     is_text = dataset.format in _TEXT_FORMATS
     file_format = dataset.format if is_text else "json"
+    opener = record_opener(dataset)
     buffer = RecordBuffer(BatchLimits())
     for record in records:
-        for _, parsed in opener_of(file_format)(io.BytesIO(record.raw), 0).records:
+        for _, parsed in opener(io.BytesIO(record.raw), 0).records:
             buffer.add(record.file, record.offset, record.raw, parsed)
     # JSON spells binary, decimals and times as text: the types of the table say what they are.
     declared = dict(dataset.columns) if is_text else {**known, **dataset.columns}
