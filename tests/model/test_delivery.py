@@ -181,3 +181,29 @@ def test_a_csv_dialect_may_not_contradict_itself(landing, found):
 def test_what_no_dialect_can_be_is_refused(landing):
     with pytest.raises(ValidationError):
         a_task(EVENTS, landing={**CSV, **landing})
+
+
+@pytest.mark.parametrize(
+    ("landing", "found"),
+    [
+        ({"flattened": True}, []),
+        ({"flattened": True, "add_fields_prefix": "_"}, []),
+        ({"flattened": True, "add_fields": ["op", "source.lsn", "table:origin"]}, []),
+        ({"flattened": True, "add_fields_prefix": "", "add_fields": ["op"]}, []),
+        ({"flattened": True, "add_fields_prefix": ""}, [("landing.add_fields_prefix", "016")]),
+        ({"add_fields": ["op"]}, [("landing.add_fields", "016")]),
+        ({"flattened": False, "add_fields_prefix": "_"}, [("landing.add_fields_prefix", "016")]),
+        ({"flattened": None}, [("landing.flattened", "009")]),
+        ({"format": "dms", "flattened": True}, [("landing.flattened", "019")]),
+    ],
+)
+def test_a_flattened_capture_says_what_was_added(landing, found):
+    task = a_task(landing={"format": "debezium", **landing}, defaults={"keys": ["id"]})
+
+    assert problems(task) == found
+
+
+@pytest.mark.parametrize("field", ["", "a b", "a.b.c", "op:", "a,b", ".op"])
+def test_what_the_transform_cannot_add_is_refused(field):
+    with pytest.raises(ValidationError):
+        a_task(landing={"format": "debezium", "flattened": True, "add_fields": [field]})

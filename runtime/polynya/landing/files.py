@@ -83,6 +83,8 @@ def _check_content(head: bytes, file_format: str) -> None:
         if not head.startswith(magic):
             raise UnreadableFileError(f"not {file_format}: it starts with {head[:8]!r}")
         return
+    if file_format == "debezium" and head.startswith(_MAGIC["avro"]):
+        return
     kind = next((name for start, name in _FOREIGN if head.startswith(start)), None)
     if kind is not None:
         raise UnreadableFileError(f"not {file_format}: it is {kind}")

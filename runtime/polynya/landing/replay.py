@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from polynya.landing.batch import BatchLimits, DatasetBatch, Rejected
 from polynya.landing.buffer import RecordBuffer
 from polynya.landing.debezium.reader import DebeziumBatch, Reading
+from polynya.landing.debezium.records import record_of
 from polynya.landing.debezium.scope import DebeziumScope
 from polynya.landing.formats import builder_of, record_opener
 from polynya.landing.native import to_batch
@@ -80,7 +81,7 @@ def reparse_debezium_all(
     """Read several lines of a capture again, as one batch; see `reparse_debezium`."""
     reading = Reading(scope, BatchLimits(), {}, keys)
     for record in records:
-        reading.take(record.file, record.offset, record.raw)
+        reading.take(record.file, record.offset, record_of(record.raw))
     return reading.to_batch(known)
 
 
@@ -95,5 +96,5 @@ def reparse_debezium(
 ) -> DebeziumBatch:
     """Read one line of a capture again; arguments as for `reparse` and `read_debezium`."""
     reading = Reading(scope, BatchLimits(), {}, keys or {})
-    reading.take(file, offset, raw)
+    reading.take(file, offset, record_of(raw))
     return reading.to_batch(known)

@@ -54,6 +54,25 @@ def _format_problems(task: StorageTask) -> Iterator[Problem]:
     yield from _delivery_problems(task)
     if task.landing.format == "csv":
         yield from _dialect_problems(task.landing)
+    yield from _flattening_problems(task.landing)
+
+
+def _flattening_problems(landing: Delivery) -> Iterator[Problem]:
+    for key in ("add_fields", "add_fields_prefix"):
+        if getattr(landing, key) is not None and not landing.flattened:
+            yield Problem(
+                ("landing", key),
+                "POLYNYA-CFG-016",
+                "has no meaning unless the events are flattened",
+                "add `flattened: true`, or take the line out",
+            )
+    if landing.add_fields_prefix == "" and landing.add_fields is None:
+        yield Problem(
+            ("landing", "add_fields_prefix"),
+            "POLYNYA-CFG-016",
+            "without a prefix nothing tells the added fields from the columns of a row",
+            "name them under `add_fields`, as the transform's `add.fields` does",
+        )
 
 
 def _dialect_problems(landing: Delivery) -> Iterator[Problem]:

@@ -18,6 +18,10 @@ Delimiter: TypeAlias = Annotated[str, StringConstraints(pattern=r'^[^"\r\n\x00]$
 #: One character that cannot be part of a line end; a quote may also be none.
 Character: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[^\r\n\x00]$")]
 Quote: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[^\r\n\x00]?$")]
+#: `add.fields` of Debezium's transform: `[struct.]field[:new name]`.
+AddedField: TypeAlias = Annotated[
+    str, StringConstraints(max_length=255, pattern=r"^([A-Za-z]\w*\.)?[A-Za-z]\w*(:[^:,\s]+)?$")
+]
 #: What a field holds instead of a value.
 Marker: TypeAlias = Annotated[str, StringConstraints(max_length=64, pattern=r'^[^"\r\n\x00]*$')]
 
@@ -85,6 +89,22 @@ class Delivery(Frozen):
         description="For `dms`: what a CSV field holds whose column the source did not log "
         "(`CsvNoSupValue`); the column keeps its value.",
     )
+    flattened: bool | None = Field(
+        default=None,
+        description="For `debezium`: the events went through the transform "
+        "`ExtractNewRecordState`: each record is a row, with fields that the transform added. "
+        "Default: `false`.",
+    )
+    add_fields: tuple[AddedField, ...] | None = Field(
+        default=None,
+        description="For `debezium`: the transform's `add.fields` and `add.headers`, such as "
+        "`op`, `source.lsn`, `table:origin`; they are no columns. Default: every name that "
+        "Debezium uses, behind the prefix.",
+    )
+    add_fields_prefix: Marker | None = Field(
+        default=None,
+        description="For `debezium`: the transform's `add.fields.prefix`. Default: `__`.",
+    )
 
     @property
     def has_header(self) -> bool:
@@ -100,6 +120,7 @@ class Delivery(Frozen):
 _SEPARATED = frozenset({"header", "delimiter", "null_value"})
 #: The settings by the formats that take them.
 DELIVERY_SETTINGS: Final = {
+    "debezium": frozenset({"flattened", "add_fields", "add_fields_prefix"}),
     "csv": _SEPARATED | {"quote", "escape", "comment", "skip_lines", "encoding"},
     "dms": _SEPARATED | {"timestamp_column", "cdc_path", "unsent_value"},
     "replicate": _SEPARATED,
