@@ -49,8 +49,8 @@ def test_dbz_4_rewritten_deletes_and_everything_before_them(lab: Lab) -> None:
     assert table.current("pk", "cola") == [(1, "b"), (3, "c")]
     assert table.history("pk", "cola") == [
         (1, "b", "I", 2.0, None),
+        (2, "a", "D", 3.0, None),
         (2, "a", "I", 1.0, 3.0),
-        (2, None, "D", 3.0, None),
         (3, "c", "I", 4.0, None),
     ]
     assert table.columns() == ["pk", "cola"]
