@@ -6,10 +6,8 @@ import lzma
 import sys
 import zlib
 from collections.abc import Iterator
-from datetime import time
 from itertools import islice
 from typing import Any, BinaryIO
-from uuid import UUID
 
 import cramjam
 import fastavro
@@ -18,7 +16,7 @@ from polynya.landing.errors import UnreadableFileError
 from polynya.landing.exact import json_text
 from polynya.landing.formats.avro_types import record_types
 from polynya.landing.formats.base import OpenedFile, RawRecord
-from polynya.landing.formats.columnar import plain
+from polynya.landing.formats.columnar import as_text, plain
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -56,18 +54,7 @@ def open_avro(file: BinaryIO, start: int) -> OpenedFile:
 def _records(reader: Iterator[Any], start: int) -> Iterator[RawRecord]:
     try:
         for value in islice(reader, start, None):
-            record = _python(value)
+            record = as_text(value)
             yield json_text(plain(record)).encode(), record
     except DAMAGE as error:
         raise UnreadableFileError(f"damaged: {type(error).__name__} {error}") from error
-
-
-def _python(value: Any) -> Any:
-    """Times of day and UUIDs as text, everything else as it is."""
-    if isinstance(value, dict):
-        return {name: _python(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_python(inner) for inner in value]
-    if isinstance(value, time | UUID):
-        return str(value)
-    return value
