@@ -14,7 +14,7 @@ from polynya.landing.errors import RecordError
 from polynya.landing.json_text import parse_value
 
 OLD_KEY_HEADER = "__debezium.oldkey"
-OPERATIONS = frozenset("rcudt")
+_OPERATIONS = frozenset("rcudt")
 _TRANSACTION_STATES = frozenset({"BEGIN", "END"})
 _HEARTBEAT_FIELDS = frozenset({"ts_ms", "ts_us", "ts_ns"})
 
@@ -77,9 +77,15 @@ def open_envelope(record: Mapping[str, Any]) -> ChangeEvent | NoChange:
     operation = payload.get("op")
     if operation is None:
         raise RecordError("not_an_event", "the value has no `op`: it is no Debezium event")
-    if operation not in OPERATIONS:
-        raise RecordError("unknown_op", f"operation {str(operation)[:20]!r} is not known")
+    known_operation(operation)
     return ChangeEvent(key, payload, value.schema, headers)
+
+
+def known_operation(operation: Any) -> str:
+    """An operation of Debezium. Raises RecordError unknown_op."""
+    if not isinstance(operation, str) or operation not in _OPERATIONS:
+        raise RecordError("unknown_op", f"operation {str(operation)[:20]!r} is not known")
+    return operation
 
 
 def unwrap(value: Any) -> Wrapped:
@@ -95,7 +101,8 @@ def unwrap(value: Any) -> Wrapped:
 def _counter(payload: Mapping[str, Any], destination: Any) -> str | None:
     """What a value that is no change event counts as, or None."""
     if "op" not in payload:
-        if payload.get("status") in _TRANSACTION_STATES and "id" in payload:
+        # Any JSON value may stand here, also one that cannot be in a set.
+        if str(payload.get("status")) in _TRANSACTION_STATES and "id" in payload:
             return "transactions"
         if "ddl" in payload or "tableChanges" in payload:
             return "ddl_events"

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from polynya.landing.debezium.envelope import (
-    OPERATIONS,
     ChangeEvent,
     NoChange,
     Wrapped,
     header_pairs,
     is_heartbeat_topic,
+    known_operation,
     unwrap,
 )
 from polynya.landing.errors import RecordError
@@ -190,16 +190,14 @@ class Flattened:
             **own.get("", {}),
             **{one: {**metadata.get(one, {}), **own.get(one, {})} for one in _HOLDERS},
         }
-        operation = "d" if _is_true(row.get(DELETED)) else envelope.get("op") or "u"
-        if operation not in OPERATIONS:
-            raise RecordError("unknown_op", f"operation {str(operation)[:20]!r} is not known")
+        operation = "d" if _is_true(row.get(DELETED)) else known_operation(envelope.get("op", "u"))
         data = {name: one for name, one in row.items() if name not in places and name != DELETED}
         envelope["op"] = operation
         envelope["before" if operation == "d" else "after"] = data
-        return ChangeEvent(key, envelope, self._schema(schema, data), headers)
+        return ChangeEvent(key, envelope, self._schema(schema, {*places, DELETED}), headers)
 
     def _schema(
-        self, schema: Mapping[str, Any] | None, data: Mapping[str, Any]
+        self, schema: Mapping[str, Any] | None, added: set[str]
     ) -> Mapping[str, Any] | None:
         """The schema of an envelope around the row; the same object while the row's stays."""
         if schema is None or not isinstance(schema.get("fields"), list):
@@ -209,7 +207,7 @@ class Flattened:
             fields = [
                 item
                 for item in schema["fields"]
-                if not isinstance(item, dict) or item.get("field") in data
+                if not isinstance(item, dict) or str(item.get("field")) not in added
             ]
             made = {"fields": [{**schema, "field": "after", "fields": fields}]}
             self._schemas = (schema, made)
