@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 import cramjam
 import fastavro
+from fastavro.schema import SchemaParseException
 
 from polynya.landing.errors import UnreadableFileError
 from polynya.landing.exact import json_text
@@ -38,6 +39,7 @@ DAMAGE = (
     lzma.LZMAError,
     cramjam.DecompressionError,
     zstd.ZstdError,
+    SchemaParseException,
 )
 
 
