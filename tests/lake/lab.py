@@ -108,9 +108,9 @@ class Lab:
         own = {"path": "*.parquet", "except_columns": ["seq"], **plain}
         return self.feed(name, task=task, **own, **how)
 
-    def capture(self, **defaults: Any) -> Capture:
+    def capture(self, *, landing: dict[str, Any] | None = None, **defaults: Any) -> Capture:
         """A Debezium task over every table."""
-        return Capture(self, {"history": True, **defaults})
+        return Capture(self, {"history": True, **defaults}, landing or {})
 
     def rows(self, statement: str) -> list[Row]:
         """Rows of a statement, in a fixed order; times with their zone."""
@@ -281,15 +281,16 @@ class Feed(_Work, Look):
 class Capture(_Work):
     """A Debezium task of the lab; its source tables are in the schema of the lab."""
 
-    def __init__(self, lab: Lab, defaults: dict[str, Any]) -> None:
+    def __init__(self, lab: Lab, defaults: dict[str, Any], landing: dict[str, Any]) -> None:
         super().__init__(lab, lab.schema, ".jsonl")
         self.defaults = defaults
+        self.landing = landing
 
     @property
     def task(self) -> StorageTask:
         """See `_Work`."""
         head = {"apiVersion": "polynya/v1", "kind": "storage", "name": f"{self.lab.schema}_task"}
-        landing = {"path": self.lab.schema, "format": "debezium"}
+        landing = {"path": self.lab.schema, "format": "debezium", **self.landing}
         document = {**head, "schema": self.lab.schema, "landing": landing}
         return StorageTask.model_validate(document | {"defaults": self.defaults})
 

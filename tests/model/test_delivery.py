@@ -138,3 +138,72 @@ def test_a_dataset_knows_how_its_files_are_written():
     delivery = resolved(task, Dataset(name="orders")).delivery
 
     assert (delivery.timestamp_column, delivery.has_header) == ("ts", False)
+
+
+CSV = {"format": "csv"}
+EVENTS = {"name": "e", "keys": ["id"], "sequence_by": ["n"]}
+
+
+@pytest.mark.parametrize(
+    ("landing", "found"),
+    [
+        ({"delimiter": ";", "quote": "'", "escape": "\\", "comment": "#"}, []),
+        ({"quote": "", "skip_lines": 3, "encoding": "utf-16", "null_value": ""}, []),
+        ({"escape": '"'}, []),
+        ({"delimiter": "'", "quote": "'"}, [("landing.quote", "016")]),
+        ({"comment": ","}, [("landing.comment", "016")]),
+        ({"delimiter": "\\", "escape": "\\"}, [("landing.escape", "016")]),
+        ({"quote": "#", "comment": "#"}, [("landing.comment", "016")]),
+        ({"null_value": "a,b"}, [("landing.null_value", "016")]),
+        ({"quote": "'", "null_value": "'"}, [("landing.null_value", "016")]),
+        ({"header": False}, [("datasets.0", "008")]),
+        ({"escape": None}, [("landing.escape", "009")]),
+        ({"cdc_path": "x"}, [("landing.cdc_path", "019")]),
+        ({"format": "json", "delimiter": ";"}, [("landing.delimiter", "019")]),
+        ({"format": "json", "encoding": "utf-16"}, [("landing.encoding", "019")]),
+    ],
+)
+def test_a_csv_dialect_may_not_contradict_itself(landing, found):
+    assert problems(a_task(EVENTS, landing={**CSV, **landing})) == found
+
+
+@pytest.mark.parametrize(
+    "landing",
+    [
+        {"quote": "''"},
+        {"delimiter": ""},
+        {"escape": "\n"},
+        {"skip_lines": -1},
+        {"encoding": "ebcdic"},
+        {"comment": "//"},
+    ],
+)
+def test_what_no_dialect_can_be_is_refused(landing):
+    with pytest.raises(ValidationError):
+        a_task(EVENTS, landing={**CSV, **landing})
+
+
+@pytest.mark.parametrize(
+    ("landing", "found"),
+    [
+        ({"flattened": True}, []),
+        ({"flattened": True, "add_fields_prefix": "_"}, []),
+        ({"flattened": True, "add_fields": ["op", "source.lsn", "table:origin"]}, []),
+        ({"flattened": True, "add_fields_prefix": "", "add_fields": ["op"]}, []),
+        ({"flattened": True, "add_fields_prefix": ""}, [("landing.add_fields_prefix", "016")]),
+        ({"add_fields": ["op"]}, [("landing.add_fields", "016")]),
+        ({"flattened": False, "add_fields_prefix": "_"}, [("landing.add_fields_prefix", "016")]),
+        ({"flattened": None}, [("landing.flattened", "009")]),
+        ({"format": "dms", "flattened": True}, [("landing.flattened", "019")]),
+    ],
+)
+def test_a_flattened_capture_says_what_was_added(landing, found):
+    task = a_task(landing={"format": "debezium", **landing}, defaults={"keys": ["id"]})
+
+    assert problems(task) == found
+
+
+@pytest.mark.parametrize("field", ["", "a b", "a.b.c", "op:", "a,b", ".op"])
+def test_what_the_transform_cannot_add_is_refused(field):
+    with pytest.raises(ValidationError):
+        a_task(landing={"format": "debezium", "flattened": True, "add_fields": [field]})

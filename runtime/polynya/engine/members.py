@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from polynya.lake.dataset import DatasetTable
+from polynya.landing.debezium.flat import DEFAULT_PREFIX, Flattening
 from polynya.landing.debezium.scope import DebeziumScope, TableSettings
+from polynya.model.delivery import Delivery
 from polynya.model.errors import TaskStoppedError
 from polynya.model.evolution import Policy, SchemaEvolution
 from polynya.model.settings import Dataset
@@ -48,7 +50,15 @@ def scope_of(task: StorageTask) -> DebeziumScope:
         tables=by_source,
         names=by_name,
         default=default,
+        flattening=_flattening(task.landing),
     )
+
+
+def _flattening(landing: Delivery) -> Flattening | None:
+    if not landing.flattened:
+        return None
+    prefix = landing.add_fields_prefix
+    return Flattening(DEFAULT_PREFIX if prefix is None else prefix, landing.add_fields)
 
 
 def with_accepted(scope: DebeziumScope, targets: Mapping[str, DatasetTable]) -> DebeziumScope:

@@ -57,10 +57,14 @@ def arrow_type(kind: DataType) -> pa.DataType:
 def from_arrow(kind: pa.DataType) -> DataType:
     """The column type that holds every value of an Arrow type without loss.
 
-    Times of day become their text, durations whole numbers in their unit (`columnar.lossless`).
+    Times of day and UUIDs become their text, durations whole numbers in their unit (`columnar`).
     Raises ValueError for a type without a counterpart, such as a union.
     """
     types = pa.types
+    if isinstance(kind, pa.UuidType):
+        return STRING
+    if isinstance(kind, pa.BaseExtensionType):
+        return from_arrow(kind.storage_type)
     if types.is_dictionary(kind):
         return from_arrow(kind.value_type)
     if types.is_null(kind):

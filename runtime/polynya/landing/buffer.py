@@ -52,11 +52,17 @@ class RecordBuffer:
 
         What earlier batches took (`start` records) is committed and stays.
         """
+        self.forget(file)
+        self.rejected.append(Rejected(file, WHOLE_FILE, "unreadable_file", error, b""))
+        self.progress[file] = FileProgress(size, start, complete=True)
+
+    def forget(self, file: str) -> int:
+        """Drop what was taken from the last file; tells how many records (not rejections)."""
+        count = len(self.records)
         while self.files and self.files[-1] == file:
             self.files.pop()
             self.offsets.pop()
             self.size_bytes -= len(self.raws.pop())
             self.records.pop()
         self.rejected = [one for one in self.rejected if one.file != file]
-        self.rejected.append(Rejected(file, WHOLE_FILE, "unreadable_file", error, b""))
-        self.progress[file] = FileProgress(size, start, complete=True)
+        return count - len(self.records)

@@ -10,7 +10,7 @@ from polynya.landing.buffer import RecordBuffer
 from polynya.landing.columns import Builder, Column
 from polynya.landing.errors import UnreadableFileError
 from polynya.landing.files import landed_file
-from polynya.landing.formats import builder_of, opener_of
+from polynya.landing.formats import builder_of, file_opener
 from polynya.landing.observed import Observed
 from polynya.landing.rows import ColumnTypes
 from polynya.landing.sequence import order_by, times_of
@@ -64,8 +64,9 @@ def _take_file(
     buffer: RecordBuffer,
     observed: Observed,
 ) -> None:
-    with landed_file(source, part.path, dataset.format) as file:
-        opened = opener_of(dataset.format)(file, part.start)
+    encoding = dataset.delivery.encoding
+    with landed_file(source, part.path, dataset.format, encoding=encoding) as file:
+        opened = file_opener(dataset)(file, part.start)
         offset = part.start
         complete = True
         records = iter(opened.records)

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from polynya.landing.batch import BatchLimits, DatasetBatch, Rejected
 from polynya.landing.buffer import RecordBuffer
 from polynya.landing.debezium.reader import DebeziumBatch, Reading
+from polynya.landing.debezium.records import record_of
 from polynya.landing.debezium.scope import DebeziumScope
-from polynya.landing.formats import builder_of, opener_of
+from polynya.landing.formats import builder_of, record_opener
 from polynya.landing.native import to_batch
 from polynya.landing.rows import ColumnTypes, Evolving
 from polynya.model.datatypes import DataType
@@ -59,9 +60,10 @@ def reparse_all(
     """Read several records of a native dataset again, as one batch; see `reparse`."""
     is_text = dataset.format in _TEXT_FORMATS
     file_format = dataset.format if is_text else "json"
+    opener = record_opener(dataset)
     buffer = RecordBuffer(BatchLimits())
     for record in records:
-        for _, parsed in opener_of(file_format)(io.BytesIO(record.raw), 0).records:
+        for _, parsed in opener(io.BytesIO(record.raw), 0).records:
             buffer.add(record.file, record.offset, record.raw, parsed)
     # JSON spells binary, decimals and times as text: the types of the table say what they are.
     declared = dict(dataset.columns) if is_text else {**known, **dataset.columns}
@@ -79,7 +81,7 @@ def reparse_debezium_all(
     """Read several lines of a capture again, as one batch; see `reparse_debezium`."""
     reading = Reading(scope, BatchLimits(), {}, keys)
     for record in records:
-        reading.take(record.file, record.offset, record.raw)
+        reading.take(record.file, record.offset, record_of(record.raw))
     return reading.to_batch(known)
 
 
@@ -94,5 +96,5 @@ def reparse_debezium(
 ) -> DebeziumBatch:
     """Read one line of a capture again; arguments as for `reparse` and `read_debezium`."""
     reading = Reading(scope, BatchLimits(), {}, keys or {})
-    reading.take(file, offset, raw)
+    reading.take(file, offset, record_of(raw))
     return reading.to_batch(known)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from polynya.model.delivery import DELIVERY_SETTINGS, Delivery
+from polynya.model.delivery import DEFAULT_DELIMITER, DELIVERY_SETTINGS, Delivery
 from polynya.model.identifiers import shown
 from polynya.model.problems import Problem
 from polynya.model.settings import DISCOVERING, SELF_DESCRIBING, Dataset
@@ -52,6 +52,59 @@ def _format_problems(task: StorageTask) -> Iterator[Problem]:
         place = ("defaults", "schema_evolution", "new_dataset")
         yield Problem(place, code, _only_for(DISCOVERING), "take the line out")
     yield from _delivery_problems(task)
+    if task.landing.format == "csv":
+        yield from _dialect_problems(task.landing)
+    yield from _flattening_problems(task.landing)
+
+
+def _flattening_problems(landing: Delivery) -> Iterator[Problem]:
+    for key in ("add_fields", "add_fields_prefix"):
+        if getattr(landing, key) is not None and not landing.flattened:
+            yield Problem(
+                ("landing", key),
+                "POLYNYA-CFG-016",
+                "has no meaning unless the events are flattened",
+                "add `flattened: true`, or take the line out",
+            )
+    if landing.add_fields_prefix == "" and landing.add_fields is None:
+        yield Problem(
+            ("landing", "add_fields_prefix"),
+            "POLYNYA-CFG-016",
+            "without a prefix nothing tells the added fields from the columns of a row",
+            "name them under `add_fields`, as the transform's `add.fields` does",
+        )
+
+
+def _dialect_problems(landing: Delivery) -> Iterator[Problem]:
+    """One character cannot have two meanings."""
+    escape = None if landing.escape == landing.quote_character else landing.escape
+    meanings = {
+        "delimiter": landing.delimiter or DEFAULT_DELIMITER,
+        "quote": landing.quote_character or None,
+        "escape": escape,
+        "comment": landing.comment,
+    }
+    taken: dict[str, str] = {}
+    for key, character in meanings.items():
+        if character is None:
+            continue
+        first = taken.setdefault(character, key)
+        if first != key:
+            yield Problem(
+                ("landing", key if key in landing.model_fields_set else first),
+                "POLYNYA-CFG-016",
+                f"{shown(character)} is the `{first}` and the `{key}`",
+                "choose another character for one of them",
+            )
+    marker = landing.null_value
+    marks = (meanings["delimiter"], meanings["quote"])
+    if marker and any(mark in marker for mark in marks if mark is not None):
+        yield Problem(
+            ("landing", "null_value"),
+            "POLYNYA-CFG-016",
+            f"{shown(marker)} holds a delimiter or a quote, so no field can be it",
+            "write the text that stands between two delimiters",
+        )
 
 
 def _delivery_problems(task: StorageTask) -> Iterator[Problem]:
@@ -111,7 +164,7 @@ def _dataset_problems(
     final = resolved(task, dataset)
     if final.format not in SELF_DESCRIBING and final.mode == "merge":
         yield from _merge_problems(final, path)
-    if final.format == "dms":
+    if final.format in {"csv", "dms"}:
         yield from _unnamed_columns(final, path)
     if final.format == "replicate" and final.sequence_by:
         yield Problem(
@@ -157,7 +210,7 @@ def _unnamed_columns(final: ResolvedDataset, path: tuple[str | int, ...]) -> Ite
             f"dataset `{final.name}` has no `columns`, and its files have no header line",
             "name all columns with their types, in the order of the files",
         )
-    if "Op" in final.columns:
+    if final.format == "dms" and "Op" in final.columns:
         yield Problem(
             (*path, "columns"),
             "POLYNYA-CFG-016",

@@ -43,9 +43,10 @@ Columns: TypeAlias = tuple[Column, ...]
 class _Landed(Frozen):
     path: RelativePath = Field(description="Folder below the target's landing folder.")
     format: Format = Field(
-        description="`json` (one object per line), `csv` (with a header line), `parquet`, `avro`, "
-        "`orc`, `debezium` (JSON lines of change events), `dms` (AWS DMS on S3) or `replicate` "
-        "(Qlik Replicate on S3). Any of them may be gzip-compressed."
+        description="`json` (one object per line), `csv` (in many dialects), `parquet`, `avro`, "
+        "`orc`, `debezium` (change events as JSON lines or Avro), `dms` (AWS DMS on S3) or "
+        "`replicate` (Qlik Replicate on S3). Any of them may be compressed: gzip, Zstandard, "
+        "bzip2, Snappy."
     )
 
 

@@ -394,3 +394,36 @@ def test_declared_types_read_debezium_encodings_without_schemas() -> None:
 
     assert (str(out["d"]), str(out["price"]), out["raw"]) == ("2024-05-05", "1234.56", b"\0\xff")
     assert out["at"] == datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("value", "op"), {}),
+        (("value", "op"), ["c"]),
+        (("value",), {"status": {}, "id": 1}),
+        (("value", "source", "ts_ms"), 10**30),
+        (("value", "source", "ts_us"), 253402300800000000),
+        (("value", "source", "schema"), {"a": 1}),
+        (("value", "source", "lsn"), [1]),
+        (("key",), [1]),
+        (("headers",), [["__debezium.oldkey", 5]]),
+    ],
+)
+def test_no_value_of_an_event_stops_the_reading(path: tuple[str, ...], value: Any) -> None:
+    """Whatever stands where: that record is refused, the next is read."""
+    good, bad = an_event("c", _ROW, key=_KEY), an_event("c", _ROW, key=_KEY)
+    spot: dict[str, Any] = bad
+    for name in path[:-1]:
+        spot = spot[name]
+    spot[path[-1]] = value
+
+    batch = read_capture(capture(bad, good))
+
+    table = batch.datasets["w.t"]
+    assert column(table, "__offset")[-1] == 1
+    assert len(batch.unrouted.rejected) + table.rows_in == 2
+
+
+def test_a_time_out_of_the_calendar_is_named() -> None:
+    assert rules(the_table(an_event("c", _ROW, key=_KEY, ts_ms=10**30))) == [(0, "bad_timestamp")]

@@ -16,6 +16,7 @@ from polynya.landing.debezium.envelope import ChangeEvent, Wrapped, old_key
 from polynya.landing.debezium.position import native_position
 from polynya.landing.debezium.scope import TableSettings
 from polynya.landing.errors import RecordError
+from polynya.landing.instants import in_range
 from polynya.model.datatypes import Decimal as DecimalType
 
 _FIRST_LOAD = frozenset(
@@ -219,7 +220,11 @@ def _sequence_value(name: str, event: ChangeEvent, rows: Sequence[Mapping[str, A
 
 
 def source_micros(event: ChangeEvent) -> int | None:
-    """When the source made the change; the connector's clock where the source does not say."""
+    """When the source made the change; the connector's clock where the source does not say.
+
+    Raises:
+        RecordError: bad_timestamp, outside the years 0001 to 9999.
+    """
     for holder, units in ((event.source, _TIME_UNITS), (event.value, _TIME_UNITS[2:])):
         for name, factor, divisor in units:
             number = holder.get(name)
@@ -227,8 +232,15 @@ def source_micros(event: ChangeEvent) -> int | None:
                 number = int(number[:20])
             # Some snapshots say 0 for a time that they do not know.
             if isinstance(number, int) and not isinstance(number, bool) and number > 0:
-                return number * factor // divisor
+                return _in_calendar(number * factor // divisor, name)
     return None
+
+
+def _in_calendar(micros: int, name: str) -> int:
+    try:
+        return in_range(micros)
+    except ValueError as error:
+        raise RecordError("bad_timestamp", f"{name} of the event: {error}") from None
 
 
 def decimal_text(text: str, kind: DecimalType) -> Decimal:

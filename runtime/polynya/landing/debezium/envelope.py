@@ -6,7 +6,7 @@ value and header texts may each be wrapped as `{"schema", "payload"}`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,41 +77,61 @@ def open_envelope(record: Mapping[str, Any]) -> ChangeEvent | NoChange:
     operation = payload.get("op")
     if operation is None:
         raise RecordError("not_an_event", "the value has no `op`: it is no Debezium event")
-    if operation not in _OPERATIONS:
-        raise RecordError("unknown_op", f"operation {str(operation)[:20]!r} is not known")
+    known_operation(operation)
     return ChangeEvent(key, payload, value.schema, headers)
+
+
+def known_operation(operation: Any) -> str:
+    """An operation of Debezium. Raises RecordError unknown_op."""
+    if not isinstance(operation, str) or operation not in _OPERATIONS:
+        raise RecordError("unknown_op", f"operation {str(operation)[:20]!r} is not known")
+    return operation
 
 
 def unwrap(value: Any) -> Wrapped:
     """Separate a payload from its schema."""
     if isinstance(value, dict) and len(value) == 2 and "schema" in value and "payload" in value:
         schema = value["schema"]
-        return Wrapped(schema if isinstance(schema, dict) else None, value["payload"])
+        # A row may have two columns of these names.
+        if schema is None or isinstance(schema, dict):
+            return Wrapped(schema, value["payload"])
     return Wrapped(None, value)
 
 
 def _counter(payload: Mapping[str, Any], destination: Any) -> str | None:
     """What a value that is no change event counts as, or None."""
     if "op" not in payload:
-        if payload.get("status") in _TRANSACTION_STATES and "id" in payload:
+        # Any JSON value may stand here, also one that cannot be in a set.
+        if str(payload.get("status")) in _TRANSACTION_STATES and "id" in payload:
             return "transactions"
         if "ddl" in payload or "tableChanges" in payload:
             return "ddl_events"
-        is_heartbeat_topic = isinstance(destination, str) and "__debezium-heartbeat" in destination
-        if is_heartbeat_topic or (payload and _HEARTBEAT_FIELDS.issuperset(payload)):
+        only_times = payload and _HEARTBEAT_FIELDS.issuperset(payload)
+        if only_times or is_heartbeat_topic(destination):
             return "heartbeats"
         return None
     return "messages" if payload["op"] == "m" else None
 
 
-def old_key(headers: Any) -> Wrapped | None:
-    """The key that the record had before, from the header of a key change. Raises RecordError."""
+def is_heartbeat_topic(topic: Any) -> bool:
+    """Whether a record comes from the topic of heartbeats."""
+    return isinstance(topic, str) and "__debezium-heartbeat" in topic
+
+
+def header_pairs(headers: Any) -> Iterator[tuple[str, Any]]:
+    """Names and values of headers, a list of pairs or an object; whatever else counts as none."""
     pairs = headers.items() if isinstance(headers, dict) else headers
     if not isinstance(pairs, Iterable):
-        return None
+        return
     for pair in pairs:
-        if isinstance(pair, list | tuple) and len(pair) == 2 and pair[0] == OLD_KEY_HEADER:
-            text = pair[1]
+        if isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str):
+            yield pair[0], pair[1]
+
+
+def old_key(headers: Any) -> Wrapped | None:
+    """The key that the record had before, from the header of a key change. Raises RecordError."""
+    for name, text in header_pairs(headers):
+        if name == OLD_KEY_HEADER:
             old = unwrap(parse_value(text.encode()) if isinstance(text, str) else text)
             if not isinstance(old.payload, dict):
                 raise RecordError("bad_header", f"header {OLD_KEY_HEADER} holds no key")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 from polynya.landing.batch import (
     WHOLE_FILE,
@@ -17,13 +18,14 @@ from polynya.landing.batch import (
 )
 from polynya.landing.buffer import RecordBuffer
 from polynya.landing.debezium.decode import EventDecoder
-from polynya.landing.debezium.envelope import ChangeEvent, open_envelope
+from polynya.landing.debezium.envelope import ChangeEvent, NoChange, open_envelope
+from polynya.landing.debezium.flat import Flattened
+from polynya.landing.debezium.records import records_of
 from polynya.landing.debezium.scope import DebeziumScope, table_of
 from polynya.landing.debezium.tables import TableEvents
 from polynya.landing.errors import RecordError, UnreadableFileError
 from polynya.landing.files import landed_file
-from polynya.landing.formats.json_lines import lines
-from polynya.landing.json_text import parse_object
+from polynya.landing.formats.base import RawRecord
 from polynya.landing.table import no_rows
 from polynya.model.datatypes import DataType
 from polynya.store.object_store import ObjectStore
@@ -94,6 +96,7 @@ class Reading:
     done: Mapping[str, Mapping[str, int]]
     keys: Mapping[str, tuple[str, ...]]
     unrouted: RecordBuffer = field(init=False)
+    flattened: Flattened | None = field(init=False)
     tables: dict[str, TableEvents] = field(default_factory=dict)
     counters: Counter[str] = field(default_factory=Counter)
     files: dict[str, FileProgress] = field(default_factory=dict)
@@ -102,6 +105,8 @@ class Reading:
 
     def __post_init__(self) -> None:
         self.unrouted = RecordBuffer(self.limits)
+        form = self.scope.flattening
+        self.flattened = None if form is None else Flattened(form)
 
     @property
     def is_full(self) -> bool:
@@ -110,21 +115,38 @@ class Reading:
 
     def take_file(self, source: ObjectStore, part: FilePart) -> None:
         """Read one file, as far as the limits allow."""
+        counters = self.counters.copy()
         try:
             with landed_file(source, part.path, "debezium") as file:
                 offset, complete = part.start, True
-                records = lines(file, part.start)
-                for raw in records:
-                    self.take(part.path, offset, raw)
+                records = records_of(file, part.start)
+                if self.flattened is not None:
+                    self.flattened.begin_file()
+                for record in records:
+                    self.take(part.path, offset, record)
                     offset += 1
                     if self.is_full:
                         # Looking one record ahead: a file that ends exactly here is complete.
                         complete = not list(islice(records, 1))
                         break
         except UnreadableFileError as error:
+            self._forget(part.path)
+            self.counters = counters
             self._refuse_file(part, str(error))
             return
         self.files[part.path] = FileProgress(part.size, offset, complete)
+
+    def _forget(self, path: str) -> None:
+        """Drop what this read took from a file that turned out to be damaged."""
+        self.unrouted.forget(path)
+        for table in self.tables.values():
+            table.forget(path)
+        asked = self.scope.only
+        self.tables = {
+            name: table
+            for name, table in self.tables.items()
+            if name == asked or not table.is_empty
+        }
 
     def _refuse_file(self, part: FilePart, error: str) -> None:
         self.files[part.path] = FileProgress(part.size, part.start, complete=True)
@@ -135,23 +157,31 @@ class Reading:
     def _is_done(self, dataset: str, file: str, offset: int) -> bool:
         return offset < self.done.get(dataset, {}).get(file, 0)
 
-    def take(self, file: str, offset: int, raw: bytes) -> None:
-        """Route one line."""
+    def take(self, file: str, offset: int, record: RawRecord) -> None:
+        """Route one record."""
+        raw, parsed = record
         self.taken += 1
         self.taken_bytes += len(raw)
         try:
-            record = open_envelope(parse_object(raw))
-            name = table_of(record.source) if isinstance(record, ChangeEvent) else ""
+            event = self._opened(parsed, file)
+            name = table_of(event.source) if isinstance(event, ChangeEvent) else ""
         except RecordError as error:
             if not self._is_done(UNROUTED, file, offset):
                 self.unrouted.add(file, offset, raw, error)
             return
-        if not isinstance(record, ChangeEvent):
-            self._filter(file, offset, record.counter)
+        if not isinstance(event, ChangeEvent):
+            self._filter(file, offset, event.counter)
         elif not self.scope.includes(name):
             self._filter(file, offset, "not_included")
         elif not self._is_done(name, file, offset):
-            self.table(name).add(file, offset, raw, record)
+            self.table(name).add(file, offset, raw, event)
+
+    def _opened(self, parsed: dict[str, Any] | RecordError, file: str) -> ChangeEvent | NoChange:
+        if isinstance(parsed, RecordError):
+            raise parsed
+        if self.flattened is None:
+            return open_envelope(parsed)
+        return self.flattened.open(parsed, file)
 
     def _filter(self, file: str, offset: int, counter: str) -> None:
         if not self._is_done(UNROUTED, file, offset):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
+from polynya.landing.debezium.flat import Flattening
 from polynya.landing.errors import RecordError
 from polynya.model.datatypes import DataType
 from polynya.model.evolution import SchemaEvolution
@@ -51,6 +52,7 @@ class DebeziumScope:
         placeholder: text that stands for a column that was not sent.
         only: read no other table than this one; None for all.
         without: tables to leave out, by `schema.table`.
+        flattening: how events were flattened; None: they are in their envelopes.
     """
 
     include: tuple[str, ...] = ("*",)
@@ -61,6 +63,7 @@ class DebeziumScope:
     placeholder: str = PLACEHOLDER
     only: str | None = None
     without: frozenset[str] = frozenset()
+    flattening: Flattening | None = None
 
     def includes(self, table: str) -> bool:
         """Whether the task wants this table."""

@@ -42,6 +42,16 @@ class TableEvents:
         self.buffer.add(file, offset, raw, decoded.data)
         self.events.append(decoded)
 
+    def forget(self, file: str) -> None:
+        """Drop what was taken from the last file."""
+        count = self.buffer.forget(file)
+        del self.events[len(self.events) - count :]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of the table was taken."""
+        return not self.events and not self.buffer.rejected
+
     def _observe(self) -> None:
         if self.decoder.fields is self._seen:
             return

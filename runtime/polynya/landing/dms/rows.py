@@ -11,8 +11,7 @@ from polynya.landing.dms.names import DmsFile
 from polynya.landing.errors import RecordError, UnreadableFileError
 from polynya.landing.formats import opener_of
 from polynya.landing.formats.base import OpenedFile, RawRecord
-from polynya.landing.formats.delimited import pieces
-from polynya.landing.formats.separated import Dialect, fields, header_names
+from polynya.landing.formats.separated import Dialect, fields, header_names, pieces
 from polynya.model.task import ResolvedDataset
 
 OPERATION: Final = "Op"

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import BinaryIO, TypeAlias
 
 from polynya.landing.columns import Builder, build
 from polynya.landing.formats.avro import open_avro
 from polynya.landing.formats.base import OpenedFile
 from polynya.landing.formats.columnar import open_orc, open_parquet
-from polynya.landing.formats.delimited import open_csv, text_builder
+from polynya.landing.formats.delimited import Layout, open_csv, text_builder
 from polynya.landing.formats.json_lines import open_json
+from polynya.model.task import ResolvedDataset
 
 #: (content, first record) → records
 Opener: TypeAlias = Callable[[BinaryIO, int], OpenedFile]
 
 _OPENERS: dict[str, Opener] = {
     "json": open_json,
-    "csv": open_csv,
     "parquet": open_parquet,
     "orc": open_orc,
     "avro": open_avro,
@@ -25,8 +26,22 @@ _OPENERS: dict[str, Opener] = {
 
 
 def opener_of(file_format: str) -> Opener:
-    """How to read a file of this native format."""
+    """How to read a file of a format that has no settings."""
     return _OPENERS[file_format]
+
+
+def file_opener(dataset: ResolvedDataset) -> Opener:
+    """How to read the files of a native dataset."""
+    if dataset.format != "csv":
+        return opener_of(dataset.format)
+    return partial(open_csv, layout=Layout.of(dataset))
+
+
+def record_opener(dataset: ResolvedDataset) -> Opener:
+    """How to read a record of a native dataset from its raw bytes, which are CSV or JSON."""
+    if dataset.format != "csv":
+        return open_json
+    return partial(open_csv, layout=Layout.of(dataset).of_one_record())
 
 
 def builder_of(file_format: str) -> Builder:

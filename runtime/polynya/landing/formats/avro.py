@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import lzma
+import sys
+import zlib
 from collections.abc import Iterator
-from datetime import time
 from itertools import islice
 from typing import Any, BinaryIO
-from uuid import UUID
 
+import cramjam
 import fastavro
+from fastavro.schema import SchemaParseException
 
 from polynya.landing.errors import UnreadableFileError
 from polynya.landing.exact import json_text
 from polynya.landing.formats.avro_types import record_types
 from polynya.landing.formats.base import OpenedFile, RawRecord
-from polynya.landing.formats.columnar import plain
+from polynya.landing.formats.columnar import as_text, plain
 
-#: What a damaged file makes the decoder raise; it has no exception of its own.
-_DAMAGE = (
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+#: What a damaged file makes the decoder and its codecs raise; it has no exception of its own.
+DAMAGE = (
     EOFError,
     ValueError,
     KeyError,
@@ -25,7 +33,13 @@ _DAMAGE = (
     TypeError,
     OverflowError,
     OSError,
+    RuntimeError,
     UnicodeError,
+    zlib.error,
+    lzma.LZMAError,
+    cramjam.DecompressionError,
+    zstd.ZstdError,
+    SchemaParseException,
 )
 
 
@@ -34,7 +48,7 @@ def open_avro(file: BinaryIO, start: int) -> OpenedFile:
     try:
         reader = fastavro.reader(file)
         types = record_types(reader.writer_schema)
-    except (*_DAMAGE, RuntimeError) as error:
+    except DAMAGE as error:
         raise UnreadableFileError(f"not a whole Avro file: {error}") from error
     return OpenedFile(_records(reader, start), types)
 
@@ -42,18 +56,7 @@ def open_avro(file: BinaryIO, start: int) -> OpenedFile:
 def _records(reader: Iterator[Any], start: int) -> Iterator[RawRecord]:
     try:
         for value in islice(reader, start, None):
-            record = _python(value)
+            record = as_text(value)
             yield json_text(plain(record)).encode(), record
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise UnreadableFileError(f"damaged: {type(error).__name__} {error}") from error
-
-
-def _python(value: Any) -> Any:
-    """Times of day and UUIDs as text, everything else as it is."""
-    if isinstance(value, dict):
-        return {name: _python(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_python(inner) for inner in value]
-    if isinstance(value, time | UUID):
-        return str(value)
-    return value

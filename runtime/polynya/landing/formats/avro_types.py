@@ -46,20 +46,25 @@ _LOGICAL: dict[str, DataType] = {
     "time-micros": STRING,
     "uuid": STRING,
 }
-_MAX_DEPTH = 64
+MAX_DEPTH = 64
 
 
 def record_types(schema: Any) -> dict[str, DataType]:
     """The column types of a record schema. Raises ValueError when it has no counterpart."""
     if not isinstance(schema, Mapping) or schema.get("type") != "record":
         raise ValueError("the file does not hold records")
-    named: dict[str, Any] = {}
-    _collect(schema, named)
+    named = named_types(schema)
     return {item["name"]: _type(item["type"], named, 0) for item in schema["fields"]}
 
 
+def named_types(schema: Any) -> dict[str, Any]:
+    """The types that a schema may use by name, also before their place comes in a walk."""
+    named: dict[str, Any] = {}
+    _collect(schema, named)
+    return named
+
+
 def _collect(schema: Any, named: dict[str, Any]) -> None:
-    """Named types may be used before the walk comes back to them."""
     if isinstance(schema, list):
         for branch in schema:
             _collect(branch, named)
@@ -74,7 +79,7 @@ def _collect(schema: Any, named: dict[str, Any]) -> None:
 
 
 def _type(schema: Any, named: Mapping[str, Any], depth: int) -> DataType:
-    if depth > _MAX_DEPTH:
+    if depth > MAX_DEPTH:
         raise ValueError("a recursive schema has no table form")
     if isinstance(schema, list):
         return _union(schema, named, depth)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
-from datetime import date, datetime
+from datetime import date, datetime, time
 from typing import Any, BinaryIO
+from uuid import UUID
 
 import pyarrow as pa
 from pyarrow import orc, parquet
@@ -65,7 +66,7 @@ def _records(batches: Callable[[], Iterator[pa.RecordBatch]], start: int) -> Ite
             rows = batch.slice(skip)
             skip = 0
             names = rows.schema.names
-            columns = [lossless(column).to_pylist() for column in rows.columns]
+            columns = [_values(column) for column in rows.columns]
             for values in zip(*columns, strict=True):
                 record = dict(zip(names, values, strict=True))
                 yield json_text(plain(record)).encode(), record
@@ -73,29 +74,52 @@ def _records(batches: Callable[[], Iterator[pa.RecordBatch]], start: int) -> Ite
         raise UnreadableFileError(f"damaged: {error}") from error
 
 
-def lossless(column: pa.Array) -> pa.Array:
-    """The column with types that Python has: no nanoseconds, times of day or dictionaries."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        return lossless(column.dictionary_decode())
-    if pa.types.is_timestamp(kind):
-        return _microseconds(column)
-    if pa.types.is_struct(kind) and column.null_count == 0 and len(kind):
-        children = [lossless(child) for child in column.flatten()]
-        return pa.StructArray.from_arrays(children, names=[field.name for field in kind])
-    if pa.types.is_time(kind):
-        return column.cast(pa.string())
-    if pa.types.is_duration(kind):
-        return column.cast(pa.int64())
-    return column.cast(pa.float32()) if pa.types.is_float16(kind) else column
-
-
-def _microseconds(column: pa.Array) -> pa.Array:
+def _values(column: pa.Array) -> list[Any]:
+    """The values in types that Python has, none of them narrowed."""
     try:
-        return column.cast(pa.timestamp("us", column.type.tz))
-    except pa.ArrowInvalid:
-        # As text the exact ones still arrive, and the finer ones are refused by name.
-        return column.cast(pa.string())
+        values = column.cast(_python_type(column.type)).to_pylist()
+    except (ValueError, OverflowError):
+        # Finer than a microsecond, or no day of the calendar. As text the exact ones still arrive,
+        # and the others are refused by name.
+        values = column.cast(_python_type(column.type, times_as_text=True)).to_pylist()
+    return [as_text(value) for value in values] if _holds_uuid(column.type) else values
+
+
+def _python_type(kind: pa.DataType, *, times_as_text: bool = False) -> pa.DataType:
+    def inner(part: pa.DataType) -> pa.DataType:
+        return _python_type(part, times_as_text=times_as_text)
+
+    types = pa.types
+    if types.is_dictionary(kind):
+        return inner(kind.value_type)
+    if types.is_struct(kind):
+        return pa.struct([pa.field(field.name, inner(field.type)) for field in kind])
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return pa.list_(inner(kind.value_type))
+    if types.is_map(kind):
+        return pa.map_(inner(kind.key_type), inner(kind.item_type))
+    if types.is_time(kind) or (times_as_text and (types.is_date(kind) or types.is_timestamp(kind))):
+        return pa.string()
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if types.is_duration(kind):
+        return pa.int64()
+    return pa.float32() if types.is_float16(kind) else kind
+
+
+def _holds_uuid(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.UuidType):
+        return True
+    return any(_holds_uuid(kind.field(index).type) for index in range(kind.num_fields))
+
+
+def as_text(value: Any) -> Any:
+    """A value with its times of day and UUIDs as text, also those inside."""
+    if isinstance(value, dict):
+        return {name: as_text(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_text(inner) for inner in value]
+    return str(value) if isinstance(value, time | UUID) else value
 
 
 def plain(value: Any) -> Any:

@@ -1,21 +1,21 @@
-"""CSV with a header line: every field is text, an empty one NULL; types are inferred losslessly.
+"""CSV in the dialect of the settings: every field is text or NULL; types are inferred losslessly.
 
 The raw bytes of a record are the header line, a newline and the row's own text, so that one record
-can be read again by itself.
+can be read again by itself; without header lines they are the row's text alone.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, BinaryIO
 
 from polynya.landing.columns import Column, Faults, build
-from polynya.landing.errors import RecordError, UnreadableFileError
+from polynya.landing.errors import RecordError
 from polynya.landing.formats.base import OpenedFile, RawRecord
+from polynya.landing.formats.separated import Dialect, column_names, fields, pieces
 from polynya.landing.json_text import parse_value
 from polynya.model.datatypes import (
     BIGINT,
@@ -31,82 +31,83 @@ from polynya.model.datatypes import (
     Struct,
     Void,
 )
+from polynya.model.delivery import DEFAULT_DELIMITER
+from polynya.model.task import ResolvedDataset
 
-_MAX_FIELD_CHARACTERS = 16 * 1024 * 1024
-_MAX_RECORD_LINES = 100_000
-_BOM = b"\xef\xbb\xbf"
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 _CANONICAL_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 _EXACT_INTEGERS = 1 << 53
 _NESTED = (Array, MapType, Struct)
 
 
-def open_csv(file: BinaryIO, start: int) -> OpenedFile:
-    """Read a file of comma-separated values."""
-    csv.field_size_limit(_MAX_FIELD_CHARACTERS)
-    records = pieces(file)
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the files of a dataset are laid out.
+
+    Attributes:
+        dialect: how fields are written.
+        names: the columns in order, for files without a header line; None: it names them.
+        skip_lines: lines before the header line, or before the first record.
+    """
+
+    dialect: Dialect
+    names: tuple[str, ...] | None = None
+    skip_lines: int = 0
+
+    @classmethod
+    def of(cls, dataset: ResolvedDataset) -> Layout:
+        """The layout that the settings of a task name."""
+        said = dataset.delivery
+        # An escape that is the quote itself says what RFC 4180 says anyway.
+        escape = said.escape if said.escape != said.quote_character else None
+        dialect = Dialect(
+            delimiter=said.delimiter or DEFAULT_DELIMITER,
+            null_value=said.null_value,
+            quote=said.quote_character,
+            escape=escape or "",
+            comment=said.comment or "",
+            bare_quotes=True,
+        )
+        names = None if said.has_header else tuple(dataset.columns)
+        return cls(dialect, names, said.skip_lines or 0)
+
+    def of_one_record(self) -> Layout:
+        """The layout of a record's raw bytes, which hold no skipped lines."""
+        return replace(self, skip_lines=0)
+
+
+def open_csv(file: BinaryIO, start: int, layout: Layout) -> OpenedFile:
+    """Read a file of separated values, in UTF-8."""
+    records = pieces(file, layout.dialect, skip=layout.skip_lines)
+    if layout.names is not None:
+        rows = islice(records, start, None)
+        return OpenedFile(_records(b"", layout.names, rows, layout.dialect))
     header = next(records, None)
     if header is None:
         return OpenedFile(iter(()))
-    names = _header(header)
+    names = column_names(header, layout.dialect)
+    rows = islice(records, start, None)
     return OpenedFile(
-        _records(header, names, islice(records, start, None)), dict.fromkeys(names, Void())
+        _records(header + b"\n", names, rows, layout.dialect), dict.fromkeys(names, Void())
     )
 
 
-def _header(raw: bytes) -> list[str]:
-    try:
-        (names,) = csv.reader(io.StringIO(raw.decode("utf-8"), newline=""), strict=True)
-    except (UnicodeDecodeError, csv.Error, ValueError) as error:
-        raise UnreadableFileError(f"the header line cannot be read: {error}") from error
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise UnreadableFileError(f"column {twice!r} appears twice in the header line")
-    return names
-
-
-def pieces(file: BinaryIO) -> Iterator[bytes]:
-    """Split at line ends outside quotes: the header, then one piece a record."""
-    held: list[bytes] = []
-    quotes = 0
-    first = True
-    for raw in file:
-        line = raw.removeprefix(_BOM) if first else raw
-        first = False
-        if not held and not line.strip(b"\r\n"):
-            continue
-        held.append(line)
-        quotes += line.count(b'"')
-        if quotes % 2 == 0 or len(held) >= _MAX_RECORD_LINES:
-            yield b"".join(held).rstrip(b"\r\n")
-            held, quotes = [], 0
-    if held:
-        yield b"".join(held).rstrip(b"\r\n")
-
-
-def _records(header: bytes, names: list[str], rows: Iterator[bytes]) -> Iterator[RawRecord]:
+def _records(
+    prefix: bytes, names: Sequence[str], rows: Iterator[bytes], dialect: Dialect
+) -> Iterator[RawRecord]:
     for piece in rows:
-        raw = header + b"\n" + piece
+        raw = prefix + piece
         try:
-            yield raw, _record(names, piece)
+            yield raw, _record(names, piece, dialect)
         except RecordError as error:
             yield raw, error
 
 
-def _record(names: list[str], piece: bytes) -> dict[str, Any]:
-    try:
-        text = piece.decode("utf-8")
-    except UnicodeDecodeError as error:
-        problem = f"not UTF-8: {error.reason} at byte {error.start}"
-        raise RecordError("bad_utf8", problem) from None
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    except csv.Error as error:
-        raise RecordError("bad_csv", f"not CSV: {error}") from None
-    if len(rows) != 1 or len(rows[0]) != len(names):
-        found = len(rows[0]) if rows else 0
-        raise RecordError("bad_csv", f"{found} fields, the header line has {len(names)}")
-    return {name: value or None for name, value in zip(names, rows[0], strict=True)}
+def _record(names: Sequence[str], piece: bytes, dialect: Dialect) -> dict[str, Any]:
+    row = fields(piece, dialect)
+    if len(row) != len(names):
+        raise RecordError("bad_csv", f"{len(row)} fields, the table has {len(names)} columns")
+    return dict(zip(names, row, strict=True))
 
 
 def text_builder(

@@ -7,8 +7,7 @@ from typing import Any, BinaryIO
 
 from polynya.landing.errors import RecordError, UnreadableFileError
 from polynya.landing.formats.base import RawRecord
-from polynya.landing.formats.delimited import pieces
-from polynya.landing.formats.separated import Dialect, fields
+from polynya.landing.formats.separated import Dialect, fields, pieces
 from polynya.landing.replicate.metadata import Metadata
 
 

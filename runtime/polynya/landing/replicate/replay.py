@@ -17,8 +17,7 @@ from polynya.landing.batch import BatchLimits, DatasetBatch, Rejected
 from polynya.landing.buffer import RecordBuffer
 from polynya.landing.errors import RecordError, UnreadableFileError
 from polynya.landing.formats import opener_of
-from polynya.landing.formats.delimited import pieces
-from polynya.landing.formats.separated import Dialect, fields
+from polynya.landing.formats.separated import Dialect, fields, pieces
 from polynya.landing.replicate.books import FileFacts, to_batch
 from polynya.landing.replicate.header import MASK
 from polynya.landing.replicate.metadata import Metadata, read_metadata

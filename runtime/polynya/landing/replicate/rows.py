@@ -13,8 +13,8 @@ from pyarrow import parquet
 from polynya.landing.errors import RecordError, UnreadableFileError
 from polynya.landing.formats import opener_of
 from polynya.landing.formats.base import OpenedFile, RawRecord
-from polynya.landing.formats.delimited import pieces
 from polynya.landing.formats.json_lines import lines
+from polynya.landing.formats.separated import pieces
 from polynya.landing.replicate.csv_rows import csv_records
 from polynya.landing.replicate.header import LOADED, OPERATION, SEQUENCE, header_of
 from polynya.landing.replicate.metadata import HEADER_PREFIX, Metadata
