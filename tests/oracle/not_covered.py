@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _RELOAD = "compares full extracts: reload (`i` `u` `d`) is the next issue"
-_IGNORE_NULL = "`ignore_null_updates` is the next issue"
 _NO_DATA = "a rule without input and expected rows; "
 NOT_COVERED: Mapping[str, str] = {
     "DBX-5-snapshot-scd2": _RELOAD,
     "DBX-7-snapshot-track": _RELOAD,
-    "DBX-9-partial-update": _NO_DATA + _IGNORE_NULL,
+    "DBX-9-partial-update": "no rows given: X-DBX-9 is the case made of it",
     "DBX-10-change-feed-of-target": _NO_DATA + "change feed of the target is no part of this issue",
     "SPK2-33": "a property, not rows: tests/e2e/test_kills.py checks it with kill -9",
     "SPK-CONV": "a property, not rows: test_random_histories.py and test_fold.py check it",
-    "SPK2-N2": _IGNORE_NULL,
-    "SPK2-N4": _IGNORE_NULL,
     "DLT-4": _RELOAD,
-    "PAI-1": _IGNORE_NULL,
     "PAI-7": _NO_DATA + "ties follow semantics.md section 4, not input order",
     "DBZ-2": _NO_DATA + "Debezium truncates are in the random histories",
     "DBZ-4": "flattened Debezium records are not a landing format",
     "DBZ-6": _NO_DATA + "`r` events as upserts are in the random histories",
     "DBZ-8": _NO_DATA + "LSNs that go backwards are in the random histories",
-    "SNAP-1": "effective dates given by the user with a gap: not the events-to-versions contract",
+    "SNAP-1": "the gap is a delete of its own in our contract: X-SNAP-1 is the case with one",
     "HUDI-3": "a property, not rows: test_fold.py and test_random_histories.py check it",
     "DBT-2": _RELOAD,
     "QLIK-2": _NO_DATA + "X-DBX-2 lands a truncate and reads it back",

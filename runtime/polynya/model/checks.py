@@ -16,6 +16,7 @@ from polynya.model.task import ResolvedDataset, StorageTask, resolved
 _MERGE_ONLY: Final = (
     "apply_as_deletes",
     "apply_as_truncates",
+    "ignore_null_updates",
     "history",
     "coalesce_unchanged",
     "track_history_columns",
@@ -189,6 +190,14 @@ def _contradictions(
             "`track_history_columns` and `track_history_except` exclude each other",
             "keep one of the two",
         )
+    if isinstance(final.ignore_null_updates, tuple):
+        for column in sorted({*final.keys, *final.except_columns} & {*final.ignore_null_updates}):
+            yield Problem(
+                (*path, "ignore_null_updates"),
+                code,
+                f"column {shown(column)} is a key or excepted, so it has no value to keep",
+                "take it out of `ignore_null_updates`",
+            )
     dropped = set(final.except_columns)
     for key, why in (("keys", "is a key"), ("track_history_columns", "is tracked")):
         for column in sorted(dropped & set(getattr(final, key))):

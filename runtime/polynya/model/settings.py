@@ -38,6 +38,8 @@ MEBIBYTE: Final = 2**20
 
 #: An empty list is a choice too: it takes a default back.
 Columns: TypeAlias = tuple[Column, ...]
+#: All columns or none, or those that are named.
+SomeColumns: TypeAlias = bool | Columns
 
 
 class _Landed(Frozen):
@@ -80,6 +82,12 @@ class DatasetSettings(Frozen):
     apply_as_truncates: Expression | None = Field(
         default=None,
         description="Spark SQL condition; an event for which it is true deletes all records.",
+    )
+    ignore_null_updates: SomeColumns | None = Field(
+        default=None,
+        description="A NULL in an update means that the column was not sent: it keeps the value "
+        "valid just before. `true` for all columns, or a list of columns. An insert takes NULL as "
+        "NULL. Default: false.",
     )
     except_columns: Columns | None = Field(
         default=None,

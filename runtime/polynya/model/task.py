@@ -26,6 +26,7 @@ from polynya.model.settings import (
     Format,
     Landing,
     Mode,
+    SomeColumns,
     ViewSettings,
 )
 
@@ -105,6 +106,7 @@ class ResolvedDataset:
     timestamp: str | None = None
     apply_as_deletes: str | None = None
     apply_as_truncates: str | None = None
+    ignore_null_updates: SomeColumns = False
     except_columns: tuple[str, ...] = ()
     columns: Mapping[str, DataType] = field(default_factory=dict)
     history: bool = False
@@ -157,6 +159,7 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
         timestamp=settings.timestamp,
         apply_as_deletes=settings.apply_as_deletes,
         apply_as_truncates=settings.apply_as_truncates,
+        ignore_null_updates=settings.ignore_null_updates or False,
         except_columns=settings.except_columns or (),
         columns=MappingProxyType(dict(settings.columns or {})),
         history=bool(settings.history),
