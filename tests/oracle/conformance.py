@@ -165,9 +165,14 @@ def _settings(case: Case) -> dict[str, Any]:
         "apply_as_truncates": case.truncate_when,
         "track_history_columns": list(case.tracked) if case.tracked else None,
         "columns": dict(case.columns) or None,
-        "ignore_null_updates": list(case.ignored_nulls) or None,
+        "ignore_null_updates": _ignored(case),
     }
     return settings | {name: value for name, value in optional.items() if value is not None}
+
+
+def _ignored(case: Case) -> Any:
+    every = {*case.data_columns} <= {*case.ignored_nulls}
+    return every or list(case.ignored_nulls) or None
 
 
 def _shift(value: Any, place: int) -> Any:

@@ -22,7 +22,7 @@ NATIVE_SETTINGS: Mapping[str, Any] = {
 def native_line(event: Event, keys: Sequence[str], columns: Sequence[str]) -> dict[str, Any]:
     """One JSON object with `op`, `seq` and `eventTime` beside keys and columns.
 
-    A column that was not sent is NULL, which says so only with `ignore_null_updates`. Native records
+    A column that was not sent is NULL, which `ignore_null_updates` understands. Native records
     cannot say "was another key": such events are refused here.
     """
     assert event.old_key is None, "a native record has no old key"

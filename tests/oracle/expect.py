@@ -16,7 +16,7 @@ PATHS: Mapping[str, Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]]
         "a": ("vals[0].a", lambda row: row["vals"][0].get("a")),
         "c": ("vals[0].b.c", lambda row: row["vals"][0]["b"].get("c")),
         "d": ("vals[0].b.d", lambda row: row["vals"][0]["b"].get("d")),
-    }
+    },
 }
 TIMES = {"start_at": "hdr__from_timestamp", "end_at": "hdr__to_timestamp"}
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from polynya.engine.context import EngineContext
+from polynya.engine.gather import Load, gather
 from polynya.engine.steps import subject_of, tell_applied
-from polynya.lake import positions
 from polynya.lake import reload as lake
 from polynya.lake.dataset import DatasetTable
-from polynya.lake.state import Reloading
 from polynya.lake.views import publish_views
 from polynya.landing.batch import BatchLimits
 from polynya.landing.discovery import discover
@@ -18,7 +17,6 @@ from polynya.model.errors import OperationError
 from polynya.model.headers import Partition
 from polynya.model.reload import ReloadMode
 from polynya.model.task import ResolvedDataset, StorageTask
-from polynya.observe.events import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +62,17 @@ def reload(
                 target, target.shape(), reason="a reload begins", now=context.clock.now()
             )
     lake.begin(target, mode, now=context.clock.now())
-    _load_all(context, task, target, glob)
+    changed = gather(context, target, _native_load(context, task, target, glob))
+    if changed is not None:
+        raise _changed(target, changed.path)
     if context.stop.is_set():
         return None
-    gathered = _under_way(target)
+    gathered = lake.under_way(target)
     applied = lake.finish(
         target,
         context.applier,
         now=context.clock.now(),
-        accept_incomplete=accept_incomplete,
+        incomplete="accept" if accept_incomplete else "refuse",
     )
     publish_views(target, target.shape())
     rows = applied.rows
@@ -88,33 +88,18 @@ def reload(
     return result
 
 
-def _load_all(context: EngineContext, task: StorageTask, target: DatasetTable, glob: str) -> None:
-    """Gather the load, batch by batch."""
+def _native_load(
+    context: EngineContext, task: StorageTask, target: DatasetTable, glob: str
+) -> Load:
     dataset, limits = target.dataset, BatchLimits(task.batch.max_rows, task.batch.max_bytes)
-    while not context.stop.is_set():
-        done = positions.read(_under_way(target).files)
-        found = discover(context.landing, dataset.landing_path, glob, done)
-        if found.changed:
-            raise _changed(target, found.changed[0].path)
-        if not found.files:
-            break
-        batch = read_native(
-            context.landing, dataset, found.files, target.known_schema(), limits, load=True
-        )
-        result = lake.load(target, batch, now=context.clock.now())
-        fields = {
-            "rows_in": result.rows_in,
-            "rows_loaded": result.rows_out,
-            "rows_quarantined": result.rows_quarantined,
-            "files_left": len(found.files) - sum(p.complete for p in batch.files.values()),
-        }
-        context.sink(Event("reload.loaded", subject_of(target), fields))
-
-
-def _under_way(target: DatasetTable) -> Reloading:
-    reloading = target.state.copy.reloading
-    assert reloading is not None, "it was begun above, and nobody else owns the table"
-    return reloading
+    return Load(
+        find=lambda done: discover(
+            context.landing, dataset.landing_path, glob, done, may_grow=False
+        ),
+        read=lambda files: read_native(
+            context.landing, dataset, files, target.known_schema(), limits, load=True
+        ),
+    )
 
 
 def _changed(target: DatasetTable, path: str) -> OperationError:

@@ -80,6 +80,11 @@ def derive(
     judged = f"SELECT *, {_rule(shape, horizon, present)} AS __verdict FROM ({sequenced})"
     explained = f"SELECT *, {_error()} AS __why FROM ({judged})"
     columns = _table_columns(shape, present, now, load_started)
+    if dataset.extracts is not None and dataset.timestamp is not None:
+        # The rows of an extract tell themselves when they changed.
+        columns[h.TIMESTAMP] = (
+            f"IF(__verdict IS NULL, coalesce(__ts, {columns[h.TIMESTAMP]}), NULL)"
+        )
     columns[h.UNSENT] = f"IF(__verdict IS NULL, {left_out(dataset, shape, present)}, NULL)"
     select = ", ".join(f"{expression} AS {quote(name)}" for name, expression in columns.items())
     result = landed.sparkSession.sql(f"SELECT {select}, __event AS __op, __seq FROM ({explained})")

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from polynya.model.delivery import Delivery
 from polynya.model.evolution import SchemaEvolution
+from polynya.model.extracts import Extracts
 from polynya.model.fields import (
     Column,
     ColumnType,
@@ -159,12 +160,17 @@ class Dataset(DatasetSettings):
     path: RelativePath | None = Field(
         default=None,
         description="For native formats: glob of the files below `landing.path`, taken in name "
-        "order. Default: `*`.",
+        "order. Default: `*`; `*/*` where a folder is an extract.",
     )
     initial_load: RelativePath | None = Field(
         default=None,
         description="For native formats: glob of the files of the first full load, written "
         "straight to Current.",
+    )
+    extracts: Extracts | None = Field(
+        default=None,
+        description="For native formats: the files of `path` are full extracts of the table, not "
+        "events. `{}` takes every default.",
     )
 
 

@@ -107,9 +107,10 @@ PAGES: Final = (
     ),
     ErrorPage(
         "POLYNYA-LAKE-012",
-        "a reload of another mode is under way",
-        "A reload that was stopped or killed keeps its mode until it ends: its rows lie beside "
-        "Current, which is as before. Go on with that mode, or give it up with `--abandon`.",
+        "another reload is under way",
+        "A reload that was stopped or killed keeps its mode and its files until it ends: its rows "
+        "lie beside Current, which is as before. Go on with that mode, or give it up with "
+        "`--abandon`. A full extract that is under way is gone on with by `polynya run`.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-013",
@@ -160,6 +161,13 @@ PAGES: Final = (
         "which are suspended, and why.",
     ),
     ErrorPage(
+        "POLYNYA-LAKE-021",
+        "extracts are compared by a column that is not there",
+        "`check_columns` or `updated_at` of a dataset with `extracts` names a column that neither "
+        "the table nor its extracts have. The extract is kept beside Current, which is as before. "
+        "Correct the name, and the next run goes on with the same extract.",
+    ),
+    ErrorPage(
         "POLYNYA-LAKE-030",
         "a dataset has kept no events",
         "A rebuild derives Current and Prior from the applied events that `changes_retention` "
@@ -185,6 +193,12 @@ PAGES: Final = (
         "no such quarantined record",
         "The id is not in quarantine, perhaps because the record was replayed. "
         "`polynya quarantine list` shows the ids.",
+    ),
+    ErrorPage(
+        "POLYNYA-QUA-002",
+        "a record of a full extract cannot be replayed",
+        "An extract is compared with the table whole, in its place among the others. A record of "
+        "it that went to quarantine comes back with the next extract that holds it.",
     ),
     ErrorPage(
         "POLYNYA-RUN-001",
