@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.replay import replay
 from polynya.engine.runner import run_once, units
 from polynya.lake.verify import verify
 from polynya.model.errors import OperationError
 from polynya.observe.events import Event
-from tests.lake.lab import Feed, Lab, moment, put
+from tests.lake.lab import Feed, Lab, moment
 
 
 def row(key: int, name: str | None, **more: Any) -> dict[str, Any]:

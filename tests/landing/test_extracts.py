@@ -7,7 +7,6 @@ from typing import Any
 from polynya.landing.batch import WHOLE_FILE, FileProgress
 from polynya.landing.extracts import LandedExtracts, landed_extracts, refused_batch
 from polynya.model.datatypes import parse_type
-from polynya.model.extracts import Extracts
 from polynya.model.task import ResolvedDataset, StorageTask, resolved
 from polynya.store.object_store import ObjectInfo
 
