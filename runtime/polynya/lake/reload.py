@@ -31,12 +31,18 @@ from polynya.model.reload import DELETING, KEEPING, Incomplete, ReloadMode
 
 
 def begin(
-    target: DatasetTable, mode: ReloadMode, *, now: datetime, extract: str | None = None
+    target: DatasetTable,
+    mode: ReloadMode,
+    *,
+    now: datetime,
+    extract: str | None = None,
+    place: str | None = None,
 ) -> Reloading:
     """Begin a reload, or return the one that has begun and not ended.
 
     `now` becomes the time of the changes that are found. `extract` names the full extract that is
-    loaded, None when a user asked for a reload.
+    loaded, None when a user asked for a reload. `place` is the change identifier behind which the
+    load stands, by default all that was copied.
 
     Raises OperationError for a table without keys, and when another reload is under way.
     """
@@ -53,7 +59,7 @@ def begin(
         mode,
         state.reloads + 1,
         now.isoformat(),
-        place=state.copied_to or NO_ORDER,
+        place=place or state.copied_to or NO_ORDER,
         extract=extract,
     )
     following = replace(state, reloading=reloading, reloads=reloading.number)
