@@ -109,7 +109,8 @@ def test_dms_loads_then_changes_then_deletes(dms: Service) -> None:
 def test_a_new_full_load_retires_what_it_lacks_and_leaves_what_changed_later(
     dms: Service,
 ) -> None:
-    dms.land(f"s/users/{LOAD}.csv", "ts,id,name", ",1,Ann", ",2,Ben", ",3,Cid")
+    at = "2026-01-01 00:00:00"
+    dms.land(f"s/users/{LOAD}.csv", "ts,id,name", f"{at},1,Ann", f"{at},2,Ben", f"{at},3,Cid")
     late = "I,2026-01-01 00:00:30,4,Dot"
     dms.land(f"s/users/{FIRST}.csv", "Op,ts,id,name", "U,2026-01-01 00:00:02,1,Anna", late)
     dms.run("always")

@@ -7,31 +7,50 @@ for it. NULL equals NULL, NaN equals NaN, and nested values are compared whole.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from polynya.lake.derive import timestamp_literal
 from polynya.lake.shape import Shape, comparable, literal
 from polynya.lake.state import Reloading
 from polynya.model import headers as h
 from polynya.model.errors import OperationError
-from polynya.model.extracts import Extracts
 from polynya.model.headers import Partition
 from polynya.model.identifiers import quote, shown
 from polynya.model.reload import DELETING
+from polynya.model.task import ResolvedDataset
 
 #: Modes in which the loaded rows replace all others, compared with nothing.
 REPLACING = ("drop_and_create", "truncate_and_insert")
 
 
-def events(shape: Shape, table: str, reloading: Reloading, extracts: Extracts | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What tells that a record changed: a difference in `columns`, or a greater `newer`."""
+
+    columns: tuple[str, ...]
+    newer: str | None = None
+
+    @classmethod
+    def of(cls, dataset: ResolvedDataset, shape: Shape, reloading: Reloading) -> Comparison:
+        """How a load is compared with the table of a dataset."""
+        extracts = dataset.extracts
+        if extracts is not None and reloading.extract is not None:
+            return cls(extracts.check_columns or shape.values, extracts.updated_at)
+        # A service writes the time of the load there, and of the change into a change.
+        stamp = dataset.delivery.timestamp_column
+        return cls(tuple(name for name in shape.values if name != stamp))
+
+
+def events(shape: Shape, table: str, reloading: Reloading, comparison: Comparison) -> str:
     """Query of the events that a finished load makes of `table`, in the columns of Changes.
 
     Comparing gives `i` `u` `d`. Replacing gives `L` for every loaded row, after a truncate where
-    what was there before ends with it. `extracts` may say which columns tell that a record changed.
+    what was there before ends with it.
 
-    Raises OperationError when the table has no such column.
+    Raises OperationError when the table lacks a column to compare.
     """
     if reloading.mode not in REPLACING:
-        return _differences(shape, table, reloading, _differs(shape, extracts))
+        return _differences(shape, table, reloading, _differs(shape, comparison))
     loaded = _event(shape, "'L'", "l", reloading, suffix="b")
     rows = f"SELECT {loaded} FROM ({_loaded(shape, table)}) l WHERE l.__live"
     if reloading.mode == "drop_and_create":
@@ -41,11 +60,10 @@ def events(shape: Shape, table: str, reloading: Reloading, extracts: Extracts | 
     return f"SELECT {truncate} UNION ALL {rows}"
 
 
-def _differs(shape: Shape, extracts: Extracts | None) -> str:
+def _differs(shape: Shape, comparison: Comparison) -> str:
     """Condition that the loaded row `l` is another version than the row `c` of Current."""
-    names = (extracts.check_columns if extracts is not None else None) or shape.values
-    newer = extracts.updated_at if extracts is not None else None
-    for name in (*names, *filter(None, (newer,))):
+    newer = comparison.newer
+    for name in (*comparison.columns, *filter(None, (newer,))):
         if name not in shape.columns:
             raise _nothing_to_compare(name)
     if newer is not None:
@@ -54,7 +72,7 @@ def _differs(shape: Shape, extracts: Extracts | None) -> str:
     same = (
         f"{comparable(f'l.{quote(name)}', shape.columns[name])} <=> "
         f"{comparable(f'c.{quote(name)}', shape.columns[name])}"
-        for name in names
+        for name in comparison.columns
     )
     return f"NOT ({' AND '.join(same) or 'true'})"
 

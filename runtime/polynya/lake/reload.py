@@ -17,7 +17,7 @@ from polynya.lake import positions
 from polynya.lake.apply import Applier, ApplyResult, CopyParts
 from polynya.lake.books import accounted, rows_by_partition, summary
 from polynya.lake.commit import Step, commit_row_delta
-from polynya.lake.compare import events
+from polynya.lake.compare import Comparison, events
 from polynya.lake.copy import CopyResult, agreed_keys, refuse_second_task, sized
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.derive import HELPERS, derive, landed_frame
@@ -121,10 +121,9 @@ def finish(
     reloading = replace(reloading, mode=_final_mode(target, reloading, incomplete))
     assert target.state.snapshot is not None
     shape, state = target.shape(keys=_keys(target)), target.state.copy
-    table, extracts = target.table.at(target.state.snapshot), target.dataset.extracts
-    if reloading.extract is None:
-        extracts = None
-    found = target.spark.sql(events(shape, table, reloading, extracts))
+    table = target.table.at(target.state.snapshot)
+    comparison = Comparison.of(target.dataset, shape, reloading)
+    found = target.spark.sql(events(shape, table, reloading, comparison))
     nothing = target.spark.sql(f"SELECT * FROM {table} WHERE false")
     # The next run must not take the files of this load for new ones.
     files = {**state.files, **reloading.files}
