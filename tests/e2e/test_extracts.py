@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from tests.oracle.driver import driver, query
-from tests.oracle.extracts import ExtractCase, extract_cases
+from tests.oracle.extracts import drawn_extracts, extract_cases
 from tests.oracle.pack import Pack
-from tests.oracle.values import bag, to_time
+from tests.oracle.values import bag
 
 pytestmark = pytest.mark.spark
-COLUMNS = ("id", "name", "n", "start_at", "end_at", "deleted")
-
-
-def drawn(seed: int) -> ExtractCase:
-    """Six extracts of a dozen records that come, change, go and come back."""
-    chance = random.Random(seed)
-    extracts = tuple(
-        (
-            to_time(number * 60),
-            tuple(
-                {"id": key, "name": chance.choice(("x", "y", None)), "n": chance.choice((1, 2))}
-                for key in range(12)
-                if chance.random() < 0.7
-            ),
-        )
-        for number in range(6)
-    )
-    return ExtractCase(f"random-{seed}", ("id",), extracts, COLUMNS)
-
-
-CASES = {case.id: case for case in (*extract_cases(), drawn(1))}
+CASES = {case.id: case for case in (*extract_cases(), drawn_extracts(1, 6))}
 NAMES = {name: f"e{number:02d}" for number, name in enumerate(CASES)}
 
 

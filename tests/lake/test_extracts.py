@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from polynya.engine.runner import run_once, units
+from polynya.lake.suspension import resume
 from polynya.lake.verify import verify
-from polynya.model.errors import OperationError
+from polynya.model.errors import OperationError, SuspendedError
 from polynya.observe.events import Event
 from tests.lake.lab import Feed, Lab, moment
 
@@ -152,6 +153,26 @@ def test_a_folder_is_read_when_its_marker_is_there(lab: Lab) -> None:
     assert users.current("id") == [(1,), (2,)]
     assert sorted(rule for *_, rule in users.rejected()) == ["late_extract"]
     assert len(told(lab, "extract.waiting")) == 2
+
+
+def test_a_bad_record_may_suspend_the_dataset(lab: Lab) -> None:
+    users = source(lab)
+    land(users, 0, row(1, "Ann"), row(2, "Ben"))
+    users.run()
+    users.configure(on_bad_record="suspend")
+    land(users, 10, row(1, "Anna"), b"{broken")
+
+    with pytest.raises(SuspendedError, match="bad_json"):
+        users.run()
+    with pytest.raises(SuspendedError, match="bad_json"):
+        users.run()
+    waiting = users.current("id", "name")
+    resume(users.table("somebody"), {"bad_record": "quarantine"})
+    users.run()
+
+    assert waiting == [(1, "Ann"), (2, "Ben")]
+    assert users.current("id", "name") == [(1, "Anna"), (2, "Ben")]
+    assert users.table().state.copy.accepted == {}
 
 
 def stopped(lab: Lab, users: Feed, kind: str = "reload.loaded") -> None:

@@ -6,6 +6,7 @@ versions of the events. Like the fold it imports nothing of the engine.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -130,6 +131,24 @@ def extract_cases() -> tuple[ExtractCase, ...]:
     """Every covered case whose source gives full extracts."""
     raw = [case for case in raw_cases() if "snapshots" in case]
     return tuple(_build(case) for case in raw if case["id"] not in NOT_COVERED)
+
+
+def drawn_extracts(seed: int, count: int) -> ExtractCase:
+    """Extracts of a dozen records that come, change, go and come back."""
+    chance = random.Random(seed)
+    extracts = tuple(
+        (
+            _time(number * 60),
+            tuple(
+                {"id": key, "name": chance.choice(("x", "y", None)), "n": chance.choice((1, 2))}
+                for key in range(12)
+                if chance.random() < 0.7
+            ),
+        )
+        for number in range(count)
+    )
+    columns = ("id", "name", "n", "start_at", "end_at", "deleted")
+    return ExtractCase(f"random-{seed}", ("id",), extracts, columns)
 
 
 def _build(raw: Mapping[str, Any]) -> ExtractCase:

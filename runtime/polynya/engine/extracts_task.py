@@ -9,7 +9,14 @@ from __future__ import annotations
 from polynya.engine.context import EngineContext
 from polynya.engine.gather import Load, gather
 from polynya.engine.native_task import landed_files
-from polynya.engine.steps import copy_step, progress_of, subject_of, tell_applied, tell_changed
+from polynya.engine.steps import (
+    bring_up,
+    copy_step,
+    progress_of,
+    subject_of,
+    tell_applied,
+    tell_changed,
+)
 from polynya.lake import reload as lake
 from polynya.lake.apply import ApplyResult
 from polynya.lake.dataset import DatasetTable
@@ -39,6 +46,7 @@ class ExtractsDataset:
         settings: Extracts,
     ) -> None:
         self._context = context
+        self._task = task
         self._dataset = dataset
         self._settings = settings
         self._limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
@@ -52,12 +60,16 @@ class ExtractsDataset:
                 self._context.spark, self._dataset, self._context.owner
             )
         try:
-            while not self._context.stop.is_set() and self._step(self._target):
-                pass
+            target = self._target
+            bring_up(self._context, target, self._task.apply, lambda: self._take_in(target))
         except BaseException:
             # What this owner believes of the table may be wrong now.
             self._target = None
             raise
+
+    def _take_in(self, target: DatasetTable) -> None:
+        while not self._context.stop.is_set() and self._step(target):
+            pass
 
     def _step(self, target: DatasetTable) -> bool:
         """Take in one extract; whether there may be another one now."""
@@ -112,7 +124,7 @@ class ExtractsDataset:
         return lake.begin(target, mode, now=now, extract=extract.name)
 
     def _load(self, target: DatasetTable, name: str) -> Load:
-        context, dataset, limits = self._context, self._dataset, self._limits
+        context, limits = self._context, self._limits
 
         def files_of_extract() -> Extract:
             return next(
@@ -123,7 +135,7 @@ class ExtractsDataset:
         return Load(
             find=lambda done: unread(files_of_extract().files, done, may_grow=False),
             read=lambda files: read_native(
-                context.landing, dataset, files, target.known_schema(), limits, load=True
+                context.landing, target.reading, files, target.known_schema(), limits, load=True
             ),
         )
 

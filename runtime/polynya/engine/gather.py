@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from polynya.engine.context import EngineContext
+from polynya.engine.evolution import evolve
 from polynya.engine.steps import subject_of
 from polynya.lake import positions
 from polynya.lake import reload as lake
 from polynya.lake.dataset import DatasetTable
+from polynya.lake.suspension import refuse_suspended
 from polynya.landing.batch import DatasetBatch, FilePart, FileProgress
 from polynya.landing.discovery import ChangedFile, Discovery
 from polynya.observe.events import Event
@@ -32,15 +34,17 @@ class Load:
 def gather(context: EngineContext, target: DatasetTable, load: Load) -> ChangedFile | None:
     """Gather until nothing is left, or until told to stop.
 
-    Returns a file that changed after a part of it was read, which ends it too.
+    Returns a file that changed after a part of it was read, which ends it too. Raises
+    SuspendedError or TaskStoppedError when a policy says that a batch may not be taken.
     """
+    refuse_suspended(target)
     while not context.stop.is_set():
         found = load.find(positions.read(lake.under_way(target).files))
         if found.changed:
             return found.changed[0]
         if not found.files:
             break
-        batch = load.read(found.files)
+        batch = evolve(context, target, load.read(found.files))
         result = lake.load(target, batch, now=context.clock.now())
         fields = {
             "rows_in": result.rows_in,

@@ -60,7 +60,7 @@ def _native_load(
             context.landing, dataset.landing_path, wanted, done, may_grow=False
         ),
         read=lambda files: read_native(
-            context.landing, dataset, files, target.known_schema(), limits, load=True
+            context.landing, target.reading, files, target.known_schema(), limits, load=True
         ),
     )
 
@@ -74,7 +74,7 @@ def _delivered_load(
         find=lambda done: _loads(context, dataset, form, glob, done),
         read=lambda files: form.read(
             context.landing,
-            dataset,
+            target.reading,
             files,
             target.known_schema(),
             tuple(target.state.copy.keys),

@@ -15,6 +15,7 @@ from datetime import datetime
 
 from polynya.lake import positions
 from polynya.lake.apply import Applier, ApplyResult, CopyParts
+from polynya.lake.bad_records import refuse_bad_records
 from polynya.lake.books import accounted, rows_by_partition, summary
 from polynya.lake.commit import Step, commit_row_delta
 from polynya.lake.compare import Comparison, events
@@ -27,6 +28,7 @@ from polynya.landing.batch import NO_ORDER, DatasetBatch
 from polynya.model import headers as h
 from polynya.model.errors import OperationError
 from polynya.model.headers import Partition
+from polynya.model.recorded import recorded
 from polynya.model.reload import DELETING, KEEPING, Incomplete, ReloadMode
 
 
@@ -81,6 +83,9 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
         load_started=under_way(target).started_at,
         horizon=None,
     )
+    if under_way(target).extract is not None:
+        # A reload that a user asked for is refused at its end when it is not whole.
+        refuse_bad_records(target, frame, now)
     rows = frame.drop(*HELPERS).replace(
         str(Partition.CHANGES), str(Partition.RELOAD), [h.PARTITION]
     )
@@ -134,6 +139,8 @@ def finish(
         state,
         ownership=target.ownership(),
         reloading=None,
+        accepted={},
+        copied_at=now.isoformat(),
         files=files,
         last_extract=reloading.extract or state.last_extract,
     )
@@ -180,6 +187,11 @@ def _after(
         schema={name: str(datatype) for name, datatype in batch.schema.items()},
         keys=list(keys),
         task=target.dataset.task,
+        settings=recorded(
+            target.dataset,
+            target.state.copy.settings,
+            has_rows=bool(target.state.copy.totals.get("rows_out")),
+        ),
         counters=dict(counters),
         reloading=replace(
             reloading,
