@@ -93,7 +93,7 @@ class ExtractsDataset:
         changed = gather(self._context, target, self._load(target, reloading.extract))
         if changed is not None:
             # Whoever writes it may not be done: the next run begins with it anew.
-            self._give_up(target, reloading.extract, f"{changed.path} changed")
+            self._give_up(target, reloading.extract, f"{changed} changed or left")
             return False
         if not self._context.stop.is_set():
             self._finish(target, lake.under_way(target))

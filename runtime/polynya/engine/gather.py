@@ -14,7 +14,7 @@ from polynya.lake import reload as lake
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.suspension import refuse_suspended
 from polynya.landing.batch import DatasetBatch, FilePart, FileProgress
-from polynya.landing.discovery import ChangedFile, Discovery
+from polynya.landing.discovery import Discovery
 from polynya.observe.events import Event
 
 #: what was read so far, by path → what is to be read
@@ -31,19 +31,22 @@ class Load:
     read: Read
 
 
-def gather(context: EngineContext, target: DatasetTable, load: Load) -> ChangedFile | None:
+def gather(context: EngineContext, target: DatasetTable, load: Load) -> str | None:
     """Gather until nothing is left, or until told to stop.
 
-    Returns a file that changed after a part of it was read, which ends it too. Raises
-    SuspendedError or TaskStoppedError when a policy says that a batch may not be taken.
+    Returns the path of a file that changed, or left, after a part of it was read: what was gathered
+    is of two extracts then, or not all of one.
+
+    Raises SuspendedError or TaskStoppedError when a policy says that a batch may not be taken.
     """
     refuse_suspended(target)
     while not context.stop.is_set():
-        found = load.find(positions.read(lake.under_way(target).files))
+        done = positions.read(lake.under_way(target).files)
+        found = load.find(done)
         if found.changed:
-            return found.changed[0]
+            return found.changed[0].path
         if not found.files:
-            break
+            return next((path for path, progress in done.items() if not progress.complete), None)
         batch = evolve(context, target, load.read(found.files))
         result = lake.load(target, batch, now=context.clock.now())
         fields = {

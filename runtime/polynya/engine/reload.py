@@ -63,7 +63,7 @@ def reload(
     lake.begin(target, mode, now=as_of or context.clock.now(), place=place)
     changed = gather(context, target, load)
     if changed is not None:
-        raise _changed(target, changed.path)
+        raise _changed(target, changed)
     if context.stop.is_set():
         return None
     gathered = lake.under_way(target)
@@ -90,7 +90,7 @@ def reload(
 def _changed(target: DatasetTable, path: str) -> OperationError:
     return OperationError(
         "POLYNYA-LAKE-016",
-        f"{path} changed while {subject_of(target)} was being reloaded from it",
+        f"{path} changed or left while {subject_of(target)} was being reloaded from it",
         where=path,
         state="what was loaded is kept beside Current, which is as before",
         fix="`polynya reload --abandon` the load, then reload when the file is whole",

@@ -135,9 +135,9 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-LAKE-016",
         "a file changed while it was reloaded",
-        "A file of the load was written to after a part of it was read, so what was loaded is of "
-        "two extracts. Give the load up (`--abandon`) and reload when the file is whole; writers "
-        "should use another name until then.",
+        "A file of the load was written to, or left, after a part of it was read, so what was "
+        "loaded is of two extracts, or not all of one. Give the load up (`--abandon`) and reload "
+        "when the file is whole; writers should use another name until then.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-017",
