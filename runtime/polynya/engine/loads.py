@@ -25,7 +25,7 @@ def load_of(
     `glob` names files below the landing path, by default those of `initial_load`, or whatever the
     service names as a full load of the table.
 
-    Raises OperationError when there is none.
+    Raises OperationError when the dataset says nowhere where it lies.
     """
     dataset = target.dataset
     if dataset.format == "debezium":
@@ -35,17 +35,18 @@ def load_of(
             fix="take a new snapshot with the connector: its records are upserts; docs/reload.md "
             "says how to find those that are gone",
         )
-    load = (
-        _delivered_load(context, task, target, glob)
-        if dataset.format in DISCOVERING
-        else _native_load(context, task, target, glob)
-    )
-    if not load.find({}).files:
-        named = glob or dataset.initial_load
-        raise _nothing_to_reload(
-            dataset, f"no file matches `{named}`" if named else "no file of a full load has landed"
-        )
-    return load
+    if dataset.format in DISCOVERING:
+        return _delivered_load(context, task, target, glob)
+    return _native_load(context, task, target, glob)
+
+
+def refuse_nothing(load: Load, dataset: ResolvedDataset, glob: str | None) -> None:
+    """Raise OperationError for a load of which no file has landed."""
+    if load.find({}).files:
+        return
+    named = glob or dataset.initial_load
+    why = f"no file matches `{named}`" if named else "no file of a full load has landed"
+    raise _nothing_to_reload(dataset, why)
 
 
 def _native_load(

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from polynya.engine.context import EngineContext
 from polynya.engine.gather import gather
-from polynya.engine.loads import load_of
+from polynya.engine.loads import load_of, refuse_nothing
 from polynya.engine.steps import subject_of, tell_applied
 from polynya.lake import reload as lake
 from polynya.lake.dataset import DatasetTable
@@ -54,11 +54,9 @@ def reload(
     target = DatasetTable.open(context.spark, dataset, context.owner)
     load = load_of(context, task, target, files)
     target.take_over()
-    pending = target.table.files(Partition.CHANGES, target.state.snapshot)
-    if target.state.copy.reloading is None and pending:
-        context.applier.apply(
-            target, target.shape(), reason="a reload begins", now=context.clock.now()
-        )
+    if target.state.copy.reloading is None:
+        refuse_nothing(load, dataset, files)
+        _apply_pending(context, target)
     place = None if as_of is None else place_of(dataset, as_of)
     lake.begin(target, mode, now=as_of or context.clock.now(), place=place)
     changed = gather(context, target, load)
@@ -85,6 +83,13 @@ def reload(
     )
     tell_applied(context, target, applied)
     return result
+
+
+def _apply_pending(context: EngineContext, target: DatasetTable) -> None:
+    if target.table.files(Partition.CHANGES, target.state.snapshot):
+        context.applier.apply(
+            target, target.shape(), reason="a reload begins", now=context.clock.now()
+        )
 
 
 def _changed(target: DatasetTable, path: str) -> OperationError:
