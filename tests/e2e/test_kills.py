@@ -17,6 +17,7 @@ import pytest
 
 from tests.e2e.killing import KILLED, run_to_end, running
 from tests.oracle.emit import NATIVE_SETTINGS, native_line
+from tests.oracle.extracts import drawn_extracts
 from tests.oracle.fold import UPSERT, Event, fold
 from tests.oracle.histories import Shape, native_history, seeded
 from tests.oracle.pack import Landing, Pack
@@ -128,6 +129,30 @@ def test_killed_at_a_commit(shop: Shop, mode: str, number: int) -> None:
     shop.finish()
 
     assert shop.damage() == []
+
+
+@pytest.mark.parametrize(("mode", "number"), [("before", 5), ("after", 6), ("after", 8)])
+def test_an_extract_is_taken_once_and_whole(tmp_path: Path, mode: str, number: int) -> None:
+    """Killed before the first one moves, when the second has begun, when it has moved."""
+    case = drawn_extracts(SEED, 3)
+    pack = Pack(tmp_path, [case.landing("shop", "people", [0, 0, 0])])
+    pack.write_project()
+    pack.land(0)
+    with running(tmp_path, mode=mode, number=number) as run:
+        assert run.wait() == KILLED, run.text()
+
+    run_to_end(tmp_path)
+
+    headers = ["hdr__from_timestamp", "hdr__to_timestamp", "hdr__operation"]
+    columns = ["hdr__partition", "id", "name", "n", *headers]
+    for read in READERS.values():
+        rows = [
+            tuple(row[column] for column in columns[1:])
+            for row in read(tmp_path, *internal_table("shop", "people"), columns)
+            if row["hdr__partition"] in ("current", "prior")
+        ]
+        got = [(*row[:-1], row[-1] == "d") for row in rows]
+        assert difference(bag(case.rows()), bag(got)) == ""
 
 
 def test_killed_at_random_moments(shop: Shop) -> None:

@@ -27,6 +27,7 @@ from tests.oracle.histories import (
     SeededChoices,
     Shape,
     captured_history,
+    ignoring_nulls,
     native_history,
     seeded,
 )
@@ -47,6 +48,8 @@ PAIRS = Shape(keys=("id", "part"), columns=("name", "n"), key_count=40)
 SPOILED = Shape(columns=("name",), key_count=20, bad=10)
 CALM = Shape(columns=("name", "n", "ok"), key_count=40, nulls=50)
 LARGE = Shape(columns=("name", "amount", "note", "tags"), key_count=40, truncates=1)
+SPARSE = Shape(columns=("name", "n", "tags"), key_count=40, nulls=50, truncates=1)
+IGNORE = {"ignore_null_updates": True}
 LOADED = Shape(keys=("id", "part"), columns=("name", "note"), key_count=40, loads=60, truncates=1)
 
 
@@ -54,6 +57,7 @@ def _datasets() -> dict[str, Dataset]:
     plain = native_history(seeded(SEED), PLAIN, EVENTS)
     large = captured_history(seeded(SEED + 1), LARGE, EVENTS)
     loaded = captured_history(seeded(SEED + 2), LOADED, EVENTS)
+    sparse = native_history(seeded(SEED + 18), SPARSE, EVENTS)
 
     def native(name: str, shape: Shape, events: list, seed: int, **how: object) -> Dataset:
         return Dataset(
@@ -87,6 +91,17 @@ def _datasets() -> dict[str, Dataset]:
             9,
             coalesce=True,
             tracked=("ok",),
+        ),
+        native("sparse", SPARSE, ignoring_nulls(sparse), 15, extra=IGNORE),
+        native("sparse_current", SPARSE, ignoring_nulls(sparse), 16, history=False, extra=IGNORE),
+        native(
+            "sparse_some",
+            SPARSE,
+            ignoring_nulls(sparse, ("n", "tags")),
+            17,
+            soft=True,
+            history=False,
+            extra={"ignore_null_updates": ["n", "tags"]},
         ),
         captured("large", LARGE, large, 10),
         captured("large_current", LARGE, large, 11, history=False),

@@ -11,7 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "runtime" / "polynya"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RULE = re.compile(
-    r'RecordError\(\s*"(\w+)"|WHOLE_FILE, "(\w+)"|[=(]\s*\("([a-z]+_[a-z]+)", |THEN \'(\w+)\'"'
+    r'RecordError\(\s*"(\w+)"|WHOLE_FILE, "(\w+)"|Refusal\(info, "(\w+)"'
+    r'|[=(]\s*\("([a-z]+_[a-z]+)", |THEN \'(\w+)\''
 )
 
 

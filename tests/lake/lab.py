@@ -269,9 +269,11 @@ class Feed(_Work, Look):
         known = self.table().known_schema()
         return read_native(store, self.dataset, [part], known, BatchLimits())
 
-    def land_table(self, **columns: Any) -> None:
+    def land_table(self, file: str | None = None, /, **columns: Any) -> None:
         """Land a Parquet file of these columns."""
-        pq.write_table(pa.table(columns), self.folder / f"{next(self._files):04d}.parquet")
+        path = self.folder / (file or f"{next(self._files):04d}.parquet")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table(columns), path)
 
     def configure(self, **settings: Any) -> None:
         """Change settings, as a user does between two runs."""

@@ -15,7 +15,13 @@ from polynya.lake.session import SparkSession
 from tests.lake.lab import Lab, next_schema
 from tests.lake.twins import Twins
 from tests.oracle.datasets import Dataset, arrivals
-from tests.oracle.histories import Shape, captured_history, native_history, seeded
+from tests.oracle.histories import (
+    Shape,
+    captured_history,
+    ignoring_nulls,
+    native_history,
+    seeded,
+)
 from tests.oracle.strategies import captured_events, deliveries, native_events
 
 SEED = int(os.environ.get("POLYNYA_TEST_SEED", "1"))
@@ -28,6 +34,7 @@ TYPED = Shape(columns=("name", "n", "x", "tags", "more", "amount", "seen"), key_
 EMPTIED = Shape(columns=("name", "n"), key_count=15, truncates=4)
 PAIRS = Shape(keys=("id", "part"), columns=("name", "n"), key_count=15)
 LARGE = Shape(columns=("name", "note", "tags"), key_count=12, loads=30, key_changes=40)
+SPARSE = Shape(columns=("name", "n", "tags"), key_count=12, nulls=50)
 STORMY = Shape(columns=("name", "note"), key_count=12, truncates=4, key_changes=30)
 
 
@@ -37,16 +44,20 @@ class Life:
 
     shape: Shape
     captured: bool = False
+    sparse: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
 
     def dataset(self, seed: int) -> Dataset:
         """The dataset of a seed."""
         make = captured_history if self.captured else native_history
         events = make(seeded(seed), self.shape, EVENTS)
+        if self.sparse:
+            events = ignoring_nulls(events)
         form = "debezium" if self.captured else "json"
         steps = arrivals(events, len(STEPS), seed)
         keys, columns = self.shape.keys, self.shape.columns
-        return Dataset("x", "t", keys, columns, steps, format=form, **self.settings)
+        how = {"extra": {"ignore_null_updates": True}} if self.sparse else {}
+        return Dataset("x", "t", keys, columns, steps, format=form, **how, **self.settings)
 
 
 LIVES = {
@@ -57,13 +68,15 @@ LIVES = {
     "pairs": Life(PAIRS, settings={"coalesce": True}),
     "large": Life(LARGE, captured=True),
     "large_soft": Life(LARGE, captured=True, settings={"soft": True}),
+    "sparse": Life(SPARSE, sparse=True),
+    "sparse_current": Life(SPARSE, sparse=True, settings={"history": False}),
     "stormy": Life(STORMY, captured=True),
     "stormy_current": Life(STORMY, captured=True, settings={"history": False}),
 }
 
 
 #: Short enough for every push; the others are in `make test-slow`.
-QUICK = ("typed", "emptied", "stormy")
+QUICK = ("typed", "emptied", "sparse_current", "stormy")
 
 
 @pytest.mark.parametrize(

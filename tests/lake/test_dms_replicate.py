@@ -14,13 +14,15 @@ from pyarrow import parquet
 from polynya.engine.inventory import inventory
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.policy import ApplyMode
+from polynya.engine.reload import reload
 from polynya.engine.replay import replay
 from polynya.engine.runner import Outcome, run_once, units
 from polynya.lake.catalog import python_catalog
 from polynya.model.loader import load_project
+from polynya.model.reload import DELETING
 from polynya.model.sources import dataset_of_source
 from polynya.model.task import StorageTask
-from tests.lake.lab import Lab, Look
+from tests.lake.lab import Lab, Look, moment
 
 LOAD, FIRST, SECOND = "LOAD00000001", "20260101-000010000", "20260101-000020000"
 
@@ -102,6 +104,28 @@ def test_dms_loads_then_changes_then_deletes(dms: Service) -> None:
     assert users.totals() == {"in": 5, "out": 5, "filtered": 0, "quarantined": 0}
     assert dms.ledger().table().state.copy.counters == {"control_table_files": 1}
     assert dms.ledger().table().state.copy.members == ["s.users"]
+
+
+def test_a_new_full_load_retires_what_it_lacks_and_leaves_what_changed_later(
+    dms: Service,
+) -> None:
+    at = "2026-01-01 00:00:00"
+    dms.land(f"s/users/{LOAD}.csv", "ts,id,name", f"{at},1,Ann", f"{at},2,Ben", f"{at},3,Cid")
+    late = "I,2026-01-01 00:00:30,4,Dot"
+    dms.land(f"s/users/{FIRST}.csv", "Op,ts,id,name", "U,2026-01-01 00:00:02,1,Anna", late)
+    dms.run("always")
+    users = dms["users"]
+    dms.land(f"s/users/{LOAD}.csv", "ts,id,name", ",1,Anna", ",2,Benny", ",5,Eve")
+
+    reload(dms.lab.context(), dms.task, users.dataset, mode=DELETING, as_of=moment(10))
+    moved = users.current("id", "name")
+    dms.run("always")
+
+    assert (
+        moved == users.current("id", "name") == [(1, "Anna"), (2, "Benny"), (4, "Dot"), (5, "Eve")]
+    )
+    ends = [row[2:] for row in users.history("id", "name") if row[2] in ("u", "d", "i")]
+    assert ends == [("u", 10.0, None), ("d", 10.0, None), ("i", 10.0, None)]
 
 
 def test_dms_moves_a_record_inside_one_commit(dms: Service) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from pydantic import ValidationError
 
 from polynya.model.checks import task_problems
 from polynya.model.config import Dataset, StorageTask, resolved
@@ -63,6 +64,45 @@ def test_contradictions_are_found_at_the_setting(extra, path):
     assert [(p, c) for p, c, _ in problems(a_task({**USERS, **extra}))] == [
         (f"datasets.0.{path}", "016")
     ]
+
+
+def test_extracts_need_keys_and_no_order():
+    assert problems(a_task({"name": "users", "keys": ["id"], "extracts": {}})) == []
+    assert [code for _, code, _ in problems(a_task({"name": "users", "extracts": {}}))] == ["014"]
+    assert problems(a_task({"name": "users", "extracts": {}}, format="debezium")) == [
+        ("datasets.0.extracts", "019", "not for formats `debezium`, `dms`, `replicate`")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("extra", "extracts", "path"),
+    [
+        ({"initial_load": "load/*"}, {}, "initial_load"),
+        ({"ignore_null_updates": True}, {}, "ignore_null_updates"),
+        ({"apply_as_truncates": "x = 1"}, {}, "apply_as_truncates"),
+        ({"mode": "append_only"}, {}, "mode"),
+        ({}, {"check_columns": ["a"], "updated_at": "b"}, "extracts.updated_at"),
+        ({}, {"check_columns": ["id"]}, "extracts"),
+        ({"except_columns": ["b"]}, {"updated_at": "b"}, "extracts"),
+    ],
+)
+def test_what_extracts_cannot_have(extra, extracts, path):
+    users = {"name": "users", "keys": ["id"], "extracts": extracts, **extra}
+    assert [(p, c) for p, c, _ in problems(a_task(users))] == [(f"datasets.0.{path}", "016")]
+
+
+@pytest.mark.parametrize("ignored", [["id"], ["b", "a"]])
+def test_a_key_or_an_excepted_column_has_no_value_to_keep(ignored):
+    users = {**USERS, "except_columns": ["a"], "ignore_null_updates": ignored}
+    assert [p for p, _, _ in problems(a_task(users))] == ["datasets.0.ignore_null_updates"]
+
+
+@pytest.mark.parametrize(
+    "extracts", [{"each": "row"}, {"marker": "a/b"}, {"time_in_name": "%m"}, {"hard_deletes": "x"}]
+)
+def test_malformed_extracts_are_refused(extracts):
+    with pytest.raises(ValidationError):
+        a_task({"name": "users", "keys": ["id"], "extracts": extracts})
 
 
 def test_sequence_columns_may_be_left_out_of_the_table():

@@ -144,6 +144,7 @@ def _shape(case: Case) -> tuple[Any, ...]:
         tuple(columns),
         tuple(sorted(map(str, kinds))),
         case.unmodified,
+        case.ignored_nulls,
         tuple(case.columns.items()),
         bool(case.seed),
     )
@@ -164,8 +165,14 @@ def _settings(case: Case) -> dict[str, Any]:
         "apply_as_truncates": case.truncate_when,
         "track_history_columns": list(case.tracked) if case.tracked else None,
         "columns": dict(case.columns) or None,
+        "ignore_null_updates": _ignored(case),
     }
     return settings | {name: value for name, value in optional.items() if value is not None}
+
+
+def _ignored(case: Case) -> Any:
+    every = {*case.data_columns} <= {*case.ignored_nulls}
+    return every or list(case.ignored_nulls) or None
 
 
 def _shift(value: Any, place: int) -> Any:

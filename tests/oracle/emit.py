@@ -22,9 +22,9 @@ NATIVE_SETTINGS: Mapping[str, Any] = {
 def native_line(event: Event, keys: Sequence[str], columns: Sequence[str]) -> dict[str, Any]:
     """One JSON object with `op`, `seq` and `eventTime` beside keys and columns.
 
-    Native records cannot say "not sent" nor "was another key": such events are refused here.
+    A column that was not sent is NULL, which `ignore_null_updates` understands. Native records
+    cannot say "was another key": such events are refused here.
     """
-    assert not event.unsent, "a native record has no columns that were not sent"
     assert event.old_key is None, "a native record has no old key"
     op = {DELETE: "D", TRUNCATE: "T"}.get(event.op, "U")
     key = event.key or (None,) * len(keys)

@@ -10,11 +10,13 @@ from tests.oracle.fold import Folded, Version
 
 # Output columns that are a path into a column, as an SQL expression and as the same in Python.
 PATHS: Mapping[str, Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]]] = {
+    "SPK2-N2": {"effective_value": ("value", lambda row: row["value"])},
+    "SPK2-N4": {"effective_value": ("value", lambda row: row["value"])},
     "SPK2-40": {
         "a": ("vals[0].a", lambda row: row["vals"][0].get("a")),
         "c": ("vals[0].b.c", lambda row: row["vals"][0]["b"].get("c")),
         "d": ("vals[0].b.d", lambda row: row["vals"][0]["b"].get("d")),
-    }
+    },
 }
 TIMES = {"start_at": "hdr__from_timestamp", "end_at": "hdr__to_timestamp"}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Protocol, TypeVar
@@ -132,6 +132,21 @@ def captured_history(choices: Choices, shape: Shape, count: int) -> list[Event]:
         moment = _time(choices, shape, commit - start)
         events += _transaction(choices, shape, commit, moment, live)
     return [event for event in events if event.is_load or not _chance(choices, shape.lost)]
+
+
+def ignoring_nulls(events: Sequence[Event], columns: Sequence[str] | None = None) -> list[Event]:
+    """The events where a NULL in a column (None: in any) says that it was not sent."""
+    return [
+        replace(
+            event,
+            unsent=frozenset(
+                name
+                for name, value in event.values.items()
+                if value is None and (columns is None or name in columns)
+            ),
+        )
+        for event in events
+    ]
 
 
 def _transaction(

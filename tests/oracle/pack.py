@@ -20,11 +20,14 @@ WRITERS = {"json": ".json", "debezium": ".jsonl"}
 
 @dataclass(frozen=True)
 class Landing:
-    """One dataset of a pack: its task settings and the records that each step lands."""
+    """One dataset of a pack: its task settings and the records that each step lands.
+
+    A step is one file of records, or several by their names.
+    """
 
     schema: str
     name: str
-    steps: Sequence[Lines]
+    steps: Sequence[Lines | Mapping[str, Lines]]
     settings: Mapping[str, Any] = field(default_factory=dict)
     load: Lines = ()
     format: str = "json"
@@ -111,7 +114,10 @@ class Pack:
             if step == 0 and landing.load:
                 write_lines(folder / "load" / "0001.json", landing.load)
             lines = landing.steps[step] if step < len(landing.steps) else ()
-            if lines:
+            if isinstance(lines, Mapping):
+                for name, records in lines.items():
+                    write_lines(folder / name, records)
+            elif lines:
                 name = "" if landing.format == "json" else f"_{landing.name}"
                 ending = WRITERS[landing.format]
                 write_lines(folder / f"step{step:04d}{name}{ending}", lines)

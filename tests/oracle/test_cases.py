@@ -9,6 +9,7 @@ import pytest
 from tests.oracle.arrivals import VARIATIONS
 from tests.oracle.cases import DATA, Case, covered, raw_cases
 from tests.oracle.expect import current_rows, history_rows
+from tests.oracle.extracts import extract_cases
 from tests.oracle.fold import fold
 from tests.oracle.not_covered import NOT_COVERED
 from tests.oracle.values import bag, to_time
@@ -17,8 +18,9 @@ from tests.oracle.values import bag, to_time
 def test_every_case_is_either_covered_or_has_a_reason() -> None:
     known = {raw["id"] for raw in raw_cases()}
 
-    assert known == {case.id for case in covered()} | set(NOT_COVERED)
-    assert not {case.id for case in covered()} & set(NOT_COVERED)
+    tested = {case.id for case in (*covered(), *extract_cases())}
+    assert known == tested | set(NOT_COVERED)
+    assert not tested & set(NOT_COVERED)
 
 
 @pytest.mark.parametrize("variation", VARIATIONS)

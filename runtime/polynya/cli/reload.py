@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
 from polynya.cli.run import show
 from polynya.cli.stopping import Stopping
+from polynya.landing.load_place import has_place
 from polynya.model.reload import ReloadMode
+from polynya.model.task import ResolvedDataset
+from polynya.store.clock import SystemClock
 
 
 def reload(
@@ -17,6 +23,7 @@ def reload(
     dataset: str | None = None,
     mode: ReloadMode = "compare_and_apply_with_deleted_rows",
     files: str | None = None,
+    as_of: str | None = None,
     abandon: bool = False,
     accept_incomplete: bool = False,
     context: Context,
@@ -26,7 +33,7 @@ def reload(
     The new extract takes the place of the old one in the landing zone, where `initial_load` says.
     It gathers beside Current, which readers see unchanged until one commit moves what differs.
     A reload that was killed goes on when it is called again. Stop `polynya run` meanwhile, or let
-    it give the datasets up. For native formats.
+    it give the datasets up. For native formats, `dms` and `replicate`.
 
     Example:
         polynya reload users --mode compare_and_apply_without_deleted_rows
@@ -38,6 +45,8 @@ def reload(
             keeping them; `truncate_and_insert` ends every record and begins anew;
             `drop_and_create` forgets what the table held, history included.
         files: glob of the files of the load below the landing path, in place of `initial_load`.
+        as_of: for `dms` and `replicate`, which need it: when the full load began (ISO 8601, UTC
+            without an offset). Records that changed later stay as they are.
         accept_incomplete: move the differences although the load is empty or some of its records
             went to quarantine; records that it lacks are deleted.
         abandon: give up a reload that has begun; Current stays as it is.
@@ -45,28 +54,39 @@ def reload(
     """
     # Start-up time: pyspark.
     from polynya.cli.selection import select_tasks
+    from polynya.engine.inventory import inventory
     from polynya.engine.reload import reload as reload_dataset
     from polynya.engine.start import start_engine
+    from polynya.lake.catalog import python_catalog
     from polynya.lake.dataset import DatasetTable
     from polynya.lake.reload import abandon as abandon_reload
-    from polynya.model.task import resolved
 
     project = context.load(tolerant=True)
     (chosen,) = select_tasks(project, [task])
-    named = [one for one in chosen.datasets if dataset in (None, one.name)]
+    named = [
+        entry.dataset
+        for entry in inventory(project, python_catalog(project.target))
+        if entry.task == chosen and not entry.is_ledger and dataset in (None, entry.dataset.name)
+    ]
     if not named:
-        raise usage_error(f"the task {task} declares no dataset `{dataset}`")
+        raise usage_error(f"the task {task} has no dataset `{dataset}`")
+    began = None if abandon else began_at(named, as_of, SystemClock().now())
     engine = start_engine(project, sink=lambda event: show(context.output, event))
     stopping = Stopping.on_signals(engine.stop, context.output)
-    for one in named:
-        wanted = resolved(chosen, one)
+    for wanted in named:
         name = f"{wanted.schema}.{wanted.view}"
         if abandon:
             abandon_reload(DatasetTable.existing(engine.spark, wanted, engine.owner))
             context.output.result("reload.abandoned", {"dataset": name}, f"{name}: given up")
             continue
         result = reload_dataset(
-            engine, chosen, wanted, mode=mode, files=files, accept_incomplete=accept_incomplete
+            engine,
+            chosen,
+            wanted,
+            mode=mode,
+            files=files,
+            as_of=began,
+            accept_incomplete=accept_incomplete,
         )
         if result is None:
             return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK
@@ -81,3 +101,28 @@ def reload(
         )
         context.output.result("reloaded", data, text)
     return ExitCode.OK
+
+
+def began_at(
+    datasets: Sequence[ResolvedDataset], as_of: str | None, now: datetime
+) -> datetime | None:
+    """When the load began, which the order of some formats needs and that of others cannot use."""
+    placed = [one for one in datasets if has_place(one)]
+    if as_of is None:
+        if placed:
+            raise usage_error(
+                f"the load of {placed[0].view} needs `--as-of`: changes that were copied may be "
+                "later than what the load read",
+                "say when the full load began, such as `--as-of 2026-11-21T10:00:00Z`",
+            )
+        return None
+    if len(placed) < len(datasets):
+        raise usage_error("`--as-of` needs changes that are ordered by time: `dms` or `replicate`")
+    try:
+        began = datetime.fromisoformat(as_of)
+    except ValueError:
+        raise usage_error(f"`{as_of}` is no time in ISO 8601") from None
+    began = began if began.tzinfo else began.replace(tzinfo=UTC)
+    if began > now:
+        raise usage_error(f"`{as_of}` has not come yet")
+    return began.astimezone(UTC)

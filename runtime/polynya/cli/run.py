@@ -84,6 +84,14 @@ def show(output: Output, event: Event) -> None:
         )
     elif event.type == "schema.changed":
         output.note(f"changed  {event.subject}: {fields['says']} ({fields['policy']})")
+    elif event.type == "extract.applied":
+        note = "" if fields["complete"] else ", incomplete"
+        output.note(
+            f"extract  {event.subject}: {fields['extract']}, {fields['rows_loaded']:,} rows{note}"
+        )
+    elif event.type in ("extract.waiting", "extract.restarted"):
+        what = event.type.rpartition(".")[2]
+        output.note(f"{what} {event.subject}: {fields['extract']}: {fields['reason']}")
     elif event.type == "dataset.applied":
         output.note(f"applied  {event.subject}: {fields['reason']}")
     elif event.type == "apply.skipped":

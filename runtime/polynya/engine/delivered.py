@@ -59,6 +59,7 @@ class Delivered:
 
     Attributes:
         table_of: the source table of a path below the landing folder.
+        is_load: whether a path belongs to a full load.
         reading_order: sort key of paths: the full load before the changes.
         companion_of: the file that has to land before this one can be read, None for none.
         kind_of: how a file's bytes are written, "" for a foreign name; records of two kinds make
@@ -66,6 +67,7 @@ class Delivered:
     """
 
     table_of: TableOf
+    is_load: Callable[[str], bool]
     reading_order: Callable[[str], Any]
     companion_of: Callable[[str], str | None]
     kind_of: Callable[[str], str]
@@ -78,6 +80,7 @@ def delivered(task: StorageTask) -> Delivered:
     if task.landing.format == "replicate":
         return Delivered(
             table_of=table_of_replicate,
+            is_load=lambda path: is_load(path, task.landing.path),
             reading_order=lambda path: (not is_load(path, task.landing.path), path),
             companion_of=metadata_path,
             kind_of=lambda path: _kind(replicate_kind, path),
@@ -86,6 +89,7 @@ def delivered(task: StorageTask) -> Delivered:
         )
     return Delivered(
         table_of=table_of_dms(task.landing),
+        is_load=lambda path: reading_order(path)[0] == 0,
         reading_order=reading_order,
         companion_of=lambda _: None,
         kind_of=lambda path: _kind(dms_kind, path),

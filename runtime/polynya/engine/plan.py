@@ -72,6 +72,8 @@ _MEANS: Final = {
     "timestamp": "times of later events come from it; versions that are there keep theirs",
     "apply_as_deletes": "decides for later events; what was copied keeps its operation",
     "apply_as_truncates": "decides for later events; what was copied keeps its operation",
+    "ignore_null_updates": "decides for later events; what was copied keeps its NULLs",
+    "extracts": "decides for later extracts; what was compared stays",
     "columns": "later records are read with these types; rows that are there are not read again",
     "tombstone_retention": "holds from the next apply on",
     "changes_retention": "events that are applied from now on are kept for so long; without it, "

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from polynya.engine.context import EngineContext
+from polynya.engine.gather import gather
+from polynya.engine.loads import load_of, refuse_nothing
 from polynya.engine.steps import subject_of, tell_applied
-from polynya.lake import positions
 from polynya.lake import reload as lake
 from polynya.lake.dataset import DatasetTable
-from polynya.lake.state import Reloading
 from polynya.lake.views import publish_views
-from polynya.landing.batch import BatchLimits
-from polynya.landing.discovery import discover
-from polynya.landing.native import read_native
+from polynya.landing.load_place import place_of
 from polynya.model.errors import OperationError
 from polynya.model.headers import Partition
 from polynya.model.reload import ReloadMode
 from polynya.model.task import ResolvedDataset, StorageTask
-from polynya.observe.events import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,39 +38,38 @@ def reload(
     *,
     mode: ReloadMode,
     files: str | None = None,
+    as_of: datetime | None = None,
     accept_incomplete: bool = False,
 ) -> ReloadResult | None:
     """Reload a dataset; goes on where a killed one stood. None when it was told to stop.
 
-    `files` is a glob below the landing path, by default the dataset's `initial_load`: all of them
-    are read, also those that were read before.
+    `files` is a glob below the landing path, by default the dataset's full load (`load_of`): all of
+    them are read, also those that were read before. `as_of` is when the load began, for formats
+    whose order tells the time (`has_place`): what was changed later stays as it is.
 
     Raises OperationError, and leaves Current as it is: no file is there, a file changed while it
     was read, or the load is not whole and that is not accepted (see `lake.reload.finish`).
     """
-    glob = files or dataset.initial_load
-    if glob is None:
-        raise _no_files(dataset, "no `initial_load`")
     started = context.clock.monotonic()
     target = DatasetTable.open(context.spark, dataset, context.owner)
+    load = load_of(context, task, target, files)
     target.take_over()
     if target.state.copy.reloading is None:
-        if not discover(context.landing, dataset.landing_path, glob, {}).files:
-            raise _no_files(dataset, f"no file matches `{glob}`")
-        if target.table.files(Partition.CHANGES, target.state.snapshot):
-            context.applier.apply(
-                target, target.shape(), reason="a reload begins", now=context.clock.now()
-            )
-    lake.begin(target, mode, now=context.clock.now())
-    _load_all(context, task, target, glob)
+        refuse_nothing(load, dataset, files)
+        _apply_pending(context, target)
+    place = None if as_of is None else place_of(dataset, as_of)
+    lake.begin(target, mode, now=as_of or context.clock.now(), place=place)
+    changed = gather(context, target, load)
+    if changed is not None:
+        raise _changed(target, changed)
     if context.stop.is_set():
         return None
-    gathered = _under_way(target)
+    gathered = lake.under_way(target)
     applied = lake.finish(
         target,
         context.applier,
         now=context.clock.now(),
-        accept_incomplete=accept_incomplete,
+        incomplete="accept" if accept_incomplete else "refuse",
     )
     publish_views(target, target.shape())
     rows = applied.rows
@@ -88,50 +85,18 @@ def reload(
     return result
 
 
-def _load_all(context: EngineContext, task: StorageTask, target: DatasetTable, glob: str) -> None:
-    """Gather the load, batch by batch."""
-    dataset, limits = target.dataset, BatchLimits(task.batch.max_rows, task.batch.max_bytes)
-    while not context.stop.is_set():
-        done = positions.read(_under_way(target).files)
-        found = discover(context.landing, dataset.landing_path, glob, done)
-        if found.changed:
-            raise _changed(target, found.changed[0].path)
-        if not found.files:
-            break
-        batch = read_native(
-            context.landing, dataset, found.files, target.known_schema(), limits, load=True
+def _apply_pending(context: EngineContext, target: DatasetTable) -> None:
+    if target.table.files(Partition.CHANGES, target.state.snapshot):
+        context.applier.apply(
+            target, target.shape(), reason="a reload begins", now=context.clock.now()
         )
-        result = lake.load(target, batch, now=context.clock.now())
-        fields = {
-            "rows_in": result.rows_in,
-            "rows_loaded": result.rows_out,
-            "rows_quarantined": result.rows_quarantined,
-            "files_left": len(found.files) - sum(p.complete for p in batch.files.values()),
-        }
-        context.sink(Event("reload.loaded", subject_of(target), fields))
-
-
-def _under_way(target: DatasetTable) -> Reloading:
-    reloading = target.state.copy.reloading
-    assert reloading is not None, "it was begun above, and nobody else owns the table"
-    return reloading
 
 
 def _changed(target: DatasetTable, path: str) -> OperationError:
     return OperationError(
         "POLYNYA-LAKE-016",
-        f"{path} changed while {subject_of(target)} was being reloaded from it",
+        f"{path} changed or left while {subject_of(target)} was being reloaded from it",
         where=path,
         state="what was loaded is kept beside Current, which is as before",
         fix="`polynya reload --abandon` the load, then reload when the file is whole",
-    )
-
-
-def _no_files(dataset: ResolvedDataset, why: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-LAKE-014",
-        f"there is nothing to reload {dataset.schema}.{dataset.view} from: {why}",
-        where=f"task {dataset.task}",
-        state="nothing was changed",
-        fix="land the new full load where `initial_load` says, or name its files with `--files`",
     )

@@ -19,6 +19,7 @@ from polynya.landing.discovery import glob_pattern
 from polynya.landing.folders import NO_FOLDERS, unrouted
 from polynya.landing.replay import reparse_all, reparse_debezium_all
 from polynya.model.datatypes import DataType
+from polynya.model.errors import OperationError
 from polynya.model.settings import DISCOVERING
 from polynya.model.sources import dataset_of_source
 from polynya.model.task import ResolvedDataset
@@ -39,6 +40,8 @@ class ReplayResult:
 
 def replay(context: EngineContext, entry: Entry, identifiers: Sequence[str] | None) -> ReplayResult:
     """Read the chosen records of one table again (all without a choice); a commit a table."""
+    if entry.dataset.extracts is not None:
+        raise _of_an_extract(entry.dataset)
     target = DatasetTable.existing(context.spark, entry.dataset, context.owner)
     target.take_over()
     assert target.state.snapshot is not None
@@ -50,6 +53,17 @@ def replay(context: EngineContext, entry: Entry, identifiers: Sequence[str] | No
         return _replay_parts(context, target, identifiers, len(records), parts)
     result = _replay_capture(context, entry, target, _lines(records), replayed)
     return ReplayResult(len(records), result.rows_out, result.rows_quarantined, replayed.files)
+
+
+def _of_an_extract(dataset: ResolvedDataset) -> OperationError:
+    return OperationError(
+        "POLYNYA-QUA-002",
+        f"records of {dataset.schema}.{dataset.view} belong to full extracts, which are compared "
+        "whole: one of them alone cannot be read again",
+        where=f"task {dataset.task}",
+        state="nothing was changed",
+        fix="land a mended extract under a later name; it holds the record",
+    )
 
 
 def _parts(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from polynya.engine.context import EngineContext
 from polynya.engine.debezium_task import DebeziumTask
+from polynya.engine.extracts_task import ExtractsDataset
 from polynya.engine.folder_task import FolderTask
 from polynya.engine.native_task import NativeDataset
 from polynya.model.errors import (
@@ -18,7 +19,7 @@ from polynya.model.errors import (
     TaskStoppedError,
 )
 from polynya.model.settings import DISCOVERING
-from polynya.model.task import StorageTask, resolved
+from polynya.model.task import ResolvedDataset, StorageTask, resolved
 from polynya.observe.events import Event
 
 #: Datasets that are worked on at the same time.
@@ -52,12 +53,17 @@ def units(context: EngineContext, tasks: Sequence[StorageTask]) -> list[Unit]:
         if task.landing.format in DISCOVERING:
             whole = DebeziumTask if task.landing.format == "debezium" else FolderTask
             found.append(Unit(task.name, task.name, whole(context, task).run))
-            continue
-        for dataset in task.datasets:
-            native = NativeDataset(context, task, resolved(task, dataset))
-            name = f"{task.schema_}.{task.prefix}{dataset.name}"
-            found.append(Unit(name, task.name, native.run))
+        else:
+            found += [_native(context, task, resolved(task, one)) for one in task.datasets]
     return found
+
+
+def _native(context: EngineContext, task: StorageTask, dataset: ResolvedDataset) -> Unit:
+    name = f"{dataset.schema}.{dataset.view}"
+    if dataset.extracts is not None:
+        whole = ExtractsDataset(context, task, dataset, dataset.extracts)
+        return Unit(name, task.name, whole.run)
+    return Unit(name, task.name, NativeDataset(context, task, dataset).run)
 
 
 def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:

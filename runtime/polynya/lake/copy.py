@@ -27,6 +27,7 @@ from polynya.lake.replayed import Replayed
 from polynya.lake.retention import Retention
 from polynya.lake.state import CopyState
 from polynya.lake.states import write_apply_state, write_copy_state
+from polynya.lake.unsent import ignored_nulls
 from polynya.landing.batch import DatasetBatch
 from polynya.model.errors import OperationError
 from polynya.model.headers import Partition
@@ -84,7 +85,7 @@ def copy_batch(
             target.state.copy.settings,
             has_rows=bool(target.state.copy.totals.get("rows_out")),
         ),
-        unsent=sorted({*target.state.copy.unsent, *_unsent(batch)}),
+        unsent=sorted({*target.state.copy.unsent, *_unsent(batch), *ignored_nulls(target.dataset)}),
         has_old_keys=target.state.copy.has_old_keys or _carries(batch),
         load_started=started.isoformat() if started else None,
         pending_since=_pending_since(target, now),

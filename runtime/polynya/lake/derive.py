@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from polynya.lake.arrow_schema import spark_schema
 from polynya.lake.keys import key_hash, key_text
 from polynya.lake.shape import Shape, literal
-from polynya.lake.unsent import as_written
+from polynya.lake.unsent import left_out
 from polynya.landing.batch import DatasetBatch
 from polynya.model import headers as h
 from polynya.model.datatypes import DataType
@@ -80,6 +80,12 @@ def derive(
     judged = f"SELECT *, {_rule(shape, horizon, present)} AS __verdict FROM ({sequenced})"
     explained = f"SELECT *, {_error()} AS __why FROM ({judged})"
     columns = _table_columns(shape, present, now, load_started)
+    if dataset.extracts is not None and dataset.timestamp is not None:
+        # The rows of an extract tell themselves when they changed.
+        columns[h.TIMESTAMP] = (
+            f"IF(__verdict IS NULL, coalesce(__ts, {columns[h.TIMESTAMP]}), NULL)"
+        )
+    columns[h.UNSENT] = f"IF(__verdict IS NULL, {left_out(dataset, shape, present)}, NULL)"
     select = ", ".join(f"{expression} AS {quote(name)}" for name, expression in columns.items())
     result = landed.sparkSession.sql(f"SELECT {select}, __event AS __op, __seq FROM ({explained})")
     landed.sparkSession.catalog.dropTempView(view)
@@ -143,7 +149,6 @@ def _table_columns(
         h.OPERATION: f"IF({good}, __event, NULL)",
         h.TIMESTAMP: f"IF({good}, {time}, NULL)",
         h.INSERTED_TIMESTAMP: f"IF({good}, {engine}, NULL)",
-        h.UNSENT: f"IF({good}, to_json({as_written(shape, '__unsent')}), NULL)",
         h.QUARANTINE: _quarantine(),
     }
     if shape.append_only:

@@ -9,14 +9,16 @@ that are copied meanwhile wait as pending and are folded with it, each in its pl
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
 from polynya.lake import positions
 from polynya.lake.apply import Applier, ApplyResult, CopyParts
+from polynya.lake.bad_records import refuse_bad_records
 from polynya.lake.books import accounted, rows_by_partition, summary
 from polynya.lake.commit import Step, commit_row_delta
-from polynya.lake.compare import events
+from polynya.lake.compare import Comparison, events
 from polynya.lake.copy import CopyResult, agreed_keys, refuse_second_task, sized
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.derive import HELPERS, derive, landed_frame
@@ -26,25 +28,41 @@ from polynya.landing.batch import NO_ORDER, DatasetBatch
 from polynya.model import headers as h
 from polynya.model.errors import OperationError
 from polynya.model.headers import Partition
-from polynya.model.reload import KEEPING, ReloadMode
+from polynya.model.recorded import recorded
+from polynya.model.reload import DELETING, KEEPING, Incomplete, ReloadMode
 
 
-def begin(target: DatasetTable, mode: ReloadMode, *, now: datetime) -> Reloading:
+def begin(
+    target: DatasetTable,
+    mode: ReloadMode,
+    *,
+    now: datetime,
+    extract: str | None = None,
+    place: str | None = None,
+) -> Reloading:
     """Begin a reload, or return the one that has begun and not ended.
 
-    Raises OperationError for a table without keys, and when a reload of another mode is under way.
+    `now` becomes the time of the changes that are found. `extract` names the full extract that is
+    loaded, None when a user asked for a reload. `place` is the change identifier behind which the
+    load stands, by default all that was copied.
+
+    Raises OperationError for a table without keys, and when another reload is under way.
     """
     refuse_second_task(target)
     target.take_over()
     state = target.state.copy
     if state.reloading is not None:
-        if state.reloading.mode != mode:
+        if (state.reloading.mode, state.reloading.extract) != (mode, extract):
             raise _other_mode(target, state.reloading, mode)
         return state.reloading
-    if target.shape().append_only:
+    if target.shape(keys=_keys(target)).append_only:
         raise _without_keys(target)
     reloading = Reloading(
-        mode, state.reloads + 1, now.isoformat(), place=state.copied_to or NO_ORDER
+        mode,
+        state.reloads + 1,
+        now.isoformat(),
+        place=place or state.copied_to or NO_ORDER,
+        extract=extract,
     )
     following = replace(state, reloading=reloading, reloads=reloading.number)
     target.commit_copy_state(following, "reload-begin")
@@ -62,9 +80,12 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
         shape,
         schema=batch.schema,
         now=now,
-        load_started=_under_way(target).started_at,
+        load_started=under_way(target).started_at,
         horizon=None,
     )
+    if under_way(target).extract is not None:
+        # A reload that a user asked for is refused at its end when it is not whole.
+        refuse_bad_records(target, frame, now)
     rows = frame.drop(*HELPERS).replace(
         str(Partition.CHANGES), str(Partition.RELOAD), [h.PARTITION]
     )
@@ -72,7 +93,7 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     counts = rows_by_partition(target, staged)
     quarantined = counts.pop(Partition.QUARANTINE, 0)
     loaded = sum(counts.values())
-    following = _after(target, batch, loaded, quarantined)
+    following = _after(target, batch, keys, loaded, quarantined)
     following = accounted(target, batch, following, loaded, quarantined)
     step = Step(
         commit_id=following.ownership.commit,
@@ -87,28 +108,41 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
 
 
 def finish(
-    target: DatasetTable, applier: Applier, *, now: datetime, accept_incomplete: bool = False
+    target: DatasetTable,
+    applier: Applier,
+    *,
+    now: datetime,
+    incomplete: Incomplete = "refuse",
+    live_files: Iterable[str] | None = None,
 ) -> ApplyResult:
     """Move what differs, and end the reload: one commit.
 
+    `live_files` are the landed files that still exist; the position forgets all others.
+
     Raises OperationError when records would be deleted only because they could not be read: the
-    load is empty, or some of it went to quarantine, and that is not accepted.
+    load is empty, or some of it went to quarantine, and `incomplete` refuses that.
     """
-    reloading = _under_way(target)
-    if reloading.mode != KEEPING and not accept_incomplete:
-        _refuse_incomplete(target, reloading)
+    reloading = under_way(target)
+    reloading = replace(reloading, mode=_final_mode(target, reloading, incomplete))
     assert target.state.snapshot is not None
-    shape, state = target.shape(), target.state.copy
-    found = target.spark.sql(events(shape, target.table.at(target.state.snapshot), reloading))
-    nothing = target.spark.sql(
-        f"SELECT * FROM {target.table.at(target.state.snapshot)} WHERE false"
-    )
+    shape, state = target.shape(keys=_keys(target)), target.state.copy
+    table = target.table.at(target.state.snapshot)
+    comparison = Comparison.of(target.dataset, shape, reloading)
+    found = target.spark.sql(events(shape, table, reloading, comparison))
+    nothing = target.spark.sql(f"SELECT * FROM {table} WHERE false")
     # The next run must not take the files of this load for new ones.
+    files = {**state.files, **reloading.files}
+    if live_files is not None:
+        live = {*live_files}
+        files = {path: progress for path, progress in files.items() if path in live}
     following = replace(
         state,
         ownership=target.ownership(),
         reloading=None,
-        files={**state.files, **reloading.files},
+        accepted={},
+        copied_at=now.isoformat(),
+        files=files,
+        last_extract=reloading.extract or state.last_extract,
     )
     gathered = target.table.files(Partition.RELOAD, target.state.snapshot)
     parts = CopyParts(
@@ -125,7 +159,7 @@ def finish(
 def abandon(target: DatasetTable) -> None:
     """Give a reload up: what was gathered goes, Current stays as it is."""
     target.take_over()
-    _under_way(target)
+    under_way(target)
     target.commit_copy_state(
         replace(target.state.copy, reloading=None),
         "reload-abandon",
@@ -133,13 +167,31 @@ def abandon(target: DatasetTable) -> None:
     )
 
 
-def _after(target: DatasetTable, batch: DatasetBatch, loaded: int, quarantined: int) -> CopyState:
-    reloading = _under_way(target)
+def _keys(target: DatasetTable) -> tuple[str, ...]:
+    """Keys of the table; those of the configuration while it holds nothing."""
+    return tuple(target.state.copy.keys) or target.dataset.keys
+
+
+def _after(
+    target: DatasetTable,
+    batch: DatasetBatch,
+    keys: tuple[str, ...],
+    loaded: int,
+    quarantined: int,
+) -> CopyState:
+    reloading = under_way(target)
     counters = Counter(target.state.copy.counters)
     counters.update(batch.counters)
     return replace(
         target.state.copy,
         schema={name: str(datatype) for name, datatype in batch.schema.items()},
+        keys=list(keys),
+        task=target.dataset.task,
+        settings=recorded(
+            target.dataset,
+            target.state.copy.settings,
+            has_rows=bool(target.state.copy.totals.get("rows_out")),
+        ),
         counters=dict(counters),
         reloading=replace(
             reloading,
@@ -150,7 +202,8 @@ def _after(target: DatasetTable, batch: DatasetBatch, loaded: int, quarantined: 
     )
 
 
-def _under_way(target: DatasetTable) -> Reloading:
+def under_way(target: DatasetTable) -> Reloading:
+    """The reload that has begun and not ended. Raises OperationError when there is none."""
     if target.state.copy.reloading is None:
         raise OperationError(
             "POLYNYA-LAKE-011",
@@ -162,14 +215,21 @@ def _under_way(target: DatasetTable) -> Reloading:
     return target.state.copy.reloading
 
 
-def _refuse_incomplete(target: DatasetTable, reloading: Reloading) -> None:
-    if reloading.rows and not reloading.quarantined:
-        return
+def _final_mode(target: DatasetTable, reloading: Reloading, incomplete: Incomplete) -> ReloadMode:
+    """How the load is taken in, now that it is known whether it is whole."""
+    if reloading.is_whole or incomplete == "accept" or reloading.mode == KEEPING:
+        return reloading.mode
+    if incomplete == "refuse":
+        raise _not_whole(target, reloading)
+    return KEEPING if reloading.mode == DELETING else reloading.mode
+
+
+def _not_whole(target: DatasetTable, reloading: Reloading) -> OperationError:
     if reloading.rows:
         lacks = f"{reloading.quarantined} of its records went to quarantine"
     else:
         lacks = "it holds no row"
-    raise OperationError(
+    return OperationError(
         "POLYNYA-LAKE-015",
         f"the load of {target.table.name} is not whole ({lacks}): "
         "records that it lacks would be deleted",
@@ -183,10 +243,13 @@ def _refuse_incomplete(target: DatasetTable, reloading: Reloading) -> None:
 def _other_mode(target: DatasetTable, reloading: Reloading, mode: ReloadMode) -> OperationError:
     return OperationError(
         "POLYNYA-LAKE-012",
-        f"a reload of {target.table.name} with the mode {reloading.mode} is under way, not {mode}",
+        f"another reload of {target.table.name} is under way: "
+        f"{reloading.mode} of {reloading.extract or 'its full load'}, not {mode}",
         where=target.table.name,
         state=f"{reloading.rows} rows are loaded, Current is as before",
-        fix=f"go on with `--mode {reloading.mode}`, or give it up with `--abandon`",
+        fix="give it up with `--abandon`"
+        if reloading.extract is not None
+        else f"go on with `--mode {reloading.mode}`, or give it up with `--abandon`",
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from polynya.lake.state import CopyState
 from polynya.model.datatypes import Array, DataType, MapType, Struct, storage_type
+from polynya.model.headers import ALL_BUT
 from polynya.model.identifiers import quote
 from polynya.model.settings import DISCOVERING
 from polynya.model.task import ResolvedDataset
@@ -87,7 +88,11 @@ def shape_of(
         soft_delete=dataset.delete_mode == "soft",
         append_only=append_only,
         tells_operations=dataset.format in DISCOVERING,
-        partial=tuple(name for name in copy.unsent if name in columns and name not in keys),
+        partial=tuple(
+            name
+            for name in columns
+            if (name in copy.unsent or ALL_BUT in copy.unsent) and name not in keys
+        ),
         links=copy.has_old_keys,
         coalesce=dataset.coalesce_unchanged,
         tracked=_tracked_columns(dataset, tuple(columns)),

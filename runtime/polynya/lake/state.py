@@ -55,7 +55,8 @@ class Reloading:
     Its place in the order of events is right behind `place`, the change identifier that had been
     copied when it began; `number` counts the reloads of the dataset. `files` is how far each file
     was read, as in `CopyState`; `rows` have been loaded, `quarantined` records not. `started` is
-    ISO 8601 in UTC.
+    ISO 8601 in UTC. `extract` is the full extract that is loaded, None when a user asked for the
+    reload.
     """
 
     mode: ReloadMode
@@ -65,6 +66,12 @@ class Reloading:
     files: dict[str, list[int]] = field(default_factory=dict)
     rows: int = 0
     quarantined: int = 0
+    extract: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it holds rows and all of them could be read, so far."""
+        return self.rows > 0 and not self.quarantined
 
     @property
     def tail(self) -> str:
@@ -127,7 +134,7 @@ class CopyState(_State):
     the dataset is not copied; `accepted` maps a cause of suspension to the policy that the next
     batch may use for it. `behind` says that a shared capture was read on without this dataset.
     `settings` are those that the rows were written with (`model.recorded`), empty in tables of
-    older versions. Times are ISO 8601 in UTC.
+    older versions. `last_extract` is the full extract applied last. Times are ISO 8601 in UTC.
     """
 
     files: dict[str, list[int]] = field(default_factory=dict)
@@ -152,6 +159,7 @@ class CopyState(_State):
     accepted: dict[str, str] = field(default_factory=dict)
     behind: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
+    last_extract: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from datetime import datetime
 from polynya.lake.derive import timestamp_literal
 from polynya.lake.keys import key_hash
 from polynya.lake.shape import Shape, comparable
+from polynya.lake.unsent import is_unsent
 from polynya.model import headers as h
 from polynya.model.headers import Partition
 from polynya.model.identifiers import quote
@@ -50,8 +51,6 @@ def placed(shape: Shape) -> str:
 
 #: Versions that stay for their own sake where no history is kept.
 _BASE = f"__part = '{Partition.CURRENT}' OR __del"
-#: Versions that show values of the one before them.
-_SHOWS_OLDER = "__del OR coalesce(size(__unsent), 0) > 0"
 
 
 def _kept(shape: Shape) -> str:
@@ -63,7 +62,12 @@ def _kept(shape: Shape) -> str:
         return f"__part = '{Partition.CURRENT}' OR (__del AND NOT __trunc)"
     # All versions between this one and the next that stays must need the one before them.
     over = f"OVER ({_backwards(shape, '__base')} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    return f"{_BASE} OR (__base > 0 AND count_if(NOT ({_SHOWS_OLDER})) {over} = 0)"
+    return f"{_BASE} OR (__base > 0 AND count_if(NOT ({_shows_older(shape)})) {over} = 0)"
+
+
+def _shows_older(shape: Shape) -> str:
+    """Whether a version shows values of the one before it."""
+    return " OR ".join(["__del", *(is_unsent(shape, name) for name in shape.partial)])
 
 
 def _keeps_predecessors(shape: Shape) -> bool:

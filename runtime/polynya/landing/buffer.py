@@ -47,13 +47,15 @@ class RecordBuffer:
             or self.size_bytes >= self._max_bytes
         )
 
-    def refuse_file(self, file: str, size: int, error: str, *, start: int) -> None:
+    def refuse_file(
+        self, file: str, size: int, error: str, *, start: int = 0, rule: str = "unreadable_file"
+    ) -> None:
         """Replace whatever this batch took from the file by one rejection of the file itself.
 
         What earlier batches took (`start` records) is committed and stays.
         """
         self.forget(file)
-        self.rejected.append(Rejected(file, WHOLE_FILE, "unreadable_file", error, b""))
+        self.rejected.append(Rejected(file, WHOLE_FILE, rule, error, b""))
         self.progress[file] = FileProgress(size, start, complete=True)
 
     def forget(self, file: str) -> int:

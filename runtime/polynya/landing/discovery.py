@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -33,7 +33,12 @@ class Discovery:
 
 
 def discover(
-    store: ObjectStore, root: str, glob: str, done: Mapping[str, FileProgress]
+    store: ObjectStore,
+    root: str,
+    glob: str,
+    done: Mapping[str, FileProgress],
+    *,
+    may_grow: bool = True,
 ) -> Discovery:
     """Find what has landed.
 
@@ -42,22 +47,32 @@ def discover(
         root: folder to look in, "" for the store's own.
         glob: paths below `root`: `*` and `?` stay inside one folder, `**` crosses folders.
         done: what was read so far, by path.
+        may_grow: records may be appended to a file while it is read.
 
     Returns:
         Files that are new or not yet complete. A complete file that has another size, or a partly
-        read one that shrank, is reported as changed.
+        read one that shrank (or grew, unless it may), is reported as changed.
     """
+    return unread(matching(store.list(root), root, glob), done, may_grow=may_grow)
+
+
+def matching(landed: Iterable[ObjectInfo], root: str, glob: str) -> Iterator[ObjectInfo]:
+    """The landed files below `root` that a glob names and that are finished."""
     pattern = glob_pattern(glob)
-    prefix = f"{root}/" if root else ""
-
-    def wanted(info: ObjectInfo) -> bool:
-        relative = info.path.removeprefix(prefix)
-        return bool(pattern.fullmatch(relative)) and not _is_unfinished(relative)
-
-    return unread(filter(wanted, store.list(root)), done)
+    for info in landed:
+        relative = relative_to(root, info.path)
+        if pattern.fullmatch(relative) and not _is_unfinished(relative):
+            yield info
 
 
-def unread(landed: Iterable[ObjectInfo], done: Mapping[str, FileProgress]) -> Discovery:
+def relative_to(root: str, path: str) -> str:
+    """A path below `root`, "" for the store's own root."""
+    return path.removeprefix(f"{root}/") if root else path
+
+
+def unread(
+    landed: Iterable[ObjectInfo], done: Mapping[str, FileProgress], *, may_grow: bool = True
+) -> Discovery:
     """What of the landed files is to be read; see `discover`."""
     files: list[FilePart] = []
     changed: list[ChangedFile] = []
@@ -65,7 +80,9 @@ def unread(landed: Iterable[ObjectInfo], done: Mapping[str, FileProgress]) -> Di
         before = done.get(info.path)
         if before is None:
             files.append(FilePart(info.path, info.size))
-        elif info.size != before.size and (before.complete or info.size < before.size):
+        elif info.size != before.size and (
+            before.complete or info.size < before.size or not may_grow
+        ):
             changed.append(ChangedFile(info.path, before.size, info.size))
         elif not before.complete:
             files.append(FilePart(info.path, info.size, before.records))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from polynya.model.delivery import DEFAULT_DELIMITER, DELIVERY_SETTINGS, Delivery
+from polynya.model.extracts import Extracts
 from polynya.model.identifiers import shown
 from polynya.model.problems import Problem
 from polynya.model.settings import DISCOVERING, SELF_DESCRIBING, Dataset
@@ -16,6 +17,7 @@ from polynya.model.task import ResolvedDataset, StorageTask, resolved
 _MERGE_ONLY: Final = (
     "apply_as_deletes",
     "apply_as_truncates",
+    "ignore_null_updates",
     "history",
     "coalesce_unchanged",
     "track_history_columns",
@@ -43,7 +45,7 @@ def _format_problems(task: StorageTask) -> Iterator[Problem]:
         if native and key in task.model_fields_set:
             yield Problem((key,), code, _only_for(DISCOVERING), "use `path` of the dataset")
     for index, dataset in enumerate(task.datasets):
-        for key in ("source",) if native else ("path", "initial_load"):
+        for key in ("source",) if native else ("path", "initial_load", "extracts"):
             if getattr(dataset, key) is not None:
                 wanted = _only_for(DISCOVERING) if native else f"not for {_formats(DISCOVERING)}"
                 yield Problem(("datasets", index, key), code, wanted, "take the line out")
@@ -183,6 +185,8 @@ def _dataset_problems(
             "set it under `defaults` of the task",
         )
     yield from _contradictions(dataset, final, path)
+    if final.extracts is not None:
+        yield from _extract_problems(final, final.extracts, path)
 
 
 def _merge_problems(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iterator[Problem]:
@@ -193,7 +197,7 @@ def _merge_problems(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iter
             f"dataset `{final.name}` has no `keys`, so its changes cannot be merged",
             "name the `keys`, or set `mode: append_only` to keep every event as a row",
         )
-    if not final.sequence_by and final.format != "dms":
+    if not final.sequence_by and final.format != "dms" and final.extracts is None:
         yield Problem(
             path,
             "POLYNYA-CFG-015",
@@ -231,6 +235,39 @@ def _unreachable_source(
         )
 
 
+def _extract_problems(
+    final: ResolvedDataset, extracts: Extracts, path: tuple[str | int, ...]
+) -> Iterator[Problem]:
+    code = "POLYNYA-CFG-016"
+    if extracts.check_columns and extracts.updated_at:
+        yield Problem(
+            (*path, "extracts", "updated_at"),
+            code,
+            "`check_columns` and `updated_at` exclude each other",
+            "keep one of the two",
+        )
+    for key in ("initial_load", "apply_as_truncates", "ignore_null_updates"):
+        if getattr(final, key):
+            yield Problem(
+                (*path, key),
+                code,
+                "has no meaning with `extracts`: each of them holds the whole table",
+                "take one out",
+            )
+    if final.mode == "append_only":
+        yield Problem(
+            (*path, "mode"), code, "`append_only` compares nothing, `extracts` do", "take one out"
+        )
+    compared = {*(extracts.check_columns or ()), *filter(None, (extracts.updated_at,))}
+    for column in sorted(compared & {*final.keys, *final.except_columns}):
+        yield Problem(
+            (*path, "extracts"),
+            code,
+            f"column {shown(column)} is a key or excepted, so it cannot be compared",
+            "compare another column",
+        )
+
+
 def _contradictions(
     dataset: Dataset, final: ResolvedDataset, path: tuple[str | int, ...]
 ) -> Iterator[Problem]:
@@ -242,6 +279,14 @@ def _contradictions(
             "`track_history_columns` and `track_history_except` exclude each other",
             "keep one of the two",
         )
+    if isinstance(final.ignore_null_updates, tuple):
+        for column in sorted({*final.keys, *final.except_columns} & {*final.ignore_null_updates}):
+            yield Problem(
+                (*path, "ignore_null_updates"),
+                code,
+                f"column {shown(column)} is a key or excepted, so it has no value to keep",
+                "take it out of `ignore_null_updates`",
+            )
     dropped = set(final.except_columns)
     for key, why in (("keys", "is a key"), ("track_history_columns", "is tracked")):
         for column in sorted(dropped & set(getattr(final, key))):

@@ -27,6 +27,7 @@ from polynya.model.durations import (
     parse_size,
 )
 from polynya.model.identifiers import column_problem, is_name, shown
+from polynya.model.name_time import name_time_pattern
 from polynya.model.paths import relative_path_problem
 
 API_VERSION: Final = "polynya/v1"
@@ -77,6 +78,20 @@ def _column(text: str) -> str:
 def _path(text: str) -> str:
     if problem := relative_path_problem(text):
         raise _refuse("polynya_path", problem)
+    return text
+
+
+def _file_name(text: str) -> str:
+    if "/" in text or relative_path_problem(text):
+        raise _refuse("polynya_path", f"{shown(text)} is not the name of a file")
+    return text
+
+
+def _name_time(text: str) -> str:
+    try:
+        name_time_pattern(text)
+    except ValueError as error:
+        raise _refuse("polynya_value", str(error)) from None
     return text
 
 
@@ -143,6 +158,12 @@ Column: TypeAlias = Annotated[
 ]
 RelativePath: TypeAlias = Annotated[
     str, AfterValidator(_path), _text_schema(minLength=1, maxLength=1024)
+]
+FileName: TypeAlias = Annotated[
+    str, AfterValidator(_file_name), _text_schema(minLength=1, maxLength=255)
+]
+NameTime: TypeAlias = Annotated[
+    str, AfterValidator(_name_time), _text_schema(maxLength=255, examples=["%Y-%m-%d"])
 ]
 Expression: TypeAlias = Annotated[str, Field(min_length=1, max_length=_MAX_EXPRESSION)]
 Pattern: TypeAlias = Annotated[str, Field(min_length=1, max_length=300)]

@@ -47,6 +47,8 @@ QUARANTINE = "hdr__quarantine"
 
 #: Columns whose names start so belong to Polynya; a source column may not.
 RESERVED_PREFIX = "hdr__"
+#: In a list of columns that were not sent: all columns but those that the list names.
+ALL_BUT = "hdr__all_but"
 
 QUARANTINE_TYPE = "struct<id:string,file:string,offset:bigint,rule:string,error:string,raw:binary>"
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from polynya.model.durations import format_duration
 from polynya.model.evolution import SchemaEvolution
+from polynya.model.extracts import Extracts
 from polynya.model.task import ResolvedDataset
 
 #: Settings that make the order or the kind of the rows: a table cannot hold rows of two of them.
@@ -37,6 +38,8 @@ LATER: Final = (
     "timestamp",
     "apply_as_deletes",
     "apply_as_truncates",
+    "ignore_null_updates",
+    "extracts",
     "columns",
     "tombstone_retention",
     "changes_retention",
@@ -74,7 +77,7 @@ def _plain(value: object) -> object:
             return format_duration(value)
         case tuple():
             return list(value)
-        case SchemaEvolution():
+        case SchemaEvolution() | Extracts():
             return value.model_dump(exclude_none=True)
         case Mapping():
             return {name: str(kind) for name, kind in value.items()}

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from polynya.model.delivery import Delivery
 from polynya.model.evolution import SchemaEvolution
+from polynya.model.extracts import Extracts
 from polynya.model.fields import (
     Column,
     ColumnType,
@@ -38,6 +39,8 @@ MEBIBYTE: Final = 2**20
 
 #: An empty list is a choice too: it takes a default back.
 Columns: TypeAlias = tuple[Column, ...]
+#: All columns or none, or those that are named.
+SomeColumns: TypeAlias = bool | Columns
 
 
 class _Landed(Frozen):
@@ -81,6 +84,12 @@ class DatasetSettings(Frozen):
     apply_as_truncates: Expression | None = Field(
         default=None,
         description="Spark SQL condition; an event for which it is true deletes all records.",
+    )
+    ignore_null_updates: SomeColumns | None = Field(
+        default=None,
+        description="A NULL in an update means that the column was not sent: it keeps the value "
+        "valid just before. `true` for all columns, or a list of columns. An insert takes NULL as "
+        "NULL. Default: false.",
     )
     except_columns: Columns | None = Field(
         default=None,
@@ -152,12 +161,17 @@ class Dataset(DatasetSettings):
     path: RelativePath | None = Field(
         default=None,
         description="For native formats: glob of the files below `landing.path`, taken in name "
-        "order. Default: `*`.",
+        "order. Default: `*`; `*/*` where a folder is an extract.",
     )
     initial_load: RelativePath | None = Field(
         default=None,
         description="For native formats: glob of the files of the first full load, written "
         "straight to Current.",
+    )
+    extracts: Extracts | None = Field(
+        default=None,
+        description="For native formats: the files of `path` are full extracts of the table, not "
+        "events. `{}` takes every default.",
     )
 
 

@@ -13,6 +13,7 @@ from pydantic import Field
 from polynya.model.datatypes import DataType
 from polynya.model.delivery import Delivery
 from polynya.model.evolution import SchemaEvolution
+from polynya.model.extracts import Extracts
 from polynya.model.fields import Frozen, Name, Pattern, Prefix
 from polynya.model.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
@@ -26,6 +27,7 @@ from polynya.model.settings import (
     Format,
     Landing,
     Mode,
+    SomeColumns,
     ViewSettings,
 )
 
@@ -99,12 +101,14 @@ class ResolvedDataset:
     landing_path: str
     path: str
     initial_load: str | None = None
+    extracts: Extracts | None = None
     source: str | None = None
     keys: tuple[str, ...] = ()
     sequence_by: tuple[str, ...] = ()
     timestamp: str | None = None
     apply_as_deletes: str | None = None
     apply_as_truncates: str | None = None
+    ignore_null_updates: SomeColumns = False
     except_columns: tuple[str, ...] = ()
     columns: Mapping[str, DataType] = field(default_factory=dict)
     history: bool = False
@@ -136,6 +140,7 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
     """Return a dataset of a task with the task's defaults and the built-in ones filled in."""
     settings = merged(task.defaults, dataset)
     table = f"{task.prefix}{dataset.name}"
+    extracts = dataset.extracts
     by_data = task.landing.format in SELF_DESCRIBING
     return ResolvedDataset(
         task=task.name,
@@ -149,14 +154,16 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
         changes_view=f"{table}{task.views.changes}",
         format=task.landing.format,
         landing_path=task.landing.path,
-        path=dataset.path or "*",
+        path=dataset.path or ("*/*" if extracts and extracts.each == "folder" else "*"),
         initial_load=dataset.initial_load,
+        extracts=extracts,
         source=dataset.source,
         keys=settings.keys or (),
         sequence_by=settings.sequence_by or (),
-        timestamp=settings.timestamp,
+        timestamp=settings.timestamp or (extracts.updated_at if extracts else None),
         apply_as_deletes=settings.apply_as_deletes,
         apply_as_truncates=settings.apply_as_truncates,
+        ignore_null_updates=settings.ignore_null_updates or False,
         except_columns=settings.except_columns or (),
         columns=MappingProxyType(dict(settings.columns or {})),
         history=bool(settings.history),

@@ -107,9 +107,10 @@ PAGES: Final = (
     ),
     ErrorPage(
         "POLYNYA-LAKE-012",
-        "a reload of another mode is under way",
-        "A reload that was stopped or killed keeps its mode until it ends: its rows lie beside "
-        "Current, which is as before. Go on with that mode, or give it up with `--abandon`.",
+        "another reload is under way",
+        "A reload that was stopped or killed keeps its mode and its files until it ends: its rows "
+        "lie beside Current, which is as before. Go on with that mode, or give it up with "
+        "`--abandon`. A full extract that is under way is gone on with by `polynya run`.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-013",
@@ -134,9 +135,9 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-LAKE-016",
         "a file changed while it was reloaded",
-        "A file of the load was written to after a part of it was read, so what was loaded is of "
-        "two extracts. Give the load up (`--abandon`) and reload when the file is whole; writers "
-        "should use another name until then.",
+        "A file of the load was written to, or left, after a part of it was read, so what was "
+        "loaded is of two extracts, or not all of one. Give the load up (`--abandon`) and reload "
+        "when the file is whole; writers should use another name until then.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-017",
@@ -158,6 +159,13 @@ PAGES: Final = (
         "a dataset is not suspended",
         "Only a suspended dataset can be resumed. Nothing was changed; `polynya status` shows "
         "which are suspended, and why.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-021",
+        "extracts are compared by a column that is not there",
+        "`check_columns` or `updated_at` of a dataset with `extracts` names a column that neither "
+        "the table nor its extracts have. The extract is kept beside Current, which is as before. "
+        "Correct the name, and the next run goes on with the same extract.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-030",
@@ -185,6 +193,12 @@ PAGES: Final = (
         "no such quarantined record",
         "The id is not in quarantine, perhaps because the record was replayed. "
         "`polynya quarantine list` shows the ids.",
+    ),
+    ErrorPage(
+        "POLYNYA-QUA-002",
+        "a record of a full extract cannot be replayed",
+        "An extract is compared with the table whole, in its place among the others. A record of "
+        "it that went to quarantine comes back with the next extract that holds it.",
     ),
     ErrorPage(
         "POLYNYA-RUN-001",
