@@ -10,6 +10,7 @@ import pytest
 from polynya.engine.plan import Facts, plan_dataset
 from polynya.lake.state import CopyState
 from polynya.model.datatypes import parse_type
+from polynya.model.evolution import SchemaEvolution
 from polynya.model.recorded import recorded
 from polynya.model.task import ResolvedDataset
 
@@ -58,7 +59,11 @@ def test_the_same_settings_change_nothing():
 
 
 def test_what_a_table_remembers_survives_json():
-    settings = replace(USERS, columns={"a": parse_type("decimal(9,2)")})
+    settings = replace(
+        USERS,
+        columns={"a": parse_type("decimal(9,2)")},
+        schema_evolution=SchemaEvolution(drop_column="apply"),
+    )
     state = CopyState.from_json(written(settings).to_json())
 
     assert changes(settings, state) == ()
@@ -170,6 +175,8 @@ def test_a_table_that_becomes_append_only_needs_a_full_reload():
         {"columns": {"name": parse_type("string")}},
         {"tombstone_retention": timedelta(days=1)},
         {"changes_retention": "keep"},
+        {"on_bad_record": "stop"},
+        {"schema_evolution": SchemaEvolution(add_column="ignore")},
     ],
 )
 def test_settings_of_later_records_are_left_to_the_next_run(later):

@@ -118,10 +118,10 @@ def test_two_tests_of_one_name_are_refused(tmp_path):
     assert errors[0][:2] == ("POLYNYA-CFG-012", "tests/a.yml:8:5")
 
 
-@pytest.mark.parametrize("format_", ["csv", "parquet"])
+@pytest.mark.parametrize("format_", ["csv", "avro"])
 def test_records_cannot_be_written_for_every_format(tmp_path, format_):
     task = USERS.replace("format: json", f"format: {format_}")
     _, errors = loaded(tmp_path, GOOD, users=task)
 
     assert errors[0][0] == "POLYNYA-CFG-019"
-    assert f"only for `debezium`, `json`, and the task reads `{format_}`" in errors[0][2]
+    assert f"only for `debezium`, `json`, `parquet`, and the task reads `{format_}`" in errors[0][2]

@@ -25,8 +25,8 @@ def apply(*, yes: bool = False, context: Context) -> int:
         yes: do not ask.
         context: given by `main`.
     """
-    found = make_plan(context)
-    show_plan(context, found)
+    project, found = make_plan(context)
+    show_plan(context, project, found)
     if not found.has_changes:
         return ExitCode.OK
     if not yes and not _agreed(context):
@@ -36,7 +36,7 @@ def apply(*, yes: bool = False, context: Context) -> int:
     from polynya.engine.configure import configure
     from polynya.engine.start import start_engine
 
-    engine = start_engine(context.load())
+    engine = start_engine(project)
     done = [one.plan.name for one in found.datasets if configure(engine, one)]
     changes = list(found.changes())
     to_decide = sum(change.action == "decide" for change in changes)

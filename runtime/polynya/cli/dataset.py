@@ -32,7 +32,7 @@ def resume(task: str, dataset: str, /, *, accept: Accepted | None = None, contex
         task: name of the task.
         dataset: name of the dataset.
         accept: let the next batch `apply` or `ignore` what the dataset was suspended for, once;
-            the policy of the dataset stays.
+            bad records go to quarantine then. The policy of the dataset stays.
         context: given by `main`.
     """
     # Start-up time: pyspark.

@@ -9,6 +9,7 @@ from rich.tree import Tree
 
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
+from polynya.model.loader import LoadedProject
 
 if TYPE_CHECKING:
     from polynya.engine.plan import DatasetPlan
@@ -32,25 +33,25 @@ def plan(*, context: Context) -> int:
     Example:
         polynya plan --json
     """
-    found = make_plan(context)
-    show_plan(context, found)
+    project, found = make_plan(context)
+    show_plan(context, project, found)
     return ExitCode.CHANGES if found.has_changes else ExitCode.OK
 
 
-def make_plan(context: CommandContext) -> Plan:
-    """The plan of the project. Raises ConfigErrors for a project with any error."""
+def make_plan(context: CommandContext) -> tuple[LoadedProject, Plan]:
+    """The project and its plan. Raises ConfigErrors for a project with any error."""
     # Start-up time: PyIceberg.
     from polynya.engine.planning import plan_project
     from polynya.lake.catalog import has_tables, python_catalog
 
     project = context.load()
     catalog = python_catalog(project.target) if has_tables(project.target) else None
-    return plan_project(project, catalog)
+    return project, plan_project(project, catalog)
 
 
-def show_plan(context: CommandContext, found: Plan) -> None:
+def show_plan(context: CommandContext, project: LoadedProject, found: Plan) -> None:
     """Say a plan: a tree, or a JSON line for each dataset and one for the whole."""
-    tree = Tree(f"target {context.load().target.name}")
+    tree = Tree(f"target {project.target.name}")
     for planned in found.datasets:
         _tell(context, tree, planned.plan)
     for task in found.undiscovered:

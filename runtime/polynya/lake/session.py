@@ -120,6 +120,10 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
     conf[prefix] = "org.apache.iceberg.spark.SparkCatalog"
     for key, value in settings.catalog.items():
         conf[f"{prefix}.{key}"] = value
+    if "warehouse" in settings.catalog:
+        # The session catalog makes the folder of its empty default database, by default
+        # `spark-warehouse` in the working directory.
+        conf["spark.sql.warehouse.dir"] = settings.catalog["warehouse"]
     return conf
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +73,8 @@ def _read_row(table: IcebergTable, file: LiveFile) -> tuple[str, str]:
         content = bytes(stream.readAllBytes())
     finally:
         stream.close()
-    row = pq.read_table(io.BytesIO(content)).to_pylist()[0]
+    # Not `pq.read_table`: threads that it leaves behind may abort a process that exits right after.
+    row = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False).to_pylist()[0]
     return ("copy" if row.get(COPY_CHANGE_IDENTIFIER) is not None else "apply"), str(row[STATE])
 
 

@@ -19,8 +19,8 @@ from polynya.model.task_tests import RELATIONS, Batch, TaskTest, TaskTests
 
 TEST_FOLDER: Final = "tests"
 #: Formats whose records a test can write in its own file.
-EVENT_FORMATS: Final = frozenset({"json", "debezium"})
-LINE_FORMATS: Final = EVENT_FORMATS | {"csv"}
+EVENT_FORMATS: Final = frozenset({"json", "debezium", "parquet"})
+LINE_FORMATS: Final = frozenset({"json", "debezium", "csv"})
 _CONTENT: Final = ("events", "lines", "folder")
 
 

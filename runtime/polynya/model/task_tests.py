@@ -48,7 +48,8 @@ class Batch(Frozen):
     events: tuple[Record, ...] | None = Field(
         default=None,
         min_length=1,
-        description="For `json` and `debezium`: records, one JSON object each.",
+        description="For `json`, `debezium` and `parquet`: records. In Parquet a column has the "
+        "type that `columns` declares, else that of its values.",
     )
     lines: str | None = Field(
         default=None,

@@ -11,9 +11,10 @@ from typing import Final
 from polynya.landing.discovery import glob_pattern
 from polynya.model.errors import ConfigError
 from polynya.model.settings import DISCOVERING
+from polynya.model.task import resolved
 from polynya.model.task_test_loader import LoadedTest
-from polynya.model.task_tests import Batch
 from polynya.store.object_store import LocalObjectStore
+from polynya.testing.parquet_files import parquet_file
 
 #: Parts of a glob, and what stands in their place in the name of a file; `{}` is its number.
 _FILLED: Final = (
@@ -27,8 +28,8 @@ _FILLED: Final = (
 def landing_files(test: LoadedTest, number: int, project: Path) -> Mapping[str, bytes]:
     """Return the files of the batch with this number (from 0), as they land.
 
-    Raises ConfigError when a folder is empty, or no name for a file can be made from the `path` of
-    the dataset.
+    Raises ConfigError when a folder is empty, a value does not fit its column, or no name for a
+    file can be made from the `path` of the dataset.
     """
     batch = test.test.given[number]
     root = test.task.landing.path
@@ -41,12 +42,19 @@ def landing_files(test: LoadedTest, number: int, project: Path) -> Mapping[str, 
         if not found:
             raise _unusable(test, number, f"the folder {batch.folder} has no files")
         return found
-    return {f"{root}/{_name(test, number)}": _content(batch)}
+    return {f"{root}/{_name(test, number)}": _content(test, number)}
 
 
-def _content(batch: Batch) -> bytes:
+def _content(test: LoadedTest, number: int) -> bytes:
+    batch = test.test.given[number]
     if batch.lines is not None:
         return batch.lines.encode()
+    if test.task.landing.format == "parquet":
+        declared = resolved(test.task, test.dataset).columns
+        try:
+            return parquet_file(batch.events or (), declared)
+        except ValueError as error:
+            raise _unusable(test, number, str(error)) from error
     records = [json.dumps(event, ensure_ascii=False) for event in batch.events or ()]
     return "".join(f"{record}\n" for record in records).encode()
 
@@ -78,5 +86,5 @@ def _unusable(test: LoadedTest, number: int, why: str) -> ConfigError:
         f"the batch cannot land: {why}",
         where=test.where("given", number),
         state="the test was not run; the project's own tables are never touched",
-        fix="name the `file` of the batch, or mend the folder",
+        fix="name the `file` of the batch, or mend the values or the folder",
     )

@@ -244,7 +244,8 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-TEST-002",
         "a batch of a test cannot land",
-        "The folder that the batch names is empty, or the `path` of the dataset gives no name for "
-        "the file that the test writes. Name a `file` that `path` matches, one for each batch.",
+        "The folder that the batch names is empty, a value does not fit its column of a Parquet "
+        "file, or the `path` of the dataset gives no name for the file that the test writes. Name "
+        "a `file` that `path` matches, one for each batch.",
     ),
 )
