@@ -53,13 +53,11 @@ def test_a_wide_table_goes_through_copy_apply_and_views(lab: Lab) -> None:
 
     users.apply(put(1, 1, **wide))
     users.copy(put(1, 2, **wide | {"cOl998": -1}), put(2, 1, **wide | {"cOl0": "no number"}))
-    live = users.current("*")
-    users.apply()
 
     assert users.columns() == ["id", *names]
-    assert live == users.current("*") == [(1, *range(998), -1, 999)]
+    assert users.current("*") == [(1, *range(998), -1, 999)]
     assert users.history("`Col.999 Ä`", "cOl998") == [
         (999, -1, "U", 2.0, None),
-        (999, 998, "U", 1.0, 2.0),
+        (999, 998, "I", 1.0, 2.0),
     ]
     assert [rule for _, _, rule in users.rejected()] == ["type_mismatch"]

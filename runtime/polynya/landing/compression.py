@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import gzip
 import re
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import BufferedIOBase
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import cramjam
 import pyarrow as pa
 
 from polynya.landing import snappy
 from polynya.landing.errors import UnreadableFileError
+from polynya.landing.spool import PIECE_BYTES, spooled
 
-_SPOOL_BYTES = 32 * 1024 * 1024
-_COPY_BYTES = 1024 * 1024
 _DAMAGE = (EOFError, OSError, ValueError, zlib.error, pa.ArrowException, cramjam.DecompressionError)
 
 
@@ -44,21 +42,20 @@ def codec_of(head: bytes, path: str) -> Codec | None:
     return _HADOOP_SNAPPY if is_hadoop else None
 
 
-@contextmanager
-def decompressed(source: BinaryIO, codec: Codec) -> Iterator[BinaryIO]:
-    """The content, seekable, at its start; on disk when it is large, never whole in memory.
+def decompressed(source: BinaryIO, codec: Codec) -> AbstractContextManager[BinaryIO]:
+    """The content, seekable, at its start.
 
     Raises:
-        UnreadableFileError: truncated or damaged.
+        UnreadableFileError: on entering, when it is truncated or damaged.
     """
-    with tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES) as spool:
-        try:
-            for piece in codec.pieces(source):
-                spool.write(piece)
-        except _DAMAGE as error:
-            raise UnreadableFileError(f"broken {codec.name} archive: {error}") from error
-        spool.seek(0)
-        yield cast("BinaryIO", spool)
+    return spooled(_whole(source, codec))
+
+
+def _whole(source: BinaryIO, codec: Codec) -> Iterator[bytes]:
+    try:
+        yield from codec.pieces(source)
+    except _DAMAGE as error:
+        raise UnreadableFileError(f"broken {codec.name} archive: {error}") from error
 
 
 def _gzip(source: BinaryIO) -> Iterator[bytes]:
@@ -75,7 +72,7 @@ def _arrow(name: str) -> Callable[[BinaryIO], Iterator[bytes]]:
 
 
 def _pieces(archive: BufferedIOBase | pa.NativeFile) -> Iterator[bytes]:
-    while piece := archive.read(_COPY_BYTES):
+    while piece := archive.read(PIECE_BYTES):
         yield piece
 
 

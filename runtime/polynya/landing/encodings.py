@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import codecs
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import BinaryIO, cast
+from contextlib import AbstractContextManager
+from typing import BinaryIO
 
 from polynya.landing.errors import UnreadableFileError
+from polynya.landing.spool import PIECE_BYTES, spooled
 from polynya.model.delivery import Encoding
 
-_SPOOL_BYTES = 32 * 1024 * 1024
-_COPY_BYTES = 1024 * 1024
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-@contextmanager
-def transcoded(source: BinaryIO, encoding: Encoding) -> Iterator[BinaryIO]:
-    """The content in UTF-8, seekable, at its start; on disk when it is large.
+def transcoded(source: BinaryIO, encoding: Encoding) -> AbstractContextManager[BinaryIO]:
+    """The content in UTF-8, seekable, at its start.
 
     A byte without a meaning in `windows-1252` spoils its record only: it becomes bytes that are no
     UTF-8 either.
 
     Raises:
-        UnreadableFileError: it is in another encoding than the settings say, or is cut off.
+        UnreadableFileError: on entering, when it is in another encoding than the settings say, or
+            is cut off.
     """
+    return spooled(_pieces(source, encoding))
+
+
+def _pieces(source: BinaryIO, encoding: Encoding) -> Iterator[bytes]:
     start = source.read(len(codecs.BOM_UTF8))
     source.seek(0)
     if start == codecs.BOM_UTF8:
@@ -34,12 +36,9 @@ def transcoded(source: BinaryIO, encoding: Encoding) -> Iterator[BinaryIO]:
         raise UnreadableFileError("not utf-16: it does not begin with a byte order mark")
     errors = "strict" if encoding == "utf-16" else "surrogateescape"
     decoder = codecs.getincrementaldecoder(encoding)(errors)
-    with tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES) as spool:
-        try:
-            while piece := source.read(_COPY_BYTES):
-                spool.write(decoder.decode(piece).encode("utf-8", "surrogatepass"))
-            spool.write(decoder.decode(b"", final=True).encode("utf-8"))
-        except UnicodeError as error:
-            raise UnreadableFileError(f"not {encoding}: {error}") from error
-        spool.seek(0)
-        yield cast("BinaryIO", spool)
+    try:
+        while piece := source.read(PIECE_BYTES):
+            yield decoder.decode(piece).encode("utf-8", "surrogatepass")
+        yield decoder.decode(b"", final=True).encode("utf-8")
+    except UnicodeError as error:
+        raise UnreadableFileError(f"not {encoding}: {error}") from error
