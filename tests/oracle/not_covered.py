@@ -1,4 +1,4 @@
-"""Conformance cases that this issue leaves out, each with its reason."""
+"""Conformance cases that are left out, each with its reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOT_COVERED: Mapping[str, str] = {
     "REG-14": "no rows given: X-REG-14 is the case made of it",
     "REG-16": "unknown settings are an error: tests/model checks it",
     "REG-18": "a query on the peer's page; `hdr__deleted` is checked by the random histories",
-    "FVT-4": "a default of a new column is not in the events; DDL policies are the next issue",
+    "FVT-4": "a default of a new column is not in the events: rows from before it hold NULL",
     "FVT-6": "expects that an update cannot create a row; semantics.md section 10 says it does: "
     "X-FVT-6 is the case with our rule",
     "SQM-3-absent-kept": "no rows given: X-SQM-3-kept and X-SQM-3-time are the cases made of it",
