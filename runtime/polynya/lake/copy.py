@@ -23,13 +23,13 @@ from polynya.lake.dataset import DatasetTable
 from polynya.lake.derive import HELPERS, derive, landed_frame
 from polynya.lake.direct_load import into_current, is_first_load
 from polynya.lake.fused import reason_to_apply_at_once
+from polynya.lake.guards import agreed_keys, refuse_second_task
 from polynya.lake.replayed import Replayed
 from polynya.lake.retention import Retention
 from polynya.lake.state import CopyState
 from polynya.lake.states import write_apply_state, write_copy_state
 from polynya.lake.unsent import ignored_nulls
 from polynya.landing.batch import DatasetBatch
-from polynya.model.errors import OperationError
 from polynya.model.headers import Partition
 from polynya.model.recorded import recorded
 from polynya.model.settings import DISCOVERING
@@ -180,34 +180,6 @@ def _parts(
 def sized(rows: DataFrame, batch: DatasetBatch) -> DataFrame:
     """Rows of a batch in as many tasks as are worth their files."""
     return rows.coalesce(1) if batch.rows.num_rows <= ONE_TASK_ROWS else rows
-
-
-def refuse_second_task(target: DatasetTable) -> None:
-    """Two captures may hold tables of one name; only reading them shows it."""
-    owner, task = target.state.copy.task, target.dataset.task
-    if owner is not None and owner != task:
-        raise OperationError(
-            "POLYNYA-LAKE-009",
-            f"{target.table.name} is filled by the task {owner}, and {task} wants to fill it too",
-            where=target.table.name,
-            state="nothing of this batch was copied; the table is as it was",
-            fix=f"give {task} a `prefix` or another `schema`, or the dataset another `name`",
-        )
-
-
-def agreed_keys(target: DatasetTable, batch: DatasetBatch) -> tuple[str, ...]:
-    """Keys of the batch; they may not differ from those that the table was built with."""
-    known = tuple(target.state.copy.keys)
-    keys = batch.keys or known
-    if target.state.copy.totals.get("rows_out") and known != keys:
-        raise OperationError(
-            "POLYNYA-LAKE-010",
-            f"the keys of {target.dataset.name} were {list(known)} and now are {list(keys)}",
-            where=target.table.name,
-            state="nothing of this batch was copied; the table is as it was",
-            fix="set the old keys again, or give the dataset a new name to build a new table",
-        )
-    return keys
 
 
 def _unsent(batch: DatasetBatch) -> set[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from polynya.lake.apply import Applier, ApplyResult
-from polynya.lake.copy import refuse_second_task
 from polynya.lake.dataset import DatasetTable
+from polynya.lake.guards import refuse_second_task
 from polynya.model.errors import OperationError
 
 

@@ -19,9 +19,10 @@ from polynya.lake.bad_records import refuse_bad_records
 from polynya.lake.books import accounted, rows_by_partition, summary
 from polynya.lake.commit import Step, commit_row_delta
 from polynya.lake.compare import Comparison, events
-from polynya.lake.copy import CopyResult, agreed_keys, refuse_second_task, sized
+from polynya.lake.copy import CopyResult, sized
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.derive import HELPERS, derive, landed_frame
+from polynya.lake.guards import agreed_keys, refuse_second_task
 from polynya.lake.state import CopyState, Reloading
 from polynya.lake.states import write_copy_state
 from polynya.landing.batch import NO_ORDER, DatasetBatch
