@@ -151,7 +151,7 @@ def test_keys_cannot_change_under_rows():
     assert changes(now, replace(written(), totals={})) == ()
 
 
-@pytest.mark.parametrize("lasting", [{"sequence_by": ("at",)}, {"format": "csv"}])
+@pytest.mark.parametrize("lasting", [{"sequence_by": ("at",)}, {"format": "debezium"}])
 def test_another_order_needs_a_full_reload_and_is_not_forgotten(lasting):
     now = replace(USERS, **lasting)
     before = written()
@@ -160,6 +160,10 @@ def test_another_order_needs_a_full_reload_and_is_not_forgotten(lasting):
     for state in (before, after):
         assert kinds(now, state) == [("full_reload", "decide", False)]
     assert changes(USERS, after) == ()
+
+
+def test_native_formats_may_follow_each_other():
+    assert kinds(replace(USERS, format="parquet"), written()) == []
 
 
 def test_a_table_that_becomes_append_only_needs_a_full_reload():

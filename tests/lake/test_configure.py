@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from polynya.engine.configure import configure
 from polynya.engine.planning import Plan, plan_project
 from polynya.lake.catalog import has_tables, python_catalog
+from polynya.model.errors import OperationError
 from polynya.model.loader import load_project
 from polynya.model.task import StorageTask
 from tests.lake.events import land, upsert
@@ -49,6 +52,19 @@ def test_tables_follow_a_changed_configuration(lab: Lab) -> None:
     users.configure(keys=["name"])
     (change,) = plan(lab, users.task).changes()
     assert (change.kind, change.action) == ("keys", "decide")
+
+
+def test_rows_of_another_order_are_refused(lab: Lab) -> None:
+    users = lab.feed()
+    users.copy(put(1, 1, name="Ana"))
+    users.configure(sequence_by=["at"])
+
+    with pytest.raises(OperationError, match="cannot be put into one order"):
+        users.copy(put(1, 2, name="Ben"))
+
+    users.configure(sequence_by=["seq"])
+    users.apply()
+    assert users.current("id", "name") == [(1, "Ben")]
 
 
 def test_a_capture_under_another_name_takes_its_tables_along(lab: Lab) -> None:

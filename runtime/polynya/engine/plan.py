@@ -13,7 +13,7 @@ from polynya.lake.shape import Shape, data_columns, shape_of
 from polynya.lake.state import CopyState
 from polynya.lake.view_sql import definitions
 from polynya.model.datatypes import DataType, parse_type
-from polynya.model.recorded import LASTING, LATER, recorded, shown_before
+from polynya.model.recorded import LATER, contradicted, recorded, shown_before
 from polynya.model.settings import DISCOVERING
 from polynya.model.task import ResolvedDataset
 
@@ -82,7 +82,7 @@ _MEANS: Final = {
     "schema_evolution": "decides for later changes of the source",
 }
 _ORDER: Final = (
-    "what was copied and what comes next cannot be put into one order: a full reload is needed; "
+    "refused (POLYNYA-LAKE-020): what was copied and what comes next cannot be put into one order; "
     "give the dataset a new `name`, which builds a new table from what has landed, or take it back"
 )
 
@@ -148,10 +148,9 @@ def _keys(facts: Facts, copy: CopyState) -> Iterator[Change]:
 
 def _lasting(facts: Facts, copy: CopyState) -> Iterator[Change]:
     after = recorded(facts.dataset, {}, has_rows=False)
-    for name in LASTING:
-        if facts.has_rows and name in copy.settings and copy.settings[name] != after[name]:
-            what = f"{name}: {_shown(copy.settings[name])} → {_shown(after[name])}"
-            yield Change("full_reload", what, _ORDER, "decide")
+    for name in contradicted(facts.dataset, copy.settings) if facts.has_rows else ():
+        what = f"{name}: {_shown(copy.settings[name])} → {_shown(after[name])}"
+        yield Change("full_reload", what, _ORDER, "decide")
 
 
 def _columns(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:

@@ -23,7 +23,7 @@ from polynya.lake.dataset import DatasetTable
 from polynya.lake.derive import HELPERS, derive, landed_frame
 from polynya.lake.direct_load import into_current, is_first_load
 from polynya.lake.fused import reason_to_apply_at_once
-from polynya.lake.guards import agreed_keys, refuse_second_task
+from polynya.lake.guards import agreed_keys, has_rows, refuse_other_order, refuse_second_task
 from polynya.lake.replayed import Replayed
 from polynya.lake.retention import Retention
 from polynya.lake.state import CopyState
@@ -71,6 +71,7 @@ def copy_batch(
     bad record of a dataset that does not quarantine them.
     """
     refuse_second_task(target)
+    refuse_other_order(target)
     target.take_over()
     keys = agreed_keys(target, batch)
     target.grow(batch.schema, keys)
@@ -83,7 +84,7 @@ def copy_batch(
         settings=recorded(
             target.dataset,
             target.state.copy.settings,
-            has_rows=bool(target.state.copy.totals.get("rows_out")),
+            has_rows=has_rows(target),
         ),
         unsent=sorted({*target.state.copy.unsent, *_unsent(batch), *ignored_nulls(target.dataset)}),
         has_old_keys=target.state.copy.has_old_keys or _carries(batch),

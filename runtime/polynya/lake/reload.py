@@ -22,7 +22,7 @@ from polynya.lake.compare import Comparison, events
 from polynya.lake.copy import CopyResult, sized
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.derive import HELPERS, derive, landed_frame
-from polynya.lake.guards import agreed_keys, refuse_second_task
+from polynya.lake.guards import agreed_keys, refuse_other_order, refuse_second_task
 from polynya.lake.state import CopyState, Reloading
 from polynya.lake.states import write_copy_state
 from polynya.landing.batch import NO_ORDER, DatasetBatch
@@ -50,6 +50,7 @@ def begin(
     Raises OperationError for a table without keys, and when another reload is under way.
     """
     refuse_second_task(target)
+    refuse_other_order(target)
     target.take_over()
     state = target.state.copy
     if state.reloading is not None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from polynya.model.durations import format_duration
 from polynya.model.evolution import SchemaEvolution
 from polynya.model.extracts import Extracts
+from polynya.model.settings import DISCOVERING
 from polynya.model.task import ResolvedDataset
 
 #: Settings that make the order or the kind of the rows: a table cannot hold rows of two of them.
@@ -59,6 +60,18 @@ def recorded(
     now = {name: _plain(getattr(dataset, name)) for name in (*LASTING, *SHOWN, *LATER)}
     kept = {name: before[name] for name in LASTING if has_rows and name in before}
     return now | kept
+
+
+def contradicted(dataset: ResolvedDataset, before: Mapping[str, Any]) -> list[str]:
+    """Lasting settings that are not those of the rows that a table has.
+
+    Native formats may follow each other: their events have the order of the same columns.
+    """
+    now = {name: _plain(getattr(dataset, name)) for name in LASTING}
+    found = [name for name in LASTING if name in before and before[name] != now[name]]
+    if "format" in found and DISCOVERING.isdisjoint({before["format"], now["format"]}):
+        found.remove("format")
+    return found
 
 
 def shown_before(dataset: ResolvedDataset, before: Mapping[str, Any]) -> ResolvedDataset:

@@ -161,6 +161,14 @@ PAGES: Final = (
         "which are suspended, and why.",
     ),
     ErrorPage(
+        "POLYNYA-LAKE-020",
+        "the order of a dataset changed",
+        "A table keeps the columns (`sequence_by`), the mode and the kind of source that gave its "
+        "events their order. Events of another order could not be compared with those that are "
+        "there, and the newest version of a record would be anybody's guess. Set the old setting "
+        "again, or give the dataset a new name to build a new table from what has landed.",
+    ),
+    ErrorPage(
         "POLYNYA-LAKE-021",
         "extracts are compared by a column that is not there",
         "`check_columns` or `updated_at` of a dataset with `extracts` names a column that neither "
