@@ -36,12 +36,13 @@ demo: install ## Run the example project on a real PostgreSQL capture and check 
 .PHONY: test
 test: lint type arrows docs-check ## Everything that CI runs: lint, types, arrows, reference pages, tests
 	@$(BIN)/python -m pytest -m "not spark and not slow" $(ARGS)
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-engine test-commands
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
+	  test-commands test-engine-1 test-engine-2 test-engine-3
 
-# Two processes with a JVM each, for two cores; the output of each comes when it has ended.
-.PHONY: test-engine test-commands
-test-engine:
-	@$(BIN)/python -m pytest -m "spark and not slow" --ignore=tests/e2e $(ARGS)
+# Two processes with a JVM each at a time, for two cores; the output of each comes when it has ended.
+.PHONY: test-commands test-engine-1 test-engine-2 test-engine-3
+test-engine-1 test-engine-2 test-engine-3: test-engine-%:
+	@POLYNYA_TEST_SHARE=$*/3 $(BIN)/python -m pytest -m "spark and not slow" --ignore=tests/e2e $(ARGS)
 test-commands:
 	@POLYNYA_TEST_ALONE=none $(BIN)/python -m pytest -m "spark and not slow" tests/e2e $(ARGS)
 

@@ -18,11 +18,25 @@ settings.load_profile("ci")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever asks for the session needs a JVM."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Whatever asks for the session needs a JVM. Keep the files of this process's share."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+    share = os.environ.get("POLYNYA_TEST_SHARE")
+    if share is None:
+        return
+    number, of = map(int, share.split("/"))
+    files = sorted({item.path for item in items if "spark" in item.keywords})
+    mine = set(files[number - 1 :: of])
+    config.hook.pytest_deselected(items=[item for item in items if item.path not in mine])
+    items[:] = [item for item in items if item.path in mine]
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """With `-k` a share may be left without a test, which is no failure."""
+    if "POLYNYA_TEST_SHARE" in os.environ and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        session.exitstatus = pytest.ExitCode.OK
 
 
 @pytest.fixture(scope="session")

@@ -66,7 +66,6 @@ class World:
         column.kind = "string"
         self._numbers += 1
         column.variant = self._numbers
-        self.names[column.variant] = f"{column.name}_string"
 
     def seen(self, row: Mapping[str, Any]) -> dict[int, Any]:
         """A row of the source as the table keeps it: by column, in every type that it fits."""
@@ -75,6 +74,9 @@ class World:
             value = row[column.name]
             values[column.number] = value
             if column.variant is not None:
+                if value is not None:
+                    # The column is made for the first value that needs it.
+                    self.names.setdefault(column.variant, f"{column.name}_string")
                 values[column.variant] = value
                 is_number = value is not None and value.lstrip("-").isdigit()
                 values[column.number] = int(value) if is_number else None

@@ -18,7 +18,14 @@ from polynya.engine.evolution import suspend_new
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.members import policy_of_new, scope_of, with_accepted
 from polynya.engine.native_task import landed_files
-from polynya.engine.steps import bring_up, copy_step, looked_at_again, progress_of, tell_changed
+from polynya.engine.steps import (
+    bring_up,
+    copy_step,
+    looked_at_again,
+    opened,
+    progress_of,
+    tell_changed,
+)
 from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits, DatasetBatch, FilePart, FileProgress
 from polynya.landing.debezium.reader import DebeziumBatch, read_debezium
@@ -160,7 +167,7 @@ class DebeziumTask:
         return self._ledger
 
     def _table(self, dataset: ResolvedDataset) -> DatasetTable:
-        return DatasetTable.open(self._context.spark, dataset, self._context.owner)
+        return opened(self._context, dataset)
 
 
 def _nothing() -> None:

@@ -12,6 +12,7 @@ from polynya.engine.native_task import landed_files
 from polynya.engine.steps import (
     bring_up,
     copy_step,
+    opened,
     progress_of,
     subject_of,
     tell_applied,
@@ -56,9 +57,7 @@ class ExtractsDataset:
     def run(self) -> None:
         """Apply all extracts that have landed, in order, each whole and once."""
         if self._target is None:
-            self._target = DatasetTable.open(
-                self._context.spark, self._dataset, self._context.owner
-            )
+            self._target = opened(self._context, self._dataset)
         try:
             target = self._target
             bring_up(self._context, target, self._task.apply, lambda: self._take_in(target))

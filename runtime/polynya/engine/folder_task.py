@@ -19,6 +19,7 @@ from polynya.engine.steps import (
     bring_up,
     copy_step,
     looked_at_again,
+    opened,
     progress_of,
     subject_of,
     tell_changed,
@@ -144,4 +145,4 @@ class FolderTask:
             copy_step(self._context, target, batch, live)
 
     def _table(self, dataset: ResolvedDataset) -> DatasetTable:
-        return DatasetTable.open(self._context.spark, dataset, self._context.owner)
+        return opened(self._context, dataset)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polynya.engine.context import EngineContext
-from polynya.engine.steps import bring_up, copy_step, progress_of, tell_changed
+from polynya.engine.steps import bring_up, copy_step, opened, progress_of, tell_changed
 from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits
 from polynya.landing.discovery import discover
@@ -27,9 +27,7 @@ class NativeDataset:
         The state of the table is read once: as long as nobody takes over, nobody else changes it.
         """
         if self._target is None:
-            self._target = DatasetTable.open(
-                self._context.spark, self._dataset, self._context.owner
-            )
+            self._target = opened(self._context, self._dataset)
         try:
             target = self._target
             bring_up(self._context, target, self._task.apply, lambda: self._copy_landed(target))

@@ -20,12 +20,24 @@ from polynya.landing.discovery import ChangedFile
 from polynya.model.errors import SuspendedError
 from polynya.model.headers import Partition
 from polynya.model.settings import ApplyPolicy
+from polynya.model.task import ResolvedDataset
 from polynya.observe.events import Event
 
 
 def subject_of(target: DatasetTable) -> str:
     """Name of a dataset in events: `schema.view`."""
     return f"{target.dataset.schema}.{target.dataset.view}"
+
+
+def opened(context: EngineContext, dataset: ResolvedDataset) -> DatasetTable:
+    """The table of a dataset, with the views that it should have.
+
+    The process before may have been killed between a commit and its views.
+    """
+    target = DatasetTable.open(context.spark, dataset, context.owner)
+    if target.state.copy.schema:
+        publish_views(target, target.shape())
+    return target
 
 
 def copy_step(
@@ -90,7 +102,7 @@ def looked_at_again(context: EngineContext, target: DatasetTable) -> DatasetTabl
     """The table as it is now if it was suspended: somebody may have resumed it meanwhile."""
     if target.state.copy.suspended is None:
         return target
-    return DatasetTable.open(context.spark, target.dataset, context.owner)
+    return opened(context, target.dataset)
 
 
 def tell_changed(
