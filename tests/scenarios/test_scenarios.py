@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from polynya.lake import compare
 from polynya.lake.session import SparkSession
 from tests.lake.lab import Lab, next_schema
 from tests.oracle.histories import seeded
@@ -32,3 +33,12 @@ def test_a_random_life(
     found = life(spark, shared_project, tmp_path, seed).live(STEPS)
 
     assert not found, "\n".join(found)[:6000]
+
+
+def test_a_reload_that_takes_all_values_for_equal_would_be_seen(
+    spark: SparkSession, shared_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first seed reloads, and compares."""
+    monkeypatch.setattr(compare, "comparable", lambda expression, datatype: "1")
+
+    assert life(spark, shared_project, tmp_path, 1).live(6)
