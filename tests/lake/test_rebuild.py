@@ -46,11 +46,12 @@ def broken(users: Feed) -> list[str]:
 def wrong(users: Feed) -> list[tuple[str, int, tuple[str, ...]]]:
     """Versions that are not as their events make them: what is wrong, key, columns."""
     target = users.table()
-    rows = differences(Run.of(target, target.shape()), target.state.apply.truncates)
+    run = Run.of(target, target.shape())
+    rows = differences(run, target.state.apply.truncates).collect()
+    run.release()
     kinds = {(True, False): "lost", (False, True): "surplus", (True, True): "changed"}
     return sorted(
-        (kinds[row["__write"], row["__drop"]], row["id"], tuple(row["__wrong"]))
-        for row in rows.collect()
+        (kinds[row["__write"], row["__drop"]], row["id"], tuple(row["__wrong"])) for row in rows
     )
 
 
