@@ -286,6 +286,7 @@ class Capture(_Work):
     def __init__(self, lab: Lab, defaults: dict[str, Any], landing: dict[str, Any]) -> None:
         super().__init__(lab, lab.schema, ".jsonl")
         self.defaults = defaults
+        self.more: dict[str, Any] = {}
         self.landing = landing
 
     @property
@@ -294,7 +295,7 @@ class Capture(_Work):
         head = {"apiVersion": "polynya/v1", "kind": "storage", "name": f"{self.lab.schema}_task"}
         landing = {"path": self.lab.schema, "format": "debezium", **self.landing}
         document = {**head, "schema": self.lab.schema, "landing": landing}
-        return StorageTask.model_validate(document | {"defaults": self.defaults})
+        return StorageTask.model_validate(document | {"defaults": self.defaults} | self.more)
 
     def __getitem__(self, table: str) -> Look:
         """One of the datasets."""

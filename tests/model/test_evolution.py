@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polynya.landing.evolve import with_variants
+from polynya.landing.evolve import variants_of, with_variants
 from polynya.model.datatypes import parse_type
 from polynya.model.evolution import SchemaChange, SchemaEvolution, blocking, schema_changes
 
@@ -90,5 +90,8 @@ def test_policies_of_a_dataset_win_one_by_one_and_what_was_accepted_wins_over_bo
 def test_a_variant_was_not_sent_when_its_column_was_not() -> None:
     known = types(size="bigint", size_string="string", size_double="string", own_string="string")
 
-    assert with_variants(["size"], known, sent=()) == ["size", "size_string"]
-    assert with_variants(["size"], known, sent=("size_string",)) == ["size"]
+    variants = variants_of(known)
+
+    assert variants == {"size": ["size_string"]}
+    assert with_variants(["size"], variants, sent=()) == ["size", "size_string"]
+    assert with_variants(["size"], variants, sent=("size_string",)) == ["size"]

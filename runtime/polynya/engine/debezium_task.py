@@ -75,17 +75,26 @@ class DebeziumTask:
             if not found.files:
                 break
             self._copy(ledger, found.files)
+        self._settle(ledger)
         in_threads(
             lambda target: bring_up(self._context, target, self._task.apply, _nothing),
             self._targets.values(),
         )
+
+    def _settle(self, ledger: DatasetTable) -> None:
+        """Remember that the tables of the first run are known; there may be many batches of it."""
+        state = ledger.state.copy
+        if state.members and not state.settled and not self._context.stop.is_set():
+            ledger.take_over()
+            ledger.commit_copy_state(replace(state, settled=True), "settled")
 
     def _unread(self, done: Mapping[str, FileProgress]) -> Discovery:
         return discover(self._context.landing, self._task.landing.path, "**/*", done)
 
     def _copy(self, ledger: DatasetTable, parts: Sequence[FilePart]) -> None:
         batch = self._read(parts)
-        known = {*ledger.state.copy.members, *self._targets}
+        state = ledger.state.copy
+        known = {*state.members, *self._targets} if state.settled else ()
         new = policy_of_new(self._task, known, batch.datasets)
         if new.ignored:
             self._without |= new.ignored
@@ -175,7 +184,12 @@ def _nothing() -> None:
 
 
 def in_threads(work: Callable[[T], object], items: Iterable[T]) -> None:
-    """Do the work for each item, several at a time; the first error is raised when all are done."""
+    """Do the work for each item, several at a time; an error is raised when all are done.
+
+    That one dataset waits for a decision hides no failure of another.
+    """
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        for future in [pool.submit(work, item) for item in items]:
-            future.result()
+        futures = [pool.submit(work, item) for item in items]
+    errors = [error for future in futures if (error := future.exception()) is not None]
+    for error in sorted(errors, key=lambda error: isinstance(error, SuspendedError)):
+        raise error

@@ -32,11 +32,13 @@ def subject_of(target: DatasetTable) -> str:
 def opened(context: EngineContext, dataset: ResolvedDataset) -> DatasetTable:
     """The table of a dataset, with the views that it should have.
 
-    The process before may have been killed between a commit and its views.
+    The process before may have been killed between a commit and its views. If it was killed between
+    a change of columns and the commit of the state, the next batch makes both.
     """
     target = DatasetTable.open(context.spark, dataset, context.owner)
-    if target.state.copy.schema:
-        publish_views(target, target.shape())
+    shape = target.shape()
+    if shape.data and set(shape.data) <= set(target.table.field_ids()):
+        publish_views(target, shape)
     return target
 
 

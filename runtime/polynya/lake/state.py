@@ -132,7 +132,9 @@ class CopyState(_State):
     `reloads` counts those that have begun. `declared` are the columns of the source's newest
     schema, empty where it declares none; `unsent_texts`: see `unsent.py`. `suspended` tells why
     the dataset is not copied; `accepted` maps a cause of suspension to the policy that the next
-    batch may use for it. `behind` says that a shared capture was read on without this dataset.
+    batch may use for it. `settled` says of such a position that the first run has ended, so that
+    source tables which appear later are new ones. `behind` says that a shared capture was read on
+    without this dataset.
     `settings` are those that the rows were written with (`model.recorded`), empty in tables of
     older versions. `last_extract` is the full extract applied last. Times are ISO 8601 in UTC.
     """
@@ -150,6 +152,7 @@ class CopyState(_State):
     newest_event: str | None = None
     load_started: str | None = None
     members: list[str] = field(default_factory=list)
+    settled: bool = False
     task: str | None = None
     reloading: Reloading | None = None
     reloads: int = 0

@@ -170,15 +170,19 @@ def _only_known(value: Any, kind: DataType) -> Any:
             return value
 
 
+def variants_of(types: Mapping[str, DataType]) -> dict[str, list[str]]:
+    """The columns `<name>_<type>` of each column that has some, told by their names and types."""
+    found: dict[str, list[str]] = {}
+    for name, kind in types.items():
+        original = name.removesuffix(f"_{tag(kind)}")
+        if original != name and original in types:
+            found.setdefault(original, []).append(name)
+    return found
+
+
 def with_variants(
-    unsent: Sequence[str], types: Mapping[str, DataType], sent: Collection[str]
+    unsent: Sequence[str], variants: Mapping[str, Sequence[str]], sent: Collection[str]
 ) -> list[str]:
     """Columns that were not sent, with the variants of each: a variant is part of its column."""
-    variants = [
-        name
-        for name, kind in types.items()
-        if name not in sent
-        and name.endswith(f"_{tag(kind)}")
-        and name.removesuffix(f"_{tag(kind)}") in unsent
-    ]
-    return list(dict.fromkeys([*unsent, *variants]))
+    more = [name for column in unsent for name in variants.get(column, ()) if name not in sent]
+    return list(dict.fromkeys([*unsent, *more]))

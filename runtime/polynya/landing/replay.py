@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from polynya.landing.batch import BatchLimits, DatasetBatch, Rejected
 from polynya.landing.buffer import RecordBuffer
@@ -82,7 +83,10 @@ def reparse_debezium_all(
     reading = Reading(scope, BatchLimits(), {}, keys)
     for record in records:
         reading.take(record.file, record.offset, record_of(record.raw))
-    return reading.to_batch(known)
+    batch = reading.to_batch(known)
+    # What a record says of the columns was so in its time, and is no news of the source.
+    parts = {name: replace(part, declared=None) for name, part in batch.datasets.items()}
+    return replace(batch, datasets=parts)
 
 
 def reparse_debezium(
@@ -95,6 +99,4 @@ def reparse_debezium(
     keys: Mapping[str, tuple[str, ...]] | None = None,
 ) -> DebeziumBatch:
     """Read one line of a capture again; arguments as for `reparse` and `read_debezium`."""
-    reading = Reading(scope, BatchLimits(), {}, keys or {})
-    reading.take(file, offset, record_of(raw))
-    return reading.to_batch(known)
+    return reparse_debezium_all([Rejected(file, offset, "", "", raw)], scope, known, keys or {})

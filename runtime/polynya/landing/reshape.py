@@ -46,6 +46,9 @@ def without_truncates(batch: DatasetBatch) -> DatasetBatch:
     """The batch without the events that its source calls truncates; they count as filtered."""
     kept = batch.rows.filter(pc.not_equal(pc.fill_null(batch.rows.column("__op"), ""), "T"))
     ignored = batch.rows.num_rows - kept.num_rows
+    if not kept.num_rows:
+        # A filter that keeps nothing leaves columns without a chunk, which Spark does not take.
+        kept = kept.schema.empty_table()
     counters = {**batch.counters, "ignored_truncates": ignored}
     return replace(batch, rows=kept, rows_filtered=batch.rows_filtered + ignored, counters=counters)
 

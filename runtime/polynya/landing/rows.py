@@ -103,7 +103,7 @@ def typed_records(
     columns: dict[str, Column] = {}
     variants: dict[str, Column] = {}
     changes: list[SchemaChange] = []
-    taken = frozenset(chain(types.observed, chain.from_iterable(records)))
+    taken = _taken(records, types)
     for name in names:
         values = [record.get(name) for record in records]
         found = _typed(Source(name, values, types.known.get(name)), types, builder, needed, taken)
@@ -114,6 +114,13 @@ def typed_records(
                 if made == name:
                     faults.setdefault(index, (rule, f"column {name}: {error}"))
     return TypedRecords({**columns, **variants}, faults, tuple(changes), types.evolving.columns)
+
+
+def _taken(records: Sequence[Record], types: ColumnTypes) -> frozenset[str]:
+    """Names that a column for other types may not have; nobody asks unless there may be one."""
+    if types.evolving.policies.policy("incompatible_type") != "apply":
+        return frozenset()
+    return frozenset(chain(types.observed, chain.from_iterable(records)))
 
 
 def _typed(

@@ -20,7 +20,7 @@ from polynya.landing.batch import (
 )
 from polynya.landing.buffer import RecordBuffer
 from polynya.landing.columns import Column, Faults
-from polynya.landing.evolve import with_variants
+from polynya.landing.evolve import variants_of, with_variants
 from polynya.model.datatypes import DataType, Struct, Void
 
 
@@ -74,11 +74,11 @@ def rows_table(
 def _unsent(
     buffer: RecordBuffer, service: Service, columns: Mapping[str, Column]
 ) -> Sequence[Sequence[str] | None]:
-    if not any(service.unsent):
+    variants = variants_of({name: column.type for name, column in columns.items()})
+    if not variants:
         return service.unsent
-    types = {name: column.type for name, column in columns.items()}
     return [
-        with_variants(names, types, record) if names else None
+        with_variants(names, variants, record) if names else None
         for names, record in zip(service.unsent, buffer.records, strict=True)
     ]
 
