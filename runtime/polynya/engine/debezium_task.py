@@ -7,16 +7,14 @@ what it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TypeVar
 
 from polynya.engine.context import EngineContext
 from polynya.engine.evolution import suspend_new
 from polynya.engine.ledger import ledger_dataset
-from polynya.engine.members import policy_of_new, scope_of, with_accepted
+from polynya.engine.members import as_it_is, policy_of_new, scope_of
 from polynya.engine.native_task import landed_files
 from polynya.engine.steps import (
     bring_up,
@@ -26,6 +24,7 @@ from polynya.engine.steps import (
     progress_of,
     tell_changed,
 )
+from polynya.engine.threads import in_threads
 from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits, DatasetBatch, FilePart, FileProgress
 from polynya.landing.debezium.reader import DebeziumBatch, read_debezium
@@ -33,11 +32,6 @@ from polynya.landing.discovery import Discovery, discover
 from polynya.model.errors import ConfigErrors, SuspendedError
 from polynya.model.sources import datasets_of_sources
 from polynya.model.task import ResolvedDataset, StorageTask
-
-T = TypeVar("T")
-
-#: Datasets that are copied or applied at the same time; more only wait for the same cores.
-THREADS = 4
 
 
 class DebeziumTask:
@@ -64,11 +58,13 @@ class DebeziumTask:
 
     def _run(self) -> None:
         ledger = self._open()
-        for source in self._targets:
+        waiting = list(self._targets)
+        while waiting:
+            source = waiting.pop(0)
             target = looked_at_again(self._context, self._targets[source])
             self._targets[source] = target
             if target.state.copy.behind and target.state.copy.suspended is None:
-                self._catch_up(source, target)
+                waiting += self._catch_up(ledger, source, target)
         while not self._context.stop.is_set():
             found = self._unread(progress_of(ledger))
             tell_changed(self._context, ledger, found.changed)
@@ -120,36 +116,62 @@ class DebeziumTask:
         with suppress(SuspendedError):
             copy_step(self._context, self._targets[source], part, live)
 
-    def _catch_up(self, source: str, target: DatasetTable) -> None:
-        """Copy what was read on without a table while it was suspended."""
+    def _catch_up(self, ledger: DatasetTable, source: str, target: DatasetTable) -> list[str]:
+        """Copy what was read on without a table while it was suspended.
+
+        Returns tables that parted from it, which have to catch up too.
+        """
+        parted: list[str] = []
         while not self._context.stop.is_set():
             found = self._unread(progress_of(target))
             if not found.files:
                 target.take_over()
                 target.commit_copy_state(replace(target.state.copy, behind=False), "caught-up")
-                return
+                break
             batch = self._read(found.files, only=source)
             live = landed_files(self._context, self._task.landing.path)
+            parted += self._part(ledger, batch.left)
             try:
                 copy_step(self._context, target, batch.datasets[source], live)
             except SuspendedError:
-                return
+                break
+        return parted
+
+    def _part(self, ledger: DatasetTable, sources: Collection[str]) -> list[str]:
+        """Take new names of a renamed table for tables of their own, read from the start on.
+
+        They are known before the table that they part from is copied: after a crash in between
+        nobody else would look for their events, which the ledger counts as read.
+        """
+        if not sources:
+            return []
+        routes, errors = datasets_of_sources(self._task, [*self._targets, *sources])
+        if errors:
+            raise ConfigErrors(errors)
+        self._meet(routes)
+        for source in sources:
+            target = self._targets[source]
+            target.take_over()
+            target.commit_copy_state(replace(target.state.copy, behind=True), "parted")
+        ledger.take_over()
+        members = sorted({*ledger.state.copy.members, *self._targets})
+        ledger.commit_copy_state(replace(ledger.state.copy, members=members), "parted")
+        return list(sources)
 
     def _read(self, parts: Sequence[FilePart], *, only: str | None = None) -> DebeziumBatch:
-        wanted = {
-            source: target for source, target in self._targets.items() if only in {None, source}
-        }
+        tables = self._targets
+        scope = as_it_is(scope_of(self._task), tables)
         return read_debezium(
             self._context.landing,
-            replace(with_accepted(scope_of(self._task), wanted), only=only, without=self._without),
+            replace(scope, only=only, without=self._without),
             parts,
-            {source: target.known_schema() for source, target in wanted.items()},
+            {source: target.known_schema() for source, target in tables.items()},
             self._limits,
             done={
                 source: {path: progress[1] for path, progress in target.state.copy.files.items()}
-                for source, target in wanted.items()
+                for source, target in tables.items()
             },
-            keys={source: tuple(target.state.copy.keys) for source, target in wanted.items()},
+            keys={source: tuple(target.state.copy.keys) for source, target in tables.items()},
         )
 
     def _meet(self, routes: Mapping[str, ResolvedDataset], suspended: Collection[str] = ()) -> bool:
@@ -181,15 +203,3 @@ class DebeziumTask:
 
 def _nothing() -> None:
     """What is left to copy for a dataset whose files were read for all of them."""
-
-
-def in_threads(work: Callable[[T], object], items: Iterable[T]) -> None:
-    """Do the work for each item, several at a time; an error is raised when all are done.
-
-    That one dataset waits for a decision hides no failure of another.
-    """
-    with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        futures = [pool.submit(work, item) for item in items]
-    errors = [error for future in futures if (error := future.exception()) is not None]
-    for error in sorted(errors, key=lambda error: isinstance(error, SuspendedError)):
-        raise error

@@ -74,7 +74,7 @@ def _halted(
     if change.policy == "suspend":
         since = context.clock.now().isoformat()
         suspension = Suspension(change.kind, str(change), where, since)
-        return suspend(target, suspension)
+        return suspend(target, suspension, called=batch.called)
     dataset = target.dataset
     return TaskStoppedError(
         "POLYNYA-LAKE-018",

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from polynya.engine.context import EngineContext
-from polynya.engine.debezium_task import in_threads
 from polynya.engine.delivered import delivered
 from polynya.engine.evolution import suspend_new
 from polynya.engine.ledger import ledger_dataset
@@ -24,6 +23,7 @@ from polynya.engine.steps import (
     subject_of,
     tell_changed,
 )
+from polynya.engine.threads import in_threads
 from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits
 from polynya.landing.discovery import unread

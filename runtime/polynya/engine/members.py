@@ -61,14 +61,21 @@ def _flattening(landing: Delivery) -> Flattening | None:
     return Flattening(DEFAULT_PREFIX if prefix is None else prefix, landing.add_fields)
 
 
-def with_accepted(scope: DebeziumScope, targets: Mapping[str, DatasetTable]) -> DebeziumScope:
-    """The scope with the policies that were accepted when datasets were resumed."""
+def as_it_is(scope: DebeziumScope, targets: Mapping[str, DatasetTable]) -> DebeziumScope:
+    """The scope with what was accepted when datasets were resumed, and with tables' newer names."""
+    states = {source: target.state.copy for source, target in targets.items()}
     changed = {
-        source: TableSettings.of(target.reading)
-        for source, target in targets.items()
-        if target.state.copy.accepted
+        source: TableSettings.of(targets[source].reading)
+        for source, state in states.items()
+        if state.accepted
     }
-    return replace(scope, tables={**scope.tables, **changed}) if changed else scope
+    # What has become a dataset of its own is no other's new name any more.
+    called = {
+        state.called: source
+        for source, state in states.items()
+        if state.called and state.called not in states
+    }
+    return replace(scope, tables={**scope.tables, **changed}, called=called)
 
 
 def policy_of_new(task: StorageTask, known: Collection[str], sources: Iterable[str]) -> NewSources:

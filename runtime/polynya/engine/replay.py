@@ -9,7 +9,7 @@ from typing import TypeAlias
 from polynya.engine.context import EngineContext
 from polynya.engine.delivered import delivered
 from polynya.engine.inventory import Entry
-from polynya.engine.members import scope_of
+from polynya.engine.members import as_it_is, scope_of
 from polynya.engine.steps import copy_step
 from polynya.lake.copy import CopyResult
 from polynya.lake.dataset import DatasetTable
@@ -21,7 +21,7 @@ from polynya.landing.replay import reparse_all, reparse_debezium_all
 from polynya.model.datatypes import DataType
 from polynya.model.errors import OperationError
 from polynya.model.settings import DISCOVERING
-from polynya.model.sources import dataset_of_source
+from polynya.model.sources import dataset_of_source, datasets_of_sources
 from polynya.model.task import ResolvedDataset
 
 #: (records, columns so far) → the batch that they make
@@ -130,6 +130,19 @@ def _is_load(dataset: ResolvedDataset, file: str) -> bool:
     return glob_pattern(dataset.initial_load).fullmatch(path) is not None
 
 
+def _tables_of(
+    context: EngineContext, entry: Entry, target: DatasetTable
+) -> dict[str, DatasetTable]:
+    """By source, the tables that the records of an entry may belong to."""
+    if not entry.is_ledger and entry.dataset.source is not None:
+        return {entry.dataset.source: target}
+    routes, _ = datasets_of_sources(entry.task, target.state.copy.members)
+    return {
+        source: DatasetTable.open(context.spark, dataset, context.owner)
+        for source, dataset in routes.items()
+    }
+
+
 def _replay_capture(
     context: EngineContext,
     entry: Entry,
@@ -142,10 +155,10 @@ def _replay_capture(
     Other tables are written first: after a crash in between, a replay delivers those events once
     more, and the fold collapses them.
     """
-    source = None if entry.is_ledger else entry.dataset.source
-    known = {} if source is None else {source: target.known_schema()}
-    keys = {} if source is None else {source: tuple(target.state.copy.keys)}
-    batch = reparse_debezium_all(lines, scope_of(entry.task), known, keys)
+    targets = _tables_of(context, entry, target)
+    known = {source: table.known_schema() for source, table in targets.items()}
+    keys = {source: tuple(table.state.copy.keys) for source, table in targets.items()}
+    batch = reparse_debezium_all(lines, as_it_is(scope_of(entry.task), targets), known, keys)
     own = batch.unrouted
     copied = 0
     for name, part in batch.datasets.items():

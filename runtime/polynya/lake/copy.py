@@ -233,6 +233,7 @@ def _advanced(
         files=files,
         counters=dict(counters),
         declared=list(batch.declared) if batch.declared is not None else state.declared,
+        called=batch.called if batch.called is not None else state.called,
         accepted={},
         newest_event=max(seen, key=datetime.fromisoformat) if seen else None,
         copied_to=max(copied) if copied else None,

@@ -134,7 +134,7 @@ class CopyState(_State):
     the dataset is not copied; `accepted` maps a cause of suspension to the policy that the next
     batch may use for it. `settled` says of such a position that the first run has ended, so that
     source tables which appear later are new ones. `behind` says that a shared capture was read on
-    without this dataset.
+    without this dataset. `called` is the name that its source table has since it was renamed.
     `settings` are those that the rows were written with (`model.recorded`), empty in tables of
     older versions. `last_extract` is the full extract applied last. Times are ISO 8601 in UTC.
     """
@@ -163,6 +163,7 @@ class CopyState(_State):
     behind: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
     last_extract: str | None = None
+    called: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,13 @@ from polynya.lake.state import Suspension
 from polynya.model.errors import OperationError, SuspendedError
 
 
-def suspend(target: DatasetTable, suspension: Suspension) -> SuspendedError:
-    """Commit a suspension; the error to raise."""
+def suspend(
+    target: DatasetTable, suspension: Suspension, *, called: str | None = None
+) -> SuspendedError:
+    """Commit a suspension; the error to raise. `called`: a new name of the source table."""
     target.take_over()
-    state = replace(target.state.copy, suspended=suspension, behind=True)
+    before = target.state.copy
+    state = replace(before, suspended=suspension, behind=True, called=called or before.called)
     target.commit_copy_state(state, "suspend")
     return suspended_error(target, suspension)
 

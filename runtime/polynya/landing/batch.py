@@ -111,6 +111,7 @@ class DatasetBatch:
         counters: what was filtered, and why.
         changes: what the batch changes in the columns that were known.
         declared: the columns of the newest schema of the source, None when it declares none.
+        called: what the source table is called at the end of the batch, None when it is no news.
     """
 
     rows: pa.Table
@@ -123,6 +124,7 @@ class DatasetBatch:
     counters: Mapping[str, int] = field(default_factory=dict)
     changes: tuple[SchemaChange, ...] = ()
     declared: tuple[str, ...] | None = None
+    called: str | None = None
 
     def __post_init__(self) -> None:
         out = self.rows.num_rows + len(self.rejected) + self.rows_filtered

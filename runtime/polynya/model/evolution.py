@@ -22,6 +22,8 @@ ChangeKind: TypeAlias = Literal[
     "incompatible_type",
     "drop_column",
     "rename_column",
+    "rename_dataset",
+    "drop_dataset",
     "truncate",
 ]
 
@@ -32,6 +34,8 @@ _DEFAULTS: Final[Mapping[ChangeKind, Policy]] = {
     "incompatible_type": "suspend",
     "drop_column": "ignore",
     "rename_column": "suspend",
+    "rename_dataset": "suspend",
+    "drop_dataset": "ignore",
     "truncate": "apply",
 }
 
@@ -72,6 +76,18 @@ class SchemaEvolution(Frozen):
         default=None,
         description="One column went and one of the same type came, in one step. `apply` renames "
         "in place; `ignore` takes it for a drop and an addition. Default: `suspend`.",
+    )
+    rename_dataset: Policy | None = Field(
+        default=None,
+        description="The source tells that the table has another name now. `apply` goes on in the "
+        "same dataset, with all its rows; `ignore` takes the new name for a new table. Default: "
+        "`suspend`.",
+    )
+    drop_dataset: Policy | None = Field(
+        default=None,
+        description="The source tells that the table was dropped. `ignore` keeps its rows; `apply` "
+        "deletes every record, as a truncate does, and keeps the tables and their history. "
+        "Default: `ignore`.",
     )
     truncate: Policy | None = Field(
         default=None,
@@ -117,6 +133,8 @@ class SchemaChange:
             "incompatible_type": "column {column} was {old} and now is {new}",
             "drop_column": "column {column} ({old}) is gone",
             "rename_column": "column {old} seems to be called {new} now",
+            "rename_dataset": "the source table {old} is called {new} now",
+            "drop_dataset": "the source table {column} was dropped",
             "truncate": "the source table was emptied",
         }
         return says[self.kind].format(column=self.column, old=self.old, new=self.new)

@@ -50,9 +50,19 @@ class ChangeEvent:
 
 @dataclass(frozen=True, slots=True)
 class NoChange:
-    """A record that changes no row; `counter` names what it is."""
+    """A record that changes no row; `counter` names what it is.
+
+    `ddl` is the value of one that tells of a statement.
+    """
 
     counter: str
+    ddl: Mapping[str, Any] | None = None
+
+
+def as_truncate(statement: Mapping[str, Any]) -> ChangeEvent:
+    """The event of a table that a statement emptied, at the place of the statement."""
+    nothing = Wrapped(None, None)
+    return ChangeEvent(nothing, {**statement, "op": "t"}, None, None)
 
 
 def open_envelope(record: Mapping[str, Any]) -> ChangeEvent | NoChange:
@@ -73,7 +83,7 @@ def open_envelope(record: Mapping[str, Any]) -> ChangeEvent | NoChange:
         raise RecordError("not_an_event", "the value is no object")
     counter = _counter(payload, record.get("destination"))
     if counter is not None:
-        return NoChange(counter)
+        return NoChange(counter, payload if counter == "ddl_events" else None)
     operation = payload.get("op")
     if operation is None:
         raise RecordError("not_an_event", "the value has no `op`: it is no Debezium event")

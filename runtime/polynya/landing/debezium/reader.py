@@ -17,11 +17,13 @@ from polynya.landing.batch import (
     Rejected,
 )
 from polynya.landing.buffer import RecordBuffer
+from polynya.landing.debezium.ddl import table_ddl
 from polynya.landing.debezium.decode import EventDecoder
-from polynya.landing.debezium.envelope import ChangeEvent, NoChange, open_envelope
+from polynya.landing.debezium.envelope import ChangeEvent, NoChange, as_truncate, open_envelope
 from polynya.landing.debezium.flat import Flattened
 from polynya.landing.debezium.records import records_of
 from polynya.landing.debezium.scope import DebeziumScope, table_of
+from polynya.landing.debezium.source_tables import SourceTables
 from polynya.landing.debezium.tables import TableEvents
 from polynya.landing.errors import RecordError, UnreadableFileError
 from polynya.landing.files import landed_file
@@ -44,11 +46,13 @@ class DebeziumBatch:
             tables that the task leaves out (filtered), lines that cannot be read (rejected). It has
             no rows.
         files: how far each file was read; the same for all datasets.
+        left: names of renamed tables that a policy takes for new ones.
     """
 
     datasets: Mapping[str, DatasetBatch]
     unrouted: DatasetBatch
     files: Mapping[str, FileProgress]
+    left: frozenset[str] = frozenset()
 
 
 def read_debezium(
@@ -71,7 +75,8 @@ def read_debezium(
         limits: count records of all tables together.
         done: by dataset and file, records that the dataset has already consumed; they are neither
             given nor counted again. `UNROUTED` names the accounting of records without a table.
-        keys: by dataset, key columns of earlier batches; a batch may hold no event with a key.
+        keys: by dataset, of all that there are, key columns of earlier batches; a batch may hold no
+            event with a key.
 
     Returns:
         A batch for each dataset with records, and for `scope.only` also without one; duplicates
@@ -97,6 +102,7 @@ class Reading:
     keys: Mapping[str, tuple[str, ...]]
     unrouted: RecordBuffer = field(init=False)
     flattened: Flattened | None = field(init=False)
+    sources: SourceTables = field(init=False)
     tables: dict[str, TableEvents] = field(default_factory=dict)
     counters: Counter[str] = field(default_factory=Counter)
     files: dict[str, FileProgress] = field(default_factory=dict)
@@ -105,6 +111,7 @@ class Reading:
 
     def __post_init__(self) -> None:
         self.unrouted = RecordBuffer(self.limits)
+        self.sources = SourceTables(self.scope.called)
         form = self.scope.flattening
         self.flattened = None if form is None else Flattened(form)
 
@@ -139,6 +146,7 @@ class Reading:
     def _forget(self, path: str) -> None:
         """Drop what this read took from a file that turned out to be damaged."""
         self.unrouted.forget(path)
+        self.sources.forget(path)
         for table in self.tables.values():
             table.forget(path)
         asked = self.scope.only
@@ -164,17 +172,38 @@ class Reading:
         self.taken_bytes += len(raw)
         try:
             event = self._opened(parsed, file)
-            name = table_of(event.source) if isinstance(event, ChangeEvent) else ""
+            name = self._dataset_of(event)
         except RecordError as error:
             if not self._is_done(UNROUTED, file, offset):
                 self.unrouted.add(file, offset, raw, error)
             return
         if not isinstance(event, ChangeEvent):
-            self._filter(file, offset, event.counter)
+            if event.ddl is None or not self._follow(file, offset, raw, event.ddl):
+                self._filter(file, offset, event.counter)
         elif not self.scope.includes(name):
             self._filter(file, offset, "not_included")
         elif not self._is_done(name, file, offset):
             self.table(name).add(file, offset, raw, event)
+
+    def _dataset_of(self, event: ChangeEvent | NoChange) -> str:
+        return (
+            self.sources.dataset(table_of(event.source)) if isinstance(event, ChangeEvent) else ""
+        )
+
+    def _follow(self, file: str, offset: int, raw: bytes, statement: Mapping[str, Any]) -> bool:
+        """Do what the policies say of a statement; tell whether it became an event of a dataset."""
+        datasets = {*self.keys, *self.tables}
+        became = False
+        for ddl in table_ddl(statement):
+            name = self.sources.dataset(ddl.table)
+            known = name in datasets and self.scope.includes(name)
+            if not known or self._is_done(name, file, offset):
+                continue
+            policies = self.scope.settings(name).evolution
+            if self.sources.follow(file, ddl, policies, datasets):
+                self.table(name).add(file, offset, raw, as_truncate(statement))
+                became = True
+        return became
 
     def _opened(self, parsed: dict[str, Any] | RecordError, file: str) -> ChangeEvent | NoChange:
         if isinstance(parsed, RecordError):
@@ -198,9 +227,11 @@ class Reading:
 
     def to_batch(self, known: Mapping[str, Mapping[str, DataType]]) -> DebeziumBatch:
         """Type everything that was taken."""
+        for name in self.sources.in_news:
+            self.table(name)
         datasets = {
-            name: table.to_batch(known.get(name, {}), self.files)
+            name: self.sources.told(name, table.to_batch(known.get(name, {}), self.files))
             for name, table in self.tables.items()
         }
         unrouted = no_rows(self.files, self.unrouted.rejected, filtered=self.counters)
-        return DebeziumBatch(datasets, unrouted, self.files)
+        return DebeziumBatch(datasets, unrouted, self.files, self.sources.left)

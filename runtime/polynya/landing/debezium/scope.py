@@ -52,6 +52,7 @@ class DebeziumScope:
         placeholder: text that stands for a column that was not sent.
         only: read no other table than this one; None for all.
         without: tables to leave out, by `schema.table`.
+        called: names that tables have since they were renamed, to the name of their dataset.
         flattening: how events were flattened; None: they are in their envelopes.
     """
 
@@ -63,6 +64,7 @@ class DebeziumScope:
     placeholder: str = PLACEHOLDER
     only: str | None = None
     without: frozenset[str] = frozenset()
+    called: Mapping[str, str] = field(default_factory=dict)
     flattening: Flattening | None = None
 
     def includes(self, table: str) -> bool:

@@ -1,0 +1,96 @@
+"""What a DDL event of a capture says happened to whole tables: they were dropped or renamed.
+
+Only sources with a log of statements write such events (Debezium documentation, "schema change
+topic": MySQL, MariaDB, Oracle, SQL Server, Db2). Where a table was renamed, `tableChanges` has its
+new name; the old one stands before it in some versions, and in others only in the statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlglot import Token, TokenType, exp, parse_one, tokenize
+from sqlglot.errors import SqlglotError
+
+_DIALECTS: Final = {"mysql": "mysql", "mariadb": "mysql", "oracle": "oracle"}
+_RENAME_TABLE: Final = re.compile(r"\s*RENAME\s+TABLES?\s+(IF\s+EXISTS\s+)?", re.IGNORECASE)
+_ALTER_TABLE: Final = re.compile(r"\s*ALTER\s+TABLE\s", re.IGNORECASE)
+_BETWEEN: Final = frozenset({TokenType.COMMA, TokenType.SEMICOLON})
+_STREAMED: Final = (None, False, "false")
+
+
+@dataclass(frozen=True, slots=True)
+class TableDdl:
+    """A table was dropped, or is called `new` now; names are `schema.table` (or `db.table`)."""
+
+    table: str
+    new: str | None = None
+
+
+def table_ddl(event: Mapping[str, Any]) -> list[TableDdl]:
+    """Tables that a statement dropped or renamed, in its order; none for those of a snapshot.
+
+    A statement that cannot be read says nothing: a table of a new name is a new table then.
+    """
+    source = event.get("source")
+    if not isinstance(source, dict) or source.get("snapshot") not in _STREAMED:
+        return []
+    try:
+        found = [ddl for change in _changes(event) for ddl in _told(change)]
+        if not any(ddl.new for ddl in found):
+            dialect = _DIALECTS.get(str(source.get("connector")))
+            found += _renames(str(event.get("ddl") or ""), dialect, event.get("databaseName"))
+    except SqlglotError:
+        return []
+    return found
+
+
+def _changes(event: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    changes = event.get("tableChanges")
+    return [one for one in changes if isinstance(one, dict)] if isinstance(changes, list) else []
+
+
+def _told(change: Mapping[str, Any]) -> list[TableDdl]:
+    names = _names(tokenize(str(change.get("id") or "")), None)
+    if change.get("type") == "DROP":
+        return [TableDdl(name) for name in names]
+    return [TableDdl(names[0], names[1])] if len(names) == 2 else []
+
+
+def _renames(statement: str, dialect: str | None, database: Any) -> list[TableDdl]:
+    if dialect is None or "rename" not in statement.lower():
+        return []
+    space = database if isinstance(database, str) and database else None
+    head = _RENAME_TABLE.match(statement)
+    if head is not None:
+        names = _names(tokenize(statement[head.end() :], read=dialect), space)
+        return [TableDdl(*pair) for pair in zip(names[::2], names[1::2], strict=False)]
+    altered = parse_one(statement, dialect=dialect) if _ALTER_TABLE.match(statement) else None
+    if not isinstance(altered, exp.Alter):
+        return []
+    table = altered.this
+    space = table.db or space
+    return [
+        TableDdl(_dotted(table, space), _dotted(action.this, space))
+        for action in altered.args.get("actions") or []
+        if isinstance(action, exp.AlterRename)
+    ]
+
+
+def _dotted(table: exp.Table, space: str | None) -> str:
+    return f"{table.db or space or ''}.{table.name}"
+
+
+def _names(tokens: Iterable[Token], space: str | None) -> list[str]:
+    """Names that commas or `TO` separate, each by its last two parts; `space` completes others."""
+    parts: list[list[str]] = [[]]
+    for token in tokens:
+        quoted = token.token_type is TokenType.IDENTIFIER
+        if token.token_type in _BETWEEN or (token.text.upper() == "TO" and not quoted):
+            parts.append([])
+        elif token.token_type is not TokenType.DOT:
+            parts[-1].append(token.text)
+    return [".".join([space or "", *part][-2:]) for part in parts if part]
