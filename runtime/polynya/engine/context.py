@@ -15,12 +15,21 @@ from polynya.store.clock import Clock, SystemClock
 from polynya.store.object_store import ObjectStore
 
 
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """The newest snapshot of a table, and the monotonic time in seconds at which it was new."""
+
+    snapshot: int | None
+    at: float
+
+
 @dataclass(slots=True)
 class EngineContext:
     """Collaborators and switches of a run.
 
     `waiting` holds what was said of a unit or dataset last, so that it is said once: why it is not
-    applied, what failed, what is ignored.
+    applied, what failed, what is ignored. `lost` are the tables that somebody else took over, by
+    name: see `truce.py`.
     """
 
     spark: SparkSession
@@ -32,3 +41,4 @@ class EngineContext:
     owner: str = field(default_factory=new_owner)
     stop: threading.Event = field(default_factory=threading.Event)
     waiting: dict[str, str] = field(default_factory=dict)
+    lost: dict[str, Sighting] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from polynya.engine.debezium_task import DebeziumTask
 from polynya.engine.extracts_task import ExtractsDataset
 from polynya.engine.folder_task import FolderTask
 from polynya.engine.native_task import NativeDataset
+from polynya.engine.truce import lost
 from polynya.model.errors import (
     ConflictError,
     InternalError,
@@ -78,6 +79,8 @@ def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:
                 continue
             failure = _as_polynya(error)
             outcome.failures[unit.name] = failure
+            if isinstance(failure, ConflictError):
+                lost(context, failure)
             # What lasts is said once.
             if context.waiting.get(unit.name) != str(failure):
                 context.waiting[unit.name] = str(failure)
@@ -89,8 +92,8 @@ def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:
 def run_until_stopped(context: EngineContext, work: Sequence[Unit]) -> Outcome:
     """Process what lands until `context.stop` is set.
 
-    A unit that failed is tried again with a growing pause. One that another owner took over is
-    given up: taking it back would only make the two fight. A policy may end a whole task.
+    A unit that failed is tried again with a growing pause, one that another process took over when
+    that has been silent for a while (`truce.py`). A policy may end a whole task.
     """
     pauses: dict[str, float] = {}
     due: dict[str, float] = {}
@@ -111,8 +114,6 @@ def run_until_stopped(context: EngineContext, work: Sequence[Unit]) -> Outcome:
                 # The other datasets of the unit go on as ever.
                 pauses.pop(unit.name, None)
                 continue
-            if isinstance(failure, ConflictError):
-                left.remove(unit)
             if isinstance(failure, TaskStoppedError):
                 left = [other for other in left if other.task != unit.task]
             pauses[unit.name] = min(LONGEST_PAUSE, 2 * pauses.get(unit.name, POLL_SECONDS))

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from polynya.engine.context import EngineContext
 from polynya.engine.evolution import evolve
 from polynya.engine.policy import ApplyDecision, PendingFacts, decide
+from polynya.engine.truce import wait_for_quiet
 from polynya.lake import positions
 from polynya.lake.apply import ApplyResult
 from polynya.lake.copy import CopyResult, copy_batch
@@ -34,8 +35,11 @@ def opened(context: EngineContext, dataset: ResolvedDataset) -> DatasetTable:
 
     The process before may have been killed between a commit and its views. If it was killed between
     a change of columns and the commit of the state, the next batch makes both.
+
+    Raises ConflictError while another process that took the table over goes on with it.
     """
     target = DatasetTable.open(context.spark, dataset, context.owner)
+    wait_for_quiet(context, target)
     shape = target.shape()
     if shape.data and set(shape.data) <= set(target.table.field_ids()):
         publish_views(target, shape)

@@ -112,7 +112,8 @@ def refusal(table: IcebergTable, error: Py4JJavaError) -> ConflictError:
         f"another owner changed {table.name} since this step began ({_first_line(error)})",
         where=table.name,
         state="nothing of this step was written; the other owner's data is intact",
-        fix="make sure that only one process runs this task; the newest one goes on by itself",
+        fix="nothing, if a command such as `reload` or `replay` did it: a run goes on by itself; "
+        "end one of two processes that run the same task",
     )
 
 

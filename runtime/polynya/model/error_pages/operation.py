@@ -48,14 +48,17 @@ PAGES: Final = (
         "POLYNYA-LAKE-002",
         "another owner took over",
         "A process with a higher epoch owns the dataset now. Nothing of this step was "
-        "written, and the other owner goes on. Run each task in one process only.",
+        "written, and the other owner goes on. `polynya run` takes the table back when the other "
+        "process has not committed for a minute (15 minutes while a reload is under way). Run each "
+        "task in one process only.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-003",
         "another owner changed the table",
         "The commit was refused because the state that it is based on is gone: "
-        "compare-and-swap. Nothing of the step was written. Make sure that only one process "
-        "runs the task.",
+        "compare-and-swap. Nothing of the step was written. A command such as `reload` may have "
+        "done it; `polynya run` goes on by itself a minute after. Make sure that only one "
+        "process runs the task.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-004",
