@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from polynya.lake.suspension import resume
+from polynya.lake.verify import verify
 from polynya.lake.views import drop_views
 from polynya.model.errors import InternalError, SuspendedError, TaskStoppedError
 from tests.lake.events import land, truncate, upsert
@@ -120,6 +122,24 @@ def test_a_process_that_dies_while_columns_change_is_followed_by_one_that_ends_i
     if change == "rename":
         assert users.current("id", "label") == [(1, "Ann"), (2, "Ben")]
     assert users.columns() == ["id", *(["label"] if change == "rename" else []), "town"]
+
+
+def test_a_type_that_flips_with_every_batch_needs_two_columns_and_no_more(lab: Lab) -> None:
+    users = lab.parquet_feed(schema_evolution={"incompatible_type": "apply"}, history=True)
+    for number, size in enumerate([1, "large", 2, "7", 3, "small"]):
+        users.land_table(id=[number % 2], seq=[number], size=[size])
+        # The clock of this machine runs backwards, too.
+        lab.clock.advance(timedelta(seconds=-30))
+        users.run("always" if number % 3 else "never")
+
+    users.run("always")
+
+    assert users.columns() == ["id", "size", "size_string"]
+    assert users.current("id", "size", "size_string") == [(0, 3, None), (1, None, "small")]
+    versions = {line[1:3] for line in users.history("id", "size", "size_string")}
+    numbers, texts = {(1, None), (2, None), (3, None)}, {(None, "large"), (None, "small")}
+    assert versions == {*numbers, *texts, (7, "7")}
+    assert verify(users.table()).findings == []
 
 
 def test_a_rename_waits_by_default_and_may_be_taken_for_two_columns(lab: Lab) -> None:
