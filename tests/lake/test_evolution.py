@@ -126,19 +126,16 @@ def test_a_process_that_dies_while_columns_change_is_followed_by_one_that_ends_i
 
 def test_a_type_that_flips_with_every_batch_needs_two_columns_and_no_more(lab: Lab) -> None:
     users = lab.parquet_feed(schema_evolution={"incompatible_type": "apply"}, history=True)
-    for number, size in enumerate([1, "large", 2, "7", 3, "small"]):
+    for number, size in enumerate([1, "large", 2, "7"]):
         users.land_table(id=[number % 2], seq=[number], size=[size])
         # The clock of this machine runs backwards, too.
         lab.clock.advance(timedelta(seconds=-30))
-        users.run("always" if number % 3 else "never")
-
-    users.run("always")
+        users.run("always" if number % 2 else "never")
 
     assert users.columns() == ["id", "size", "size_string"]
-    assert users.current("id", "size", "size_string") == [(0, 3, None), (1, None, "small")]
+    assert users.current("id", "size", "size_string") == [(0, 2, None), (1, 7, "7")]
     versions = {line[1:3] for line in users.history("id", "size", "size_string")}
-    numbers, texts = {(1, None), (2, None), (3, None)}, {(None, "large"), (None, "small")}
-    assert versions == {*numbers, *texts, (7, "7")}
+    assert versions == {(1, None), (2, None), (None, "large"), (7, "7")}
     assert verify(users.table()).findings == []
 
 
