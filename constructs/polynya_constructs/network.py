@@ -67,6 +67,12 @@ class PrivateVpc(Construct):
                 )
             ],
         )
+        cdk.Validations.of(self.vpc).acknowledge(
+            cdk.Acknowledgment(
+                id="CloudFormation-Validate::W3010",
+                reason="zones are named only where whoever configures the stage chose them",
+            )
+        )
         log_group = logs.LogGroup(
             self, "FlowLogGroup", retention=flow_log_retention, removal_policy=removal_policy
         )

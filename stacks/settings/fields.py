@@ -101,7 +101,9 @@ KeyArn: TypeAlias = Annotated[
     str,
     AfterValidator(
         _matching(
-            _ARN + r"kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]{1,64}",
+            _ARN
+            + r"kms:[a-z0-9-]+:\d{12}:key/"
+            + r"(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})",
             "the ARN of a KMS key: arn:aws:kms:REGION:ACCOUNT:key/ID",
         )
     ),

@@ -13,6 +13,7 @@ from stacks.settings.loader import load_deployment
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = "apiVersion: polynya/v1\nkind: stage\nname: dev\n"
+KEY = "arn:aws:kms:eu-central-1:123456789012:key/1a2b3c4d-0000-4000-8000-000000000000"
 EXISTING = """network:
   existing:
     vpc_id: vpc-0a1b2c3d4e5f
@@ -108,7 +109,7 @@ def test_the_stages_of_the_repository_are_right() -> None:
             "4:32: storage.landing.existing.name: `Upper_Case` is not a bucket name",
         ),
         (
-            "region: eu-west-1\nstorage: {key_arn: 'arn:aws:kms:eu-central-1:123456789012:key/1'}",
+            f"region: eu-west-1\nstorage: {{key_arn: '{KEY}'}}",
             "5:11: storage.key_arn: it is in eu-central-1, the stage in eu-west-1",
         ),
         (
