@@ -76,17 +76,22 @@ Zone: TypeAlias = Annotated[
 ]
 Network: TypeAlias = Annotated[str, AfterValidator(_network)]
 VpcId: TypeAlias = Annotated[
-    str, AfterValidator(_matching(r"vpc-[0-9a-f]{8,17}", "a VPC such as vpc-0a1b2c3d4e5f60718"))
+    str,
+    AfterValidator(
+        _matching(r"vpc-([0-9a-f]{8}|[0-9a-f]{17})", "a VPC such as vpc-0a1b2c3d4e5f60718")
+    ),
 ]
 SubnetId: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(r"subnet-[0-9a-f]{8,17}", "a subnet such as subnet-0a1b2c3d4e5f60718")
+        _matching(r"subnet-([0-9a-f]{8}|[0-9a-f]{17})", "a subnet such as subnet-0a1b2c3d4e5f60718")
     ),
 ]
 RouteTableId: TypeAlias = Annotated[
     str,
-    AfterValidator(_matching(r"rtb-[0-9a-f]{8,17}", "a route table such as rtb-0a1b2c3d4e5f60718")),
+    AfterValidator(
+        _matching(r"rtb-([0-9a-f]{8}|[0-9a-f]{17})", "a route table such as rtb-0a1b2c3d4e5f60718")
+    ),
 ]
 BucketName: TypeAlias = Annotated[
     str,

@@ -60,7 +60,7 @@ def made_up_stages() -> list[StageConfig]:
             region="eu-central-1",
             network={
                 "existing": {
-                    "vpc_id": "vpc-0a1b2c3d4e5f",
+                    "vpc_id": "vpc-0a1b2c3d",
                     "cidr": "10.9.0.0/16",
                     "availability_zones": ["eu-central-1a", "eu-central-1b"],
                     "private_subnet_ids": ["subnet-0a1b2c3d", "subnet-1a1b2c3d"],

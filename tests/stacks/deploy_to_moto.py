@@ -2,7 +2,8 @@
 
 moto's CloudFormation skips types that it does not know and still reports success. So what it may
 skip is listed here, and anything else that is missing afterwards is an error. What of it the
-runtime needs, the Glue databases, is then made through the API, from the same template.
+runtime needs is then made through the API, from the same template: the Glue databases, and the
+versions of buckets, a property that moto forgets.
 """
 
 from __future__ import annotations
@@ -66,7 +67,11 @@ def deploy(client: Client, name: str, template: dict[str, Any]) -> dict[str, str
     )
     (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
-    made = {r["LogicalResourceId"] for page in pages for r in page["StackResourceSummaries"]}
+    made = {
+        resource["LogicalResourceId"]: resource["PhysicalResourceId"]
+        for page in pages
+        for resource in page["StackResourceSummaries"]
+    }
     missing = {
         f"{logical_id} ({resource['Type']})"
         for logical_id, resource in loadable["Resources"].items()
@@ -74,7 +79,7 @@ def deploy(client: Client, name: str, template: dict[str, Any]) -> dict[str, str
     }
     if missing or stack["StackStatus"] != "CREATE_COMPLETE":
         raise NotLoadedError(f"{name} is {stack['StackStatus']} without {sorted(missing)}")
-    _create_databases(client, template)
+    _complete(client, loadable["Resources"], made)
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
 
@@ -98,10 +103,14 @@ def _loadable(template: dict[str, Any]) -> dict[str, Any]:
     return {**{k: v for k, v in template.items() if k != "Rules"}, "Resources": kept}
 
 
-def _create_databases(client: Client, template: dict[str, Any]) -> None:
-    glue = client("glue")
-    for resource in template["Resources"].values():
+def _complete(client: Client, resources: dict[str, Any], made: dict[str, str]) -> None:
+    """Make what moto skipped; `made` has the physical name of each logical id."""
+    for logical_id, resource in resources.items():
         if resource["Type"] == "AWS::Glue::Database":
-            glue.create_database(
-                DatabaseInput={"Name": resource["Properties"]["DatabaseInput"]["Name"]}
+            name = resource["Properties"]["DatabaseInput"]["Name"]
+            client("glue").create_database(DatabaseInput={"Name": name})
+        elif resource["Type"] == "AWS::S3::Bucket":
+            client("s3").put_bucket_versioning(
+                Bucket=made[logical_id],
+                VersioningConfiguration=resource["Properties"]["VersioningConfiguration"],
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,13 +11,21 @@ import pytest
 
 from polynya.model.errors import ConfigErrors
 from stacks.settings.loader import load_deployment
+from stacks.settings.network import ExistingVpc, NetworkSettings
+from stacks.settings.stage import (
+    BucketSettings,
+    CatalogSettings,
+    StageConfig,
+    StorageSettings,
+    StreamSettings,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = "apiVersion: polynya/v1\nkind: stage\nname: dev\n"
 KEY = "arn:aws:kms:eu-central-1:123456789012:key/1a2b3c4d-0000-4000-8000-000000000000"
 EXISTING = """network:
   existing:
-    vpc_id: vpc-0a1b2c3d4e5f
+    vpc_id: vpc-0a1b2c3d
     cidr: 10.9.0.0/16
     availability_zones: [eu-central-1a, eu-central-1b]
     private_subnet_ids: [subnet-0a1b2c3d, subnet-1a1b2c3d]
@@ -167,3 +176,17 @@ def test_the_settings_need_no_cdk() -> None:
         "load_deployment(pathlib.Path('config')); assert 'aws_cdk' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
+
+
+def test_the_page_names_every_setting_and_its_examples_are_right(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text()
+
+    models = (StageConfig, NetworkSettings, ExistingVpc, StorageSettings, BucketSettings)
+    names = {name for m in (*models, StreamSettings, CatalogSettings) for name in m.model_fields}
+    assert {name for name in names if not re.search(rf"\b{name}\b", page)} == set()
+    for number, text in enumerate(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        whole = text if text.startswith("apiVersion") else HEAD + text
+        (directory / "dev.yml").write_text(whole)
+        assert load_deployment(directory, environment={}).stage("dev")

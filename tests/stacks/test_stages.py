@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -73,3 +74,51 @@ def test_the_pipeline_promotes_what_a_workstation_deploys(assembly: Assembly) ->
     }
     assert stages == ["Source", "Build", "UpdatePipeline", "Assets", "dev", "prod"]
     assert (len(approvals["dev"]), len(approvals["prod"])) == (1, 2)
+
+
+def test_constructs_refuse_what_no_gate_would_catch(assembly: Assembly) -> None:
+    import aws_cdk as cdk
+    from aws_cdk import aws_ec2 as ec2
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_s3 as s3
+
+    from polynya_constructs.buckets import AccessLogBucket, DataBucket
+    from polynya_constructs.catalog import LakehouseCatalog
+    from polynya_constructs.coordination import enforce_conditional_writes
+    from polynya_constructs.network import PrivateVpc, VpcEndpoints
+    from polynya_constructs.workload_stream import WorkloadStream
+
+    stack = cdk.Stack()
+    key = kms.Key(stack, "Key")
+    bucket = s3.Bucket(stack, "Bucket")
+    logs = AccessLogBucket(stack, "Logs")
+    vpc = ec2.Vpc.from_vpc_attributes(
+        stack, "V", vpc_id="vpc-1", availability_zones=["a"], isolated_subnet_ids=["subnet-1"]
+    )
+    zones = ["eu-west-1a", "eu-west-1b"]
+    refused = {
+        "keep_days is 0": lambda: AccessLogBucket(stack, "A", keep_days=0),
+        "old_versions_days is 9999": lambda: DataBucket(
+            stack, "B", encryption_key=key, access_logs=logs, old_versions_days=9999
+        ),
+        "fewer than 2 zones": lambda: PrivateVpc(
+            stack, "C", cidr="10.0.0.0/16", availability_zones=zones[:1]
+        ),
+        "2 subnets of /16 do not fit": lambda: PrivateVpc(
+            stack, "D", cidr="10.0.0.0/16", availability_zones=zones, subnet_prefix=16
+        ),
+        "zones is 2; the VPC has 1": lambda: VpcEndpoints(
+            stack, "E", vpc=vpc, cidr="10.0.0.0/16", services=[], zones=2
+        ),
+        "shards is 0": lambda: WorkloadStream(stack, "F", encryption_key=key, shards=0),
+        "retention_hours is 1": lambda: WorkloadStream(
+            stack, "G", encryption_key=key, retention_hours=1
+        ),
+        "cannot name a database": lambda: LakehouseCatalog(
+            stack, "H", warehouse=bucket, databases=["Shop"]
+        ),
+        "has to end in `/`": lambda: enforce_conditional_writes(bucket, prefix="*"),
+    }
+    for said, make in refused.items():
+        with pytest.raises(ValueError, match=re.escape(said)):
+            make()
