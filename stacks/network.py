@@ -12,7 +12,7 @@ from constructs import Construct
 from polynya_constructs.network import PrivateVpc, VpcEndpoints
 from stacks.settings.network import ExistingVpc, NetworkSettings
 
-_RETENTION: Final = {
+RETENTION: Final = {
     1: logs.RetentionDays.ONE_DAY,
     3: logs.RetentionDays.THREE_DAYS,
     5: logs.RetentionDays.FIVE_DAYS,
@@ -54,9 +54,10 @@ class NetworkStack(cdk.Stack):
                 cidr=settings.cidr,
                 availability_zones=self._zones(settings),
                 subnet_prefix=settings.subnet_prefix,
-                flow_log_retention=_RETENTION[settings.flow_log_days],
+                flow_log_retention=RETENTION[settings.flow_log_days],
                 removal_policy=removal_policy,
             ).vpc
+        s3_gateway = settings.existing is None or bool(settings.existing.route_table_ids)
         VpcEndpoints(
             self,
             "Endpoints",
@@ -64,8 +65,11 @@ class NetworkStack(cdk.Stack):
             cidr=settings.network,
             services=settings.endpoints,
             zones=settings.endpoint_zones,
-            s3_gateway=settings.existing is None or bool(settings.existing.route_table_ids),
+            s3_gateway=s3_gateway,
         )
+        if settings.existing and not (settings.endpoints or s3_gateway):
+            # CloudFormation refuses a stack without resources; this one does and costs nothing.
+            cdk.CfnWaitConditionHandle(self, "Nothing")
         cdk.CfnOutput(self, "VpcId", value=self.vpc.vpc_id)
         cdk.CfnOutput(
             self,
@@ -79,7 +83,7 @@ class NetworkStack(cdk.Stack):
         return []
 
     def _existing(self, existing: ExistingVpc) -> ec2.IVpc:
-        return ec2.Vpc.from_vpc_attributes(
+        vpc = ec2.Vpc.from_vpc_attributes(
             self,
             "Existing",
             vpc_id=existing.vpc_id,
@@ -88,6 +92,14 @@ class NetworkStack(cdk.Stack):
             isolated_subnet_ids=list(existing.private_subnet_ids),
             isolated_subnet_route_table_ids=list(existing.route_table_ids) or None,
         )
+        if not existing.route_table_ids:
+            cdk.Validations.of(vpc).acknowledge(
+                cdk.Acknowledgment(
+                    id="Annotation::@aws-cdk/aws-ec2:noSubnetRouteTableId",
+                    reason="route tables are read for the S3 gateway endpoint only, which is off",
+                )
+            )
+        return vpc
 
     @staticmethod
     def _zones(settings: NetworkSettings) -> list[str]:

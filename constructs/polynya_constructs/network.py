@@ -88,8 +88,8 @@ class PrivateVpc(Construct):
 class VpcEndpoints(Construct):
     """The ways from a VPC to AWS: a gateway for S3, free, and interfaces, paid by hour and zone.
 
-    `security_group` is that of the interfaces. It lets in TLS from the VPC; there is no other
-    inbound rule in the stacks.
+    `security_group` is that of the interfaces, None when there is none. It lets in TLS from the
+    VPC; there is no other inbound rule in the stacks.
     """
 
     def __init__(
@@ -129,16 +129,21 @@ class VpcEndpoints(Construct):
                 service=ec2.GatewayVpcEndpointAwsService.S3,
                 subnets=[ec2.SubnetSelection(subnets=subnets)],
             )
-        if not services:
-            return
-        self.security_group = ec2.SecurityGroup(
+        self.security_group: ec2.SecurityGroup | None = None
+        if services:
+            self.security_group = self._interfaces(vpc, cidr, services, subnets[:zones])
+
+    def _interfaces(
+        self, vpc: ec2.IVpc, cidr: str, services: Sequence[str], subnets: Sequence[ec2.ISubnet]
+    ) -> ec2.SecurityGroup:
+        security_group = ec2.SecurityGroup(
             self,
             "SecurityGroup",
             vpc=vpc,
             description="TLS from within the VPC to the endpoints of AWS services",
             allow_all_outbound=False,
         )
-        self.security_group.add_ingress_rule(
+        security_group.add_ingress_rule(
             ec2.Peer.ipv4(cidr), ec2.Port.tcp(443), "TLS from within the VPC"
         )
         for service in services:
@@ -147,8 +152,9 @@ class VpcEndpoints(Construct):
                 service,
                 vpc=vpc,
                 service=ec2.InterfaceVpcEndpointAwsService(service),
-                subnets=ec2.SubnetSelection(subnets=subnets[:zones]),
-                security_groups=[self.security_group],
+                subnets=ec2.SubnetSelection(subnets=subnets),
+                security_groups=[security_group],
                 private_dns_enabled=True,
                 open=False,
             )
+        return security_group

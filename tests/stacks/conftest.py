@@ -17,8 +17,13 @@ from stacks.settings.stage import StageConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 ARN = "arn:aws:{service}:eu-central-1:123456789012:{resource}"
-ZONES = ["eu-west-1a", "eu-west-1b"]
 KEY = ARN.format(service="kms", resource="key/1a2b3c4d-0000-4000-8000-000000000000")
+VPC = {
+    "vpc_id": "vpc-0a1b2c3d",
+    "cidr": "10.9.0.0/16",
+    "availability_zones": ["eu-central-1a", "eu-central-1b"],
+    "private_subnet_ids": ["subnet-0a1b2c3d", "subnet-1a1b2c3d"],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +64,7 @@ def made_up_stages() -> list[StageConfig]:
             account="123456789012",
             region="eu-central-1",
             network={
-                "existing": {
-                    "vpc_id": "vpc-0a1b2c3d",
-                    "cidr": "10.9.0.0/16",
-                    "availability_zones": ["eu-central-1a", "eu-central-1b"],
-                    "private_subnet_ids": ["subnet-0a1b2c3d", "subnet-1a1b2c3d"],
-                },
+                "existing": {**VPC, "route_table_ids": ["rtb-0a1b2c3d", "rtb-1a1b2c3d"]},
                 "interface_endpoints": ["kinesis-streams"],
             },
             storage={
@@ -74,8 +74,13 @@ def made_up_stages() -> list[StageConfig]:
             },
             stream={"existing_arn": ARN.format(service="kinesis", resource="stream/theirs")},
         ),
-        stage("removable", remove_data=True, catalog={"databases": ["gone"]}),
-        stage("halfway", remove_data=True, network={"availability_zones": ZONES}),
+        stage(
+            "removable",
+            remove_data=True,
+            network={"availability_zones": ["eu-west-1a", "eu-west-1b"]},
+            catalog={"databases": ["gone"]},
+        ),
+        stage("halfway", remove_data=True, network={"existing": VPC}),
     ]  # fmt: skip
 
 

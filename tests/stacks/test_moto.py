@@ -9,7 +9,7 @@ import pytest
 from tests.stacks.conftest import Assembly
 from tests.stacks.deploy_to_moto import NotLoadedError, deploy, moto_server
 
-pytestmark = pytest.mark.synth
+pytestmark = [pytest.mark.synth, pytest.mark.filterwarnings("ignore:Tried to parse")]
 
 
 def test_a_stage_loads_and_has_what_the_runtime_needs(assembly: Assembly) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import get_args
 
 import pytest
 
+from stacks.settings.network import LogDays
 from tests.stacks.conftest import Assembly
 from tests.stacks.house_rules import resources, violations
 
@@ -47,7 +49,8 @@ def test_blind_writes_to_the_coordination_prefix_are_denied(assembly: Assembly) 
 def test_what_is_brought_along_is_not_made(assembly: Assembly) -> None:
     network, storage = kinds(assembly, "borrowed/Network"), kinds(assembly, "borrowed/Storage")
 
-    assert (network["AWS::EC2::VPC"], network["AWS::EC2::VPCEndpoint"]) == (0, 1)
+    assert (network["AWS::EC2::VPC"], network["AWS::EC2::VPCEndpoint"]) == (0, 2)
+    assert set(kinds(assembly, "halfway/Network")) == {"AWS::CloudFormation::WaitConditionHandle"}
     # The warehouse and the access logs are ours.
     assert storage["AWS::S3::Bucket"] == 2
     assert storage["AWS::KMS::Key"] == storage["AWS::Kinesis::Stream"] == 0
@@ -74,6 +77,12 @@ def test_the_pipeline_promotes_what_a_workstation_deploys(assembly: Assembly) ->
     }
     assert stages == ["Source", "Build", "UpdatePipeline", "Assets", "dev", "prod"]
     assert (len(approvals["dev"]), len(approvals["prod"])) == (1, 2)
+
+
+def test_every_retention_that_a_file_may_ask_for_exists(assembly: Assembly) -> None:
+    from stacks.network import RETENTION
+
+    assert tuple(RETENTION) == get_args(LogDays)
 
 
 def test_constructs_refuse_what_no_gate_would_catch(assembly: Assembly) -> None:
