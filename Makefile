@@ -17,8 +17,8 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := $(shell node --version 2
 
 # The pinned command line of the CDK; it sends nothing home.
 CDK := CDK_DISABLE_CLI_TELEMETRY=1 npx --no-install cdk --no-notices
-stage-is-named = test -f "config/$(STAGE).yml" || { \
-  echo "config/$(STAGE).yml is no stage file; fix: name one, as in \`make $@ STAGE=dev\`" >&2; exit 2; }
+stage-is-named = test -n "$(STAGE)" -a -n "$(wildcard config/$(STAGE).*)" || { \
+  echo "there is no stage file config/$(STAGE).yml; fix: name one, as in \`make $@ STAGE=dev\`" >&2; exit 2; }
 
 ##@ Use
 

@@ -23,22 +23,25 @@ def stage_problems(stage: StageConfig, stem: str) -> Iterator[Problem]:
         yield Problem(("name",), "POLYNYA-STG-001", message, f"write `name: {stem}`")
     yield from _contradictions(stage)
     yield from _network_problems(stage.network)
-    yield from _foreign_arns(stage)
+    yield from _elsewhere(stage)
     yield from _repeated(stage.catalog.databases, ("catalog", "databases"), "database")
 
 
 def overlapping_stages(stages: Mapping[str, StageConfig]) -> Iterator[tuple[str, Problem]]:
-    """Yield, with its file, each stage whose own VPC overlaps that of an earlier file.
+    """Yield, with its file, each stage whose network overlaps that of an earlier file.
 
     Sooner or later stages are reached from the same place, and routes need distinct networks.
+    Stages in VPCs that exist may share one.
     """
-    own = [(file, stage) for file, stage in stages.items() if not stage.network.existing]
-    for index, (file, stage) in enumerate(own):
-        for other_file, other in own[:index]:
-            if IPv4Network(stage.network.cidr).overlaps(IPv4Network(other.network.cidr)):
-                message = f"{stage.network.cidr} overlaps {other.network.cidr} of {other_file}"
+    networks = [(file, stage.network) for file, stage in stages.items()]
+    for index, (file, mine) in enumerate(networks):
+        for other_file, other in networks[:index]:
+            shared = mine.existing and other.existing
+            if not shared and IPv4Network(mine.network).overlaps(IPv4Network(other.network)):
+                path = ("network", *(("existing",) if mine.existing else ()), "cidr")
+                message = f"{mine.network} overlaps {other.network} of {other_file}"
                 fix = "give each stage a network of its own"
-                yield file, Problem(("network", "cidr"), "POLYNYA-STG-003", message, fix)
+                yield file, Problem(path, "POLYNYA-STG-003", message, fix)
 
 
 def pipeline_problems(pipeline: PipelineConfig, stages: Iterable[str]) -> Iterator[Problem]:
@@ -132,26 +135,34 @@ def _size_problems(network: NetworkSettings) -> Iterator[Problem]:
             f"a subnet of /{network.subnet_prefix} has {usable} addresses; "
             f"{len(network.endpoints)} endpoints and {_ROOM_FOR_NODES} nodes need {needed}"
         )
-        yield Problem(
-            path, "POLYNYA-STG-003", message, "make the subnets larger (a smaller number)"
-        )
+        fix = "make the subnets larger (a smaller number)"
+        yield Problem(path, "POLYNYA-STG-003", message, fix)
 
 
-def _foreign_arns(stage: StageConfig) -> Iterator[Problem]:
-    """Yield keys and streams of a region in which the stage is not; they could not be used."""
-    storage = stage.storage
+def _elsewhere(stage: StageConfig) -> Iterator[Problem]:
+    """Yield keys, streams and zones of a region in which the stage is not; none could be used."""
+    for path, region in _regions(stage):
+        if stage.region and region != stage.region:
+            message = f"it is in {region}, the stage in {stage.region}"
+            yield Problem(path, "POLYNYA-STG-002", message, "name one of the stage's region")
+
+
+def _regions(stage: StageConfig) -> Iterator[tuple[Path, str]]:
+    """Yield the region of everything in the file that names one."""
     arns: list[tuple[Path, str | None]] = [
-        (("storage", "key_arn"), storage.key_arn),
+        (("storage", "key_arn"), stage.storage.key_arn),
         (("stream", "existing_arn"), stage.stream.existing_arn),
     ]
     for name in ("landing", "configuration", "warehouse"):
-        bucket = getattr(storage, name).existing
+        bucket = getattr(stage.storage, name).existing
         arns.append((("storage", name, "existing", "key_arn"), bucket.key_arn if bucket else None))
-    for path, arn in arns:
-        region = arn.split(":")[3] if arn else None
-        if region and stage.region and region != stage.region:
-            message = f"it is in {region}, the stage in {stage.region}"
-            yield Problem(path, "POLYNYA-STG-002", message, "name one of the stage's region")
+    yield from ((path, arn.split(":")[3]) for path, arn in arns if arn)
+    network = stage.network
+    zones = network.existing.availability_zones if network.existing else network.availability_zones
+    place = ("network", "existing") if network.existing else ("network",)
+    if not isinstance(zones, int):
+        for index, zone in enumerate(zones):
+            yield (*place, "availability_zones", index), zone[:-1]
 
 
 def _repeated(values: Iterable[str], path: Path, what: str) -> Iterator[Problem]:

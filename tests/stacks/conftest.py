@@ -28,20 +28,15 @@ VPC = {
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """What a synthesis wrote: templates by the path of their stack, and its own report."""
+    """What a synthesis wrote: templates by the path of their stack, and where."""
 
     directory: Path
     templates: dict[str, dict[str, Any]]
-    annotations: dict[str, list[str]]
     protected: dict[str, bool]
-
-    def findings(self) -> list[str]:
-        """Every finding of the validation plugins, warnings too."""
-        return findings(self.directory)
 
 
 def findings(directory: Path) -> list[str]:
-    """Rule and place of each finding in the report of a synthesis."""
+    """Rule and place of each finding in the report of a synthesis, warnings too."""
     report = json.loads((directory / "validation-report.json").read_text())
     return [
         f"{violation['ruleName']} {construct['constructPath']}"
@@ -102,13 +97,6 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     deployment = Deployment((*written.stages, *made_up_stages()), written.pipeline)
     app = build_app(cdk.App(outdir=str(directory), context=context), deployment)
     app.synth()
-    return read_assembly(app, directory)
-
-
-def read_assembly(app: Any, directory: Path) -> Assembly:
-    """Collect templates and annotations of an app that was synthesized to a directory."""
-    import aws_cdk as cdk
-
     stacks = {node.node.path: node for node in app.node.find_all() if cdk.Stack.is_stack(node)}
     files = {path.name: path for path in directory.rglob("*.template.json")}
     return Assembly(
@@ -116,11 +104,6 @@ def read_assembly(app: Any, directory: Path) -> Assembly:
         templates={
             path: json.loads(files[stack.template_file].read_text())
             for path, stack in stacks.items()
-        },
-        annotations={
-            node.node.path: [entry.data for entry in node.node.metadata if "warning" in entry.type]
-            for node in app.node.find_all()
-            if node.node.metadata
         },
         protected={path: bool(stack.termination_protection) for path, stack in stacks.items()},
     )

@@ -65,7 +65,6 @@ def encrypted(template: Template) -> Iterator[tuple[str, str]]:
         for properties in resources(template, "AWS::S3::Bucket").values()
         if "LoggingConfiguration" in properties
     }
-    log_buckets |= {n for n in resources(template, "AWS::S3::Bucket") if n.startswith("AccessLogs")}
     for name, bucket in resources(template, "AWS::S3::Bucket").items():
         rules = bucket.get("BucketEncryption", {}).get("ServerSideEncryptionConfiguration", [{}])
         algorithm = rules[0].get("ServerSideEncryptionByDefault", {}).get("SSEAlgorithm")

@@ -26,7 +26,7 @@ OWN = ("dev/Network", "dev/Storage", "Pipeline")
 
 def test_synthesis_finds_nothing_but_what_people_are_to_read(assembly: Assembly) -> None:
     """CloudFormation's own rules and cdk-nag, over every stage, warnings included."""
-    assert sorted(assembly.findings()) == [
+    assert sorted(findings(assembly.directory)) == [
         "Annotation::polynya:conditionalWrites borrowed/Storage",
         "Annotation::polynya:removeData halfway",
     ]

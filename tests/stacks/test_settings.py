@@ -122,6 +122,10 @@ def test_the_stages_of_the_repository_are_right() -> None:
             "5:11: storage.key_arn: it is in eu-central-1, the stage in eu-west-1",
         ),
         (
+            "region: eu-west-1\nnetwork: {availability_zones: [eu-west-1a, eu-west-2b]}",
+            "5:44: network.availability_zones[1]: it is in eu-west-2, the stage in eu-west-1",
+        ),
+        (
             "stream:\n  existing_arn: arn:aws:kinesis:eu-west-1:123456789012:stream/s\n  shards: 2",
             "6:3: stream.shards: `shards` means nothing beside `existing_arn`",
         ),
