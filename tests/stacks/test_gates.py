@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.stacks.conftest import Assembly, findings
 from tests.stacks.house_rules import STATEFUL, violations
 from tests.stacks.policies import problems, statements
+from tests.stacks.synthesis import Assembly, findings
 
 pytestmark = pytest.mark.synth
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.stacks.conftest import Assembly
 from tests.stacks.deploy_to_moto import NotLoadedError, deploy, moto_server
+from tests.stacks.synthesis import Assembly
 
 pytestmark = [pytest.mark.synth, pytest.mark.filterwarnings("ignore:Tried to parse")]
 

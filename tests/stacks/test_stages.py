@@ -9,8 +9,8 @@ from typing import get_args
 import pytest
 
 from stacks.settings.network import LogDays
-from tests.stacks.conftest import Assembly
 from tests.stacks.house_rules import resources, violations
+from tests.stacks.synthesis import Assembly
 
 pytestmark = pytest.mark.synth
 
