@@ -15,6 +15,11 @@ LOCKED := --require-hashes --no-deps --no-build-isolation
 # The CDK's library prints ten lines at every start when Node.js is past its end of life.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := $(shell node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/')
 
+# The pinned command line of the CDK; it sends nothing home.
+CDK := CDK_DISABLE_CLI_TELEMETRY=1 npx --no-install cdk --no-notices
+stage-is-named = test -n "$(STAGE)" -a -n "$(wildcard config/$(STAGE).*)" || { \
+  echo "there is no stage file config/$(STAGE).yml; fix: name one, as in \`make $@ STAGE=dev\`" >&2; exit 2; }
+
 ##@ Use
 
 .PHONY: help
@@ -93,9 +98,19 @@ docs-check: install ## Check that the reference pages and the JSON Schemas are t
 	@$(BIN)/polynya schema export --check runtime/polynya/schema
 
 .PHONY: synth
-synth: dev node_modules/.package-lock.json ## Write the CloudFormation templates to cdk.out; no account needed
-	@CDK_DISABLE_CLI_TELEMETRY=1 npx --no-install cdk synth --quiet --no-notices
-	@ls cdk.out/*.template.json
+synth: dev node_modules/.package-lock.json ## Write the CloudFormation templates of all stages to cdk.out; no account needed
+	@$(CDK) synth --quiet
+	@find cdk.out -name '*.template.json' | sort
+
+.PHONY: diff
+diff: dev node_modules/.package-lock.json ## Show what deploying STAGE would change in your account
+	@$(stage-is-named)
+	@$(CDK) diff '$(STAGE)/*' $(ARGS)
+
+.PHONY: deploy
+deploy: dev node_modules/.package-lock.json ## Deploy STAGE with your AWS credentials; asks before it broadens permissions
+	@$(stage-is-named)
+	@$(CDK) deploy '$(STAGE)/*' --require-approval broadening $(ARGS)
 
 .PHONY: lock
 lock: ## Write requirements*.txt anew after a change of dependencies

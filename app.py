@@ -1,21 +1,50 @@
-"""The CDK app: `make synth` writes its CloudFormation templates.
-
-So far it holds the storage only. Network, cluster and consumption stacks are not there yet.
-"""
+"""The CDK app: the stages and the pipeline that the files in `config/` describe."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import aws_cdk as cdk
+import cdk_nag
 
-from stacks.storage import StorageStack
+from polynya.model.errors import ConfigErrors
+from stacks.pipeline import PipelineStack
+from stacks.settings.loader import Deployment, load_deployment
+from stacks.stage import PolynyaStage
+
+CONFIGURATION = Path(__file__).resolve().parent / "config"
 
 
-def build_app(app: cdk.App) -> cdk.App:
-    """Add the stacks to `app`; they name no account and no region, so they synthesize anywhere."""
-    StorageStack(app, "PolynyaStorage", description="Polynya: key and buckets")
+def build_app(app: cdk.App, deployment: Deployment) -> cdk.App:
+    """Add stages and pipeline to `app`, whose synthesis fails on what cdk-nag finds."""
+    for stage in deployment.stages:
+        PolynyaStage(app, settings=stage)
+    if pipeline := deployment.pipeline:
+        PipelineStack(
+            app,
+            "Pipeline",
+            settings=pipeline,
+            stages={stage.name: stage for stage in deployment.stages},
+            stack_name="polynya-pipeline",
+            description="Polynya: promotes the stages",
+            env=cdk.Environment(account=pipeline.account, region=pipeline.region),
+        )
     cdk.Tags.of(app).add("application", "polynya")
+    cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
     return app
 
 
+def main() -> int:
+    """Synthesize; wrong files are told as the runtime tells them, and end with code 2."""
+    try:
+        deployment = load_deployment(CONFIGURATION)
+    except ConfigErrors as errors:
+        print(errors.render(), file=sys.stderr)
+        return errors.exit_code
+    build_app(cdk.App(), deployment).synth()
+    return 0
+
+
 if __name__ == "__main__":
-    build_app(cdk.App()).synth()
+    sys.exit(main())

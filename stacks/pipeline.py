@@ -1,0 +1,84 @@
+"""Promotion: one synthesis for all stages, deployed one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from aws_cdk import pipelines
+from constructs import Construct
+
+from polynya_constructs.buckets import AccessLogBucket, DataBucket
+from stacks.pipeline_acknowledgements import acknowledge_generated_roles
+from stacks.settings.pipeline import PipelineConfig, Promotion, Source
+from stacks.settings.stage import StageConfig
+from stacks.stage import PolynyaStage
+
+_TOOLS = {"phases": {"install": {"runtime-versions": {"python": "3.11", "nodejs": "22"}}}}
+
+
+class PipelineStack(cdk.Stack):
+    """A pipeline that follows a branch: tests and one synthesis, then stage after stage.
+
+    It first updates itself. Whatever a stage would gain in permissions or open to the network
+    someone has to approve; so does a stage that asks for approval.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        settings: PipelineConfig,
+        stages: dict[str, StageConfig],
+        **options: Any,
+    ) -> None:
+        """Create the stack; `stages` are by name, `options` those of `cdk.Stack`."""
+        super().__init__(scope, id_, **options)
+        pipeline = pipelines.CodePipeline(
+            self,
+            "Pipeline",
+            synth=_synth(settings.source),
+            artifact_bucket=self._artifacts(),
+            code_build_defaults=pipelines.CodeBuildOptions(
+                build_environment=codebuild.BuildEnvironment(
+                    build_image=codebuild.LinuxBuildImage.STANDARD_7_0,
+                    compute_type=codebuild.ComputeType.MEDIUM,
+                )
+            ),
+        )
+        for promotion in settings.promotions:
+            stage = PolynyaStage(self, settings=stages[promotion.stage])
+            pipeline.add_stage(stage, pre=_gates(stage, promotion))
+        pipeline.build_pipeline()
+        acknowledge_generated_roles(pipeline)
+
+    def _artifacts(self) -> s3.IBucket:
+        """Return a bucket with a key of ours, which another account can be allowed to use."""
+        key = kms.Key(self, "ArtifactKey", enable_key_rotation=True)
+        logs = AccessLogBucket(self, "AccessLogs")
+        return DataBucket(self, "Artifacts", encryption_key=key, access_logs=logs).bucket
+
+
+def _synth(source: Source) -> pipelines.CodeBuildStep:
+    return pipelines.CodeBuildStep(
+        "Synth",
+        input=pipelines.CodePipelineSource.connection(
+            source.repository, source.branch, connection_arn=source.connection_arn
+        ),
+        partial_build_spec=codebuild.BuildSpec.from_object(_TOOLS),
+        commands=["make test", "make synth"],
+        primary_output_directory="cdk.out",
+    )
+
+
+def _gates(stage: cdk.Stage, promotion: Promotion) -> list[pipelines.Step]:
+    gates: list[pipelines.Step] = [
+        pipelines.ConfirmPermissionsBroadening("Permissions", stage=stage)
+    ]
+    if promotion.approval:
+        gates.append(pipelines.ManualApprovalStep("Approve"))
+    return gates

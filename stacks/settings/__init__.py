@@ -1,0 +1,1 @@
+"""The files in `config/`: what a stage and the pipeline are, read strictly. No CDK in here."""

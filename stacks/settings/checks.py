@@ -1,0 +1,173 @@
+"""What a well-formed stage or pipeline file can still have wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import IPv4Network
+from typing import Final
+
+from polynya.model.nodes import Path
+from polynya.model.problems import Problem, suggest
+from stacks.settings.network import ExistingVpc, NetworkSettings
+from stacks.settings.pipeline import PipelineConfig
+from stacks.settings.stage import StageConfig
+
+_RESERVED_ADDRESSES: Final = 5  # of each subnet, by AWS
+_ROOM_FOR_NODES: Final = 16  # capacity rebalancing and instance refresh double a group for a while
+
+
+def stage_problems(stage: StageConfig, stem: str) -> Iterator[Problem]:
+    """Yield the problems of one stage that need no other file; `stem` is its file's name."""
+    if stage.name != stem:
+        message = f"the stage is called `{stage.name}`, its file {stem}"
+        yield Problem(("name",), "POLYNYA-STG-001", message, f"write `name: {stem}`")
+    yield from _contradictions(stage)
+    yield from _network_problems(stage.network)
+    yield from _elsewhere(stage)
+    yield from _repeated(stage.catalog.databases, ("catalog", "databases"), "database")
+
+
+def overlapping_stages(stages: Mapping[str, StageConfig]) -> Iterator[tuple[str, Problem]]:
+    """Yield, with its file, each stage whose network overlaps that of an earlier file.
+
+    Sooner or later stages are reached from the same place, and routes need distinct networks.
+    Stages in VPCs that exist may share one.
+    """
+    networks = [(file, stage.network) for file, stage in stages.items()]
+    for index, (file, mine) in enumerate(networks):
+        for other_file, other in networks[:index]:
+            shared = mine.existing and other.existing
+            if not shared and IPv4Network(mine.network).overlaps(IPv4Network(other.network)):
+                path = ("network", *(("existing",) if mine.existing else ()), "cidr")
+                message = f"{mine.network} overlaps {other.network} of {other_file}"
+                fix = "give each stage a network of its own"
+                yield file, Problem(path, "POLYNYA-STG-003", message, fix)
+
+
+def pipeline_problems(pipeline: PipelineConfig, stages: Iterable[str]) -> Iterator[Problem]:
+    """Yield what is wrong with the pipeline, given the names of the stages that there are."""
+    names = list(stages)
+    for index, promotion in enumerate(pipeline.promotions):
+        path = ("promotions", index, "stage")
+        if promotion.stage not in names:
+            message = f"there is no stage `{promotion.stage}`"
+            yield Problem(path, "POLYNYA-STG-001", message, suggest(promotion.stage, names))
+    promoted = [promotion.stage for promotion in pipeline.promotions]
+    yield from _repeated(promoted, ("promotions",), "stage")
+
+
+def _contradictions(stage: StageConfig) -> Iterator[Problem]:
+    """Yield settings of something new beside `existing`, which would go unheard."""
+    parts = (
+        (("network",), stage.network, "existing",
+         {"cidr", "availability_zones", "subnet_prefix", "flow_log_days"}),
+        (("storage", "landing"), stage.storage.landing, "existing", {"old_versions_days"}),
+        (("storage", "configuration"), stage.storage.configuration, "existing",
+         {"old_versions_days"}),
+        (("storage", "warehouse"), stage.storage.warehouse, "existing", {"old_versions_days"}),
+        (("stream",), stage.stream, "existing_arn", {"shards", "retention_hours"}),
+    )  # fmt: skip
+    for path, settings, existing, own in parts:
+        if getattr(settings, existing):
+            for name in sorted(settings.model_fields_set & own):
+                message = f"`{name}` means nothing beside `{existing}`"
+                yield Problem((*path, name), "POLYNYA-STG-002", message, "remove one of the two")
+
+
+def _network_problems(network: NetworkSettings) -> Iterator[Problem]:
+    zones_path: Path = ("network", "availability_zones")
+    if network.existing:
+        zones_path = ("network", "existing", "availability_zones")
+        yield from _existing_problems(network.existing)
+    else:
+        yield from _size_problems(network)
+    if network.zone_count < 2:
+        message = "one Availability Zone: when it fails, everything stands still"
+        yield Problem(zones_path, "POLYNYA-STG-002", message, "name at least 2")
+    if not isinstance(network.availability_zones, int):
+        yield from _repeated(network.availability_zones, zones_path, "zone")
+    if network.endpoint_zones and network.endpoint_zones > network.zone_count:
+        message = f"{network.endpoint_zones} zones, and the network has {network.zone_count}"
+        yield Problem(("network", "endpoint_zones"), "POLYNYA-STG-002", message)
+    yield from _repeated(network.endpoints, ("network", "interface_endpoints"), "endpoint")
+    for index, text in enumerate(network.connected_networks):
+        if IPv4Network(text).overlaps(IPv4Network(network.network)):
+            message = f"{text} overlaps {network.network}, the network of this stage"
+            fix = "choose another `cidr`: no route can tell the two apart"
+            path = ("network", "connected_networks", index)
+            yield Problem(path, "POLYNYA-STG-003", message, fix)
+
+
+def _existing_problems(vpc: ExistingVpc) -> Iterator[Problem]:
+    subnets = len(vpc.private_subnet_ids)
+    for name, given in (
+        ("availability_zones", len(vpc.availability_zones)),
+        ("route_table_ids", len(vpc.route_table_ids) or subnets),
+    ):
+        if given != subnets:
+            message = f"{given} for {subnets} subnets"
+            fix = "name one for each of `private_subnet_ids`, in the same order"
+            yield Problem(("network", "existing", name), "POLYNYA-STG-002", message, fix)
+    yield from _repeated(
+        vpc.availability_zones, ("network", "existing", "availability_zones"), "zone"
+    )
+    yield from _repeated(
+        vpc.private_subnet_ids, ("network", "existing", "private_subnet_ids"), "subnet"
+    )
+
+
+def _size_problems(network: NetworkSettings) -> Iterator[Problem]:
+    vpc = IPv4Network(network.cidr)
+    if not 16 <= vpc.prefixlen <= 24:
+        message = f"a network of /{vpc.prefixlen}; a VPC here has /16 to /24"
+        yield Problem(("network", "cidr"), "POLYNYA-STG-003", message)
+        return
+    addresses = 2 ** (32 - network.subnet_prefix)
+    path = ("network", "subnet_prefix")
+    if addresses * network.zone_count > vpc.num_addresses:
+        message = f"{network.zone_count} subnets of /{network.subnet_prefix} do not fit into {vpc}"
+        fix = "make the subnets smaller (a larger number) or the network larger"
+        yield Problem(path, "POLYNYA-STG-003", message, fix)
+    usable = addresses - _RESERVED_ADDRESSES
+    needed = len(network.endpoints) + _ROOM_FOR_NODES
+    if usable < needed:
+        message = (
+            f"a subnet of /{network.subnet_prefix} has {usable} addresses; "
+            f"{len(network.endpoints)} endpoints and {_ROOM_FOR_NODES} nodes need {needed}"
+        )
+        fix = "make the subnets larger (a smaller number)"
+        yield Problem(path, "POLYNYA-STG-003", message, fix)
+
+
+def _elsewhere(stage: StageConfig) -> Iterator[Problem]:
+    """Yield keys, streams and zones of a region in which the stage is not; none could be used."""
+    for path, region in _regions(stage):
+        if stage.region and region != stage.region:
+            message = f"it is in {region}, the stage in {stage.region}"
+            yield Problem(path, "POLYNYA-STG-002", message, "name one of the stage's region")
+
+
+def _regions(stage: StageConfig) -> Iterator[tuple[Path, str]]:
+    """Yield the region of everything in the file that names one."""
+    arns: list[tuple[Path, str | None]] = [
+        (("storage", "key_arn"), stage.storage.key_arn),
+        (("stream", "existing_arn"), stage.stream.existing_arn),
+    ]
+    for name in ("landing", "configuration", "warehouse"):
+        bucket = getattr(stage.storage, name).existing
+        arns.append((("storage", name, "existing", "key_arn"), bucket.key_arn if bucket else None))
+    yield from ((path, arn.split(":")[3]) for path, arn in arns if arn)
+    network = stage.network
+    zones = network.existing.availability_zones if network.existing else network.availability_zones
+    place = ("network", "existing") if network.existing else ("network",)
+    if not isinstance(zones, int):
+        for index, zone in enumerate(zones):
+            yield (*place, "availability_zones", index), zone[:-1]
+
+
+def _repeated(values: Iterable[str], path: Path, what: str) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, value in enumerate(values):
+        if value in seen:
+            yield Problem((*path, index), "POLYNYA-STG-002", f"{what} `{value}` is named twice")
+        seen.add(value)

@@ -1,0 +1,103 @@
+"""A stage file `config/NAME.yml`: one copy of the lakehouse in one account and region."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from polynya.model.fields import Frozen
+from stacks.settings.fields import (
+    Account,
+    BucketName,
+    DatabaseName,
+    KeyArn,
+    Region,
+    StageName,
+    StreamArn,
+)
+from stacks.settings.network import NetworkSettings
+
+Days = Annotated[int, Field(ge=1, le=3650)]
+
+
+class ExistingBucket(Frozen):
+    """A bucket that someone else runs; its policy, lifecycle and versions are theirs."""
+
+    name: BucketName = Field(description="Its name.")
+    key_arn: KeyArn | None = Field(
+        default=None, description="The KMS key that encrypts it; none for SSE-S3."
+    )
+
+
+class BucketSettings(Frozen):
+    """One bucket of data."""
+
+    existing: ExistingBucket | None = Field(default=None, description="Use this bucket.")
+    old_versions_days: Days | None = Field(
+        default=None,
+        description="How long an overwritten or deleted object can be brought back. Default: 30 "
+        "days in landing, 365 in configuration, 7 in the warehouse.",
+    )
+
+
+class StorageSettings(Frozen):
+    """Where data and configuration lie."""
+
+    key_arn: KeyArn | None = Field(
+        default=None, description="Encrypt with this KMS key; default: one is made."
+    )
+    landing: BucketSettings = Field(
+        default_factory=BucketSettings, description="Where changes land."
+    )
+    configuration: BucketSettings = Field(
+        default_factory=BucketSettings, description="Tasks, and the files by which nodes agree."
+    )
+    warehouse: BucketSettings = Field(
+        default_factory=BucketSettings, description="The Iceberg tables."
+    )
+    access_log_days: Days = Field(
+        default=90, description="How long the access logs of the buckets are kept."
+    )
+
+
+class StreamSettings(Frozen):
+    """The workload stream: how nodes learn of each other."""
+
+    existing_arn: StreamArn | None = Field(default=None, description="Use this stream.")
+    shards: int = Field(
+        default=1, ge=1, le=200, description="One carries about 1 MB and 5 readers a second."
+    )
+    retention_hours: int = Field(default=24, ge=24, le=8760, description="How long it remembers.")
+
+
+class CatalogSettings(Frozen):
+    """The Glue Data Catalog."""
+
+    databases: tuple[DatabaseName, ...] = Field(
+        default=(),
+        description="Databases to make, one for each `schema` of the tasks. Their names are unique "
+        "in an account and region.",
+    )
+
+
+class StageConfig(Frozen):
+    """A whole stage file."""
+
+    apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
+        description="Version of this file's format."
+    )
+    kind: Literal["stage"] = Field(description="Always `stage`.")
+    name: StageName = Field(description="The name of the file without its ending.")
+    account: Account | None = Field(
+        default=None, description="12 digits in quotes. Default: that of your credentials."
+    )
+    region: Region | None = Field(default=None, description="Default: that of your credentials.")
+    remove_data: bool = Field(
+        default=False,
+        description="First of the two keys without which nothing that holds data is ever deleted.",
+    )
+    network: NetworkSettings = Field(default_factory=NetworkSettings, description="The network.")
+    storage: StorageSettings = Field(default_factory=StorageSettings, description="The buckets.")
+    stream: StreamSettings = Field(default_factory=StreamSettings, description="The stream.")
+    catalog: CatalogSettings = Field(default_factory=CatalogSettings, description="The catalog.")

@@ -1,0 +1,107 @@
+"""What must hold in every template of the project, found in the template itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from ipaddress import IPv4Network
+from typing import Any
+
+Template = dict[str, Any]
+WAYS_OUT = {
+    "AWS::EC2::NatGateway",
+    "AWS::EC2::InternetGateway",
+    "AWS::EC2::EIP",
+    "AWS::EC2::EgressOnlyInternetGateway",
+}
+STATEFUL = {
+    "AWS::S3::Bucket",
+    "AWS::KMS::Key",
+    "AWS::Kinesis::Stream",
+    "AWS::Glue::Database",
+    "AWS::Logs::LogGroup",
+}
+
+
+def violations(template: Template) -> list[str]:
+    """Every broken rule as `LogicalId: what is wrong`."""
+    return [
+        f"{name}: {problem}"
+        for rule in (private, encrypted, kept, closed_buckets)
+        for name, problem in rule(template)
+    ]
+
+
+def resources(template: Template, kind: str) -> dict[str, Any]:
+    """Properties of the resources of a type, by logical id."""
+    found = {k: r for k, r in template.get("Resources", {}).items() if r["Type"] == kind}
+    return {name: resource.get("Properties", {}) for name, resource in found.items()}
+
+
+def private(template: Template) -> Iterator[tuple[str, str]]:
+    """No way to the internet and back; the only way in is TLS from the VPC to the endpoints."""
+    for name, resource in template.get("Resources", {}).items():
+        if resource["Type"] in WAYS_OUT:
+            yield name, f"{resource['Type']} leads out of the VPC"
+    rules = [
+        (name, rule)
+        for name, group in resources(template, "AWS::EC2::SecurityGroup").items()
+        for rule in group.get("SecurityGroupIngress", [])
+    ]
+    rules += resources(template, "AWS::EC2::SecurityGroupIngress").items()
+    for name, rule in rules:
+        cidr = rule.get("CidrIp")
+        ports = (rule.get("FromPort"), rule.get("ToPort"))
+        if not isinstance(cidr, str) or not IPv4Network(cidr).is_private or ports != (443, 443):
+            yield name, f"inbound rule {ports} from {cidr or rule.get('CidrIpv6')}"
+    for name, subnet in resources(template, "AWS::EC2::Subnet").items():
+        if subnet.get("MapPublicIpOnLaunch"):
+            yield name, "gives its members public addresses"
+
+
+def encrypted(template: Template) -> Iterator[tuple[str, str]]:
+    """Our key encrypts all data; only the bucket of access logs cannot have one."""
+    log_buckets = {
+        properties["LoggingConfiguration"]["DestinationBucketName"]["Ref"]
+        for properties in resources(template, "AWS::S3::Bucket").values()
+        if "LoggingConfiguration" in properties
+    }
+    for name, bucket in resources(template, "AWS::S3::Bucket").items():
+        rules = bucket.get("BucketEncryption", {}).get("ServerSideEncryptionConfiguration", [{}])
+        algorithm = rules[0].get("ServerSideEncryptionByDefault", {}).get("SSEAlgorithm")
+        if algorithm != ("AES256" if name in log_buckets else "aws:kms"):
+            yield name, f"is encrypted with {algorithm}"
+    for name, stream in resources(template, "AWS::Kinesis::Stream").items():
+        if stream.get("StreamEncryption", {}).get("EncryptionType") != "KMS":
+            yield name, "is not encrypted"
+    for name, key in resources(template, "AWS::KMS::Key").items():
+        if not key.get("EnableKeyRotation"):
+            yield name, "does not rotate"
+
+
+def kept(template: Template) -> Iterator[tuple[str, str]]:
+    """Whatever holds data stays when its stack goes or replaces it."""
+    for name, resource in template.get("Resources", {}).items():
+        policies = {resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy")}
+        if resource["Type"] in STATEFUL and policies != {"Retain"}:
+            yield name, "is not kept"
+
+
+def closed_buckets(template: Template) -> Iterator[tuple[str, str]]:
+    """Buckets are private, versioned, reached by TLS only, and clean up after themselves."""
+    tls_only = {
+        policy["Bucket"]["Ref"]
+        for policy in resources(template, "AWS::S3::BucketPolicy").values()
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Deny"
+        and statement.get("Condition") == {"Bool": {"aws:SecureTransport": "false"}}
+    }
+    for name, bucket in resources(template, "AWS::S3::Bucket").items():
+        checks: list[tuple[str, Callable[[], bool]]] = [
+            ("can be public", lambda b=bucket: set(
+                b.get("PublicAccessBlockConfiguration", {"": False}).values()) == {True}),
+            ("keeps no versions", lambda b=bucket: b.get("VersioningConfiguration", {}).get(
+                "Status") == "Enabled"),
+            ("answers without TLS", lambda n=name: n in tls_only),
+            ("has no lifecycle", lambda b=bucket: "LifecycleConfiguration" in b),
+        ]  # fmt: skip
+        yield from ((name, problem) for problem, holds in checks if not holds())

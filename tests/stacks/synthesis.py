@@ -1,0 +1,103 @@
+"""Synthesis in this process: the stages of `config/`, and three made up here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stacks.settings.loader import Deployment, load_deployment
+from stacks.settings.stage import StageConfig
+
+ROOT = Path(__file__).resolve().parents[2]
+ARN = "arn:aws:{service}:eu-central-1:123456789012:{resource}"
+KEY = ARN.format(service="kms", resource="key/1a2b3c4d-0000-4000-8000-000000000000")
+VPC = {
+    "vpc_id": "vpc-0a1b2c3d",
+    "cidr": "10.9.0.0/16",
+    "availability_zones": ["eu-central-1a", "eu-central-1b"],
+    "private_subnet_ids": ["subnet-0a1b2c3d", "subnet-1a1b2c3d"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """What a synthesis wrote: templates by the path of their stack, and where."""
+
+    directory: Path
+    templates: dict[str, dict[str, Any]]
+    protected: dict[str, bool]
+
+
+def findings(directory: Path) -> list[str]:
+    """Rule and place of each finding in the report of a synthesis, warnings too."""
+    report = json.loads((directory / "validation-report.json").read_text())
+    return [
+        f"{violation['ruleName']} {construct['constructPath']}"
+        for plugin in report["pluginReports"]
+        for violation in plugin["violations"]
+        for construct in violation["violatingConstructs"]
+    ]
+
+
+def made_up_stages() -> list[StageConfig]:
+    """Everything brought along; data that may go; data for whose removal a key is missing."""
+
+    def stage(name: str, **settings: Any) -> StageConfig:
+        head = {"apiVersion": "polynya/v1", "kind": "stage", "name": name}
+        return StageConfig.model_validate({**head, **settings})
+
+    return [
+        stage(
+            "borrowed",
+            account="123456789012",
+            region="eu-central-1",
+            network={
+                "existing": {**VPC, "route_table_ids": ["rtb-0a1b2c3d", "rtb-1a1b2c3d"]},
+                "interface_endpoints": ["kinesis-streams"],
+            },
+            storage={
+                "key_arn": KEY,
+                "landing": {"existing": {"name": "their-landing", "key_arn": KEY}},
+                "configuration": {"existing": {"name": "their-configuration"}},
+            },
+            stream={"existing_arn": ARN.format(service="kinesis", resource="stream/theirs")},
+        ),
+        stage(
+            "removable",
+            remove_data=True,
+            network={"availability_zones": ["eu-west-1a", "eu-west-1b"]},
+            catalog={"databases": ["gone"]},
+        ),
+        stage("halfway", remove_data=True, network={"existing": VPC}),
+    ]  # fmt: skip
+
+
+def synthesize(directory: Path, *, extra: Sequence[StageConfig] = ()) -> Assembly:
+    """Synthesize the stages and the pipeline of `config/`, and `extra` stages, to a directory."""
+    version = subprocess.check_output(["node", "--version"], text=True).strip("v\n").split(".")[0]
+    os.environ["JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION"] = version
+    import aws_cdk as cdk
+
+    from app import build_app
+
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    context["polynya:removeDataOnDestroy"] = "removable"
+    written = load_deployment(ROOT / "config", environment={})
+    deployment = Deployment((*written.stages, *extra), written.pipeline)
+    app = build_app(cdk.App(outdir=str(directory), context=context), deployment)
+    app.synth()
+    stacks = {node.node.path: node for node in app.node.find_all() if cdk.Stack.is_stack(node)}
+    files = {path.name: path for path in directory.rglob("*.template.json")}
+    return Assembly(
+        directory=directory,
+        templates={
+            path: json.loads(files[stack.template_file].read_text())
+            for path, stack in stacks.items()
+        },
+        protected={path: bool(stack.termination_protection) for path, stack in stacks.items()},
+    )

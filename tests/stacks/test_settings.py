@@ -1,0 +1,196 @@
+"""Stage and pipeline files: what is wrong is said with its line, before anything is synthesized."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from polynya.model.errors import ConfigErrors
+from stacks.settings.loader import load_deployment
+from stacks.settings.network import ExistingVpc, NetworkSettings
+from stacks.settings.stage import (
+    BucketSettings,
+    CatalogSettings,
+    StageConfig,
+    StorageSettings,
+    StreamSettings,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAD = "apiVersion: polynya/v1\nkind: stage\nname: dev\n"
+KEY = "arn:aws:kms:eu-central-1:123456789012:key/1a2b3c4d-0000-4000-8000-000000000000"
+EXISTING = """network:
+  existing:
+    vpc_id: vpc-0a1b2c3d
+    cidr: 10.9.0.0/16
+    availability_zones: [eu-central-1a, eu-central-1b]
+    private_subnet_ids: [subnet-0a1b2c3d, subnet-1a1b2c3d]
+"""
+PIPELINE = """apiVersion: polynya/v1
+kind: pipeline
+source:
+  connection_arn: >-
+    arn:aws:codeconnections:eu-west-1:123456789012:connection/1a2b3c4d-0000-4000-8000-000000000000
+  repository: me/lakehouse
+promotions:
+"""
+
+
+def wrong(directory: Path, **files: str) -> list[str]:
+    """What loading says about these files, a line for each error."""
+    directory = directory / "config"
+    directory.mkdir()
+    for name, text in files.items():
+        (directory / f"{name}.yml").write_text(text)
+    with pytest.raises(ConfigErrors) as raised:
+        load_deployment(directory, environment={})
+    return str(raised.value).splitlines()
+
+
+def test_the_stages_of_the_repository_are_right() -> None:
+    deployment = load_deployment(ROOT / "config", environment={})
+
+    dev, prod = deployment.stage("dev"), deployment.stage("prod")
+    assert (dev.network.zone_count, prod.network.zone_count) == (2, 3)
+    assert not dev.remove_data
+    assert not prod.remove_data
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("netwrk: {}", "4:1: netwrk: unknown key `netwrk`; did you mean `network`? allowed here: "),
+        (
+            "network:\n  endpoint_zone: 1",
+            "5:3: network.endpoint_zone: unknown key `endpoint_zone`; did you mean `e",
+        ),
+        (
+            "network: {interface_endpoints: [kineses-streams]}",
+            "4:33: network.interface_endpoints[0]: input should be",
+        ),
+        ("account: 012345678901", "4:1: account: an account is text of 12 digits; put it in q"),
+        ("account: '1234'", "4:1: account: `1234` is not an account of 12 digits"),
+        ("region: Frankfurt", "4:1: region: `Frankfurt` is not a region such as eu-central-1"),
+        ("remove_data: sometimes", "4:1: remove_data: input should be a valid boolean"),
+        ("network: {cidr: 10.40.0.1/16}", "4:11: network.cidr: `10.40.0.1/16` is not an IPv4"),
+        ("network: {cidr: 8.8.0.0/16}", "4:11: network.cidr: `8.8.0.0/16` is not private"),
+        ("network: {cidr: 10.0.0.0/8}", "4:11: network.cidr: a network of /8; a VPC here has /16"),
+        (
+            "network: {availability_zones: 1}",
+            "4:11: network.availability_zones: one Availability Zone: when it fails, everything",
+        ),
+        (
+            "network: {availability_zones: [eu-west-1a, eu-west-1a]}",
+            "4:44: network.availability_zones[1]: zone `eu-west-1a` is named twice",
+        ),
+        (
+            "network: {subnet_prefix: 28}",
+            "4:11: network.subnet_prefix: a subnet of /28 has 11 addresses; 8 endpoints and 16",
+        ),
+        (
+            "network: {cidr: 10.40.0.0/24, subnet_prefix: 25, availability_zones: 3}",
+            "4:31: network.subnet_prefix: 3 subnets of /25 do not fit into 10.40.0.0/24",
+        ),
+        ("network: {endpoint_zones: 3}", "4:11: network.endpoint_zones: 3 zones, and the net"),
+        (
+            "network:\n  connected_networks: [192.168.0.0/16, 10.0.0.0/8]",
+            "5:40: network.connected_networks[1]: 10.0.0.0/8 overlaps 10.40.0.0/16, the network of",
+        ),
+        (EXISTING + "  cidr: 10.1.0.0/16", "10:3: network.cidr: `cidr` means nothing beside"),
+        (
+            EXISTING + "    route_table_ids: [rtb-0a1b2c3d]",
+            "10:5: network.existing.route_table_ids: 1 for 2 subnets",
+        ),
+        (
+            EXISTING.replace("[eu-central-1a, eu-central-1b]", "[eu-central-1a]"),
+            "8:5: network.existing.availability_zones: 1 for 2 subnets",
+        ),
+        (
+            EXISTING + "  connected_networks: [10.9.9.0/24]",
+            "10:24: network.connected_networks[0]: 10.9.9.0/24 overlaps 10.9.0.0/16",
+        ),
+        (
+            "storage: {landing: {existing: {name: Upper_Case}}}",
+            "4:32: storage.landing.existing.name: `Upper_Case` is not a bucket name",
+        ),
+        (
+            f"region: eu-west-1\nstorage: {{key_arn: '{KEY}'}}",
+            "5:11: storage.key_arn: it is in eu-central-1, the stage in eu-west-1",
+        ),
+        (
+            "region: eu-west-1\nnetwork: {availability_zones: [eu-west-1a, eu-west-2b]}",
+            "5:44: network.availability_zones[1]: it is in eu-west-2, the stage in eu-west-1",
+        ),
+        (
+            "stream:\n  existing_arn: arn:aws:kinesis:eu-west-1:123456789012:stream/s\n  shards: 2",
+            "6:3: stream.shards: `shards` means nothing beside `existing_arn`",
+        ),
+        ("stream: {shards: 0}", "4:10: stream.shards: input should be greater than or equal to 1"),
+        ("catalog: {databases: [Shop]}", "4:23: catalog.databases[0]: `Shop` is not a Glue"),
+        ("region: ${env:NOWHERE}", "4:1: region: environment variable `NOWHERE` is not set"),
+        ("network: [", "5:1: not valid YAML"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_its_line(text: str, said: str, tmp_path: Path) -> None:
+    (first, *others) = wrong(tmp_path, dev=f"{HEAD}{text}\n")
+
+    assert first.startswith(f"config/dev.yml:{said}")
+    assert others == []
+
+
+def test_stages_and_the_pipeline_are_checked_against_each_other(tmp_path: Path) -> None:
+    overlap = "config/prod.yml:4:11: network.cidr: 10.40.128.0/18 overlaps 10.40.0.0/16"
+    unknown = "config/pipeline.yml:9:5: promotions[1].stage: there is no stage `deb`"
+
+    said = wrong(
+        tmp_path,
+        dev=HEAD + "network: {cidr: 10.40.0.0/16}\n",
+        prod=HEAD + "network: {cidr: 10.40.128.0/18}\n",
+        pipeline=PIPELINE + "  - stage: prod\n  - stage: deb\n  - stage: prod\n",
+    )
+
+    assert said == [
+        "config/prod.yml:3:1: name: the stage is called `dev`, its file prod; write `name: prod`",
+        f"{overlap} of config/dev.yml; give each stage a network of its own",
+        f"{unknown}; did you mean `dev`? allowed here: dev, prod",
+        "config/pipeline.yml:10:5: promotions[2]: stage `prod` is named twice",
+    ]
+
+
+def test_a_folder_needs_a_stage_and_a_stage_one_file(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    twice = tmp_path / "twice"
+    twice.mkdir()
+    (twice / "dev.yml").write_text(HEAD)
+    (twice / "dev.json").write_text("{}")
+
+    for folder, said in (("empty", "there is no stage file"), ("twice", "describe the same")):
+        with pytest.raises(ConfigErrors, match=said):
+            load_deployment(tmp_path / folder)
+
+
+def test_the_settings_need_no_cdk() -> None:
+    """Checking a file must not start Node.js."""
+    code = (
+        "import sys, pathlib; from stacks.settings.loader import load_deployment; "
+        "load_deployment(pathlib.Path('config')); assert 'aws_cdk' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
+
+
+def test_the_page_names_every_setting_and_its_examples_are_right(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text()
+
+    models = (StageConfig, NetworkSettings, ExistingVpc, StorageSettings, BucketSettings)
+    names = {name for m in (*models, StreamSettings, CatalogSettings) for name in m.model_fields}
+    assert {name for name in names if not re.search(rf"\b{name}\b", page)} == set()
+    for number, text in enumerate(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        whole = text if text.startswith("apiVersion") else HEAD + text
+        (directory / "dev.yml").write_text(whole)
+        assert load_deployment(directory, environment={}).stage("dev")

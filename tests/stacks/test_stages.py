@@ -1,0 +1,133 @@
+"""What a stage file makes of the stacks: brought along, kept, removable, promoted."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import get_args
+
+import pytest
+
+from stacks.settings.network import LogDays
+from tests.stacks.house_rules import resources, violations
+from tests.stacks.synthesis import Assembly
+
+pytestmark = pytest.mark.synth
+
+
+def kinds(assembly: Assembly, path: str) -> Counter[str]:
+    """How many resources of each type a stack has."""
+    return Counter(r["Type"] for r in assembly.templates[path].get("Resources", {}).values())
+
+
+def test_zones_and_endpoints_are_those_of_the_stage_file(assembly: Assembly) -> None:
+    for stage, zones, endpoint_zones in (("dev", 2, 1), ("prod", 3, 3)):
+        template = assembly.templates[f"{stage}/Network"]
+        subnets = resources(template, "AWS::EC2::Subnet").values()
+        assert [s["AvailabilityZone"] for s in subnets] == [
+            {"Fn::Select": [index, {"Fn::GetAZs": ""}]} for index in range(zones)
+        ]
+        endpoints = resources(template, "AWS::EC2::VPCEndpoint").values()
+        interfaces = [e for e in endpoints if e["VpcEndpointType"] == "Interface"]
+        assert {len(e["SubnetIds"]) for e in interfaces} == {endpoint_zones}
+
+
+def test_blind_writes_to_the_coordination_prefix_are_denied(assembly: Assembly) -> None:
+    policies = resources(assembly.templates["prod/Storage"], "AWS::S3::BucketPolicy")
+    statements = policies["ConfigurationBucketPolicyFC7D3CDC"]["PolicyDocument"]["Statement"]
+
+    (found,) = [s for s in statements if s.get("Sid") == "ConditionalWritesOnly"]
+    assert (found["Effect"], found["Action"]) == ("Deny", "s3:PutObject")
+    assert found["Principal"] == {"AWS": "*"}
+    assert found["Resource"]["Fn::Join"][1][1] == "/coordination/*"
+    assert found["Condition"] == {
+        "Null": {"s3:if-none-match": "true", "s3:if-match": "true"},
+        "Bool": {"s3:ObjectCreationOperation": "true"},
+    }
+
+
+def test_what_is_brought_along_is_not_made(assembly: Assembly) -> None:
+    network, storage = kinds(assembly, "borrowed/Network"), kinds(assembly, "borrowed/Storage")
+
+    assert (network["AWS::EC2::VPC"], network["AWS::EC2::VPCEndpoint"]) == (0, 2)
+    assert set(kinds(assembly, "halfway/Network")) == {"AWS::CloudFormation::WaitConditionHandle"}
+    # The warehouse and the access logs are ours.
+    assert storage["AWS::S3::Bucket"] == 2
+    assert storage["AWS::KMS::Key"] == storage["AWS::Kinesis::Stream"] == 0
+
+
+def test_data_goes_only_when_both_keys_are_turned(assembly: Assembly) -> None:
+    assert violations(assembly.templates["halfway/Storage"]) == []
+    removable = violations(assembly.templates["removable/Storage"])
+    assert {line.split(": ")[1] for line in removable} == {"is not kept"}
+    assert len(removable) == 7
+    assert assembly.protected["halfway/Storage"]
+    assert not assembly.protected["removable/Storage"]
+
+
+def test_the_pipeline_promotes_what_a_workstation_deploys(assembly: Assembly) -> None:
+    for stack in ("dev/Network", "dev/Storage", "prod/Network", "prod/Storage"):
+        promoted = resources(assembly.templates[f"Pipeline/{stack}"], "AWS::S3::Bucket")
+        assert promoted == resources(assembly.templates[stack], "AWS::S3::Bucket")
+    (pipeline,) = resources(assembly.templates["Pipeline"], "AWS::CodePipeline::Pipeline").values()
+    stages = [stage["Name"] for stage in pipeline["Stages"]]
+    approvals = {
+        stage["Name"]: [a["Name"] for a in stage["Actions"] if "Approv" in str(a["ActionTypeId"])]
+        for stage in pipeline["Stages"]
+    }
+    assert stages == ["Source", "Build", "UpdatePipeline", "Assets", "dev", "prod"]
+    assert (len(approvals["dev"]), len(approvals["prod"])) == (1, 2)
+
+
+def test_every_retention_that_a_file_may_ask_for_exists(assembly: Assembly) -> None:
+    from stacks.network import RETENTION
+
+    assert tuple(RETENTION) == get_args(LogDays)
+
+
+def test_constructs_refuse_what_no_gate_would_catch(assembly: Assembly) -> None:
+    import aws_cdk as cdk
+    from aws_cdk import aws_ec2 as ec2
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_s3 as s3
+
+    from polynya_constructs.buckets import AccessLogBucket, DataBucket
+    from polynya_constructs.catalog import LakehouseCatalog
+    from polynya_constructs.coordination import enforce_conditional_writes
+    from polynya_constructs.network import PrivateVpc, VpcEndpoints
+    from polynya_constructs.workload_stream import WorkloadStream
+
+    stack = cdk.Stack()
+    key = kms.Key(stack, "Key")
+    bucket = s3.Bucket(stack, "Bucket")
+    logs = AccessLogBucket(stack, "Logs")
+    vpc = ec2.Vpc.from_vpc_attributes(
+        stack, "V", vpc_id="vpc-1", availability_zones=["a"], isolated_subnet_ids=["subnet-1"]
+    )
+    zones = ["eu-west-1a", "eu-west-1b"]
+    refused = {
+        "keep_days is 0": lambda: AccessLogBucket(stack, "A", keep_days=0),
+        "old_versions_days is 9999": lambda: DataBucket(
+            stack, "B", encryption_key=key, access_logs=logs, old_versions_days=9999
+        ),
+        "fewer than 2 zones": lambda: PrivateVpc(
+            stack, "C", cidr="10.0.0.0/16", availability_zones=zones[:1]
+        ),
+        "2 subnets of /16 do not fit": lambda: PrivateVpc(
+            stack, "D", cidr="10.0.0.0/16", availability_zones=zones, subnet_prefix=16
+        ),
+        "zones is 2; the VPC has 1": lambda: VpcEndpoints(
+            stack, "E", vpc=vpc, cidr="10.0.0.0/16", services=[], zones=2
+        ),
+        "shards is 0": lambda: WorkloadStream(stack, "F", encryption_key=key, shards=0),
+        "retention_hours is 1": lambda: WorkloadStream(
+            stack, "G", encryption_key=key, retention_hours=1
+        ),
+        "cannot name a database": lambda: LakehouseCatalog(
+            stack, "H", warehouse=bucket, databases=["Shop"]
+        ),
+        "has to end in `/`": lambda: enforce_conditional_writes(bucket, prefix="*"),
+    }
+    for said, make in refused.items():
+        with pytest.raises(ValueError, match=re.escape(said)):
+            make()
