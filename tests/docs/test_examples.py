@@ -1,0 +1,97 @@
+"""Every example of the pages: configuration is loaded, sessions are run and print what they show.
+
+`POLYNYA_TEST_WRITE=1` writes what was printed into the pages, for a person to look at.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from polynya.lake.session import SparkSession
+from tests.docs.configuration import wrong
+from tests.docs.pages import PAGES, ROOT, blocks, neither_run_nor_explained, with_blocks
+from tests.docs.sessions import Shell, difference, fresh_session, run
+
+#: One fault in each block.
+FAULTY = """\
+```yaml
+# tasks/users.yml
+apiVersion: polynya/v1
+kind: storage
+name: users
+schema: shop
+landing: {path: users, format: json}
+datasets: [{name: users, kyes: [id], sequence_by: [at]}]
+```
+
+```yaml
+columns: {at: timestmp}
+```
+
+```console
+$ echo $?
+1
+$ polynya validate
+valid: project mall, …
+```
+
+```sql
+SELECT 1
+```
+
+<!-- not run: this is not above the block -->
+Text.
+
+```text
+```
+"""
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def has_sessions(page: Path) -> bool:
+    return any(b.language == "console" and not b.excuse for b in blocks(page.read_text()))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_configuration_is_loaded(page: Path, tmp_path: Path) -> None:
+    text = page.read_text("utf-8")
+
+    assert neither_run_nor_explained(text) == []
+    assert wrong(list(blocks(text)), tmp_path) == []
+
+
+@pytest.mark.parametrize("page", [one for one in PAGES if has_sessions(one)], ids=name)
+def test_sessions_print_what_the_page_shows(
+    spark: SparkSession, page: Path, tmp_path: Path
+) -> None:
+    text = page.read_text("utf-8")
+    shell = Shell(tmp_path, lambda project: fresh_session(spark, project))
+
+    found = [(block, now) for block, now in run(blocks(text), shell) if now != block.text]
+
+    if "POLYNYA_TEST_WRITE" in os.environ:
+        page.write_text(with_blocks(text, found), encoding="utf-8")
+    assert not found, "\n".join(
+        f"line {block.line}\n{difference(block.text, now)}" for block, now in found
+    )
+
+
+def test_planted_faults_are_found(tmp_path: Path) -> None:
+    """Settings that no loader takes, other output, another exit code, blocks that nothing runs."""
+    unknown, no_type = wrong(list(blocks(FAULTY)), tmp_path / "wrong")
+    page = FAULTY.replace("kyes", "keys")
+    ((session, now),) = run(blocks(page), Shell(tmp_path, lambda _: None))
+
+    assert "line 1: " in unknown
+    assert "unknown key `kyes`" in unknown
+    assert "line 11: " in no_type
+    assert "+0" in difference(session.text, now)
+    assert "-valid: project mall" in difference(session.text, now)
+    assert "valid: project shop, target local, 1 task" in with_blocks(page, [(session, now)])
+    assert neither_run_nor_explained(FAULTY) == ["line 21: ```sql", "line 28: ```text"]
