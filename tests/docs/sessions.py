@@ -31,6 +31,7 @@ import pytest
 from polynya.cli.main import main
 from polynya.lake.catalog import spark_properties
 from polynya.lake.naming import CATALOG
+from polynya.lake.session import use_in_this_thread
 from polynya.model.loader import LoadedProject, load_project
 from polynya.store.clock import SystemClock
 from tests.docs.pages import ROOT, Block
@@ -47,16 +48,17 @@ _VARIES = re.compile(
 class Shell:
     """Runs commands. `session` makes the Spark session of a project, as a new process would."""
 
-    folder: Path
+    home: Path
     session: Callable[[LoadedProject], Any]
     now: datetime = NOON
+    folder: Path = field(init=False)
     code: int = 0
     _words: dict[str, Callable[..., None]] = field(init=False)
 
     def __post_init__(self) -> None:
         self._words = {"project": self._project, "clock": self._clock, "sql": self._sql}
         self._words["cd"] = self._cd
-        self._project("shop")
+        self._project("page")
 
     def given(self, script: str) -> None:
         """Run a comment's commands; each has to work."""
@@ -68,7 +70,7 @@ class Shell:
 
     def call(self, text: str) -> str:
         """What a command prints, on both streams as a terminal mixes them."""
-        words = shlex.split(text.split("\n")[0]) if "<<" in text else shlex.split(text)
+        words = shlex.split(text.partition("\n")[0] if "<<" in text else text)
         if words[0].rpartition("/")[2] == "polynya":
             return self._polynya(words[1:])
         if words[0] in self._words:
@@ -109,7 +111,7 @@ class Shell:
         self.folder = (self.folder / where).resolve()
 
     def _project(self, name: str) -> None:
-        self.folder = self.folder.parent / name
+        self.folder = self.home / name
         self.folder.mkdir()
         (self.folder / "polynya.yml").write_text(PROJECT, encoding="utf-8")
 
@@ -178,7 +180,7 @@ def _tidy(text: str) -> str:
 
 
 def _is_open(text: str) -> bool:
-    here = re.search(r"<<-?\s*'?(\w+)'?", text.split("\n")[0])
+    here = re.search(r"<<-?\s*'?(\w+)'?", text.partition("\n")[0])
     if here:
         return not text.endswith(f"\n{here[1]}")
     try:
@@ -189,12 +191,22 @@ def _is_open(text: str) -> bool:
 
 
 def fresh_session(spark: Any, project: LoadedProject) -> Any:
-    """A session of its own over the catalog of a project, in the JVM of the tests."""
+    """A session of its own over the catalog of a project, in the JVM of the tests.
+
+    It takes the place of `spark` there, until `use_everywhere(spark)`.
+    """
     project.target.warehouse.mkdir(parents=True, exist_ok=True)
     session = spark.newSession()
     for name, value in spark_properties(project.target).items():
         session.conf.set(f"spark.sql.catalog.{CATALOG}.{name}", value)
+    use_everywhere(session)
     return session
+
+
+def use_everywhere(spark: Any) -> None:
+    """Make a session the one that Java code finds, in this thread and in new ones."""
+    spark._jvm.org.apache.spark.sql.SparkSession.setDefaultSession(spark._jsparkSession)
+    use_in_this_thread(spark)
 
 
 @contextmanager

@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from polynya.lake.session import SparkSession
+from polynya.model.loader import LoadedProject
 from tests.docs.configuration import wrong
 from tests.docs.pages import PAGES, ROOT, blocks, neither_run_nor_explained, with_blocks
-from tests.docs.sessions import Shell, difference, fresh_session, run
+from tests.docs.sessions import Shell, difference, fresh_session, run, use_everywhere
 
 #: One fault in each block.
 FAULTY = """\
@@ -66,12 +69,19 @@ def test_configuration_is_loaded(page: Path, tmp_path: Path) -> None:
     assert wrong(list(blocks(text)), tmp_path) == []
 
 
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[Callable[[LoadedProject], Any]]:
+    """Makes sessions, one for each command."""
+    yield lambda project: fresh_session(spark, project)
+    use_everywhere(spark)
+
+
 @pytest.mark.parametrize("page", [one for one in PAGES if has_sessions(one)], ids=name)
 def test_sessions_print_what_the_page_shows(
-    spark: SparkSession, page: Path, tmp_path: Path
+    session: Callable[[LoadedProject], Any], page: Path, tmp_path: Path
 ) -> None:
     text = page.read_text("utf-8")
-    shell = Shell(tmp_path, lambda project: fresh_session(spark, project))
+    shell = Shell(tmp_path, session)
 
     found = [(block, now) for block, now in run(blocks(text), shell) if now != block.text]
 
@@ -94,4 +104,4 @@ def test_planted_faults_are_found(tmp_path: Path) -> None:
     assert "+0" in difference(session.text, now)
     assert "-valid: project mall" in difference(session.text, now)
     assert "valid: project shop, target local, 1 task" in with_blocks(page, [(session, now)])
-    assert neither_run_nor_explained(FAULTY) == ["line 21: ```sql", "line 28: ```text"]
+    assert neither_run_nor_explained(FAULTY) == ["line 22: ```sql", "line 29: ```text"]
