@@ -25,8 +25,7 @@ def resume(task: str, dataset: str, /, *, accept: Accepted | None = None, contex
 
     Without `--accept` it meets the same again, unless the settings or the files have changed.
 
-    Example:
-        polynya dataset resume shop orders --accept apply
+    For example: `polynya dataset resume shop orders --accept apply`.
 
     Args:
         task: name of the task.
@@ -60,8 +59,7 @@ def suspend(
 ) -> int:
     """Keep a dataset from being copied until `resume`; what was copied before is still applied.
 
-    Example:
-        polynya dataset suspend shop orders --reason "wait for the new column"
+    For example: `polynya dataset suspend shop orders --reason "wait for the new column"`.
 
     Args:
         task: name of the task.

@@ -19,8 +19,7 @@ def status(*, context: Context) -> int:
     Freshness is the age of the newest event that was copied, by the source's clock. Needs no Java,
     and answers while another process works on the tables.
 
-    Example:
-        polynya status --json
+    For example: `polynya status --json`.
     """
     # Start-up time: PyIceberg.
     from polynya.engine.inventory import inventory
