@@ -72,7 +72,9 @@ def show(output: Output, event: Event) -> None:
             f", {fields['rows_quarantined']} quarantined" if fields["rows_quarantined"] else ""
         )
         rate = fields["rows_in"] / fields["seconds"] if fields["seconds"] else 0
-        output.note(
+        # Such as the position of a task whose tables have batches of their own.
+        tell = output.note if fields["rows_in"] else output.detail
+        tell(
             f"copied   {event.subject}: {fields['rows_out']:,} of {fields['rows_in']:,} records"
             f"{quarantined} in {fields['seconds']:.1f} s ({rate:,.0f}/s)"
         )
