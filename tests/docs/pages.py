@@ -77,5 +77,7 @@ def neither_run_nor_explained(page: str) -> list[str]:
     return [
         f"line {block.line}: ```{block.language}"
         for block in blocks(page)
-        if not block.excuse and block.language not in ("console", "yaml")
+        if not block.excuse
+        and block.language != "yaml"
+        and not (block.language == "console" and block.text.startswith("$ "))
     ]

@@ -75,6 +75,7 @@ class Shell:
             return self._polynya(words[1:])
         if words[0] in self._words:
             self._words[words[0]](*words[1:])
+            self.code = 0
             return ""
         return self._bash(text)
 

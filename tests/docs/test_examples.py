@@ -45,6 +45,10 @@ valid: project mall, …
 SELECT 1
 ```
 
+```console
+polynya validate
+```
+
 <!-- not run: this is not above the block -->
 Text.
 
@@ -96,7 +100,7 @@ def test_planted_faults_are_found(tmp_path: Path) -> None:
     """Settings that no loader takes, other output, another exit code, blocks that nothing runs."""
     unknown, no_type = wrong(list(blocks(FAULTY)), tmp_path / "wrong")
     page = FAULTY.replace("kyes", "keys")
-    ((session, now),) = run(blocks(page), Shell(tmp_path, lambda _: None))
+    (session, now), _ = run(blocks(page), Shell(tmp_path, lambda _: None))
 
     assert "line 1: " in unknown
     assert "unknown key `kyes`" in unknown
@@ -104,4 +108,8 @@ def test_planted_faults_are_found(tmp_path: Path) -> None:
     assert "+0" in difference(session.text, now)
     assert "-valid: project mall" in difference(session.text, now)
     assert "valid: project shop, target local, 1 task" in with_blocks(page, [(session, now)])
-    assert neither_run_nor_explained(FAULTY) == ["line 22: ```sql", "line 29: ```text"]
+    assert neither_run_nor_explained(FAULTY) == [
+        "line 22: ```sql",
+        "line 26: ```console",
+        "line 33: ```text",
+    ]
