@@ -18,6 +18,8 @@ from tests.docs.configuration import wrong
 from tests.docs.pages import PAGES, ROOT, blocks, neither_run_nor_explained, with_blocks
 from tests.docs.sessions import Shell, difference, fresh_session, run, use_everywhere
 
+#: Pages whose sessions take a fifth of the time of all: with `make test-slow`.
+SLOW = ("reload.md",)
 #: One fault in each block.
 FAULTY = """\
 ```yaml
@@ -61,8 +63,12 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def has_sessions(page: Path) -> bool:
-    return any(b.language == "console" and not b.excuse for b in blocks(page.read_text()))
+def with_sessions() -> Iterator[Any]:
+    """Pages that have something to run."""
+    for page in PAGES:
+        if any(one.language == "console" and not one.excuse for one in blocks(page.read_text())):
+            marks = [pytest.mark.slow] if page.name in SLOW else []
+            yield pytest.param(page, id=name(page), marks=marks)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -80,7 +86,7 @@ def session(spark: SparkSession) -> Iterator[Callable[[LoadedProject], Any]]:
     use_everywhere(spark)
 
 
-@pytest.mark.parametrize("page", [one for one in PAGES if has_sessions(one)], ids=name)
+@pytest.mark.parametrize("page", list(with_sessions()))
 def test_sessions_print_what_the_page_shows(
     session: Callable[[LoadedProject], Any], page: Path, tmp_path: Path
 ) -> None:
