@@ -57,7 +57,7 @@ test-slow: dev ## The long tests: kills, every arrival order, random histories, 
 
 # One failure does not end it; each names its seed. Two at a time: FIRST=1 and FIRST=251, COUNT=250.
 .PHONY: scenarios
-scenarios: dev ## 500 random lives of a dataset against the fold, some hours; FIRST seed, COUNT
+scenarios: dev ## 500 random lives of a dataset and 250 of a capture against the fold; FIRST seed, COUNT
 	@POLYNYA_TEST_SEED=$(or $(FIRST),1) POLYNYA_TEST_SCENARIOS=$(or $(COUNT),500) \
 	  POLYNYA_TEST_LONG_LIVED=1 $(BIN)/python -m pytest tests/scenarios $(ARGS)
 

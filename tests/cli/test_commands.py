@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +15,13 @@ import pytest
 import polynya
 from polynya.cli import main as main_module
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.main import COMMANDS, Command, main
+from polynya.cli.main import COMMANDS, Command, build_app, main
+from polynya.cli.options import split_options
 from polynya.model import errors
 from tests.projects import BANK, USERS, write_project
 
 RUNTIME = Path(polynya.__file__).parent.parent
+REFERENCE = RUNTIME.parent / "docs" / "reference" / "cli.md"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(RUNTIME)}
 
 
@@ -187,10 +191,23 @@ def test_no_arguments_show_the_help(capsys):
     assert "Usage: polynya COMMAND" in capsys.readouterr().out
 
 
-def test_the_help_of_a_verb_has_an_example(capsys):
-    assert main(["validate", "--help"]) == 0
+def test_every_verb_has_an_example_that_is_understood(capsys):
+    """In the reference, which is the help of all verbs."""
+    sections = re.split(r"^#{3,4} polynya ", REFERENCE.read_text(), flags=re.MULTILINE)[1:]
+    without = []
+    for section in sections:
+        verb = section.partition("\n")[0]
+        example = re.search(rf"^For example: `(polynya {verb}.*)`\.$", section, re.MULTILINE)
+        if example is None:
+            without.append(verb)
+            continue
+        _, tokens = split_options(shlex.split(example[1])[1:])
+        build_app().parse_args(tokens, exit_on_error=False, print_error=False)
 
-    assert "For example: `polynya validate" in capsys.readouterr().out
+    assert len(sections) > 15
+    assert without == ["quarantine", "dataset", "schema"]
+    assert main(["run", "--help"]) == 0
+    assert "For example: `polynya run" in capsys.readouterr().out
 
 
 def test_explain_prints_the_page_of_a_code(capsys):

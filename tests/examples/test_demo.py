@@ -34,6 +34,8 @@ def test_the_demo_equals_its_source_and_notices_a_difference(tmp_path: Path) -> 
 
     assert first.returncode == 0, first.stdout + first.stderr
     assert "   0 differences" in first.stdout.splitlines()
+    shown = (ROOT / "README.md").read_text().split("It ends with:")[1].split("```")[1]
+    assert shown.removeprefix("text\n") in first.stdout
     assert "98 rows hold NULL for the default" in first.stdout
     for rule in ("null_key", "bad_json"):
         assert rule in first.stdout

@@ -38,7 +38,7 @@ def test_a_dataset_waits_at_its_first_bad_batch_and_goes_on_when_the_file_is_men
     assert users.totals() == {"in": 1, "out": 1, "filtered": 0, "quarantined": 0}
     known = told(lab, users)
     assert known.suspended.startswith("null_key")
-    assert known.suspended_where == f"{lab.schema}/users/{bad}, record 1"
+    assert known.suspended_where == f"{lab.schema}/users/{bad}, record 2"
     with pytest.raises(SuspendedError):
         users.run()
 
@@ -67,7 +67,7 @@ def test_a_task_ends_where_its_dataset_says_stop(lab: Lab) -> None:
 
     with pytest.raises(TaskStoppedError, match=r"bad_json.*`on_bad_record` is `stop`") as caught:
         users.run()
-    assert caught.value.where == f"{lab.schema}/users/{bad}, record 1"
+    assert caught.value.where == f"{lab.schema}/users/{bad}, record 2"
     assert users.table().state.copy.suspended is None
     assert users.stored("changes", "id") == users.rejected() == []
 

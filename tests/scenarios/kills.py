@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -16,9 +17,32 @@ class Killed(BaseException):
     """Nothing catches it, so that no code cleans up, as after `kill -9`."""
 
 
+@dataclass(frozen=True)
+class Kill:
+    """At the commit of this number, just before it or just after it."""
+
+    number: int
+    after: bool
+
+    def __str__(self) -> str:
+        return f"{'after' if self.after else 'before'} commit {self.number}"
+
+
+def in_spite_of(kill: Kill | None, step: Callable[[], object]) -> None:
+    """Do it; a process that is killed is followed by another one that does it again."""
+    if kill is not None:
+        try:
+            with killed_at(kill.number, after=kill.after):
+                step()
+        except BaseException as error:
+            if not _is_kill(error):
+                raise
+    step()
+
+
 @contextmanager
 def killed_at(number: int, *, after: bool) -> Iterator[None]:
-    """Die at the commit of this number, just before it or just after it."""
+    """Die there."""
     seen = 0
     dying = False
     validate, refresh = commit._validate, IcebergTable.refresh
@@ -42,7 +66,7 @@ def killed_at(number: int, *, after: bool) -> Iterator[None]:
         yield
 
 
-def is_kill(error: BaseException | None) -> bool:
+def _is_kill(error: BaseException | None) -> bool:
     """Whether an error is, or comes from, a kill."""
     while error is not None:
         if isinstance(error, Killed):

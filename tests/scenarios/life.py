@@ -16,7 +16,7 @@ from polynya.model.reload import ReloadMode
 from tests.lake.lab import EPOCH, Feed, Lab
 from tests.oracle.histories import Choices
 from tests.oracle.values import bag, difference
-from tests.scenarios.kills import is_kill, killed_at
+from tests.scenarios.kills import Kill, in_spite_of
 from tests.scenarios.world import World
 
 KEYS = 6
@@ -50,7 +50,7 @@ class Life:
         self._files = 0
         self._sequence = 0
         self._late = 0
-        self.kill: tuple[int, bool] | None = None
+        self.kill: Kill | None = None
         for kind in ("bigint", "string"):
             self.world.add_column(kind)
 
@@ -76,7 +76,7 @@ class Life:
             else [self._changes, self._changes, self._ddl, self._reload, self._apply]
         )
         if self.choices.integer(0, 3) == 0:
-            self.kill = (self.choices.integer(1, 3), bool(self.choices.integer(0, 1)))
+            self.kill = Kill(self.choices.integer(1, 3), after=bool(self.choices.integer(0, 1)))
         self.lab.clock.advance(timedelta(seconds=1))
         step()
         self.kill = None
@@ -162,17 +162,9 @@ class Life:
         self._until_done(lambda: self.feed.run(apply))
 
     def _until_done(self, step: Callable[[], None]) -> None:
-        """Do it; a process that is killed is followed by another one that does it again."""
         if self.kill is not None:
-            number, after = self.kill
-            self._say(f"  killed {'after' if after else 'before'} commit {number}")
-            try:
-                with killed_at(number, after=after):
-                    step()
-            except BaseException as error:
-                if not is_kill(error):
-                    raise
-        step()
+            self._say(f"  killed {self.kill}")
+        in_spite_of(self.kill, step)
 
     def mismatches(self) -> list[str]:
         """What the views show else than the world says."""

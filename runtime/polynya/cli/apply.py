@@ -18,8 +18,7 @@ def apply(*, yes: bool = False, context: Context) -> int:
     what is left for the next `polynya run`. Stop `polynya run` meanwhile, or let it give the
     datasets up. Exit code 1 when something is left that has to be decided.
 
-    Example:
-        polynya apply --yes
+    For example: `polynya apply --yes`.
 
     Args:
         yes: do not ask.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from polynya.cli.context import CommandContext, Context, verb_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
 from polynya.cli.selection import select_tasks
+from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
     from polynya.engine.inventory import Entry
@@ -25,8 +25,7 @@ def resume(task: str, dataset: str, /, *, accept: Accepted | None = None, contex
 
     Without `--accept` it meets the same again, unless the settings or the files have changed.
 
-    Example:
-        polynya dataset resume shop orders --accept apply
+    For example: `polynya dataset resume shop orders --accept apply`.
 
     Args:
         task: name of the task.
@@ -60,8 +59,7 @@ def suspend(
 ) -> int:
     """Keep a dataset from being copied until `resume`; what was copied before is still applied.
 
-    Example:
-        polynya dataset suspend shop orders --reason "wait for the new column"
+    For example: `polynya dataset suspend shop orders --reason "wait for the new column"`.
 
     Args:
         task: name of the task.
@@ -78,7 +76,7 @@ def suspend(
     entry = _entry(context, task, dataset)
     engine = start_engine(context.load(tolerant=True))
     target = DatasetTable.existing(engine.spark, entry.dataset, engine.owner)
-    since = datetime.now(UTC).isoformat()
+    since = SystemClock().now().isoformat()
     suspend_table(target, Suspension("asked", reason, entry.name, since))
     context.output.result(
         "dataset.suspended", {"dataset": entry.name, "reason": reason}, f"{entry.name} is suspended"

@@ -15,8 +15,7 @@ def history(dataset: str, /, *key: str, context: Context) -> int:
 
     Events are those that are pending and those that are kept; `hdr__store` tells which.
 
-    Example:
-        polynya history shop.users userId=123
+    For example: `polynya history shop.users userId=123`.
 
     Args:
         dataset: `schema.name`.

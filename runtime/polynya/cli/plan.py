@@ -30,8 +30,7 @@ def plan(*, context: Context) -> int:
     the next `polynya run` the rest. Reads the catalog only, needs no Java, writes nothing. Exit
     code 3 when something changes, 0 when nothing does.
 
-    Example:
-        polynya plan --json
+    For example: `polynya plan --json`.
     """
     project, found = make_plan(context)
     show_plan(context, project, found)

@@ -19,8 +19,7 @@ app = verb_app("quarantine", "Rejected records: list, show, replay.")
 def list_(dataset: str | None = None, *, context: Context) -> int:
     """List quarantined records: where they came from and which rule rejected them. Needs no Java.
 
-    Example:
-        polynya quarantine list bank.accounts
+    For example: `polynya quarantine list bank.accounts`.
 
     Args:
         dataset: `schema.name`; all datasets when it is not given.
@@ -46,8 +45,7 @@ def show(identifier: str, /, *, context: Context) -> int:
 
     Needs no Java.
 
-    Example:
-        polynya quarantine show 3f2a9c1b77e0
+    For example: `polynya quarantine show 3f2a9c1b77e0`.
 
     Args:
         identifier: id of the record, as `list` prints it.
@@ -76,8 +74,7 @@ def replay(
     What is good now is copied as if it always had been. What is still bad stays in the quarantine.
     A file that was quarantined whole is read again by the next run.
 
-    Example:
-        polynya quarantine replay --all
+    For example: `polynya quarantine replay --all`.
 
     Args:
         identifiers: ids of the records.

@@ -20,13 +20,12 @@ def query(sql: str | None = None, /, *, file: Path | None = None, context: Conte
     in UTC, decimals strings, binary lower-case hex. With `--file` each statement is one object
     {"statement": n, "rows": [...]}.
 
+    For example: `polynya query "SELECT * FROM shop.users__history" --json`.
+
     Args:
         sql: one statement.
         file: file of statements separated by semicolons.
         context: given by `main`.
-
-    Example:
-        polynya query "SELECT * FROM shop.users__history" --json
     """
     if (sql is None) == (file is None):
         raise usage_error("give either one statement or `--file`")

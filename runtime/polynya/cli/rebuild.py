@@ -24,8 +24,7 @@ def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> in
     becomes complete as far as events are kept. Calling it again changes nothing. Stop `polynya
     run` meanwhile, or let it give the datasets up.
 
-    Example:
-        polynya rebuild users --dataset users
+    For example: `polynya rebuild users --dataset users`.
 
     Args:
         task: name of the task.

@@ -35,8 +35,7 @@ def reload(
     A reload that was killed goes on when it is called again. Stop `polynya run` meanwhile, or let
     it give the datasets up. For native formats, `dms` and `replicate`.
 
-    Example:
-        polynya reload users --mode compare_and_apply_without_deleted_rows
+    For example: `polynya reload users --mode compare_and_apply_without_deleted_rows`.
 
     Args:
         task: name of the task.

@@ -22,6 +22,8 @@ def run(
 ) -> int:
     """Process what has landed: copy it, and apply it when that is worth it.
 
+    For example: `polynya run --once --apply always`.
+
     Args:
         tasks: names or globs of tasks; all of them when none is given.
         once: return when all that has landed is processed; else run until Ctrl-C or SIGTERM.
@@ -29,9 +31,6 @@ def run(
             `never` only what views could not show otherwise. Queries see the same rows in each
             case.
         context: given by `main`.
-
-    Example:
-        polynya run --once --apply always
     """
     # Start-up time: pyspark is only loaded when a run begins.
     from polynya.engine.runner import run_once, run_until_stopped, units
@@ -73,7 +72,9 @@ def show(output: Output, event: Event) -> None:
             f", {fields['rows_quarantined']} quarantined" if fields["rows_quarantined"] else ""
         )
         rate = fields["rows_in"] / fields["seconds"] if fields["seconds"] else 0
-        output.note(
+        # Such as the position of a task whose tables have batches of their own.
+        tell = output.note if fields["rows_in"] else output.detail
+        tell(
             f"copied   {event.subject}: {fields['rows_out']:,} of {fields['rows_in']:,} records"
             f"{quarantined} in {fields['seconds']:.1f} s ({rate:,.0f}/s)"
         )

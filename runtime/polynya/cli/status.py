@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
+from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
     from polynya.lake.inspect import DatasetStatus
@@ -19,8 +19,7 @@ def status(*, context: Context) -> int:
     Freshness is the age of the newest event that was copied, by the source's clock. Needs no Java,
     and answers while another process works on the tables.
 
-    Example:
-        polynya status --json
+    For example: `polynya status --json`.
     """
     # Start-up time: PyIceberg.
     from polynya.engine.inventory import inventory
@@ -28,7 +27,7 @@ def status(*, context: Context) -> int:
     from polynya.lake.inspect import status as status_of
 
     project = context.load(tolerant=True)
-    now = datetime.now(UTC)
+    now = SystemClock().now()
     for entry in inventory(project, python_catalog(project.target)):
         if entry.table is None:
             context.output.note(f"{entry.name}: nothing was copied yet")

@@ -34,8 +34,7 @@ def run_tests(
     project's landing folder and tables are not touched. Exit code 1 when a test fails, 2 when a
     file is wrong.
 
-    Example:
-        polynya test users -k late
+    For example: `polynya test users -k late`.
 
     Args:
         tasks: names or globs of tasks whose tests run; all of them when none is given.

@@ -18,8 +18,7 @@ def verify(dataset: str | None = None, /, *, context: Context) -> int:
     their events, row by row. Reads one snapshot of each table and writes nothing. Exit code 1 when
     a rule does not hold.
 
-    Example:
-        polynya verify shop.users
+    For example: `polynya verify shop.users`.
 
     Args:
         dataset: `schema.name`; all of them without it.

@@ -30,7 +30,10 @@ def refuse_bad_records(target: DatasetTable, derived: DataFrame, now: datetime) 
     row = rejected.selectExpr(f"{h.QUARANTINE}.*").orderBy("file", "offset").first()
     if row is None:
         return
-    place = row["file"] if row["offset"] == WHOLE_FILE else f"{row['file']}, record {row['offset']}"
+    place = row["file"]
+    if row["offset"] != WHOLE_FILE:
+        # Counted from 1, as `polynya quarantine list` does.
+        place += f", record {row['offset'] + 1}"
     if policy == "suspend":
         reason = f"{row['rule']}: {row['error']}"
         raise suspend(target, Suspension(CAUSE, reason, place, now.isoformat()))
