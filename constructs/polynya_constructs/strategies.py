@@ -27,10 +27,11 @@ class StrategyName(StrEnum):
 
 
 class Signal(StrEnum):
-    """What a step looks at; both in seconds."""
+    """What a step looks at: seconds, but objects a minute for the last one."""
 
     BACKLOG_PER_NODE = "backlog per node"
     OLDEST_UNMERGED_AGE = "oldest unmerged age"
+    ARRIVALS_WITHOUT_NODES = "arrivals without nodes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ class Step:
 
     Attributes:
         signal: what is looked at.
-        threshold_seconds: the signal is beyond it when it is above (`change` > 0) or below it.
+        threshold: in the signal's unit; beyond it is above it (`change` > 0) or below it.
         datapoints: how many of the last `periods` values must be beyond the threshold.
         periods: number of one-minute values looked at.
         change: nodes to add, or to remove when negative.
@@ -54,7 +55,7 @@ class Step:
     """
 
     signal: Signal
-    threshold_seconds: int
+    threshold: int
     datapoints: int
     periods: int
     change: int
@@ -95,15 +96,22 @@ STRATEGIES = {
             minimum=0,
             steps=(
                 Step(
+                    signal=Signal.ARRIVALS_WITHOUT_NODES,
+                    threshold=0,
+                    datapoints=1,
+                    periods=1,
+                    change=1,
+                ),
+                Step(
                     signal=Signal.BACKLOG_PER_NODE,
-                    threshold_seconds=30 * MINUTE,
+                    threshold=30 * MINUTE,
                     datapoints=10,
                     periods=15,
                     change=1,
                 ),
                 Step(
                     signal=Signal.BACKLOG_PER_NODE,
-                    threshold_seconds=1 * MINUTE,
+                    threshold=1 * MINUTE,
                     datapoints=15,
                     periods=15,
                     change=-1,
@@ -123,7 +131,7 @@ STRATEGIES = {
             steps=(
                 Step(
                     signal=Signal.OLDEST_UNMERGED_AGE,
-                    threshold_seconds=5 * MINUTE,
+                    threshold=5 * MINUTE,
                     datapoints=2,
                     periods=2,
                     change=2,
