@@ -131,6 +131,13 @@ class Scaling(Construct):
                 f"strategy {self._strategy.name} ends the last node; without `arrivals` nothing "
                 "would start one again"
             )
+        if signal is Signal.IDLENESS:
+            return _math(
+                "IF(nodes < 2 AND FILL(arrivals, 0) > 0, 86400, backlog / IF(nodes > 0, nodes, 1))",
+                backlog=self.backlog,
+                nodes=self.nodes,
+                arrivals=self._arrivals,
+            )
         return _math(
             "IF(FILL(nodes, 0) > 0, 0, FILL(arrivals, 0))",
             nodes=self.nodes,

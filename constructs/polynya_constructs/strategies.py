@@ -27,9 +27,15 @@ class StrategyName(StrEnum):
 
 
 class Signal(StrEnum):
-    """What a step looks at: seconds, but objects a minute for the last one."""
+    """What a step looks at: seconds, but objects a minute for the last one.
+
+    Idleness is the backlog per node, and a day for as long as the last node still gets work: a
+    node that keeps up with a trickle has next to no backlog, yet ending it would only start
+    another one a minute later.
+    """
 
     BACKLOG_PER_NODE = "backlog per node"
+    IDLENESS = "idleness"
     OLDEST_UNMERGED_AGE = "oldest unmerged age"
     ARRIVALS_WITHOUT_NODES = "arrivals without nodes"
 
@@ -110,7 +116,7 @@ STRATEGIES = {
                     change=1,
                 ),
                 Step(
-                    signal=Signal.BACKLOG_PER_NODE,
+                    signal=Signal.IDLENESS,
                     threshold=1 * MINUTE,
                     datapoints=15,
                     periods=15,
