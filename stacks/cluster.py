@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from polynya_constructs.capacity import Capacity
 from polynya_constructs.cluster import Cluster
 from polynya_constructs.node_access import Lakehouse, grant_configuration, grant_tables
+from polynya_constructs.notifications import Notifications
 from polynya_constructs.observability import ClusterObservability
 from polynya_constructs.scaling import Scaling
 from polynya_constructs.spot_fallback import SpotFallback
-from polynya_constructs.strategies import Strategy
-
-REQUEST_METRICS_FILTER: Final = "EntireBucket"
-"""Id of the landing bucket's request metrics."""
+from polynya_constructs.strategies import STRATEGIES
+from stacks.boot import boot_script
+from stacks.settings.cluster import ClusterSettings
+from stacks.storage import REQUEST_METRICS_FILTER
 
 
 class ClusterStack(cdk.Stack):
@@ -36,30 +35,25 @@ class ClusterStack(cdk.Stack):
         name: str,
         vpc: ec2.IVpc,
         lakehouse: Lakehouse,
-        strategy: Strategy,
-        capacity: Capacity,
-        user_data: ec2.UserData,
-        machine_image: ec2.IMachineImage | None = None,
-        root_volume_gib: int = 50,
-        oldest_age_minutes: int = 60,
-        topic: sns.ITopic | None = None,
+        settings: ClusterSettings,
+        removal_policy: cdk.RemovalPolicy,
         **options: Any,
     ) -> None:
         """Create the stack; `name` is that of the group and of everything that is called after it.
 
-        `options` are those of `cdk.Stack`, all others those of the constructs.
+        `options` are those of `cdk.Stack`.
         """
         super().__init__(scope, id_, **options)
+        strategy = STRATEGIES[settings.strategy]
         self.cluster = Cluster(
             self,
             "Cluster",
             name=name,
             vpc=vpc,
             strategy=strategy,
-            capacity=capacity,
-            user_data=user_data,
-            machine_image=machine_image,
-            root_volume_gib=root_volume_gib,
+            capacity=settings.capacity,
+            user_data=boot_script(settings.boot),
+            root_volume_gib=settings.root_volume_gib,
         )
         grant_configuration(self.cluster.role, lakehouse)
         grant_tables(self.cluster.role, lakehouse)
@@ -71,14 +65,25 @@ class ClusterStack(cdk.Stack):
             strategy=strategy,
             arrivals=landed_objects(lakehouse),
         )
-        fallback = SpotFallback(self, "SpotFallback", cluster=self.cluster)
+        fallback = SpotFallback(
+            self, "SpotFallback", cluster=self.cluster, removal_policy=removal_policy
+        )
+        topic = None
+        if settings.notify:
+            topic = Notifications(
+                self,
+                "Notifications",
+                email_addresses=settings.notify,
+                removal_policy=removal_policy,
+            ).topic
         self.observability = ClusterObservability(
             self,
             "Observability",
             cluster=self.cluster,
             scaling=scaling,
             fallback=fallback,
-            oldest_age_minutes=oldest_age_minutes,
+            oldest_age_minutes=settings.oldest_age_minutes,
+            removal_policy=removal_policy,
             topic=topic,
         )
         self.observability.log_group.grant_write(self.cluster.role)

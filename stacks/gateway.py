@@ -8,8 +8,10 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from polynya_constructs.network_agent import DEFAULT_TYPE, NetworkAgent
+from polynya_constructs.network_agent import NetworkAgent
 from polynya_constructs.node_access import Lakehouse, grant_configuration
+from stacks.boot import boot_script
+from stacks.settings.cluster import NetworkAgentSettings
 
 
 class GatewayStack(cdk.Stack):
@@ -23,14 +25,18 @@ class GatewayStack(cdk.Stack):
         name: str,
         vpc: ec2.IVpc,
         lakehouse: Lakehouse,
-        user_data: ec2.UserData,
-        instance_type: str = DEFAULT_TYPE,
+        settings: NetworkAgentSettings,
         **options: Any,
     ) -> None:
         """Create the stack; `options` are those of `cdk.Stack`."""
         super().__init__(scope, id_, **options)
         agent = NetworkAgent(
-            self, "Agent", name=name, vpc=vpc, user_data=user_data, instance_type=instance_type
+            self,
+            "Agent",
+            name=name,
+            vpc=vpc,
+            user_data=boot_script(settings.boot),
+            instance_type=settings.instance_type,
         )
         grant_configuration(agent.role, lakehouse)
         cdk.CfnOutput(self, "GroupName", value=name)

@@ -20,6 +20,14 @@ _MOST_NODES = 200
 """More is a typing error; one Auto Scaling group is meant for this order of size."""
 
 
+class CapacityError(ValueError):
+    """Numbers or names that cannot be; `setting` is the one to change."""
+
+    def __init__(self, setting: str, message: str) -> None:
+        super().__init__(message)
+        self.setting = setting
+
+
 class SpotAllocation(StrEnum):
     """From which Spot pools nodes are taken. `lowest-price` is not offered: AWS advises against."""
 
@@ -51,19 +59,21 @@ class Capacity:
 
     def __post_init__(self) -> None:
         """Check everything that neither CloudFormation nor its linters look at."""
-        if not 0 <= self.minimum <= self.maximum:
-            raise ValueError(f"minimum {self.minimum} is not between 0 and maximum {self.maximum}")
+        bounds = f"is not between 0 and maximum {self.maximum}"
         if not 1 <= self.maximum <= _MOST_NODES:
-            raise ValueError(f"maximum is {self.maximum}; it has to be 1 to {_MOST_NODES}")
+            message = f"maximum is {self.maximum}; it has to be 1 to {_MOST_NODES}"
+            raise CapacityError("maximum", message)
+        if not 0 <= self.minimum <= self.maximum:
+            raise CapacityError("minimum", f"minimum {self.minimum} {bounds}")
         if not 0 <= self.on_demand_base <= self.maximum:
-            raise ValueError(
-                f"on_demand_base {self.on_demand_base} is not between 0 and maximum {self.maximum}"
-            )
+            raise CapacityError("on_demand_base", f"on_demand_base {self.on_demand_base} {bounds}")
         if not 0 <= self.on_demand_percentage <= 100:
-            raise ValueError(
-                f"on_demand_percentage is {self.on_demand_percentage}; it has to be 0 to 100"
-            )
-        check_instance_types(self.instance_types, self.architecture)
+            message = f"on_demand_percentage is {self.on_demand_percentage}; it has to be 0 to 100"
+            raise CapacityError("on_demand_percentage", message)
+        try:
+            check_instance_types(self.instance_types, self.architecture)
+        except ValueError as wrong:
+            raise CapacityError("instance_types", str(wrong)) from None
 
     @staticmethod
     def of(
@@ -80,7 +90,7 @@ class Capacity:
         """Complete what the owner said with the strategy's numbers and the default types.
 
         Raises:
-            ValueError: when it cannot be, naming the setting.
+            CapacityError: when it cannot be.
         """
         chosen = _member(Architecture, "architecture", architecture)
         return Capacity(
@@ -100,4 +110,5 @@ def _member(kind: type[_Kind], setting: str, text: str) -> _Kind:
     try:
         return kind(text)
     except ValueError:
-        raise ValueError(f"{setting} is {text!r}; it has to be one of {', '.join(kind)}") from None
+        message = f"{setting} is {text!r}; it has to be one of {', '.join(kind)}"
+        raise CapacityError(setting, message) from None

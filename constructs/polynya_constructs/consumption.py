@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import aws_cdk as cdk
 from aws_cdk import aws_athena as athena
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -15,7 +14,7 @@ _LEAST_BYTES = 10_000_000
 class AthenaWorkGroup(Construct):
     """A workgroup whose settings clients cannot change: where results go, their key, a limit.
 
-    `workgroup` is the workgroup, `results` the bucket of its results.
+    `workgroup` is the workgroup.
     """
 
     def __init__(
@@ -24,9 +23,8 @@ class AthenaWorkGroup(Construct):
         id_: str,
         *,
         name: str,
+        results: s3.IBucket,
         encryption_key: kms.IKey,
-        access_logs: s3.IBucket | None = None,
-        keep_results_days: int = 30,
         scan_limit_bytes: int = 100_000_000_000,
     ) -> None:
         """Create the workgroup.
@@ -35,9 +33,8 @@ class AthenaWorkGroup(Construct):
             scope: the parent.
             id_: unique below the parent.
             name: unique in the account and region.
-            encryption_key: encrypts the results.
-            access_logs: where accesses to the results are logged; default: nowhere.
-            keep_results_days: how long results can be fetched; default 30.
+            results: the bucket of the results.
+            encryption_key: encrypts them.
             scan_limit_bytes: a query that scans more is ended; default 100 GB, about half a dollar.
 
         Raises:
@@ -46,25 +43,6 @@ class AthenaWorkGroup(Construct):
         super().__init__(scope, id_)
         if scan_limit_bytes < _LEAST_BYTES:
             raise ValueError(f"scan_limit_bytes is {scan_limit_bytes}; Athena wants {_LEAST_BYTES}")
-        self.results = s3.Bucket(
-            self,
-            "Results",
-            encryption=s3.BucketEncryption.KMS,
-            encryption_key=encryption_key,
-            bucket_key_enabled=True,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            enforce_ssl=True,
-            server_access_logs_bucket=access_logs,
-            server_access_logs_prefix="athena-results/" if access_logs else None,
-            removal_policy=cdk.RemovalPolicy.RETAIN,
-            lifecycle_rules=[
-                s3.LifecycleRule(
-                    expiration=cdk.Duration.days(keep_results_days),
-                    abort_incomplete_multipart_upload_after=cdk.Duration.days(1),
-                )
-            ],
-        )
         self.workgroup = athena.CfnWorkGroup(
             self,
             "WorkGroup",
@@ -79,7 +57,7 @@ class AthenaWorkGroup(Construct):
                     selected_engine_version="Athena engine version 3"
                 ),
                 result_configuration=athena.CfnWorkGroup.ResultConfigurationProperty(
-                    output_location=self.results.s3_url_for_object(),
+                    output_location=results.s3_url_for_object(),
                     encryption_configuration=athena.CfnWorkGroup.EncryptionConfigurationProperty(
                         encryption_option="SSE_KMS", kms_key=encryption_key.key_arn
                     ),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import aws_cdk as cdk
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
@@ -11,8 +9,6 @@ from constructs import Construct
 
 from polynya_constructs.instance_types import Architecture, architecture_of, check_instance_types
 from polynya_constructs.node_template import NodeTemplate, acknowledge_group_findings
-
-DEFAULT_TYPE: Final = "t4g.small"
 
 
 class NetworkAgent(Construct):
@@ -30,7 +26,7 @@ class NetworkAgent(Construct):
         name: str,
         vpc: ec2.IVpc,
         user_data: ec2.UserData,
-        instance_type: str = DEFAULT_TYPE,
+        instance_type: str = "t4g.small",
         machine_image: ec2.IMachineImage | None = None,
     ) -> None:
         """Create the instance's group.

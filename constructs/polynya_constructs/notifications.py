@@ -20,13 +20,21 @@ class Notifications(Construct):
     alarm still is an event on the account's default event bus.
     """
 
-    def __init__(self, scope: Construct, id_: str, *, email_addresses: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        email_addresses: Sequence[str] = (),
+        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
+    ) -> None:
         """Create the topic.
 
         Args:
             scope: the parent.
             id_: unique below the parent.
             email_addresses: each has to confirm by a mail that AWS sends; default: none.
+            removal_policy: what becomes of the key with its stack; default: it is kept.
         """
         super().__init__(scope, id_)
         key = kms.Key(
@@ -34,7 +42,7 @@ class Notifications(Construct):
             "Key",
             description="Encrypts the notifications of Polynya",
             enable_key_rotation=True,
-            removal_policy=cdk.RemovalPolicy.DESTROY,  # a topic keeps nothing
+            removal_policy=removal_policy,
         )
         alarms = iam.ServicePrincipal("cloudwatch.amazonaws.com")
         key.grant(alarms, "kms:Decrypt", "kms:GenerateDataKey*")

@@ -36,6 +36,7 @@ class ClusterObservability(Construct):
         fallback: SpotFallback,
         oldest_age_minutes: int = 60,
         log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
+        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
         topic: sns.ITopic | None = None,
     ) -> None:
         """Create them.
@@ -48,6 +49,7 @@ class ClusterObservability(Construct):
             fallback: whose decisions are shown.
             oldest_age_minutes: how old landed data may be before it is merged; default 60.
             log_retention: of the agents' logs; default one month.
+            removal_policy: what becomes of those logs with their stack; default: they are kept.
             topic: where alarms are sent; default: nowhere.
 
         Raises:
@@ -58,7 +60,7 @@ class ClusterObservability(Construct):
             raise ValueError(f"oldest_age_minutes is {oldest_age_minutes}; it has to be 1 or more")
         self._name, self._topic = cluster.name, topic
         self.log_group = logs.LogGroup(
-            self, "AgentLog", retention=log_retention, removal_policy=cdk.RemovalPolicy.RETAIN
+            self, "AgentLog", retention=log_retention, removal_policy=removal_policy
         )
         self._desired = group_metric("GroupDesiredCapacity", cluster.group)
         self._fallback_nodes = cloudwatch.Metric(

@@ -34,6 +34,7 @@ class SpotFallback(Construct):
         *,
         cluster: Cluster,
         log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
+        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
     ) -> None:
         """Create the function and what starts it.
 
@@ -42,10 +43,11 @@ class SpotFallback(Construct):
             id_: unique below the parent.
             cluster: whose group it looks after.
             log_retention: how long its decisions can be read; default one month.
+            removal_policy: what becomes of its log with its stack; default: it is kept.
         """
         super().__init__(scope, id_)
         log_group = logs.LogGroup(
-            self, "Log", retention=log_retention, removal_policy=cdk.RemovalPolicy.DESTROY
+            self, "Log", retention=log_retention, removal_policy=removal_policy
         )
         self.function = lambda_.Function(
             self,

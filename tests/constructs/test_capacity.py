@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from polynya_constructs.capacity import Capacity
+from polynya_constructs.capacity import Capacity, CapacityError
 from polynya_constructs.instance_types import (
     DEFAULT_INSTANCE_TYPES,
     Architecture,
@@ -32,7 +32,7 @@ def test_a_strategy_and_a_maximum_are_enough(strategy: Any, architecture: Archit
     [
         ({"minimum": 5}, "minimum 5 is not between 0 and maximum 4"),
         ({"minimum": -1}, "minimum -1 is not between 0"),
-        ({"maximum": 0}, "minimum 1 is not between 0 and maximum 0"),
+        ({"maximum": 0}, "maximum is 0; it has to be 1 to 200"),
         ({"maximum": 5000}, "maximum is 5000; it has to be 1 to 200"),
         ({"on_demand_base": 5}, "on_demand_base 5 is not between 0 and maximum 4"),
         ({"on_demand_percentage": 150}, "on_demand_percentage is 150; it has to be 0 to 100"),
@@ -45,10 +45,11 @@ def test_a_strategy_and_a_maximum_are_enough(strategy: Any, architecture: Archit
     ],
 )
 def test_what_cannot_be_is_named(wrong: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(CapacityError) as refused:
         Capacity.of(LOW_LATENCY, **{"maximum": 4, **wrong})
 
     assert said in str(refused.value)
+    assert refused.value.setting in wrong
 
 
 def test_the_architecture_of_a_family_is_read_from_its_name() -> None:

@@ -1,24 +1,19 @@
-"""Cluster, gateway and consumption stacks by intent; one synth for all tests of the file."""
+"""Cluster, gateway and consumption stacks by intent."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from polynya_constructs.strategies import STRATEGIES, StrategyName
+from tests.stacks.conftest import Assembly
 
-ROOT = Path(__file__).resolve().parents[2]
-CLUSTERS = {name: f"polynya-probe-{name.replace('_', '-')}" for name in STRATEGIES}
+CLUSTERS = {name: f"Cluster-{name.replace('_', '-')}" for name in STRATEGIES}
 
-pytestmark = [
-    pytest.mark.synth,
-    pytest.mark.skipif(shutil.which("node") is None, reason="the CDK library needs Node.js"),
-]
+pytestmark = pytest.mark.synth
 
 
 @dataclass(frozen=True)
@@ -49,58 +44,12 @@ class Template:
 
 
 @pytest.fixture(scope="module")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
-    """A cluster of each strategy, the network agent and the consumption stack."""
-    import aws_cdk as cdk
-    from aws_cdk import aws_ec2 as ec2
-    from aws_cdk import aws_kinesis as kinesis
-    from aws_cdk import aws_kms as kms
-    from aws_cdk import aws_s3 as s3
-
-    from polynya_constructs.capacity import Capacity
-    from polynya_constructs.node_access import Lakehouse
-    from polynya_constructs.notifications import Notifications
-    from stacks.cluster import ClusterStack
-    from stacks.consumption import ConsumptionStack
-    from stacks.gateway import GatewayStack
-
-    context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    # The stack of what is brought along need not please anybody.
-    context["@aws-cdk/core:validateAgainstDefaultRules"] = False
-    app = cdk.App(context=context, outdir=str(tmp_path_factory.mktemp("cdk.out")))
-    brought = cdk.Stack(app, "Brought")
-    private = ec2.SubnetConfiguration(name="P", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
-    vpc = ec2.Vpc(brought, "Vpc", max_azs=2, nat_gateways=0, subnet_configuration=[private])
-    key = kms.Key(brought, "Key")
-    lakehouse = Lakehouse(
-        landing=s3.Bucket(brought, "Landing", encryption_key=key),
-        configuration=s3.Bucket(brought, "Configuration", encryption_key=key),
-        warehouse=s3.Bucket(brought, "Warehouse", encryption_key=key),
-        stream=kinesis.Stream(brought, "Stream", encryption_key=key),
-        key=key,
-        databases=["shop"],
-    )
-    topic = Notifications(brought, "Notifications", email_addresses=["ops@example.com"]).topic
-    for name, strategy in STRATEGIES.items():
-        ClusterStack(
-            app,
-            CLUSTERS[name],
-            name=CLUSTERS[name],
-            vpc=vpc,
-            lakehouse=lakehouse,
-            strategy=strategy,
-            capacity=Capacity.of(strategy, maximum=6),
-            user_data=ec2.UserData.for_linux(),
-            topic=topic,
-        )
-    agent = {"vpc": vpc, "lakehouse": lakehouse, "user_data": ec2.UserData.for_linux()}
-    GatewayStack(app, "Gateway", name="polynya-probe-agent", **agent)
-    ConsumptionStack(app, "Consumption", name="polynya-probe", key=key)
-    assembly = app.synth()
+def templates(assembly: Assembly) -> dict[str, Template]:
+    """The stacks of the stage that has a cluster of each strategy, by their names in it."""
     return {
-        stack.stack_name: Template(stack.template["Resources"])
-        for stack in assembly.stacks
-        if "Resources" in stack.template
+        path.removeprefix("clustered/"): Template(template["Resources"])
+        for path, template in assembly.templates.items()
+        if path.startswith("clustered/")
     }
 
 
@@ -246,7 +195,7 @@ def test_rights_are_for_this_group_and_these_buckets(low_cost: Template) -> None
         assert (
             json.dumps(statement["Resource"])
             .rstrip(']}"')
-            .endswith("autoScalingGroupName/polynya-probe-low-cost")
+            .endswith("autoScalingGroupName/polynya-clustered-low-cost")
         )
     assert "iam:" not in json.dumps([s["Action"] for s in low_cost.statements()])
 
