@@ -11,8 +11,6 @@ import pytest
 from polynya_constructs.strategies import STRATEGIES, StrategyName
 from tests.stacks.conftest import Assembly
 
-CLUSTERS = {name: f"Cluster-{name.replace('_', '-')}" for name in STRATEGIES}
-
 pytestmark = pytest.mark.synth
 
 
@@ -45,7 +43,7 @@ class Template:
 
 @pytest.fixture(scope="module")
 def templates(assembly: Assembly) -> dict[str, Template]:
-    """The stacks of the stage that has a cluster of each strategy, by their names in it."""
+    """The stacks of the stage that has clusters, by their names in it."""
     return {
         path.removeprefix("clustered/"): Template(template["Resources"])
         for path, template in assembly.templates.items()
@@ -53,17 +51,17 @@ def templates(assembly: Assembly) -> dict[str, Template]:
     }
 
 
-@pytest.fixture(params=list(CLUSTERS.values()))
+@pytest.fixture(params=["Cluster-cheap", "Cluster-steady"])
 def cluster(templates: dict[str, Template], request: pytest.FixtureRequest) -> Template:
     return templates[request.param]
 
 
 @pytest.fixture
 def low_cost(templates: dict[str, Template]) -> Template:
-    return templates[CLUSTERS[StrategyName.LOW_COST]]
+    return templates["Cluster-cheap"]
 
 
-@pytest.mark.parametrize("stack", [*CLUSTERS.values(), "Gateway"])
+@pytest.mark.parametrize("stack", ["Cluster-cheap", "Gateway"])
 def test_an_instance_answers_to_nobody(templates: dict[str, Template], stack: str) -> None:
     template = templates[stack]
     launched = template.one("EC2::LaunchTemplate")["LaunchTemplateData"]
@@ -82,9 +80,7 @@ def test_an_instance_answers_to_nobody(templates: dict[str, Template], stack: st
 def test_the_group_mixes_spot_and_on_demand_and_replaces_the_new_node_first(
     templates: dict[str, Template],
 ) -> None:
-    group = templates[CLUSTERS[StrategyName.CONSISTENT_LOW_LATENCY]].one(
-        "AutoScaling::AutoScalingGroup"
-    )
+    group = templates["Cluster-steady"].one("AutoScaling::AutoScalingGroup")
 
     assert group["MixedInstancesPolicy"]["InstancesDistribution"] == {
         "OnDemandAllocationStrategy": "prioritized",
@@ -116,18 +112,16 @@ def test_hooks_wait_for_a_ready_node_and_for_a_drained_one(cluster: Template) ->
 
 
 @pytest.mark.parametrize(
-    ("strategy", "tracking", "changes"),
-    [
-        (StrategyName.LOW_COST, [], [[-1], [1], [1]]),
-        (StrategyName.LOW_LATENCY, [300], []),
-        (StrategyName.CONSISTENT_LOW_LATENCY, [90], [[2, 4]]),
-        (StrategyName.NO_SCALING, [], []),
-    ],
+    ("cluster_stack", "tracking", "changes"),
+    [("Cluster-cheap", [], [[-1], [1], [1]]), ("Cluster-steady", [90], [[2, 4]])],
 )
 def test_a_strategy_becomes_its_policies(
-    templates: dict[str, Template], strategy: str, tracking: list[int], changes: list[list[int]]
+    templates: dict[str, Template],
+    cluster_stack: str,
+    tracking: list[int],
+    changes: list[list[int]],
 ) -> None:
-    policies = templates[CLUSTERS[StrategyName(strategy)]].all("AutoScaling::ScalingPolicy")
+    policies = templates[cluster_stack].all("AutoScaling::ScalingPolicy")
 
     targets = [p["TargetTrackingConfiguration"] for p in policies if "StepAdjustments" not in p]
     assert [target["TargetValue"] for target in targets] == tracking
@@ -195,7 +189,7 @@ def test_rights_are_for_this_group_and_these_buckets(low_cost: Template) -> None
         assert (
             json.dumps(statement["Resource"])
             .rstrip(']}"')
-            .endswith("autoScalingGroupName/polynya-clustered-low-cost")
+            .endswith("autoScalingGroupName/polynya-clustered-cheap")
         )
     assert "iam:" not in json.dumps([s["Action"] for s in low_cost.statements()])
 

@@ -22,8 +22,7 @@ SNAPSHOT = Path(__file__).with_name("iam_statements.json")
 STYLE = {"W3005", "E3703"}
 # The pipeline holds the same stages again.
 OWN = (
-    "dev/Network", "dev/Storage", "dev/Consumption", "Pipeline", "clustered/Gateway",
-    "clustered/Cluster-low-cost",
+    "dev/Network", "dev/Storage", "dev/Consumption", "Pipeline", "clustered/Cluster-cheap",
 )  # fmt: skip
 
 
