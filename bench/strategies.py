@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.simulated import prices
 from bench.simulated.workload import WEEK, Service, a_week, serve
-from polynya_constructs.strategies import STRATEGIES, Signal, Strategy, StrategyName
+from polynya_constructs.strategies import STRATEGIES, Strategy, StrategyName
 
 SEED = 7
 MAXIMUM = 8
@@ -37,8 +37,7 @@ def dollars_a_month(strategy: Strategy, week: Service) -> tuple[float, float]:
         on_demand=week.on_demand_minutes / 60 / months,
         root_volume_gib=ROOT_VOLUME_GIB,
     )
-    wakes = any(step.signal is Signal.ARRIVALS_WITHOUT_NODES for step in strategy.steps)
-    metrics = _METRICS + (_S3_REQUEST_METRICS if wakes else 0)
+    metrics = _METRICS + (_S3_REQUEST_METRICS if strategy.starts_from_zero else 0)
     alarms = _ALARMS + len(strategy.steps) + (_ALARMS_OF_TRACKING if strategy.tracking else 0)
     watching = metrics * prices.METRIC_MONTH + alarms * prices.ALARM_MONTH + prices.DASHBOARD_MONTH
     return nodes, watching

@@ -92,6 +92,9 @@ class Capacity:
         Raises:
             CapacityError: when it cannot be.
         """
+        if minimum == 0 and not strategy.starts_from_zero:
+            message = f"minimum is 0, and strategy {strategy.name} never starts a first node"
+            raise CapacityError("minimum", message)
         chosen = _member(Architecture, "architecture", architecture)
         return Capacity(
             minimum=strategy.minimum if minimum is None else minimum,

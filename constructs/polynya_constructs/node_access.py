@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -12,10 +11,8 @@ from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
+from polynya_constructs.coordination import COORDINATION_PREFIX
 from polynya_constructs.grants import allow
-
-COORDINATION: Final = "coordination/*"
-"""Where nodes agree, in the configuration bucket; all else there is written by people."""
 
 _LIST = ("s3:GetBucketLocation", "s3:ListBucket")
 _WRITE = (
@@ -54,7 +51,11 @@ def grant_configuration(role: iam.Role, lakehouse: Lakehouse) -> None:
     _allow_objects(role, "ReadTasks", configuration, "*", ["s3:GetObject"])
     allow(role, "ListTasks", actions=_LIST, resources=[configuration.bucket_arn])
     _allow_objects(
-        role, "Coordinate", configuration, COORDINATION, ["s3:DeleteObject", "s3:PutObject"]
+        role,
+        "Coordinate",
+        configuration,
+        f"{COORDINATION_PREFIX}*",
+        ["s3:DeleteObject", "s3:PutObject"],
     )
     allow(
         role,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import aws_cdk as cdk
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
@@ -44,7 +42,6 @@ class NodeTemplate(Construct):
         instance_type: str | None = None,
         machine_image: ec2.IMachineImage | None = None,
         root_volume_gib: int = 50,
-        permitted_ports: Sequence[int] = (443,),
     ) -> None:
         """Create the template.
 
@@ -59,7 +56,6 @@ class NodeTemplate(Construct):
             machine_image: default: the newest Amazon Linux 2023, looked up at each deploy, so that
                 a deploy may replace nodes. Pin one where that is not wanted.
             root_volume_gib: of the gp3 root volume; Spark's shuffle files lie on it. Default 50.
-            permitted_ports: TCP ports to which connections may be opened; default TLS.
 
         Raises:
             ValueError: when the volume is too small for the image.
@@ -80,8 +76,7 @@ class NodeTemplate(Construct):
         self.security_group = ec2.SecurityGroup(
             self, "SecurityGroup", vpc=vpc, description=name, allow_all_outbound=False
         )
-        for port in permitted_ports:
-            self.security_group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(port))
+        self.security_group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443))
         self.template = ec2.LaunchTemplate(
             self,
             "Template",

@@ -10,10 +10,9 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from polynya_constructs.cluster import Cluster
-from polynya_constructs.scaling import NAMESPACE, Scaling, group_metric
+from polynya_constructs.scaling import NAMESPACE, ONE_MINUTE, Scaling, group_metric, minute_math
 from polynya_constructs.spot_fallback import SpotFallback
 
-_MINUTE = cdk.Duration.minutes(1)
 _BREACHING = cloudwatch.TreatMissingData.BREACHING
 _NOT_BREACHING = cloudwatch.TreatMissingData.NOT_BREACHING
 
@@ -68,7 +67,7 @@ class ClusterObservability(Construct):
             metric_name="FallbackNodes",
             dimensions_map={"Group": cluster.name},
             statistic="Maximum",
-            period=_MINUTE,
+            period=ONE_MINUTE,
         )
         self._alarms(scaling, fallback, oldest_age_minutes)
         self._dashboard(scaling, fallback)
@@ -83,7 +82,7 @@ class ClusterObservability(Construct):
         )
         self._alarm(
             "SilentNodes",
-            _expression(
+            minute_math(
                 "IF(FILL(nodes, 0) > 0 AND FILL(backlog, -1) < 0, 1, 0)",
                 nodes=scaling.nodes,
                 backlog=scaling.backlog,
@@ -95,7 +94,7 @@ class ClusterObservability(Construct):
         )
         self._alarm(
             "MissingNodes",
-            _expression("desired - nodes", desired=self._desired, nodes=scaling.nodes),
+            minute_math("desired - nodes", desired=self._desired, nodes=scaling.nodes),
             above=0,
             minutes=20,
             means="nodes do not get into service: read the group's activities",
@@ -109,15 +108,15 @@ class ClusterObservability(Construct):
         )
         self._alarm(
             "FallbackFails",
-            fallback.function.metric_errors(period=_MINUTE),
+            fallback.function.metric_errors(period=ONE_MINUTE),
             above=0,
             minutes=5,
             means="the Spot fallback fails: read its log; its role may lack a right",
         )
-        runs = fallback.function.metric_invocations(period=cdk.Duration.minutes(5))
+        runs = fallback.function.metric_invocations(period=ONE_MINUTE)
         self._alarm(
             "FallbackIdle",
-            _expression("1 - MIN([1, FILL(runs, 0)])", runs=runs),
+            minute_math("1 - MIN([1, FILL(runs, 0)])", runs=runs),
             above=0,
             minutes=15,
             missing=_BREACHING,
@@ -168,9 +167,3 @@ class ClusterObservability(Construct):
                 ],
             ],
         )
-
-
-def _expression(expression: str, **metrics: cloudwatch.IMetric) -> cloudwatch.MathExpression:
-    return cloudwatch.MathExpression(
-        expression=expression, using_metrics=metrics, period=_MINUTE, label=""
-    )

@@ -15,7 +15,9 @@ from polynya_constructs.strategies import MINUTE, Signal, Step, Strategy, Tracki
 NAMESPACE: Final = "Polynya"
 """Of every metric that the runtime publishes; its dimension is `Cluster`."""
 
-_PERIOD = cdk.Duration.seconds(MINUTE)
+ONE_MINUTE: Final = cdk.Duration.seconds(MINUTE)
+
+_PER_NODE: Final = "backlog / IF(nodes > 0, nodes, 1)"
 
 
 class Scaling(Construct):
@@ -67,7 +69,7 @@ class Scaling(Construct):
                 _query("backlog", self.backlog),
                 _query("nodes", self.nodes),
                 autoscaling.CfnScalingPolicy.TargetTrackingMetricDataQueryProperty(
-                    id="per_node", expression="backlog / IF(nodes > 0, nodes, 1)", return_data=True
+                    id="per_node", expression=_PER_NODE, return_data=True
                 ),
             ]
         )
@@ -123,22 +125,20 @@ class Scaling(Construct):
         if signal is Signal.OLDEST_UNMERGED_AGE:
             return self.oldest_age
         if signal is Signal.BACKLOG_PER_NODE:
-            return _math(
-                "backlog / IF(nodes > 0, nodes, 1)", backlog=self.backlog, nodes=self.nodes
-            )
+            return minute_math(_PER_NODE, backlog=self.backlog, nodes=self.nodes)
         if self._arrivals is None:
             raise ValueError(
                 f"strategy {self._strategy.name} ends the last node; without `arrivals` nothing "
                 "would start one again"
             )
         if signal is Signal.IDLENESS:
-            return _math(
-                "IF(nodes < 2 AND FILL(arrivals, 0) > 0, 86400, backlog / IF(nodes > 0, nodes, 1))",
+            return minute_math(
+                f"IF(nodes < 2 AND FILL(arrivals, 0) > 0, 86400, {_PER_NODE})",
                 backlog=self.backlog,
                 nodes=self.nodes,
                 arrivals=self._arrivals,
             )
-        return _math(
+        return minute_math(
             "IF(FILL(nodes, 0) > 0, 0, FILL(arrivals, 0))",
             nodes=self.nodes,
             arrivals=self._arrivals,
@@ -152,7 +152,7 @@ def runtime_metric(name: str, cluster: str) -> cloudwatch.Metric:
         metric_name=name,
         dimensions_map={"Cluster": cluster},
         statistic="Maximum",
-        period=_PERIOD,
+        period=ONE_MINUTE,
     )
 
 
@@ -163,14 +163,14 @@ def group_metric(name: str, group: autoscaling.IAutoScalingGroup) -> cloudwatch.
         metric_name=name,
         dimensions_map={"AutoScalingGroupName": group.auto_scaling_group_name},
         statistic="Average",
-        period=_PERIOD,
+        period=ONE_MINUTE,
     )
 
 
-def _math(expression: str, **metrics: cloudwatch.IMetric) -> cloudwatch.MathExpression:
+def minute_math(expression: str, **metrics: cloudwatch.IMetric) -> cloudwatch.MathExpression:
     """An expression over one-minute values; unless told, the CDK makes them five-minute ones."""
     return cloudwatch.MathExpression(
-        expression=expression, using_metrics=metrics, period=_PERIOD, label=""
+        expression=expression, using_metrics=metrics, period=ONE_MINUTE, label=""
     )
 
 

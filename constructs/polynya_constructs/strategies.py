@@ -90,6 +90,11 @@ class Strategy:
     tracking: Tracking | None = None
     steps: tuple[Step, ...] = ()
 
+    @property
+    def starts_from_zero(self) -> bool:
+        """Whether a group without nodes gets one when something lands."""
+        return any(step.signal is Signal.ARRIVALS_WITHOUT_NODES for step in self.steps)
+
 
 # The thresholds are choices, not measured optima: `python -m bench strategies` shows what they
 # do to delay and cost, docs/cluster.md its figures. Low cost waits long before it buys a node,

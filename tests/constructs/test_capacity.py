@@ -31,6 +31,7 @@ def test_a_strategy_and_a_maximum_are_enough(strategy: Any, architecture: Archit
     ("wrong", "said"),
     [
         ({"minimum": 5}, "minimum 5 is not between 0 and maximum 4"),
+        ({"minimum": 0}, "minimum is 0, and strategy low_latency never starts a first node"),
         ({"minimum": -1}, "minimum -1 is not between 0"),
         ({"maximum": 0}, "maximum is 0; it has to be 1 to 200"),
         ({"maximum": 5000}, "maximum is 5000; it has to be 1 to 200"),

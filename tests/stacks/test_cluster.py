@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from polynya_constructs.strategies import STRATEGIES, StrategyName
-from tests.stacks.conftest import Assembly
+from tests.stacks.synthesis import Assembly
 
 pytestmark = pytest.mark.synth
 
