@@ -15,6 +15,9 @@ from stacks.settings.stage import StageConfig
 PROJECT: Final = Path(__file__).resolve().parents[2]
 """The folder below which boot scripts lie."""
 
+_RESERVED: Final = "gateway"
+"""Name of the network agent's group, beside which the groups of the clusters are called."""
+
 _USER_DATA_BYTES: Final = 16_384
 """What EC2 takes as user data."""
 
@@ -23,6 +26,9 @@ def cluster_problems(stage: StageConfig) -> Iterator[Problem]:
     """Yield what no cluster can be, and boot scripts that are not there."""
     for index, cluster in enumerate(stage.clusters):
         path: NodePath = ("clusters", index)
+        if cluster.name == _RESERVED:
+            message = f"`{_RESERVED}` is the name of the network agent"
+            yield Problem((*path, "name"), "POLYNYA-STG-002", message, "choose another one")
         try:
             _ = cluster.capacity
         except CapacityError as wrong:
@@ -43,6 +49,19 @@ def _boot_problems(boot: str, path: NodePath) -> Iterator[Problem]:
     if not script.is_file():
         fix = "write the path from the folder in which app.py lies"
         yield Problem(path, "POLYNYA-STG-001", f"there is no file {boot}", fix)
-    elif script.stat().st_size > _USER_DATA_BYTES:
+        return
+    content = script.read_bytes()
+    if len(content) > _USER_DATA_BYTES:
         message = f"{boot} is larger than the {_USER_DATA_BYTES} bytes that EC2 takes"
         yield Problem(path, "POLYNYA-STG-002", message, "fetch the larger part from S3 in it")
+    if not content.startswith(b"#!") or not _is_utf8(content):
+        message = f"{boot} is no script: an instance would not run it"
+        yield Problem(path, "POLYNYA-STG-002", message, "begin it with a line such as #!/bin/bash")
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

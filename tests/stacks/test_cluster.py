@@ -140,7 +140,9 @@ def test_every_alarm_that_scales_looks_at_one_minute_values(cluster: Template) -
             assert metric.get("MetricStat", {"Period": 60})["Period"] == 60
 
 
-def test_an_empty_group_is_woken_by_what_lands(low_cost: Template) -> None:
+def test_an_empty_group_is_woken_by_what_lands(
+    low_cost: Template, templates: dict[str, Template], assembly: Assembly
+) -> None:
     (alarm,) = [
         alarm
         for alarm in low_cost.all("CloudWatch::Alarm")
@@ -149,6 +151,11 @@ def test_an_empty_group_is_woken_by_what_lands(low_cost: Template) -> None:
 
     assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (0, 1)
     assert "PutRequests" in json.dumps(alarm["Metrics"])
+    counted = [
+        bucket.get("MetricsConfigurations") for bucket in templates["Storage"].all("S3::Bucket")
+    ]
+    assert counted.count([{"Id": "EntireBucket"}]) == 1
+    assert "MetricsConfigurations" not in json.dumps(assembly.templates["dev/Storage"])
 
 
 def test_the_fallback_runs_the_tested_code_every_minute_and_on_the_event(

@@ -144,6 +144,11 @@ def test_the_stages_of_the_repository_are_right() -> None:
             CLUSTER + "strategy: consistent_low_latency, maximum: 1}",
             "5:44: clusters[0].strategy: minimum 2 is not between 0 and maximum 1",
         ),
+        (
+            CLUSTER.replace("tests/stacks/boot.sh", "README.md") + "}",
+            "5:16: clusters[0].boot: README.md is no script: an instance would not run it",
+        ),
+        (CLUSTER.replace("main", "gateway") + "}", "5:4: clusters[0].name: `gateway` is the name"),
         (CLUSTER + "strategy: cheap}", "5:44: clusters[0].strategy: input should be"),
         (CLUSTER.replace("boot.sh", "boat.sh") + "}", "5:16: clusters[0].boot: there is no file"),
         (CLUSTER.replace("tests/", "../") + "}", "5:16: clusters[0].boot: "),
