@@ -87,6 +87,10 @@ arrows: dev ## Check that imports between the rooms point downwards
 bench: install ## Run the benchmarks in bench/ and print their figures
 	@$(BIN)/python -m bench
 
+.PHONY: simulate
+simulate: dev ## Simulate Spot shortages and the scaling strategies, some seconds
+	@$(BIN)/python -m bench fallback strategies
+
 .PHONY: docs
 docs: install ## Write the reference pages and the JSON Schemas from the code
 	@$(BIN)/python -m polynya.cli.reference docs/reference

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHMARKS = ("start", "apply", "reload")
+BENCHMARKS = ("start", "apply", "reload", "fallback", "strategies")
 
 
 def main(names: list[str]) -> int:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import aws_cdk as cdk
 from constructs import Construct
 
+from polynya_constructs.node_access import Lakehouse
 from polynya_constructs.removal import data_removal_policy
+from stacks.cluster import ClusterStack
+from stacks.consumption import ConsumptionStack
+from stacks.gateway import GatewayStack
 from stacks.network import NetworkStack
 from stacks.settings.stage import StageConfig
 from stacks.storage import StorageStack
@@ -40,4 +44,50 @@ class PolynyaStage(cdk.Stage):
             stack_name=f"{prefix}-storage",
             description=f"Polynya {settings.name}: key, buckets, stream and databases",
         )
+        self._nodes(settings, prefix, removal_policy)
+        if settings.athena.enabled:
+            ConsumptionStack(
+                self,
+                "Consumption",
+                name=prefix,
+                settings=settings.athena,
+                key=self.storage.key,
+                removal_policy=removal_policy,
+                stack_name=f"{prefix}-consumption",
+                description=f"Polynya {settings.name}: Athena workgroup",
+            )
         cdk.Tags.of(self).add("polynya:stage", settings.name)
+
+    def _nodes(self, settings: StageConfig, prefix: str, removal_policy: cdk.RemovalPolicy) -> None:
+        """Add the clusters and the network agent; they hold nothing that could be lost."""
+        lakehouse = Lakehouse(
+            landing=self.storage.landing,
+            configuration=self.storage.configuration,
+            warehouse=self.storage.warehouse,
+            stream=self.storage.stream,
+            key=self.storage.key,
+            databases=settings.catalog.databases,
+        )
+        for cluster in settings.clusters:
+            ClusterStack(
+                self,
+                f"Cluster-{cluster.name}",
+                name=f"{prefix}-{cluster.name}",
+                vpc=self.network.vpc,
+                lakehouse=lakehouse,
+                settings=cluster,
+                removal_policy=removal_policy,
+                stack_name=f"{prefix}-cluster-{cluster.name}",
+                description=f"Polynya {settings.name}: cluster {cluster.name}",
+            )
+        if settings.network_agent:
+            GatewayStack(
+                self,
+                "Gateway",
+                name=f"{prefix}-gateway",
+                vpc=self.network.vpc,
+                lakehouse=lakehouse,
+                settings=settings.network_agent,
+                stack_name=f"{prefix}-gateway",
+                description=f"Polynya {settings.name}: network integration agent",
+            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_kinesis as kinesis
@@ -15,6 +15,9 @@ from polynya_constructs.catalog import LakehouseCatalog
 from polynya_constructs.coordination import enforce_conditional_writes
 from polynya_constructs.workload_stream import WorkloadStream
 from stacks.settings.stage import BucketSettings, StageConfig, StreamSettings
+
+REQUEST_METRICS_FILTER: Final = "EntireBucket"
+"""Id of the request metrics of the landing bucket."""
 
 
 class StorageStack(cdk.Stack):
@@ -48,6 +51,8 @@ class StorageStack(cdk.Stack):
         # Iceberg never overwrites an object and expires its own snapshots: versions only guard
         # against deletion by mistake, and they cost as much as the data.
         self.warehouse = self._bucket("Warehouse", storage.warehouse, old_versions_days=7)
+        if any(not cluster.capacity.minimum for cluster in settings.clusters):
+            self._count_requests()
         self._enforce_conditional_writes()
         self.stream = self._stream(settings.stream)
         LakehouseCatalog(
@@ -95,6 +100,17 @@ class StorageStack(cdk.Stack):
             old_versions_days=settings.old_versions_days or old_versions_days,
             removal_policy=self._removal_policy,
         ).bucket
+
+    def _count_requests(self) -> None:
+        """Let S3 count what lands: it wakes a cluster that has no node."""
+        if isinstance(self.landing, s3.Bucket):
+            self.landing.add_metric(id=REQUEST_METRICS_FILTER)
+        else:
+            cdk.Annotations.of(self).add_warning_v2(
+                "polynya:requestMetrics",
+                "A cluster may end its last node, and the landing bucket is not changed from here: "
+                f"turn on its request metrics with the filter id {REQUEST_METRICS_FILTER}.",
+            )
 
     def _enforce_conditional_writes(self) -> None:
         if not enforce_conditional_writes(self.configuration).statement_added:

@@ -74,6 +74,7 @@ class DataBucket(Construct):
         encryption_key: kms.IKey,
         access_logs: AccessLogBucket,
         old_versions_days: int = 30,
+        keep_days: int | None = None,
         removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
     ) -> None:
         """Create the bucket.
@@ -85,10 +86,11 @@ class DataBucket(Construct):
             access_logs: where S3 logs who did what, below a prefix that is `id_` in lower case.
             old_versions_days: how long an overwritten or deleted object can be brought back, 1 to
                 3650 days; default 30.
+            keep_days: when an object expires, 1 to 3650 days; default: never.
             removal_policy: what becomes of it with its stack; default: it is kept.
 
         Raises:
-            ValueError: when `old_versions_days` is out of its range.
+            ValueError: when a number of days is out of its range.
         """
         super().__init__(scope, id_)
         self.bucket = s3.Bucket(
@@ -110,7 +112,11 @@ class DataBucket(Construct):
                     noncurrent_version_expiration=cdk.Duration.days(
                         _days("old_versions_days", old_versions_days)
                     ),
-                    expired_object_delete_marker=True,
+                    expiration=cdk.Duration.days(_days("keep_days", keep_days))
+                    if keep_days
+                    else None,
+                    # S3 refuses the two together; a delete marker expires with the objects.
+                    expired_object_delete_marker=None if keep_days else True,
                 )
             ],
         )

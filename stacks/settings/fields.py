@@ -62,6 +62,15 @@ StageName: TypeAlias = Annotated[
         _matching(r"[a-z][a-z0-9]{0,15}", "a stage name: 1 to 16 of a-z 0-9, a letter first")
     ),
 ]
+ClusterName: TypeAlias = Annotated[
+    str,
+    AfterValidator(
+        _matching(r"[a-z][a-z0-9-]{0,23}", "a cluster name: 1 to 24 of a-z 0-9 -, a letter first")
+    ),
+]
+EmailAddress: TypeAlias = Annotated[
+    str, AfterValidator(_matching(r"[^\s@]+@[^\s@]+\.[^\s@]+", "an e-mail address"))
+]
 Account: TypeAlias = Annotated[
     str, BeforeValidator(_quoted), AfterValidator(_matching(r"\d{12}", "an account of 12 digits"))
 ]

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from polynya.model.fields import Frozen
+from stacks.settings.cluster import ClusterSettings, NetworkAgentSettings
+from stacks.settings.consumption import AthenaSettings
 from stacks.settings.fields import (
     Account,
     BucketName,
@@ -101,3 +103,10 @@ class StageConfig(Frozen):
     storage: StorageSettings = Field(default_factory=StorageSettings, description="The buckets.")
     stream: StreamSettings = Field(default_factory=StreamSettings, description="The stream.")
     catalog: CatalogSettings = Field(default_factory=CatalogSettings, description="The catalog.")
+    clusters: tuple[ClusterSettings, ...] = Field(default=(), description="The groups of nodes.")
+    network_agent: NetworkAgentSettings | None = Field(
+        default=None, description="The network integration agent; default: none."
+    )
+    athena: AthenaSettings = Field(
+        default_factory=AthenaSettings, description="The Athena workgroup."
+    )

@@ -90,8 +90,20 @@ def resolved(value: Any, template: dict[str, Any]) -> Any:
                 return "-".join(argument).lower()
             shape = _ARNS[template["Resources"][argument[0]]["Type"]]
             return f"arn:aws:{shape}".format(name=argument[0].lower())
+        if function == "Fn::ImportValue":
+            return _imported(argument)
         if function == "Fn::Join":
             return argument[0].join(map(str, resolved(argument[1], template)))
         if function == "Fn::Sub" and isinstance(argument, str):
             return re.sub(r"\$\{([^}]+)\}", lambda m: _PSEUDO.get(m[1], m[1].lower()), argument)
     return {key: resolved(item, template) for key, item in value.items()}
+
+
+def _imported(export: str) -> str:
+    """What another stack exports, by the kind of resource that the CDK names in the export."""
+    name = export.partition(":")[2].lower()
+    kinds = (("bucket", "AWS::S3::Bucket"), ("key", "AWS::KMS::Key"))
+    for word, kind in (*kinds, ("stream", "AWS::Kinesis::Stream")):
+        if word in name and "getatt" in name:
+            return f"arn:aws:{_ARNS[kind]}".format(name=name)
+    return name

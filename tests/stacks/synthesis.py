@@ -1,4 +1,4 @@
-"""Synthesis in this process: the stages of `config/`, and three made up here."""
+"""Synthesis in this process: the stages of `config/`, and four made up here."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from stacks.settings.stage import StageConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 ARN = "arn:aws:{service}:eu-central-1:123456789012:{resource}"
+BOOT = "tests/stacks/boot.sh"
+# Together they have every kind of policy.
+CLUSTERS = {"cheap": "low_cost", "steady": "consistent_low_latency"}
 KEY = ARN.format(service="kms", resource="key/1a2b3c4d-0000-4000-8000-000000000000")
 VPC = {
     "vpc_id": "vpc-0a1b2c3d",
@@ -45,7 +48,7 @@ def findings(directory: Path) -> list[str]:
 
 
 def made_up_stages() -> list[StageConfig]:
-    """Everything brought along; data that may go; data for whose removal a key is missing."""
+    """Everything brought along; data that may go, or lacks a key for it; clusters."""
 
     def stage(name: str, **settings: Any) -> StageConfig:
         head = {"apiVersion": "polynya/v1", "kind": "stage", "name": name}
@@ -72,6 +75,16 @@ def made_up_stages() -> list[StageConfig]:
             remove_data=True,
             network={"availability_zones": ["eu-west-1a", "eu-west-1b"]},
             catalog={"databases": ["gone"]},
+        ),
+        stage(
+            "clustered",
+            catalog={"databases": ["shop_clustered"]},
+            clusters=[
+                {"name": name, "strategy": strategy, "boot": BOOT, "maximum": 6,
+                 "notify": ["ops@example.com"]}
+                for name, strategy in CLUSTERS.items()
+            ],
+            network_agent={"boot": BOOT},
         ),
         stage("halfway", remove_data=True, network={"existing": VPC}),
     ]  # fmt: skip

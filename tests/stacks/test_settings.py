@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from polynya.model.errors import ConfigErrors
+from polynya.model.fields import Frozen
+from stacks.settings.cluster import ClusterSettings, NetworkAgentSettings
+from stacks.settings.consumption import AthenaSettings
 from stacks.settings.loader import load_deployment
 from stacks.settings.network import ExistingVpc, NetworkSettings
 from stacks.settings.stage import (
@@ -30,6 +33,7 @@ EXISTING = """network:
     availability_zones: [eu-central-1a, eu-central-1b]
     private_subnet_ids: [subnet-0a1b2c3d, subnet-1a1b2c3d]
 """
+CLUSTER = "clusters:\n- {name: main, boot: tests/stacks/boot.sh, "
 PIPELINE = """apiVersion: polynya/v1
 kind: pipeline
 source:
@@ -131,6 +135,27 @@ def test_the_stages_of_the_repository_are_right() -> None:
         ),
         ("stream: {shards: 0}", "4:10: stream.shards: input should be greater than or equal to 1"),
         ("catalog: {databases: [Shop]}", "4:23: catalog.databases[0]: `Shop` is not a Glue"),
+        (
+            CLUSTER + "instance_types: [m7i.xlarge]}",
+            "5:44: clusters[0].instance_types: instance type m7i.xlarge is x86_64, the cluster arm",
+        ),
+        (CLUSTER + "minimum: 9}", "5:44: clusters[0].minimum: minimum 9 is not between 0 and"),
+        (
+            CLUSTER + "strategy: consistent_low_latency, maximum: 1}",
+            "5:44: clusters[0].strategy: minimum 2 is not between 0 and maximum 1",
+        ),
+        (
+            CLUSTER.replace("tests/stacks/boot.sh", "README.md") + "}",
+            "5:16: clusters[0].boot: README.md is no script: an instance would not run it",
+        ),
+        (CLUSTER.replace("main", "gateway") + "}", "5:4: clusters[0].name: `gateway` is the name"),
+        (CLUSTER + "strategy: cheap}", "5:44: clusters[0].strategy: input should be"),
+        (CLUSTER.replace("boot.sh", "boat.sh") + "}", "5:16: clusters[0].boot: there is no file"),
+        (CLUSTER.replace("tests/", "../") + "}", "5:16: clusters[0].boot: "),
+        (
+            "network_agent: {boot: tests/stacks/boot.sh, instance_type: t4g.smal}",
+            "4:45: network_agent.instance_type: there is no instance type 't4g.smal'; did you mean",
+        ),
         ("region: ${env:NOWHERE}", "4:1: region: environment variable `NOWHERE` is not set"),
         ("network: [", "5:1: not valid YAML"),
     ],
@@ -185,8 +210,10 @@ def test_the_settings_need_no_cdk() -> None:
 def test_the_page_names_every_setting_and_its_examples_are_right(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "deploy.md").read_text()
 
+    models: tuple[type[Frozen], ...]
     models = (StageConfig, NetworkSettings, ExistingVpc, StorageSettings, BucketSettings)
-    names = {name for m in (*models, StreamSettings, CatalogSettings) for name in m.model_fields}
+    models += (StreamSettings, CatalogSettings, ClusterSettings, NetworkAgentSettings)
+    names = {name for m in (*models, AthenaSettings) for name in m.model_fields}
     assert {name for name in names if not re.search(rf"\b{name}\b", page)} == set()
     for number, text in enumerate(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)):
         directory = tmp_path / str(number)

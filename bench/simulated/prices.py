@@ -1,0 +1,32 @@
+"""Prices for the monthly figures: US dollars, us-east-1, one dated table.
+
+The On-Demand price is twice that of m7g.large as a price survey of June 2026 quotes it
+(factualminds.com, "Amazon EC2 On-Demand Pricing", 2026-06-17). The others are AWS's list prices
+as they were known when this was written; look them up before relying on them. Spot has no list
+price: 60 % off is an assumption, in the range that AWS's Spot advisor shows for such types.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+AS_OF: Final = "2026-11-21"
+HOURS_A_MONTH: Final = 730.0
+
+NODE: Final = "m7g.xlarge"
+ON_DEMAND_HOUR: Final = 2 * 0.0816
+SPOT_DISCOUNT: Final = 0.6
+GP3_GIB_MONTH: Final = 0.08
+ALARM_MONTH: Final = 0.10
+METRIC_MONTH: Final = 0.30
+DASHBOARD_MONTH: Final = 3.00
+
+
+def node_hours(*, spot: float, on_demand: float, root_volume_gib: int) -> float:
+    """The price of so many instance-hours, with their root volumes."""
+    volume_hour = root_volume_gib * GP3_GIB_MONTH / HOURS_A_MONTH
+    return (
+        spot * ON_DEMAND_HOUR * (1 - SPOT_DISCOUNT)
+        + on_demand * ON_DEMAND_HOUR
+        + (spot + on_demand) * volume_hour
+    )

@@ -1,0 +1,56 @@
+"""The scaling strategies on one simulated week: delay, instance-hours, dollars a month."""
+
+from __future__ import annotations
+
+from bench.simulated import prices
+from bench.simulated.workload import WEEK, Service, a_week, serve
+from polynya_constructs.strategies import STRATEGIES, Strategy, StrategyName
+
+SEED = 7
+MAXIMUM = 8
+FIXED_SIZE = 2
+"""Of the cluster that does not scale: enough for office hours, not for a load."""
+
+ROOT_VOLUME_GIB = 50
+_ALARMS = 6  # those for people
+_METRICS = 3  # backlog, age, fallback nodes
+_S3_REQUEST_METRICS = 16  # what the wake-up alarm of low cost needs; S3 bills all of a filter
+_ALARMS_OF_TRACKING = 2
+
+
+def run(strategy: Strategy) -> Service:
+    """One week of a strategy at the sizes of this comparison."""
+    fixed = strategy.name is StrategyName.NO_SCALING
+    return serve(
+        strategy,
+        a_week(SEED),
+        minimum=FIXED_SIZE if fixed else strategy.minimum,
+        maximum=FIXED_SIZE if fixed else MAXIMUM,
+    )
+
+
+def dollars_a_month(strategy: Strategy, week: Service) -> tuple[float, float]:
+    """Dollars of the nodes, and of the metrics and alarms of the cluster."""
+    months = WEEK / 60 / prices.HOURS_A_MONTH
+    nodes = prices.node_hours(
+        spot=week.spot_minutes / 60 / months,
+        on_demand=week.on_demand_minutes / 60 / months,
+        root_volume_gib=ROOT_VOLUME_GIB,
+    )
+    metrics = _METRICS + (_S3_REQUEST_METRICS if strategy.starts_from_zero else 0)
+    alarms = _ALARMS + len(strategy.steps) + (_ALARMS_OF_TRACKING if strategy.tracking else 0)
+    watching = metrics * prices.METRIC_MONTH + alarms * prices.ALARM_MONTH + prices.DASHBOARD_MONTH
+    return nodes, watching
+
+
+def main() -> None:
+    """Print a table; delays in minutes."""
+    print(f"One week, seed {SEED}, {prices.NODE}, prices of {prices.AS_OF}\n")
+    print("| strategy | median | 95 % | 99 % | longest | Spot h | On-Demand h | nodes | watching |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, strategy in STRATEGIES.items():
+        week = run(strategy)
+        delays = [f"{week.delay(part) / 60:.0f}" for part in (0.5, 0.95, 0.99, 1.0)]
+        hours = [f"{minutes / 60:.0f}" for minutes in (week.spot_minutes, week.on_demand_minutes)]
+        dollars = [f"${amount:.0f}" for amount in dollars_a_month(strategy, week)]
+        print("| " + " | ".join([name, *delays, *hours, *dollars]) + " |")

@@ -1,0 +1,186 @@
+"""A cluster: an Auto Scaling group of Spot and On-Demand nodes that all run the same agent."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_autoscaling as autoscaling
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct, IConstruct, IValidation
+
+from polynya_constructs.capacity import Capacity
+from polynya_constructs.grants import allow
+from polynya_constructs.node_template import NodeTemplate, acknowledge_group_findings
+from polynya_constructs.strategies import Strategy
+
+LAUNCH_HOOK: Final = "ready"
+TERMINATE_HOOK: Final = "drain"
+"""Names by which the agent completes the two lifecycle actions."""
+
+GROUP_ARN_WILDCARD: Final = "a group's ARN holds an id that only AWS knows; its name is given"
+
+# What the agent may do to its own group, and to no other.
+_OWN_GROUP = (
+    "autoscaling:CompleteLifecycleAction",
+    "autoscaling:RecordLifecycleActionHeartbeat",
+    "autoscaling:SetInstanceHealth",
+    "autoscaling:SetInstanceProtection",
+)
+
+_SPOT = {
+    "price-capacity-optimized": autoscaling.SpotAllocationStrategy.PRICE_CAPACITY_OPTIMIZED,
+    "capacity-optimized": autoscaling.SpotAllocationStrategy.CAPACITY_OPTIMIZED,
+}
+
+
+class Cluster(Construct):
+    """The group, its launch template and its lifecycle hooks.
+
+    A node counts as in service once its agent has completed the launch hook, which it does after
+    the first good reading of its configuration; one that does not in ten minutes is ended. Before
+    a node ends, its agent has the drain time to finish or give up what it does. An interrupted
+    Spot node has two minutes, whatever the hook says.
+
+    `group` is the group, `group_arn` its name in policies, `role` and `security_group` are those
+    of its nodes.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        name: str,
+        vpc: ec2.IVpc,
+        strategy: Strategy,
+        capacity: Capacity,
+        user_data: ec2.UserData,
+        machine_image: ec2.IMachineImage | None = None,
+        root_volume_gib: int = 50,
+        drain: cdk.Duration | None = None,
+    ) -> None:
+        """Create the cluster.
+
+        Args:
+            scope: the parent.
+            id_: unique below the parent.
+            name: of the group and its nodes; unique in the account and region.
+            vpc: nodes stand in its isolated subnets.
+            strategy: its scaling strategy; the policies themselves are made by `Scaling`.
+            capacity: how many nodes of which kind.
+            user_data: starts the agent, which completes the launch hook.
+            machine_image: default: the newest Amazon Linux 2023 at each deploy.
+            root_volume_gib: of each node; default 50.
+            drain: how long a node that scaling ends may take; default 10 minutes.
+
+        Raises:
+            ValueError: when the VPC has a single isolated subnet.
+        """
+        super().__init__(scope, id_)
+        if len(vpc.isolated_subnets) < 2:
+            raise ValueError("the VPC has fewer than 2 isolated subnets; one zone can fail")
+        node = NodeTemplate(
+            self,
+            "Node",
+            vpc=vpc,
+            architecture=capacity.architecture,
+            user_data=user_data,
+            name=name,
+            machine_image=machine_image,
+            root_volume_gib=root_volume_gib,
+        )
+        self.role, self.security_group = node.role, node.security_group
+        self.name, self.capacity = name, capacity
+        self.group = self._group(vpc, node, strategy)
+        acknowledge_group_findings(self.group)
+        self.group_arn = cdk.Stack.of(self).format_arn(
+            service="autoscaling",
+            resource="autoScalingGroup",
+            resource_name=f"*:autoScalingGroupName/{name}",
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+        self._hooks(drain or cdk.Duration.minutes(10))
+        allow(
+            self.role,
+            "OwnGroup",
+            actions=_OWN_GROUP,
+            resources=[self.group_arn],
+            wildcard=GROUP_ARN_WILDCARD,
+        )
+        self.node.add_validation(_NoWarmPool(self.group))
+
+    def _group(
+        self, vpc: ec2.IVpc, node: NodeTemplate, strategy: Strategy
+    ) -> autoscaling.AutoScalingGroup:
+        capacity = self.capacity
+        return autoscaling.AutoScalingGroup(
+            self,
+            "Group",
+            auto_scaling_group_name=self.name,
+            vpc=vpc,
+            vpc_subnets=ec2.SubnetSelection(subnets=vpc.isolated_subnets),
+            min_capacity=capacity.minimum,
+            max_capacity=capacity.maximum,
+            mixed_instances_policy=autoscaling.MixedInstancesPolicy(
+                launch_template=node.template,
+                launch_template_overrides=[
+                    autoscaling.LaunchTemplateOverrides(instance_type=ec2.InstanceType(name))
+                    for name in capacity.instance_types
+                ],
+                instances_distribution=autoscaling.InstancesDistribution(
+                    on_demand_base_capacity=capacity.on_demand_base,
+                    on_demand_percentage_above_base_capacity=capacity.on_demand_percentage,
+                    on_demand_allocation_strategy=autoscaling.OnDemandAllocationStrategy.PRIORITIZED,
+                    spot_allocation_strategy=_SPOT[capacity.spot_allocation],
+                ),
+            ),
+            capacity_rebalance=True,
+            default_instance_warmup=cdk.Duration.seconds(strategy.warmup_seconds),
+            # The agent reports its own health; EC2's check sees a dead machine.
+            health_checks=autoscaling.HealthChecks.ec2(grace_period=cdk.Duration.minutes(10)),
+            group_metrics=[autoscaling.GroupMetrics.all()],
+            # The new node first: the group is never smaller for a deploy. A refresh that fails
+            # fails the deploy, and CloudFormation goes back to the template before.
+            update_policy=autoscaling.UpdatePolicy.instance_refresh(
+                strategy=autoscaling.InstanceRefreshStrategy.ROLLING,
+                min_healthy_percentage=100,
+                max_healthy_percentage=150,
+                bake_time=cdk.Duration.minutes(5),
+                # Waiting, the default, fails the deploy when a node merges for an hour.
+                scale_in_protected_instances=autoscaling.ScaleInProtectedInstances.REFRESH,
+            ),
+        )
+
+    def _hooks(self, drain: cdk.Duration) -> None:
+        self.group.add_lifecycle_hook(
+            "Ready",
+            lifecycle_hook_name=LAUNCH_HOOK,
+            lifecycle_transition=autoscaling.LifecycleTransition.INSTANCE_LAUNCHING,
+            default_result=autoscaling.DefaultResult.ABANDON,
+            heartbeat_timeout=cdk.Duration.minutes(10),
+        )
+        self.group.add_lifecycle_hook(
+            "Drain",
+            lifecycle_hook_name=TERMINATE_HOOK,
+            lifecycle_transition=autoscaling.LifecycleTransition.INSTANCE_TERMINATING,
+            default_result=autoscaling.DefaultResult.CONTINUE,
+            heartbeat_timeout=drain,
+        )
+
+
+@jsii.implements(IValidation)
+class _NoWarmPool:
+    """A group that may run Spot nodes has no warm pool; no gate but AWS itself says so."""
+
+    def __init__(self, group: IConstruct) -> None:
+        self._group = group
+
+    def validate(self) -> list[str]:
+        pools = [
+            child.node.path
+            for child in self._group.node.find_all()
+            if isinstance(child, autoscaling.CfnWarmPool)
+        ]
+        return [f"{path}: a group with a mixed-instances policy has no warm pool" for path in pools]

@@ -1,0 +1,1 @@
+"""The Spot fallback: `decision` decides, `handler` reads the group and does it."""

@@ -1,0 +1,64 @@
+"""A right of a role: what for, on what, and why any wildcard in it has to be there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+
+
+def allow(
+    role: iam.Role,
+    purpose: str,
+    *,
+    actions: Sequence[str],
+    resources: Sequence[str],
+    bucket: s3.IBucket | None = None,
+    wildcard: str | None = None,
+) -> None:
+    """Add a statement to a role.
+
+    Args:
+        role: who may.
+        purpose: the statement's id, letters and digits.
+        actions: whole names; no wildcard among them.
+        resources: ARNs.
+        bucket: whose ARN the resources begin with, if it is another stack's; default: none.
+        wildcard: why a `*` in a resource is needed; becomes the acknowledgement of cdk-nag's
+            finding, for exactly these resources.
+
+    Raises:
+        ValueError: for a wildcard in an action, or one in a resource without a reason.
+    """
+    if any("*" in action for action in actions):
+        raise ValueError(f"{purpose}: name the actions; there is a wildcard in {actions}")
+    role.add_to_policy(iam.PolicyStatement(sid=purpose, actions=[*actions], resources=[*resources]))
+    stack = cdk.Stack.of(role)
+    names = [_shown(stack.resolve(resource), stack, bucket) for resource in resources]
+    for name in names:
+        if "*" not in name:
+            continue
+        if wildcard is None:
+            raise ValueError(f"{purpose}: say why {name} has a wildcard")
+        cdk.Validations.of(role).acknowledge(
+            cdk.Acknowledgment(id=f"AwsSolutions-IAM5[Resource::{name}]", reason=wildcard)
+        )
+
+
+def _shown(resolved: Any, stack: cdk.Stack, bucket: s3.IBucket | None) -> str:
+    """Write a resolved ARN as cdk-nag writes it in the id of a finding."""
+    if isinstance(resolved, str):
+        return resolved
+    (function, value), *_ = resolved.items()
+    if function == "Fn::Join":
+        return "".join(_shown(part, stack, bucket) for part in value[1])
+    if function == "Ref":
+        return f"<{value}>"
+    source = cdk.Stack.of(bucket) if bucket else stack
+    if source is stack or bucket is None:
+        return f"<{value[0]}.{value[1]}>"
+    # Another stack's bucket comes in by the export that the CDK is going to make anyway.
+    return str(source.resolve(source.export_value(bucket.bucket_arn))["Fn::ImportValue"])

@@ -1,0 +1,169 @@
+"""What people see of a cluster, and what wakes them."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from polynya_constructs.cluster import Cluster
+from polynya_constructs.scaling import NAMESPACE, ONE_MINUTE, Scaling, group_metric, minute_math
+from polynya_constructs.spot_fallback import SpotFallback
+
+_BREACHING = cloudwatch.TreatMissingData.BREACHING
+_NOT_BREACHING = cloudwatch.TreatMissingData.NOT_BREACHING
+
+
+class ClusterObservability(Construct):
+    """Log group, dashboard and alarms of one cluster.
+
+    The alarms: data is merged too late; nodes run but publish nothing; fewer nodes serve than
+    are wanted; Spot has been short for long; the fallback fails or does not run. Each says in its
+    description what to look at. `log_group` is where the nodes' agents write; grant it.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        cluster: Cluster,
+        scaling: Scaling,
+        fallback: SpotFallback,
+        oldest_age_minutes: int = 60,
+        log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
+        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
+        topic: sns.ITopic | None = None,
+    ) -> None:
+        """Create them.
+
+        Args:
+            scope: the parent.
+            id_: unique below the parent.
+            cluster: the cluster.
+            scaling: whose metrics are shown.
+            fallback: whose decisions are shown.
+            oldest_age_minutes: how old landed data may be before it is merged; default 60.
+            log_retention: of the agents' logs; default one month.
+            removal_policy: what becomes of those logs with their stack; default: they are kept.
+            topic: where alarms are sent; default: nowhere.
+
+        Raises:
+            ValueError: when `oldest_age_minutes` is not at least 1.
+        """
+        super().__init__(scope, id_)
+        if oldest_age_minutes < 1:
+            raise ValueError(f"oldest_age_minutes is {oldest_age_minutes}; it has to be 1 or more")
+        self._name, self._topic = cluster.name, topic
+        self.log_group = logs.LogGroup(
+            self, "AgentLog", retention=log_retention, removal_policy=removal_policy
+        )
+        self._desired = group_metric("GroupDesiredCapacity", cluster.group)
+        self._fallback_nodes = cloudwatch.Metric(
+            namespace=NAMESPACE,
+            metric_name="FallbackNodes",
+            dimensions_map={"Group": cluster.name},
+            statistic="Maximum",
+            period=ONE_MINUTE,
+        )
+        self._alarms(scaling, fallback, oldest_age_minutes)
+        self._dashboard(scaling, fallback)
+
+    def _alarms(self, scaling: Scaling, fallback: SpotFallback, oldest_age_minutes: int) -> None:
+        self._alarm(
+            "LateData",
+            scaling.oldest_age,
+            above=oldest_age_minutes * 60,
+            minutes=5,
+            means="landed data waits too long: is the group at its maximum, is a task suspended?",
+        )
+        self._alarm(
+            "SilentNodes",
+            minute_math(
+                "IF(FILL(nodes, 0) > 0 AND FILL(backlog, -1) < 0, 1, 0)",
+                nodes=scaling.nodes,
+                backlog=scaling.backlog,
+            ),
+            above=0,
+            minutes=15,
+            missing=_BREACHING,
+            means="nodes run but publish nothing: no scaling happens; read the agents' log",
+        )
+        self._alarm(
+            "MissingNodes",
+            minute_math("desired - nodes", desired=self._desired, nodes=scaling.nodes),
+            above=0,
+            minutes=20,
+            means="nodes do not get into service: read the group's activities",
+        )
+        self._alarm(
+            "LongShortage",
+            self._fallback_nodes,
+            above=0,
+            minutes=6 * 60,
+            means="On-Demand has stood in for Spot for hours: allow more instance types",
+        )
+        self._alarm(
+            "FallbackFails",
+            fallback.function.metric_errors(period=ONE_MINUTE),
+            above=0,
+            minutes=5,
+            means="the Spot fallback fails: read its log; its role may lack a right",
+        )
+        runs = fallback.function.metric_invocations(period=ONE_MINUTE)
+        self._alarm(
+            "FallbackIdle",
+            minute_math("1 - MIN([1, FILL(runs, 0)])", runs=runs),
+            above=0,
+            minutes=15,
+            missing=_BREACHING,
+            means="the Spot fallback did not run: is its rule disabled?",
+        )
+
+    def _alarm(
+        self,
+        id_: str,
+        metric: cloudwatch.IMetric,
+        *,
+        above: float,
+        minutes: int,
+        means: str,
+        missing: cloudwatch.TreatMissingData = _NOT_BREACHING,
+    ) -> None:
+        alarm = cloudwatch.Alarm(
+            self,
+            id_,
+            alarm_name=f"{self._name}-{id_}",
+            alarm_description=means,
+            metric=metric,
+            threshold=above,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            evaluation_periods=minutes,
+            treat_missing_data=missing,
+        )
+        if self._topic:
+            alarm.add_alarm_action(actions.SnsAction(self._topic))
+            alarm.add_ok_action(actions.SnsAction(self._topic))
+
+    def _dashboard(self, scaling: Scaling, fallback: SpotFallback) -> None:
+        def graph(title: str, *metrics: cloudwatch.IMetric) -> cloudwatch.GraphWidget:
+            return cloudwatch.GraphWidget(title=title, left=list(metrics), width=12)
+
+        cloudwatch.Dashboard(
+            self,
+            "Dashboard",
+            dashboard_name=self._name,
+            widgets=[
+                [
+                    graph("Oldest unmerged data, seconds", scaling.oldest_age),
+                    graph("Backlog, seconds of one node", scaling.backlog),
+                ],
+                [
+                    graph("Nodes", self._desired, scaling.nodes, self._fallback_nodes),
+                    graph("Spot fallback, failures", fallback.function.metric_errors()),
+                ],
+            ],
+        )

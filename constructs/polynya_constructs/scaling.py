@@ -1,0 +1,196 @@
+"""A scaling strategy as alarms and policies of a group."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_autoscaling as autoscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from constructs import Construct
+
+from polynya_constructs.strategies import MINUTE, Signal, Step, Strategy, Tracking
+
+NAMESPACE: Final = "Polynya"
+"""Of every metric that the runtime publishes; its dimension is `Cluster`."""
+
+ONE_MINUTE: Final = cdk.Duration.seconds(MINUTE)
+
+_PER_NODE: Final = "backlog / IF(nodes > 0, nodes, 1)"
+
+
+class Scaling(Construct):
+    """The policies of one group. A group without them keeps the size that it has.
+
+    The backlog is divided by the nodes in the expression, not by the publisher, so that a node
+    that comes or goes counts at once. `backlog` and `oldest_age`, in seconds, and `nodes` are the
+    metrics that it looks at.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        group: autoscaling.AutoScalingGroup,
+        cluster: str,
+        strategy: Strategy,
+        arrivals: cloudwatch.IMetric | None = None,
+    ) -> None:
+        """Create the policies.
+
+        Args:
+            scope: the parent.
+            id_: unique below the parent.
+            group: the group; its metrics have to be on.
+            cluster: the dimension under which its agents publish.
+            strategy: which policies.
+            arrivals: what lands, counted by someone other than the nodes. Needed by a strategy
+                that ends the last node, for nobody else would see new work.
+
+        Raises:
+            ValueError: when such a strategy has no `arrivals`.
+        """
+        super().__init__(scope, id_)
+        self._group, self._strategy, self._arrivals = group, strategy, arrivals
+        self.backlog = runtime_metric("BacklogSeconds", cluster)
+        self.oldest_age = runtime_metric("OldestUnmergedAge", cluster)
+        self.nodes = group_metric("GroupInServiceInstances", group)
+        if strategy.tracking:
+            self._track(strategy.tracking)
+        for step in strategy.steps:
+            self._step(step)
+
+    def _track(self, tracking: Tracking) -> None:
+        """L1: the L2 policy takes no metric math."""
+        specification = autoscaling.CfnScalingPolicy.CustomizedMetricSpecificationProperty(
+            metrics=[
+                _query("backlog", self.backlog),
+                _query("nodes", self.nodes),
+                autoscaling.CfnScalingPolicy.TargetTrackingMetricDataQueryProperty(
+                    id="per_node", expression=_PER_NODE, return_data=True
+                ),
+            ]
+        )
+        autoscaling.CfnScalingPolicy(
+            self,
+            "Tracking",
+            auto_scaling_group_name=self._group.auto_scaling_group_name,
+            policy_type="TargetTrackingScaling",
+            estimated_instance_warmup=self._strategy.warmup_seconds,
+            target_tracking_configuration=autoscaling.CfnScalingPolicy.TargetTrackingConfigurationProperty(
+                target_value=tracking.target_seconds,
+                customized_metric_specification=specification,
+            ),
+        )
+
+    def _step(self, step: Step) -> None:
+        adds = step.change > 0
+        name = "".join(word.title() for word in step.signal.split()) + ("Out" if adds else "In")
+        alarm = cloudwatch.Alarm(
+            self,
+            name,
+            metric=self._signal(step.signal),
+            threshold=step.threshold,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
+            if adds
+            else cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            datapoints_to_alarm=step.datapoints,
+            evaluation_periods=step.periods,
+            # No figures are no reason to change anything; an alarm of its own tells people.
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            alarm_description=f"{step.signal} of {step.datapoints} in {step.periods} minutes: "
+            f"{step.change:+d} nodes",
+        )
+        action = autoscaling.StepScalingAction(
+            self,
+            f"{name}Policy",
+            auto_scaling_group=self._group,
+            adjustment_type=autoscaling.AdjustmentType.CHANGE_IN_CAPACITY,
+            estimated_instance_warmup=cdk.Duration.seconds(self._strategy.warmup_seconds)
+            if adds
+            else None,
+        )
+        double = step.threshold if step.change_beyond_double else None
+        if adds:
+            action.add_adjustment(adjustment=step.change, lower_bound=0, upper_bound=double)
+        else:
+            action.add_adjustment(adjustment=step.change, upper_bound=0)
+        if step.change_beyond_double:
+            action.add_adjustment(adjustment=step.change_beyond_double, lower_bound=double)
+        alarm.add_alarm_action(actions.AutoScalingAction(action))
+
+    def _signal(self, signal: Signal) -> cloudwatch.IMetric:
+        if signal is Signal.OLDEST_UNMERGED_AGE:
+            return self.oldest_age
+        if signal is Signal.BACKLOG_PER_NODE:
+            return minute_math(_PER_NODE, backlog=self.backlog, nodes=self.nodes)
+        if self._arrivals is None:
+            raise ValueError(
+                f"strategy {self._strategy.name} ends the last node; without `arrivals` nothing "
+                "would start one again"
+            )
+        if signal is Signal.IDLENESS:
+            return minute_math(
+                f"IF(nodes < 2 AND FILL(arrivals, 0) > 0, 86400, {_PER_NODE})",
+                backlog=self.backlog,
+                nodes=self.nodes,
+                arrivals=self._arrivals,
+            )
+        return minute_math(
+            "IF(FILL(nodes, 0) > 0, 0, FILL(arrivals, 0))",
+            nodes=self.nodes,
+            arrivals=self._arrivals,
+        )
+
+
+def runtime_metric(name: str, cluster: str) -> cloudwatch.Metric:
+    """A metric that the agents of a cluster publish."""
+    return cloudwatch.Metric(
+        namespace=NAMESPACE,
+        metric_name=name,
+        dimensions_map={"Cluster": cluster},
+        statistic="Maximum",
+        period=ONE_MINUTE,
+    )
+
+
+def group_metric(name: str, group: autoscaling.IAutoScalingGroup) -> cloudwatch.Metric:
+    """A metric that EC2 Auto Scaling publishes of a group, such as `GroupDesiredCapacity`."""
+    return cloudwatch.Metric(
+        namespace="AWS/AutoScaling",
+        metric_name=name,
+        dimensions_map={"AutoScalingGroupName": group.auto_scaling_group_name},
+        statistic="Average",
+        period=ONE_MINUTE,
+    )
+
+
+def minute_math(expression: str, **metrics: cloudwatch.IMetric) -> cloudwatch.MathExpression:
+    """An expression over one-minute values; unless told, the CDK makes them five-minute ones."""
+    return cloudwatch.MathExpression(
+        expression=expression, using_metrics=metrics, period=ONE_MINUTE, label=""
+    )
+
+
+def _query(
+    id_: str, metric: cloudwatch.Metric
+) -> autoscaling.CfnScalingPolicy.TargetTrackingMetricDataQueryProperty:
+    policy = autoscaling.CfnScalingPolicy
+    return policy.TargetTrackingMetricDataQueryProperty(
+        id=id_,
+        return_data=False,
+        metric_stat=policy.TargetTrackingMetricStatProperty(
+            metric=policy.MetricProperty(
+                namespace=metric.namespace,
+                metric_name=metric.metric_name,
+                dimensions=[
+                    policy.MetricDimensionProperty(name=name, value=value)
+                    for name, value in (metric.dimensions or {}).items()
+                ],
+            ),
+            stat=metric.statistic,
+            period=MINUTE,
+        ),
+    )

@@ -1,0 +1,116 @@
+"""The Spot fallback of one group: a function that runs every minute and when a launch failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from polynya_constructs.cluster import GROUP_ARN_WILDCARD, Cluster
+from polynya_constructs.grants import allow
+
+_CODE: Final = Path(__file__).parent / "functions"
+
+
+class SpotFallback(Construct):
+    """Raises the On-Demand base of a group by what Spot does not give, and hands it back.
+
+    The function is the package `functions/spot_fallback` as it stands, the same that tests and the
+    simulator run. Its role may change this one group and read what EC2 lets nobody scope.
+    `function` is the function.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        cluster: Cluster,
+        log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
+        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
+    ) -> None:
+        """Create the function and what starts it.
+
+        Args:
+            scope: the parent.
+            id_: unique below the parent.
+            cluster: whose group it looks after.
+            log_retention: how long its decisions can be read; default one month.
+            removal_policy: what becomes of its log with its stack; default: it is kept.
+        """
+        super().__init__(scope, id_)
+        log_group = logs.LogGroup(
+            self, "Log", retention=log_retention, removal_policy=removal_policy
+        )
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            description=f"Polynya: Spot fallback of {cluster.name}",
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            architecture=lambda_.Architecture.ARM_64,
+            handler="spot_fallback.handler.handle",
+            code=lambda_.Code.from_asset(str(_CODE), exclude=["**/__pycache__", "**/*.pyc"]),
+            role=self._role(cluster, log_group),
+            log_group=log_group,
+            memory_size=256,
+            timeout=cdk.Duration.seconds(30),
+            retry_attempts=0,  # the next minute is the retry
+            environment={
+                "GROUP_NAME": cluster.name,
+                "CONFIGURED_BASE": str(cluster.capacity.on_demand_base),
+            },
+        )
+        target = targets.LambdaFunction(self.function, retry_attempts=0)
+        events.Rule(
+            self,
+            "EveryMinute",
+            description=f"Polynya: Spot fallback of {cluster.name}",
+            schedule=events.Schedule.rate(cdk.Duration.minutes(1)),
+            targets=[target],
+        )
+        events.Rule(
+            self,
+            "LaunchFailed",
+            description=f"Polynya: a launch of {cluster.name} failed; best effort",
+            event_pattern=events.EventPattern(
+                source=["aws.autoscaling"],
+                detail_type=["EC2 Instance Launch Unsuccessful"],
+                detail={"AutoScalingGroupName": [cluster.name]},
+            ),
+            targets=[target],
+        )
+
+    def _role(self, cluster: Cluster, log_group: logs.LogGroup) -> iam.Role:
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            description=f"Polynya: Spot fallback of {cluster.name}",
+        )
+        allow(
+            role,
+            "OwnGroup",
+            actions=["autoscaling:CreateOrUpdateTags", "autoscaling:UpdateAutoScalingGroup"],
+            resources=[cluster.group_arn],
+            wildcard=GROUP_ARN_WILDCARD,
+        )
+        allow(
+            role,
+            "ReadWhatCannotBeScoped",
+            actions=[
+                "autoscaling:DescribeAutoScalingGroups",
+                "autoscaling:DescribeScalingActivities",
+                "ec2:DescribeInstances",
+            ],
+            resources=["*"],
+            wildcard="EC2 and Auto Scaling let nobody scope their Describe actions",
+        )
+        log_group.grant_write(role)
+        return role

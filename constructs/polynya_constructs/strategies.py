@@ -1,0 +1,155 @@
+"""The four scaling strategies as numbers: the one home of every threshold.
+
+`scaling.py` makes CloudWatch alarms and scaling policies of them, the simulator in `bench/` runs
+the same numbers. Pure: no aws_cdk here.
+
+All are about the *backlog per node*: seconds that the group's nodes would need for the work that
+waits. It falls in proportion as nodes are added, which target tracking asks of its metric; an
+age or a latency does not ("Target tracking scaling policies", EC2 Auto Scaling User Guide).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+MINUTE = 60
+"""Seconds; every metric has one value a minute, and one evaluation period is one value."""
+
+
+class StrategyName(StrEnum):
+    """How the owner of a cluster weighs cost against delay."""
+
+    LOW_COST = "low_cost"
+    LOW_LATENCY = "low_latency"
+    CONSISTENT_LOW_LATENCY = "consistent_low_latency"
+    NO_SCALING = "no_scaling"
+
+
+class Signal(StrEnum):
+    """What a step looks at: seconds, but objects a minute for the last one.
+
+    Idleness is the backlog per node, and a day for as long as the last node still gets work: a
+    node that keeps up with a trickle has next to no backlog, yet ending it would only start
+    another one a minute later.
+    """
+
+    BACKLOG_PER_NODE = "backlog per node"
+    IDLENESS = "idleness"
+    OLDEST_UNMERGED_AGE = "oldest unmerged age"
+    ARRIVALS_WITHOUT_NODES = "arrivals without nodes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tracking:
+    """Target tracking: as many nodes as keep the backlog per node at the target."""
+
+    target_seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Add or remove nodes when a signal was beyond a threshold often enough.
+
+    Attributes:
+        signal: what is looked at.
+        threshold: in the signal's unit; beyond it is above it (`change` > 0) or below it.
+        datapoints: how many of the last `periods` values must be beyond the threshold.
+        periods: number of one-minute values looked at.
+        change: nodes to add, or to remove when negative.
+        change_beyond_double: nodes to add when the signal is above twice the threshold.
+    """
+
+    signal: Signal
+    threshold: int
+    datapoints: int
+    periods: int
+    change: int
+    change_beyond_double: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """One strategy; what the owner of a cluster does not set comes from here.
+
+    Attributes:
+        name: its name in a stage file.
+        minimum: nodes at least; 0 lets the group end its last node.
+        on_demand_base: nodes that are always On-Demand.
+        on_demand_percentage: part of the other nodes that is On-Demand.
+        warmup_seconds: from a node's start until its figures count.
+        tracking: the target tracking policy, if any.
+        steps: the step policies; of several policies the largest group wins.
+    """
+
+    name: StrategyName
+    minimum: int
+    on_demand_base: int = 0
+    on_demand_percentage: int = 0
+    warmup_seconds: int = 180
+    tracking: Tracking | None = None
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def starts_from_zero(self) -> bool:
+        """Whether a group without nodes gets one when something lands."""
+        return any(step.signal is Signal.ARRIVALS_WITHOUT_NODES for step in self.steps)
+
+
+# The thresholds are choices, not measured optima: `python -m bench strategies` shows what they
+# do to delay and cost, docs/cluster.md its figures. Low cost waits long before it buys a node,
+# and so has peaks of delay; consistent low latency pays for a second node and On-Demand.
+STRATEGIES = {
+    strategy.name: strategy
+    for strategy in (
+        Strategy(
+            name=StrategyName.LOW_COST,
+            minimum=0,
+            steps=(
+                Step(
+                    signal=Signal.ARRIVALS_WITHOUT_NODES,
+                    threshold=0,
+                    datapoints=1,
+                    periods=1,
+                    change=1,
+                ),
+                Step(
+                    signal=Signal.BACKLOG_PER_NODE,
+                    threshold=30 * MINUTE,
+                    datapoints=10,
+                    periods=15,
+                    change=1,
+                ),
+                Step(
+                    signal=Signal.IDLENESS,
+                    threshold=1 * MINUTE,
+                    datapoints=15,
+                    periods=15,
+                    change=-1,
+                ),
+            ),
+        ),
+        Strategy(
+            name=StrategyName.LOW_LATENCY,
+            minimum=1,
+            tracking=Tracking(target_seconds=5 * MINUTE),
+        ),
+        Strategy(
+            name=StrategyName.CONSISTENT_LOW_LATENCY,
+            minimum=2,
+            on_demand_base=1,
+            tracking=Tracking(target_seconds=90),
+            steps=(
+                Step(
+                    signal=Signal.OLDEST_UNMERGED_AGE,
+                    threshold=5 * MINUTE,
+                    datapoints=2,
+                    periods=2,
+                    change=2,
+                    change_beyond_double=4,
+                ),
+            ),
+        ),
+        Strategy(name=StrategyName.NO_SCALING, minimum=1),
+    )
+}

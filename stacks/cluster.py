@@ -1,0 +1,104 @@
+"""One cluster of a deployment; there may be many beside each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from polynya_constructs.cluster import Cluster
+from polynya_constructs.node_access import Lakehouse, grant_configuration, grant_tables
+from polynya_constructs.notifications import Notifications
+from polynya_constructs.observability import ClusterObservability
+from polynya_constructs.scaling import Scaling
+from polynya_constructs.spot_fallback import SpotFallback
+from polynya_constructs.strategies import STRATEGIES
+from stacks.boot import boot_script
+from stacks.settings.cluster import ClusterSettings
+from stacks.storage import REQUEST_METRICS_FILTER
+
+
+class ClusterStack(cdk.Stack):
+    """Nodes with their rights, scaling policies, Spot fallback, dashboard and alarms.
+
+    Nothing in it holds data: it can be deleted and made again.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        name: str,
+        vpc: ec2.IVpc,
+        lakehouse: Lakehouse,
+        settings: ClusterSettings,
+        removal_policy: cdk.RemovalPolicy,
+        **options: Any,
+    ) -> None:
+        """Create the stack; `name` is that of the group and of everything that is called after it.
+
+        `options` are those of `cdk.Stack`.
+        """
+        super().__init__(scope, id_, **options)
+        strategy = STRATEGIES[settings.strategy]
+        self.cluster = Cluster(
+            self,
+            "Cluster",
+            name=name,
+            vpc=vpc,
+            strategy=strategy,
+            capacity=settings.capacity,
+            user_data=boot_script(settings.boot),
+            root_volume_gib=settings.root_volume_gib,
+        )
+        grant_configuration(self.cluster.role, lakehouse)
+        grant_tables(self.cluster.role, lakehouse)
+        scaling = Scaling(
+            self,
+            "Scaling",
+            group=self.cluster.group,
+            cluster=name,
+            strategy=strategy,
+            arrivals=landed_objects(lakehouse),
+        )
+        fallback = SpotFallback(
+            self, "SpotFallback", cluster=self.cluster, removal_policy=removal_policy
+        )
+        topic = None
+        if settings.notify:
+            topic = Notifications(
+                self,
+                "Notifications",
+                email_addresses=settings.notify,
+                removal_policy=removal_policy,
+            ).topic
+        self.observability = ClusterObservability(
+            self,
+            "Observability",
+            cluster=self.cluster,
+            scaling=scaling,
+            fallback=fallback,
+            oldest_age_minutes=settings.oldest_age_minutes,
+            removal_policy=removal_policy,
+            topic=topic,
+        )
+        self.observability.log_group.grant_write(self.cluster.role)
+        cdk.CfnOutput(self, "GroupName", value=name)
+
+
+def landed_objects(lakehouse: Lakehouse) -> cloudwatch.Metric:
+    """Objects a minute that land; S3 counts them once the bucket's request metrics are on."""
+    return cloudwatch.Metric(
+        namespace="AWS/S3",
+        metric_name="PutRequests",
+        dimensions_map={
+            "BucketName": lakehouse.landing.bucket_name,
+            "FilterId": REQUEST_METRICS_FILTER,
+        },
+        statistic="Sum",
+        period=cdk.Duration.minutes(1),
+    )

@@ -1,0 +1,76 @@
+"""`clusters` and `network_agent` of a stage file: which nodes there are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from polynya.model.fields import Frozen, RelativePath
+from polynya_constructs.capacity import Capacity, SpotAllocation
+from polynya_constructs.instance_types import Architecture
+from polynya_constructs.strategies import STRATEGIES, StrategyName
+from stacks.settings.fields import ClusterName, EmailAddress
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class ClusterSettings(Frozen):
+    """One cluster; what is left out comes from its strategy."""
+
+    name: ClusterName = Field(description="Its name, unique in the stage.")
+    boot: RelativePath = Field(
+        description="Shell script that each node runs at its first start, below the project's "
+        "folder. It has to complete the lifecycle hook `ready`."
+    )
+    strategy: StrategyName = Field(
+        default=StrategyName.LOW_LATENCY, description="How cost is weighed against delay."
+    )
+    maximum: Count = Field(default=4, description="Nodes at most.")
+    minimum: Count | None = Field(default=None, description="Nodes at least.")
+    on_demand_base: Count | None = Field(
+        default=None, description="Nodes that are always On-Demand."
+    )
+    on_demand_percentage: Count | None = Field(
+        default=None, description="Part of the other nodes that is On-Demand."
+    )
+    architecture: Architecture = Field(
+        default=Architecture.ARM64, description="Processors of all nodes."
+    )
+    instance_types: tuple[str, ...] | None = Field(
+        default=None, description="Default: six with 4 vCPU and 16 or 32 GiB."
+    )
+    spot_allocation: SpotAllocation = Field(
+        default=SpotAllocation.PRICE_CAPACITY_OPTIMIZED, description="How Spot pools are chosen."
+    )
+    root_volume_gib: int = Field(
+        default=50, ge=8, le=16_384, description="Size of each node's encrypted root volume."
+    )
+    oldest_age_minutes: int = Field(
+        default=60, ge=1, description="An alarm tells when landed data waits longer."
+    )
+
+    notify: tuple[EmailAddress, ...] = Field(
+        default=(), description="Who is told by mail of its alarms."
+    )
+
+    @property
+    def capacity(self) -> Capacity:
+        """The settings with what the strategy adds; CapacityError when they cannot be."""
+        return Capacity.of(
+            STRATEGIES[self.strategy],
+            maximum=self.maximum,
+            minimum=self.minimum,
+            on_demand_base=self.on_demand_base,
+            on_demand_percentage=self.on_demand_percentage,
+            architecture=self.architecture,
+            instance_types=self.instance_types,
+            spot_allocation=self.spot_allocation,
+        )
+
+
+class NetworkAgentSettings(Frozen):
+    """The network integration agent."""
+
+    boot: RelativePath = Field(description="Shell script that it runs at its first start.")
+    instance_type: str = Field(default="t4g.small", description="Its instance type.")

@@ -1,0 +1,67 @@
+"""What well-formed `clusters` and `network_agent` of a stage file can still have wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from polynya.model.nodes import Path as NodePath
+from polynya.model.problems import Problem
+from polynya_constructs.capacity import CapacityError
+from polynya_constructs.instance_types import architecture_of, check_instance_types
+from stacks.settings.stage import StageConfig
+
+PROJECT: Final = Path(__file__).resolve().parents[2]
+"""The folder below which boot scripts lie."""
+
+_RESERVED: Final = "gateway"
+"""Name of the network agent's group, beside which the groups of the clusters are called."""
+
+_USER_DATA_BYTES: Final = 16_384
+"""What EC2 takes as user data."""
+
+
+def cluster_problems(stage: StageConfig) -> Iterator[Problem]:
+    """Yield what no cluster can be, and boot scripts that are not there."""
+    for index, cluster in enumerate(stage.clusters):
+        path: NodePath = ("clusters", index)
+        if cluster.name == _RESERVED:
+            message = f"`{_RESERVED}` is the name of the network agent"
+            yield Problem((*path, "name"), "POLYNYA-STG-002", message, "choose another one")
+        try:
+            _ = cluster.capacity
+        except CapacityError as wrong:
+            setting = wrong.setting if wrong.setting in cluster.model_fields_set else "strategy"
+            yield Problem((*path, setting), "POLYNYA-STG-002", str(wrong))
+        yield from _boot_problems(cluster.boot, (*path, "boot"))
+    if agent := stage.network_agent:
+        path = ("network_agent",)
+        try:
+            check_instance_types([agent.instance_type], architecture_of(agent.instance_type))
+        except ValueError as wrong:
+            yield Problem((*path, "instance_type"), "POLYNYA-STG-002", str(wrong))
+        yield from _boot_problems(agent.boot, (*path, "boot"))
+
+
+def _boot_problems(boot: str, path: NodePath) -> Iterator[Problem]:
+    script = PROJECT / boot
+    if not script.is_file():
+        fix = "write the path from the folder in which app.py lies"
+        yield Problem(path, "POLYNYA-STG-001", f"there is no file {boot}", fix)
+        return
+    content = script.read_bytes()
+    if len(content) > _USER_DATA_BYTES:
+        message = f"{boot} is larger than the {_USER_DATA_BYTES} bytes that EC2 takes"
+        yield Problem(path, "POLYNYA-STG-002", message, "fetch the larger part from S3 in it")
+    if not content.startswith(b"#!") or not _is_utf8(content):
+        message = f"{boot} is no script: an instance would not run it"
+        yield Problem(path, "POLYNYA-STG-002", message, "begin it with a line such as #!/bin/bash")
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,279 @@
+"""Cluster, gateway and consumption stacks by intent."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from polynya_constructs.strategies import STRATEGIES, StrategyName
+from tests.stacks.synthesis import Assembly
+
+pytestmark = pytest.mark.synth
+
+
+@dataclass(frozen=True)
+class Template:
+    """A synthesized template."""
+
+    resources: dict[str, dict[str, Any]]
+
+    def all(self, kind: str) -> list[dict[str, Any]]:
+        """Properties of the resources of a type, such as `EC2::LaunchTemplate`."""
+        return [
+            resource.get("Properties", {})
+            for resource in self.resources.values()
+            if resource["Type"] == f"AWS::{kind}"
+        ]
+
+    def one(self, kind: str) -> dict[str, Any]:
+        (found,) = self.all(kind)
+        return found
+
+    def statements(self) -> list[dict[str, Any]]:
+        """Of all policies of roles."""
+        return [
+            statement
+            for policy in self.all("IAM::Policy")
+            for statement in policy["PolicyDocument"]["Statement"]
+        ]
+
+
+@pytest.fixture(scope="module")
+def templates(assembly: Assembly) -> dict[str, Template]:
+    """The stacks of the stage that has clusters, by their names in it."""
+    return {
+        path.removeprefix("clustered/"): Template(template["Resources"])
+        for path, template in assembly.templates.items()
+        if path.startswith("clustered/")
+    }
+
+
+@pytest.fixture(params=["Cluster-cheap", "Cluster-steady"])
+def cluster(templates: dict[str, Template], request: pytest.FixtureRequest) -> Template:
+    return templates[request.param]
+
+
+@pytest.fixture
+def low_cost(templates: dict[str, Template]) -> Template:
+    return templates["Cluster-cheap"]
+
+
+@pytest.mark.parametrize("stack", ["Cluster-cheap", "Gateway"])
+def test_an_instance_answers_to_nobody(templates: dict[str, Template], stack: str) -> None:
+    template = templates[stack]
+    launched = template.one("EC2::LaunchTemplate")["LaunchTemplateData"]
+
+    assert launched["MetadataOptions"]["HttpTokens"] == "required"
+    assert launched["MetadataOptions"]["HttpPutResponseHopLimit"] == 1
+    assert "KeyName" not in launched
+    (volume,) = launched["BlockDeviceMappings"]
+    assert (volume["Ebs"]["Encrypted"], volume["Ebs"]["VolumeType"]) == (True, "gp3")
+    network = template.one("EC2::SecurityGroup")
+    assert "SecurityGroupIngress" not in network
+    assert template.all("EC2::SecurityGroupIngress") == []
+    assert [rule["ToPort"] for rule in network["SecurityGroupEgress"]] == [443]
+
+
+def test_the_group_mixes_spot_and_on_demand_and_replaces_the_new_node_first(
+    templates: dict[str, Template],
+) -> None:
+    group = templates["Cluster-steady"].one("AutoScaling::AutoScalingGroup")
+
+    assert group["MixedInstancesPolicy"]["InstancesDistribution"] == {
+        "OnDemandAllocationStrategy": "prioritized",
+        "OnDemandBaseCapacity": 1,
+        "OnDemandPercentageAboveBaseCapacity": 0,
+        "SpotAllocationStrategy": "price-capacity-optimized",
+    }
+    assert (group["MinSize"], group["MaxSize"]) == ("2", "6")
+    assert "DesiredCapacity" not in group  # it would undo scaling at each deploy
+    assert group["CapacityRebalance"] is True
+    assert group["MetricsCollection"] == [{"Granularity": "1Minute"}]
+    assert len(group["VPCZoneIdentifier"]) == 2
+
+
+def test_a_deploy_refreshes_nodes_without_ever_being_smaller(low_cost: Template) -> None:
+    (policy,) = [r["UpdatePolicy"] for r in low_cost.resources.values() if "UpdatePolicy" in r]
+    refresh = policy["AutoScalingInstanceRefresh"]
+
+    assert refresh["Strategy"] == "Rolling"
+    assert refresh["Preferences"]["MinHealthyPercentage"] == 100
+    assert refresh["Preferences"]["ScaleInProtectedInstances"] == "Refresh"
+
+
+def test_hooks_wait_for_a_ready_node_and_for_a_drained_one(cluster: Template) -> None:
+    hooks = {hook["LifecycleHookName"]: hook for hook in cluster.all("AutoScaling::LifecycleHook")}
+
+    assert hooks["ready"]["DefaultResult"] == "ABANDON"
+    assert hooks["drain"]["LifecycleTransition"] == "autoscaling:EC2_INSTANCE_TERMINATING"
+
+
+@pytest.mark.parametrize(
+    ("cluster_stack", "tracking", "changes"),
+    [("Cluster-cheap", [], [[-1], [1], [1]]), ("Cluster-steady", [90], [[2, 4]])],
+)
+def test_a_strategy_becomes_its_policies(
+    templates: dict[str, Template],
+    cluster_stack: str,
+    tracking: list[int],
+    changes: list[list[int]],
+) -> None:
+    policies = templates[cluster_stack].all("AutoScaling::ScalingPolicy")
+
+    targets = [p["TargetTrackingConfiguration"] for p in policies if "StepAdjustments" not in p]
+    assert [target["TargetValue"] for target in targets] == tracking
+    for target in targets:
+        *inputs, result = target["CustomizedMetricSpecification"]["Metrics"]
+        assert [metric["MetricStat"]["Period"] for metric in inputs] == [60, 60]
+        assert result["Expression"] == "backlog / IF(nodes > 0, nodes, 1)"
+    steps = [p["StepAdjustments"] for p in policies if "StepAdjustments" in p]
+    assert sorted([step["ScalingAdjustment"] for step in one] for one in steps) == changes
+
+
+def test_every_alarm_that_scales_looks_at_one_minute_values(cluster: Template) -> None:
+    for alarm in cluster.all("CloudWatch::Alarm"):
+        for metric in alarm.get("Metrics", []):
+            assert metric.get("Period", 60) == 60
+            assert metric.get("MetricStat", {"Period": 60})["Period"] == 60
+
+
+def test_an_empty_group_is_woken_by_what_lands(
+    low_cost: Template, templates: dict[str, Template], assembly: Assembly
+) -> None:
+    (alarm,) = [
+        alarm
+        for alarm in low_cost.all("CloudWatch::Alarm")
+        if "FILL(nodes, 0) > 0, 0, FILL(arrivals" in json.dumps(alarm.get("Metrics", []))
+    ]
+
+    assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (0, 1)
+    assert "PutRequests" in json.dumps(alarm["Metrics"])
+    counted = [
+        bucket.get("MetricsConfigurations") for bucket in templates["Storage"].all("S3::Bucket")
+    ]
+    assert counted.count([{"Id": "EntireBucket"}]) == 1
+    assert "MetricsConfigurations" not in json.dumps(assembly.templates["dev/Storage"])
+
+
+def test_the_fallback_runs_the_tested_code_every_minute_and_on_the_event(
+    cluster: Template,
+) -> None:
+    function = cluster.one("Lambda::Function")
+    rules = cluster.all("Events::Rule")
+
+    assert function["Handler"] == "spot_fallback.handler.handle"
+    name = function["Environment"]["Variables"]["GROUP_NAME"]
+    assert {rule.get("ScheduleExpression") for rule in rules} == {"rate(1 minute)", None}
+    (pattern,) = [rule["EventPattern"] for rule in rules if "EventPattern" in rule]
+    assert pattern == {
+        "source": ["aws.autoscaling"],
+        "detail-type": ["EC2 Instance Launch Unsuccessful"],
+        "detail": {"AutoScalingGroupName": [name]},
+    }
+
+
+def test_rights_are_for_this_group_and_these_buckets(low_cost: Template) -> None:
+    everything = {
+        action
+        for statement in low_cost.statements()
+        if statement["Resource"] == "*"
+        for action in listed(statement["Action"])
+    }
+    own = [s for s in low_cost.statements() if s.get("Sid") == "OwnGroup"]
+
+    # Each of these takes no resource; whatever else appears here needs one.
+    assert everything == {
+        "autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities",
+        "ec2:DescribeInstances", "ssm:UpdateInstanceInformation",
+        "ssmmessages:CreateControlChannel", "ssmmessages:CreateDataChannel",
+        "ssmmessages:OpenControlChannel", "ssmmessages:OpenDataChannel",
+    }  # fmt: skip
+    assert len(own) == 2
+    for statement in own:
+        assert (
+            json.dumps(statement["Resource"])
+            .rstrip(']}"')
+            .endswith("autoScalingGroupName/polynya-clustered-cheap")
+        )
+    assert "iam:" not in json.dumps([s["Action"] for s in low_cost.statements()])
+
+
+def listed(actions: str | list[str]) -> list[str]:
+    return [actions] if isinstance(actions, str) else actions
+
+
+def test_people_are_told_when_figures_are_missing(cluster: Template) -> None:
+    alarms = {alarm["AlarmName"].rpartition("-")[2]: alarm for alarm in named(cluster)}
+
+    assert set(alarms) == {
+        "LateData", "SilentNodes", "MissingNodes", "LongShortage", "FallbackFails", "FallbackIdle",
+    }  # fmt: skip
+    for name in ("SilentNodes", "FallbackIdle"):
+        assert alarms[name]["TreatMissingData"] == "breaching"
+    assert all(alarm["AlarmActions"] and alarm["OKActions"] for alarm in alarms.values())
+
+
+def named(template: Template) -> list[dict[str, Any]]:
+    """The alarms for people; those of scaling policies have no name of their own."""
+    return [alarm for alarm in template.all("CloudWatch::Alarm") if "AlarmName" in alarm]
+
+
+def test_log_groups_forget(cluster: Template) -> None:
+    assert [group["RetentionInDays"] for group in cluster.all("Logs::LogGroup")] == [30, 30]
+
+
+def test_one_network_agent_on_demand(templates: dict[str, Template]) -> None:
+    group = templates["Gateway"].one("AutoScaling::AutoScalingGroup")
+
+    assert (group["MinSize"], group["MaxSize"]) == ("1", "1")
+    assert "MixedInstancesPolicy" not in group
+    assert "landing" not in json.dumps(templates["Gateway"].statements()).lower()
+
+
+def test_athena_enforces_its_limit_and_its_encrypted_results(
+    templates: dict[str, Template],
+) -> None:
+    settings = templates["Consumption"].one("Athena::WorkGroup")["WorkGroupConfiguration"]
+
+    assert settings["EnforceWorkGroupConfiguration"] is True
+    assert settings["BytesScannedCutoffPerQuery"] == 100_000_000_000
+    results = settings["ResultConfiguration"]
+    assert results["EncryptionConfiguration"]["EncryptionOption"] == "SSE_KMS"
+
+
+def test_what_cannot_work_is_refused_at_synth() -> None:
+    import aws_cdk as cdk
+    from aws_cdk import aws_autoscaling as autoscaling
+    from aws_cdk import aws_ec2 as ec2
+
+    from polynya_constructs.capacity import Capacity
+    from polynya_constructs.cluster import Cluster
+    from polynya_constructs.scaling import Scaling
+
+    app = cdk.App()
+    stack = cdk.Stack(app, "Stack")
+    private = ec2.SubnetConfiguration(name="P", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
+    strategy = STRATEGIES[StrategyName.LOW_COST]
+
+    def cluster(name: str, zones: int) -> Cluster:
+        vpc = ec2.Vpc(
+            stack, f"{name}Vpc", max_azs=zones, nat_gateways=0, subnet_configuration=[private]
+        )
+        capacity = Capacity.of(strategy, maximum=2)
+        data = ec2.UserData.for_linux()
+        return Cluster(
+            stack, name, name=name, vpc=vpc, strategy=strategy, capacity=capacity, user_data=data
+        )
+
+    with pytest.raises(ValueError, match="fewer than 2 isolated subnets"):
+        cluster("OneZone", 1)
+    made = cluster("Made", 2)
+    with pytest.raises(ValueError, match="without `arrivals` nothing would start one again"):
+        Scaling(stack, "Scaling", group=made.group, cluster="made", strategy=strategy)
+    made.group.add_warm_pool()
+    assert isinstance(made.group.node.find_child("WarmPool"), autoscaling.WarmPool)
+    with pytest.raises(RuntimeError, match="a mixed-instances policy has no warm pool"):
+        app.synth()
