@@ -44,9 +44,7 @@ def _checks(context: CommandContext) -> Iterator[Check]:
         project = context.load(tolerant=True)
     except ConfigErrors as error:
         problem = error
-    repository = project.target.maven_repository if project else None
-    on_glue = project is not None and project.target.on_glue
-    yield guarded("jars", lambda: _jars(repository, on_glue=on_glue))
+    yield guarded("jars", lambda: _jars(project))
     if project is None:
         yield Check("project", "fail", str(problem), "polynya validate", ExitCode.USAGE)
         return
@@ -73,11 +71,10 @@ def _java() -> Check:
     return Check("java", "ok", f"{java.version} from {java.origin} at {java.runtime}")
 
 
-def _jars(repository: str | None, *, on_glue: bool) -> Check:
-    from polynya.lake.jars import AWS, CORE, jar_paths
+def _jars(project: LoadedProject | None) -> Check:
+    from polynya.lake.jars import jars_of
 
-    groups = (CORE, AWS) if on_glue else (CORE,)
-    paths = [Path(path) for path in jar_paths(groups=groups, repository=repository)]
+    paths = [Path(path) for path in jars_of(project.target if project is not None else None)]
     return Check("jars", "ok", f"{len(paths)} verified in {paths[0].parent}")
 
 

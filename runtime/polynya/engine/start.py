@@ -10,7 +10,7 @@ from polynya.engine.policy import ApplyMode
 from polynya.lake.cache import cache_root
 from polynya.lake.catalog import spark_properties
 from polynya.lake.cds import cds_options
-from polynya.lake.jars import AWS, CORE, jar_paths
+from polynya.lake.jars import jars_of
 from polynya.lake.java import find_java
 from polynya.lake.session import SessionSettings, SparkSession, start_session
 from polynya.model.loader import LoadedProject
@@ -28,8 +28,7 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
     if isinstance(target.warehouse, Path):
         target.warehouse.mkdir(parents=True, exist_ok=True)
     java = find_java()
-    groups = (CORE, AWS) if target.on_glue else (CORE,)
-    jars = jar_paths(groups=groups, repository=target.maven_repository)
+    jars = jars_of(target)
     settings = SessionSettings(
         jars=jars,
         catalog=spark_properties(target),

@@ -25,7 +25,7 @@ def aws_error(error: BaseException) -> DependencyError | None:
             from polynya.store.aws import explained_text
 
             return explained_text(text)
-        seen = seen.__cause__ or seen.__context__
+        seen = seen.__cause__
     return None
 
 

@@ -93,12 +93,9 @@ def _glue_for_python(target: ResolvedTarget) -> dict[str, str]:
 def _region(access: AwsAccess) -> str:
     """One region for Java, Arrow and boto3, which would look for it in different places."""
     # Start-up time: the AWS SDK.
-    from polynya.store.aws import no_identity, region_of
+    from polynya.store.aws import region_of
 
-    region = region_of(access)
-    if region is None:
-        raise no_identity("no region is set")
-    return region
+    return region_of(access)
 
 
 def has_tables(target: ResolvedTarget) -> bool:

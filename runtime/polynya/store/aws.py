@@ -90,9 +90,19 @@ def client(service: str, access: AwsAccess) -> Any:
         raise no_identity(str(error)) from error
 
 
-def region_of(access: AwsAccess) -> str | None:
-    """The region that is set, else the one that the SDK finds."""
-    return access.region or boto3.session.Session().region_name
+def region_of(access: AwsAccess) -> str:
+    """The region that is set, else the one that the SDK finds.
+
+    Raises:
+        DependencyError: there is none (POLYNYA-AWS-001).
+    """
+    try:
+        region = access.region or boto3.session.Session().region_name
+    except _NO_IDENTITY as error:
+        raise no_identity(str(error)) from error
+    if region is None:
+        raise no_identity("no region is set")
+    return str(region)
 
 
 def code_of(error: Exception) -> str:
