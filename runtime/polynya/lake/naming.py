@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from pyiceberg.catalog import Catalog
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from polynya.model.identifiers import quote_path
 from polynya.model.task import ResolvedDataset
+
+if TYPE_CHECKING:  # start-up time: readers without a JVM need no PySpark
+    from pyiceberg.catalog import Catalog
+    from pyspark.sql import SparkSession
 
 #: Name of the catalog in Spark, and the `catalog_name` of its rows in a JDBC catalog: all readers
 #: must use the same.
