@@ -51,6 +51,6 @@ def database_state(
 def _asked(retry: Retry, question: Callable[[], T], meaning: tuple[str, str, str]) -> T:
     action, resource, grant = meaning
     try:
-        return retry.run(lambda _: question(), is_transient)
+        return retry.run(question, is_transient)
     except AWS_ERRORS as error:
         raise explained(error, action=action, resource=resource, grant=grant) from error

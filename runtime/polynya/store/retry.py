@@ -27,8 +27,8 @@ class Retry:
     clock: Clock = field(default_factory=SystemClock)
     draw: Callable[[], float] = random.random
 
-    def run(self, attempt: Callable[[int], T], is_transient: Callable[[Exception], bool]) -> T:
-        """The first result of `attempt(number)`, number from 0.
+    def run(self, attempt: Callable[[], T], is_transient: Callable[[Exception], bool]) -> T:
+        """The first result of `attempt`.
 
         Raises what the last attempt raised: at once when that will not pass, else when there is no
         time for another one.
@@ -37,7 +37,7 @@ class Retry:
         number = 0
         while True:
             try:
-                return attempt(number)
+                return attempt()
             except Exception as error:
                 limit = min(self.longest_pause, self.first_pause * 2 ** min(number, 32))
                 pause = limit * self.draw()

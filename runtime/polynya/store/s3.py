@@ -146,7 +146,7 @@ class S3ObjectStore:
 
     def _call(self, attempt: Callable[[], T], action: str, path: str) -> T:
         try:
-            return self._retry.run(lambda _: attempt(), is_transient)
+            return self._retry.run(attempt, is_transient)
         except AWS_ERRORS as error:
             raise self._meaning(error, action, path) from error
 
