@@ -63,6 +63,11 @@ def test_landing_may_be_elsewhere_than_the_tables(tmp_path: Path) -> None:
         ({"landing": "s3://acme/x//y"}, "CFG-011", "empty part"),
         ({"landing": "s3://acme/../y"}, "CFG-011", "leaves its folder"),
         ({"catalog": "{type: glue, uri: 'jdbc:x'}"}, "CFG-016", "`uri` belongs to a JDBC"),
+        (
+            {"catalog": "{type: glue, properties: {s3.endpoint: 'http://10.0.0.1'}}"},
+            "CFG-016",
+            "`aws.endpoint`",
+        ),
         ({"catalog": "{type: glue, id: '12'}"}, "CFG-009", "targets.dev.catalog.id"),
         ({"aws": "{region: Frankfurt}"}, "CFG-009", "not a region"),
         ({"aws": "{regoin: eu-central-1}"}, "CFG-007", "did you mean `region`?"),

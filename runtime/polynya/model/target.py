@@ -115,6 +115,9 @@ def _contradictions(
         yield "`uri` belongs to a JDBC catalog", "leave it out; `aws.region` says where Glue is"
     if not glue and target.catalog.id is not None:
         yield "`id` belongs to a Glue catalog", "leave it out, or `type: glue`"
+    if any(name.endswith("endpoint") for name in target.catalog.properties):
+        # Else a property would pass by the rule that an endpoint is on this machine.
+        yield "a catalog property sets an endpoint", "`aws.endpoint`"
     on_aws = glue or any(isinstance(one, S3Location) for one in (landing, config))
     if target.aws is not None and not on_aws:
         yield "nothing of this target is on AWS", "leave `aws` out, or name a place on S3"
