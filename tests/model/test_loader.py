@@ -235,7 +235,7 @@ def test_targets_are_chosen_by_name_else_local_else_the_only_one(tmp_path):
 
 @pytest.mark.parametrize(
     ("landing", "message"),
-    [("s3://bucket/x", "not a local folder"), ("./warehouse", "the same folder")],
+    [("hdfs://host/x", "neither a local folder nor on S3"), ("./warehouse", "the same folder")],
 )
 def test_targets_that_cannot_work_are_refused(tmp_path, landing, message):
     write_project(tmp_path, project=PROJECT.replace("./landing", landing))

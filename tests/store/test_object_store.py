@@ -1,20 +1,13 @@
-"""Both stores behave alike; the local one never leaves its root."""
+"""All stores behave alike; the local one never leaves its root."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from polynya.model.errors import OperationError
 from polynya.store.object_store import LocalObjectStore, ObjectInfo, ObjectStore
-from polynya.testing.fakes import MemoryObjectStore
-
-
-@pytest.fixture(params=["local", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectStore]:
-    yield LocalObjectStore(tmp_path / "root") if request.param == "local" else MemoryObjectStore()
 
 
 def test_put_replaces_and_get_returns_the_bytes(store: ObjectStore) -> None:
@@ -44,6 +37,24 @@ def test_a_missing_folder_is_empty_and_a_missing_object_an_error(store: ObjectSt
     with pytest.raises(FileNotFoundError):
         store.get("nothing")
     store.delete("nothing")
+
+
+def test_a_reader_seeks_and_ends(store: ObjectStore) -> None:
+    store.put("a", b"0123456789")
+    store.put("empty", b"")
+
+    with store.open("a") as file:
+        assert file.seek(-3, 2) == 7
+        assert file.read() == b"789"
+        assert file.read() == b""
+        file.seek(2)
+        assert file.read(3) == b"234"
+    with store.open("empty") as file:
+        assert file.read() == b""
+    with pytest.raises(FileNotFoundError):
+        store.open("nothing")
+    with pytest.raises(FileNotFoundError):
+        store.size("nothing")
 
 
 def test_delete_removes(store: ObjectStore) -> None:

@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
+from polynya.cli.checks import Check, Status, guarded
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.model.errors import ConfigErrors, PolynyaError
+from polynya.model.errors import ConfigErrors
 from polynya.model.loader import LoadedProject
 
-Status: TypeAlias = Literal["ok", "warn", "fail"]
 _STYLES: Final[dict[Status, str]] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """The outcome of one check; `exit_code` counts when it failed."""
-
-    name: str
-    status: Status
-    detail: str
-    fix: str | None = None
-    exit_code: int = ExitCode.DEPENDENCY
-
-
 def doctor(*, context: Context) -> int:
-    """Check everything that a run needs: Java, jars, project, landing and warehouse folder.
+    """Check everything that a run needs: Java, jars, project, landing and warehouse.
+
+    Of a target on AWS: identity, buckets and catalog too, each with the grant that is missing.
 
     For example: `polynya doctor --json`.
     """
@@ -47,31 +37,30 @@ def doctor(*, context: Context) -> int:
 
 
 def _checks(context: CommandContext) -> Iterator[Check]:
-    yield _guarded("java", _java)
+    yield guarded("java", _java)
     project: LoadedProject | None = None
     problem: ConfigErrors | None = None
     try:
         project = context.load(tolerant=True)
     except ConfigErrors as error:
         problem = error
-    repository = project.target.maven_repository if project else None
-    yield _guarded("jars", lambda: _jars(repository))
+    yield guarded("jars", lambda: _jars(project))
     if project is None:
         yield Check("project", "fail", str(problem), "polynya validate", ExitCode.USAGE)
         return
     yield _project(project)
-    yield _landing(project.target.landing)
-    for task in project.tasks:
-        yield _task_folder(task.name, project.target.landing / task.landing.path)
-    yield _warehouse(project.target.warehouse)
+    landing, warehouse = project.target.landing, project.target.warehouse
+    if isinstance(landing, Path):
+        yield _landing(landing)
+        for task in project.tasks:
+            yield _task_folder(task.name, landing / task.landing.path)
+    if isinstance(warehouse, Path):
+        yield _warehouse(warehouse)
+    if project.target.on_aws:
+        # Start-up time: the AWS SDK.
+        from polynya.cli.doctor_aws import aws_checks
 
-
-def _guarded(name: str, check: Callable[[], Check]) -> Check:
-    try:
-        return check()
-    except PolynyaError as error:
-        why = f" ({error.why})" if error.why else ""
-        return Check(name, "fail", f"{error.message}{why}", error.fix, error.exit_code)
+        yield from aws_checks(project)
 
 
 def _java() -> Check:
@@ -82,10 +71,10 @@ def _java() -> Check:
     return Check("java", "ok", f"{java.version} from {java.origin} at {java.runtime}")
 
 
-def _jars(repository: str | None) -> Check:
-    from polynya.lake.jars import jar_paths
+def _jars(project: LoadedProject | None) -> Check:
+    from polynya.lake.jars import jars_of
 
-    paths = [Path(path) for path in jar_paths(repository=repository)]
+    paths = [Path(path) for path in jars_of(project.target if project is not None else None)]
     return Check("jars", "ok", f"{len(paths)} verified in {paths[0].parent}")
 
 

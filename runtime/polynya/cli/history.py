@@ -23,7 +23,7 @@ def history(dataset: str, /, *key: str, context: Context) -> int:
         context: given by `main`.
     """
     # Start-up time: pyspark.
-    from polynya.engine.start import start_spark
+    from polynya.engine.session_views import start_reader
     from polynya.lake.record import conditions, has_view, versions_and_events
 
     schema, _, name = dataset.partition(".")
@@ -36,7 +36,7 @@ def history(dataset: str, /, *key: str, context: Context) -> int:
     suffixes = {f"{task.schema_}": task.views for task in project.tasks}.get(schema)
     if suffixes is None:
         raise usage_error(f"no task writes to the schema `{schema}`")
-    spark = start_spark(project)
+    spark = start_reader(project, dataset)
     current = quote_path(schema, name)
     view = quote_path(schema, f"{name}{suffixes.history}")
     if not has_view(spark, current):

@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PolynyaError as error:
         return _report(output, error)
     except Exception as error:  # noqa: BLE001 - the edge of the process: what is left is a bug
-        return _report(output, _bug(error))
+        return _report(output, _outside(error) or _bug(error))
 
 
 def _call(context: CommandContext, tokens: list[str]) -> int:
@@ -130,6 +130,18 @@ def _report(output: Output, error: PolynyaError) -> int:
     if output.options.debug:
         traceback.print_exception(error, file=sys.stderr)
     return error.exit_code
+
+
+def _outside(error: Exception) -> PolynyaError | None:
+    """The error of a cause in AWS. Only who loaded PySpark and PyIceberg can have one."""
+    if "pyiceberg" not in sys.modules:
+        return None
+    from polynya.lake.aws_errors import aws_error
+
+    outside = aws_error(error)
+    if outside is not None:
+        outside.__cause__ = error
+    return outside
 
 
 def _bug(error: Exception) -> InternalError:

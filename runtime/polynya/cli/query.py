@@ -30,7 +30,7 @@ def query(sql: str | None = None, /, *, file: Path | None = None, context: Conte
     if (sql is None) == (file is None):
         raise usage_error("give either one statement or `--file`")
     # Start-up time: pyspark is only loaded when there is something to ask.
-    from polynya.engine.start import start_spark
+    from polynya.engine.session_views import start_reader
     from polynya.lake.query import run_query, split_statements
 
     context.output.only_rows()
@@ -45,7 +45,7 @@ def query(sql: str | None = None, /, *, file: Path | None = None, context: Conte
             raise usage_error(
                 f"expected one statement, found {len(statements)}", "use `--file` for several"
             )
-    spark = start_spark(project)
+    spark = start_reader(project, "; ".join(statements))
     spark.conf.set("spark.sql.caseSensitive", "false")
     for number, statement in enumerate(statements, 1):
         rows = run_query(spark, statement)

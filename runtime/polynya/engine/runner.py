@@ -12,6 +12,7 @@ from polynya.engine.extracts_task import ExtractsDataset
 from polynya.engine.folder_task import FolderTask
 from polynya.engine.native_task import NativeDataset
 from polynya.engine.truce import lost
+from polynya.lake.aws_errors import aws_error
 from polynya.model.errors import (
     ConflictError,
     InternalError,
@@ -125,6 +126,10 @@ def run_until_stopped(context: EngineContext, work: Sequence[Unit]) -> Outcome:
 def _as_polynya(error: BaseException) -> PolynyaError:
     if isinstance(error, PolynyaError):
         return error
+    outside = aws_error(error)
+    if outside is not None:
+        outside.__cause__ = error
+        return outside
     bug = InternalError(
         "POLYNYA-BUG-001",
         f"polynya itself failed: {type(error).__name__}: {str(error)[:500]}",

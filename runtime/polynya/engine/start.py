@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from polynya.engine.context import EngineContext
 from polynya.engine.policy import ApplyMode
 from polynya.lake.cache import cache_root
 from polynya.lake.catalog import spark_properties
 from polynya.lake.cds import cds_options
-from polynya.lake.jars import jar_paths
+from polynya.lake.jars import jars_of
 from polynya.lake.java import find_java
 from polynya.lake.session import SessionSettings, SparkSession, start_session
 from polynya.model.loader import LoadedProject
 from polynya.observe.events import EventSink, discard
-from polynya.store.object_store import LocalObjectStore
+from polynya.store.places import store_at
 
 
 def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSession:
@@ -24,9 +25,10 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
     and not live to enjoy. Raises DependencyError when Java or the jars are missing.
     """
     target = project.target
-    target.warehouse.mkdir(parents=True, exist_ok=True)
+    if isinstance(target.warehouse, Path):
+        target.warehouse.mkdir(parents=True, exist_ok=True)
     java = find_java()
-    jars = jar_paths(repository=target.maven_repository)
+    jars = jars_of(target)
     settings = SessionSettings(
         jars=jars,
         catalog=spark_properties(target),
@@ -34,6 +36,7 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
         memory=os.environ.get("POLYNYA_DRIVER_MEMORY", "2g"),
         jvm_options=cds_options(java, jars),
         log_file=cache_root() / "log" / "spark.log",
+        session_views=target.on_glue,
     )
     return start_session(settings, java)
 
@@ -46,10 +49,10 @@ def start_engine(
     long_lived: bool = False,
 ) -> EngineContext:
     """Everything that tasks run with."""
-    project.target.landing.mkdir(parents=True, exist_ok=True)
+    target = project.target
     return EngineContext(
         spark=start_spark(project, long_lived=long_lived),
-        landing=LocalObjectStore(project.target.landing),
+        landing=store_at(target.landing, target.aws),
         sink=sink,
         apply_mode=apply_mode,
     )

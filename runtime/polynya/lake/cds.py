@@ -23,7 +23,7 @@ from pathlib import Path
 
 from polynya.lake.cache import cache_root
 from polynya.lake.ivy import spark_jars_directory
-from polynya.lake.jars import jar_paths
+from polynya.lake.jars import CORE, jar_paths
 from polynya.lake.java import JavaHome, find_java
 from polynya.model.errors import DependencyError, PolynyaError
 
@@ -158,11 +158,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """`python -m polynya.lake.cds create|path`; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m polynya.lake.cds", description=__doc__)
     parser.add_argument("verb", choices=("create", "path"))
-    verb = parser.parse_args(arguments).verb
+    parser.add_argument("--group", action="append", default=[CORE], help="beside `core`")
+    options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
-        java, jars = find_java(), jar_paths()
-        print(create_archive(java, jars) if verb == "create" else archive_path(java, jars))
+        java, jars = find_java(), jar_paths(groups=options.group)
+        print(create_archive(java, jars) if options.verb == "create" else archive_path(java, jars))
     except PolynyaError as error:
         print(error.render(), file=sys.stderr)
         return error.exit_code

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from polynya.lake.commit import Step, commit_row_delta
 from polynya.lake.gateway import IcebergTable, LiveFile
 from polynya.lake.layout import create_namespaces, create_table, grow_columns
-from polynya.lake.naming import CATALOG
+from polynya.lake.naming import internal_path, view_catalog
 from polynya.lake.shape import Shape, data_columns, shape_of
 from polynya.lake.state import CopyState, Ownership
 from polynya.lake.states import TableState, read_state, write_apply_state, write_copy_state
@@ -49,8 +49,9 @@ class DatasetTable:
     @classmethod
     def open(cls, spark: SparkSession, dataset: ResolvedDataset, owner: str) -> DatasetTable:
         """Open the table of a dataset, created when it does not exist. Takes nothing over yet."""
-        quoted = quote_path(CATALOG, dataset.internal_schema, dataset.internal_table)
-        create_namespaces(spark, (dataset.internal_schema, dataset.schema))
+        quoted = internal_path(spark, dataset)
+        views = quote_path(view_catalog(spark), dataset.schema)
+        create_namespaces(spark, (quoted.rpartition(".")[0], views))
         create_table(
             spark, quoted, comment=f"Polynya internal table of {dataset.schema}.{dataset.name}"
         )
@@ -61,7 +62,7 @@ class DatasetTable:
         cls, spark: SparkSession, dataset: ResolvedDataset, owner: str = "reader"
     ) -> DatasetTable:
         """Open a table that exists, without a write."""
-        quoted = quote_path(CATALOG, dataset.internal_schema, dataset.internal_table)
+        quoted = internal_path(spark, dataset)
         table = IcebergTable(spark, f"{dataset.internal_schema}.{dataset.internal_table}", quoted)
         table.refresh()
         return cls(spark, dataset, owner, table, read_state(table))

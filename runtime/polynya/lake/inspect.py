@@ -16,8 +16,11 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.expressions import BooleanExpression, EqualTo
 from pyiceberg.table import Table
 
+from polynya.lake.naming import internal_name
+from polynya.lake.shape import Shape, shape_of
 from polynya.lake.state import ApplyState, CopyState
 from polynya.model import headers as h
+from polynya.model.datatypes import parse_type
 from polynya.model.headers import Partition
 from polynya.model.task import ResolvedDataset
 
@@ -62,7 +65,7 @@ class DatasetStatus:
 def load(catalog: Catalog, dataset: ResolvedDataset) -> Table | None:
     """The internal table of a dataset, None before the first run."""
     try:
-        return catalog.load_table((dataset.internal_schema, dataset.internal_table))
+        return catalog.load_table(internal_name(catalog, dataset))
     except NoSuchTableError:
         return None
 
@@ -78,6 +81,18 @@ def states(table: Table) -> tuple[CopyState, ApplyState]:
         else:
             apply = ApplyState.from_json(row[h.STATE])
     return copy, apply
+
+
+def shape(table: Table, dataset: ResolvedDataset) -> Shape:
+    """Shape of a dataset as its table has it now.
+
+    A process that was killed between a change of columns and the commit of its state leaves a state
+    that knows columns which the table lacks, or the reverse: what both know is shown.
+    """
+    copy, _ = states(table)
+    there = set(table.schema().column_names)
+    known = {name: parse_type(text) for name, text in copy.schema.items() if name in there}
+    return shape_of(dataset, copy, known, tuple(copy.keys))
 
 
 def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStatus:

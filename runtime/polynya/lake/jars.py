@@ -23,6 +23,7 @@ from pathlib import Path
 from polynya.lake import ivy
 from polynya.lake.cache import cache_root, write_atomically
 from polynya.model.errors import DependencyError, PolynyaError
+from polynya.model.target import ResolvedTarget
 
 _log = logging.getLogger(__name__)
 
@@ -89,6 +90,14 @@ def jar_paths(
     if missing:
         _fetch(missing, repository)
     return [os.fspath(_verified(jar, jars_directory() / jar.file_name)) for jar in wanted]
+
+
+def jars_of(target: ResolvedTarget | None) -> list[str]:
+    """Paths of the jars that a target needs, None for any target; see `jar_paths`."""
+    if target is None:
+        return jar_paths()
+    groups = (CORE, AWS) if target.on_glue else (CORE,)
+    return jar_paths(groups=groups, repository=target.maven_repository)
 
 
 def jars_directory() -> Path:

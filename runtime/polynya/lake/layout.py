@@ -11,10 +11,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from polynya.lake.gateway import IcebergTable
-from polynya.lake.naming import CATALOG
 from polynya.model.datatypes import Array, DataType, MapType, Struct, Void, storage_type, widen
 from polynya.model.headers import HEADERS, PARTITION
-from polynya.model.identifiers import quote, quote_path
+from polynya.model.identifiers import quote
 
 #: Comment of a column that has only ever held NULL: its type is a guess until the first value
 #: arrives.
@@ -51,11 +50,13 @@ TABLE_PROPERTIES: dict[str, str] = {
 _creating = threading.Lock()
 
 
-def create_namespaces(spark: SparkSession, names: Iterable[str]) -> None:
-    """Create the namespaces that do not exist. Another process may do the same at this moment."""
+def create_namespaces(spark: SparkSession, paths: Iterable[str]) -> None:
+    """Create the namespaces that do not exist. Another process may do the same at this moment.
+
+    `paths` are quoted, with their catalog.
+    """
     with _creating:
-        for name in names:
-            quoted = quote_path(CATALOG, name)
+        for quoted in paths:
             if spark.catalog.databaseExists(quoted):
                 continue
             try:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from polynya.lake.naming import CATALOG
+from polynya.lake.cache import cache_root
+from polynya.lake.naming import CATALOG, SESSION_VIEWS
 
 if TYPE_CHECKING:
     from polynya.lake.java import JavaHome
@@ -40,6 +41,7 @@ class SessionSettings:
 
     `catalog` holds all catalog properties in Iceberg's names, without the prefix of Spark.
     `log_file` takes what the JVM prints, None leaves it on standard error.
+    `session_views` keeps the views in this session, for a catalog that can hold none.
     `memory` is the heap of the driver in Spark's spelling. `small` trades peak speed for a start in
     seconds.
     """
@@ -50,6 +52,7 @@ class SessionSettings:
     small: bool = True
     jvm_options: Sequence[str] = ()
     log_file: Path | None = None
+    session_views: bool = False
     cores: int = field(default_factory=lambda: os.cpu_count() or 2)
 
 
@@ -120,10 +123,18 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
     conf[prefix] = "org.apache.iceberg.spark.SparkCatalog"
     for key, value in settings.catalog.items():
         conf[f"{prefix}.{key}"] = value
+    if settings.session_views:
+        # First in the search for a name: queries say `shop.users` whatever the catalog.
+        views = f"spark.sql.catalog.{SESSION_VIEWS}"
+        conf["spark.sql.defaultCatalog"] = SESSION_VIEWS
+        conf[views] = conf[prefix]
+        conf[f"{views}.catalog-impl"] = "org.apache.iceberg.inmemory.InMemoryCatalog"
     if "warehouse" in settings.catalog:
         # The session catalog makes the folder of its empty default database, by default
-        # `spark-warehouse` in the working directory.
-        conf["spark.sql.warehouse.dir"] = settings.catalog["warehouse"]
+        # `spark-warehouse` in the working directory. It knows no S3.
+        warehouse = settings.catalog["warehouse"]
+        on_s3 = warehouse.startswith("s3:")
+        conf["spark.sql.warehouse.dir"] = str(cache_root() / "spark") if on_s3 else warehouse
     return conf
 
 

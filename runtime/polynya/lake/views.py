@@ -9,25 +9,30 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from polynya.lake.dataset import DatasetTable
-from polynya.lake.naming import CATALOG
+from polynya.lake.naming import internal_path, view_catalog
 from polynya.lake.shape import Shape
 from polynya.lake.view_sql import definitions
 from polynya.model.identifiers import quote_path
+from polynya.model.task import ResolvedDataset
 
 _DEFINITION = "polynya.definition"
 
 
 def publish_views(target: DatasetTable, shape: Shape) -> list[str]:
     """Create or replace the views whose definition changed; return their names."""
-    dataset = target.dataset
+    return create_views(target.spark, target.dataset, shape)
+
+
+def create_views(spark: SparkSession, dataset: ResolvedDataset, shape: Shape) -> list[str]:
+    """The same for a dataset whose table need not be open; its namespace must exist."""
     # A view keeps the types that its columns had when it was made.
     types = [shape.type_of(name) for name in shape.data]
     published = []
-    for name, sql in definitions(dataset, shape, target.table.quoted).items():
-        quoted = quote_path(CATALOG, dataset.schema, name)
+    for name, sql in definitions(dataset, shape, internal_path(spark, dataset)).items():
+        quoted = quote_path(view_catalog(spark), dataset.schema, name)
         definition = hashlib.sha256(f"{types}\n{sql}".encode()).hexdigest()[:32]
-        if _published(target.spark, quoted) != definition:
-            target.spark.sql(
+        if _published(spark, quoted) != definition:
+            spark.sql(
                 f"CREATE OR REPLACE VIEW {quoted} "
                 f"TBLPROPERTIES ('{_DEFINITION}' = '{definition}') AS {sql}"
             )
@@ -38,7 +43,7 @@ def publish_views(target: DatasetTable, shape: Shape) -> list[str]:
 def drop_views(spark: SparkSession, names: Iterable[str]) -> None:
     """Drop views, given as `schema.view`; those that are not there are no error."""
     for name in names:
-        spark.sql(f"DROP VIEW IF EXISTS {quote_path(CATALOG, *name.split('.'))}")
+        spark.sql(f"DROP VIEW IF EXISTS {quote_path(view_catalog(spark), *name.split('.'))}")
 
 
 def _published(spark: SparkSession, quoted: str) -> str | None:

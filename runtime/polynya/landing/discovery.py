@@ -90,7 +90,8 @@ def unread(
 
 
 def _is_unfinished(path: str) -> bool:
-    hidden = any(part.startswith(_HIDDEN) for part in path.split("/"))
+    # `.` and `..` are no names of folders. A key on S3 may hold them: the file is refused by name.
+    hidden = any(part.startswith(_HIDDEN) for part in path.split("/") if part not in {".", ".."})
     return hidden or path.endswith(_UNFINISHED)
 
 

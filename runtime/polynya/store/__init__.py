@@ -1,1 +1,1 @@
-"""Ports to the outside: object store and clock, with their local adapters."""
+"""Ports to the outside: object store and clock, with their adapters for this machine and AWS."""

@@ -19,7 +19,7 @@ from polynya.engine.context import EngineContext
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.runner import run_once, units
 from polynya.lake.dataset import DatasetTable
-from polynya.lake.naming import CATALOG
+from polynya.lake.naming import internal_path, view_catalog
 from polynya.lake.query import to_json
 from polynya.lake.session import SparkSession
 from polynya.model import headers as h
@@ -147,7 +147,7 @@ def _compared(
 
 def _table(spark: SparkSession, dataset: ResolvedDataset) -> DatasetTable | None:
     """The internal table, None when nothing was ever found for it."""
-    quoted = quote_path(CATALOG, dataset.internal_schema, dataset.internal_table)
+    quoted = internal_path(spark, dataset)
     if not spark.catalog.tableExists(quoted):
         return None
     return DatasetTable.existing(spark, dataset)
@@ -164,7 +164,7 @@ def _view(spark: SparkSession, table: DatasetTable, relation: str) -> pa.Table |
         "changes": dataset.changes_view,
     }
     return spark.sql(
-        f"SELECT * FROM {quote_path(CATALOG, dataset.schema, views[relation])}"
+        f"SELECT * FROM {quote_path(view_catalog(spark), dataset.schema, views[relation])}"
     ).toArrow()
 
 

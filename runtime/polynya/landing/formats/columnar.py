@@ -16,6 +16,7 @@ from polynya.landing.errors import UnreadableFileError
 from polynya.landing.exact import json_text
 from polynya.landing.formats.base import OpenedFile, RawRecord
 from polynya.model.datatypes import DataType
+from polynya.model.errors import PolynyaError
 
 _BATCH_ROWS = 16_384
 
@@ -31,17 +32,50 @@ def open_parquet(file: BinaryIO, start: int) -> OpenedFile:
 
 def open_orc(file: BinaryIO, start: int) -> OpenedFile:
     """Read an ORC file."""
+    watched = _Watched(file)
     try:
-        reader = orc.ORCFile(file)
+        reader = orc.ORCFile(watched)
         schema = reader.schema
     except (pa.ArrowException, OSError, ValueError) as error:
+        watched.raise_failure()
         raise UnreadableFileError(f"not a whole ORC file: {error}") from error
 
     def stripes() -> Iterator[pa.RecordBatch]:
         for index in range(reader.nstripes):
-            yield reader.read_stripe(index)
+            try:
+                yield reader.read_stripe(index)
+            except (pa.ArrowException, OSError):
+                watched.raise_failure()
+                raise
 
     return _opened(schema, stripes, start)
+
+
+class _Watched:
+    """A file that remembers why it could not be read.
+
+    The ORC library makes an error of its own of everything. A store that did not answer would pass
+    for a damaged file.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._failure: PolynyaError | None = None
+        self.seek, self.tell = file.seek, file.tell
+        self.closed = False
+
+    def read(self, size: int = -1) -> bytes:
+        """As of any file."""
+        try:
+            return self._file.read(size)
+        except PolynyaError as error:
+            self._failure = error
+            raise
+
+    def raise_failure(self) -> None:
+        """Raise what kept the file from being read, if anything did."""
+        if self._failure is not None:
+            raise self._failure
 
 
 def _opened(

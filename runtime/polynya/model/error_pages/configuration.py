@@ -120,7 +120,8 @@ PAGES: Final = (
         "POLYNYA-CFG-016",
         "settings contradict each other",
         "For example: both tracking lists, a key among `except_columns`, history with "
-        "`append_only`, or landing and warehouse in the same folder.",
+        "`append_only`, landing and warehouse in the same folder, or a warehouse on S3 without "
+        "`catalog: glue`.",
     ),
     ErrorPage(
         "POLYNYA-CFG-017",
@@ -132,7 +133,7 @@ PAGES: Final = (
         "POLYNYA-CFG-018",
         "not supported",
         "The `apiVersion`, the `kind` or the address is one that this version does not know. "
-        "Task files are `kind: storage`; landing and warehouse are local folders.",
+        "Task files are `kind: storage`; places are local folders or `s3://BUCKET/PREFIX`.",
     ),
     ErrorPage(
         "POLYNYA-CFG-019",

@@ -227,7 +227,40 @@ PAGES: Final = (
         "POLYNYA-STO-001",
         "a path leaves its store",
         "A file name, perhaps through a symbolic link, leads outside the landing or warehouse "
-        "folder. It is not opened.",
+        "folder, or it is the key of an object on S3 that is no path, such as `a//b`. It is not "
+        "opened. A landed object of such a name is in quarantine, whole: copy it to another name.",
+    ),
+    ErrorPage(
+        "POLYNYA-STO-002",
+        "an object was replaced or deleted while it was read",
+        "Somebody wrote an object of that name anew, or deleted it, between two reads of it. "
+        "Nothing of it was copied, because half of each would be neither. The next run reads the "
+        "new one. Landed files should never be replaced: give each a name of its own.",
+    ),
+    ErrorPage(
+        "POLYNYA-AWS-001",
+        "no AWS credentials or region",
+        "The AWS SDK found no region or no credentials, or AWS does not know them, or they are "
+        "out of date. They come from where all tools of AWS look: AWS_PROFILE, AWS_ACCESS_KEY_ID, "
+        "the role of the machine. `polynya doctor --target NAME` shows who you are.",
+    ),
+    ErrorPage(
+        "POLYNYA-AWS-002",
+        "AWS refuses",
+        "The identity lacks a permission; the error names it. For objects that are encrypted with "
+        "a KMS key, the key needs a grant as well. What AWS itself said stands under `why`.",
+    ),
+    ErrorPage(
+        "POLYNYA-AWS-003",
+        "AWS did not answer",
+        "The call was tried again with growing pauses for a minute, and failed each time: no "
+        "network, a wrong endpoint, throttling, or a disturbance of the service. Every commit is "
+        "atomic; what was not read is read by the next run.",
+    ),
+    ErrorPage(
+        "POLYNYA-AWS-004",
+        "no such bucket",
+        "There is no bucket of that name, or it is in another region than the target.",
     ),
     ErrorPage(
         "POLYNYA-BUG-001",

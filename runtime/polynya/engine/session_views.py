@@ -1,0 +1,38 @@
+"""The live views of a session whose catalog can hold none: made when somebody asks for them."""
+
+from __future__ import annotations
+
+from polynya.engine.inventory import inventory
+from polynya.engine.start import start_spark
+from polynya.lake.catalog import python_catalog
+from polynya.lake.inspect import shape
+from polynya.lake.layout import create_namespaces
+from polynya.lake.naming import view_catalog
+from polynya.lake.session import SparkSession
+from polynya.lake.views import create_views
+from polynya.model.identifiers import quote_path
+from polynya.model.loader import LoadedProject
+
+
+def start_reader(project: LoadedProject, statements: str) -> SparkSession:
+    """A session in which the views that the statements may name can be read.
+
+    Where the catalog holds views there is nothing to do. On Glue a view is made from the state of
+    its table, so that one of a dataset which gets a column later is old until the next session.
+    """
+    spark = start_spark(project)
+    if not project.target.on_glue:
+        return spark
+    text = statements.lower()
+    # Whoever lists views or describes schemas names none of them.
+    everything = text.lstrip().startswith(("show", "desc"))
+    for entry in inventory(project, python_catalog(project.target)):
+        named = everything or entry.dataset.view.lower() in text
+        if entry.table is None or entry.is_ledger or not named:
+            continue
+        known = shape(entry.table, entry.dataset)
+        if known.data:
+            schema = quote_path(view_catalog(spark), entry.dataset.schema)
+            create_namespaces(spark, (schema,))
+            create_views(spark, entry.dataset, known)
+    return spark

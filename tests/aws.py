@@ -1,0 +1,45 @@
+"""A server on this machine that stands in for AWS."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.request import Request, urlopen
+
+import boto3
+import pytest
+
+REGION = "eu-central-1"
+
+
+@contextmanager
+def aws_server(*buckets: str) -> Iterator[str]:
+    """The address of a moto server with these buckets; credentials for it in the environment."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "testing")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+        patch.setenv("AWS_CONFIG_FILE", "/nowhere")
+        patch.delenv("AWS_PROFILE", raising=False)
+        server.start()
+        try:
+            host, port = server.get_host_and_port()
+            endpoint = f"http://{host}:{port}"
+            for bucket in buckets:
+                place = {"LocationConstraint": REGION}
+                client("s3", endpoint).create_bucket(Bucket=bucket, CreateBucketConfiguration=place)
+            yield endpoint
+            # What servers of one process hold is common to them.
+            urlopen(Request(f"{endpoint}/moto-api/reset", method="POST")).close()
+        finally:
+            server.stop()
+
+
+def client(service: str, endpoint: str) -> Any:
+    """A client of the server for tests to set up and to look."""
+    return boto3.client(service, endpoint_url=endpoint, region_name=REGION)
