@@ -109,9 +109,13 @@ class Twin:
         frame = self.lab.spark.sql(
             f"SELECT * FROM {self.table.table.quoted} WHERE hdr__partition <> 'asset_state'"
         )
+        rows = [
+            {name: canonical(row[name]) for name in sorted(row) if name not in _OWN}
+            for row in frame.toArrow().to_pylist()
+        ]
         found: dict[str, dict[str, Any]] = {}
-        for row in frame.toArrow().to_pylist():
-            kept = {name: canonical(row[name]) for name in sorted(row) if name not in _OWN}
+        # An event that was delivered twice is there twice, in whatever order the files are read.
+        for kept in sorted(rows, key=str):
             place = [kept[name] for name in (*_PLACE, *self.events.keys)]
             copies = sum(name.startswith(str(place)) for name in found)
             found[f"{place} {copies}"] = kept
