@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.request import Request, urlopen
@@ -38,6 +38,13 @@ def aws_server(*buckets: str) -> Iterator[str]:
             urlopen(Request(f"{endpoint}/moto-api/reset", method="POST")).close()
         finally:
             server.stop()
+
+
+@contextmanager
+def aws_clients() -> Iterator[Callable[[str], Any]]:
+    """A server without buckets, as a maker of clients for its services."""
+    with aws_server() as endpoint:
+        yield lambda service: client(service, endpoint)
 
 
 def client(service: str, endpoint: str) -> Any:

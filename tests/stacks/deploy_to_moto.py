@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import boto3
-
+#: Makes the client of a service, as `tests.aws.aws_clients` does.
 Client: TypeAlias = Callable[[str], Any]
-REGION = "eu-central-1"
 
 # What moto has no CloudFormation for. A bucket's policy it would not enforce either.
 SKIPPED_BY_MOTO = {"AWS::S3::BucketPolicy", "AWS::Glue::Database", "AWS::CDK::Metadata"}
@@ -27,30 +24,6 @@ LEFT_OUT = {"Custom::VpcRestrictDefaultSG", "AWS::Lambda::Function"}
 
 class NotLoadedError(AssertionError):
     """Raised when moto did not create what a template asks for."""
-
-
-@contextmanager
-def moto_server() -> Iterator[Client]:
-    """Start a server on a free port of loopback; yield a maker of clients for it."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-
-    def client(service: str) -> Any:
-        return boto3.client(
-            service,
-            endpoint_url=f"http://{host}:{port}",
-            region_name=REGION,
-            aws_access_key_id="testing",
-            aws_secret_access_key="testing",
-        )
-
-    try:
-        yield client
-    finally:
-        server.stop()
 
 
 def deploy(client: Client, name: str, template: dict[str, Any]) -> dict[str, str]:

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.stacks.deploy_to_moto import NotLoadedError, deploy, moto_server
+from tests.aws import aws_clients
+from tests.stacks.deploy_to_moto import NotLoadedError, deploy
 from tests.stacks.synthesis import Assembly
 
 pytestmark = [pytest.mark.synth, pytest.mark.filterwarnings("ignore:Tried to parse")]
 
 
 def test_a_stage_loads_and_has_what_the_runtime_needs(assembly: Assembly) -> None:
-    with moto_server() as client:
+    with aws_clients() as client:
         network = deploy(client, "network", assembly.templates["dev/Network"])
         storage = deploy(client, "storage", assembly.templates["dev/Storage"])
 
@@ -46,7 +47,7 @@ def test_a_type_that_moto_skips_in_silence_is_an_error() -> None:
     }
 
     with (
-        moto_server() as client,
+        aws_clients() as client,
         pytest.raises(NotLoadedError, match=r"Group \(AWS::Athena::WorkGroup\)"),
     ):
         deploy(client, "planted", template)
