@@ -67,6 +67,10 @@ def rows(batch: DebeziumBatch) -> dict[str, int]:
         ("rename table 't to u", []),
         ("rename table t to", []),
         ("select 1", []),
+        ("alter table (select 1) rename to u", []),
+        ("alter table t rename to (select 1)", []),
+        ("alter table t rename " + 20_000 * "(", []),
+        ("alter table t frobnicate rename", []),
     ],
 )
 def test_the_names_are_in_the_statement(ddl: str, found: list[tuple[str, str]]) -> None:

@@ -7,6 +7,7 @@ new name; the old one stands before it in some versions, and in others only in t
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from typing import Any, Final
 
 from sqlglot import Token, TokenType, exp, parse_one, tokenize
 from sqlglot.errors import SqlglotError
+
+# It would print each statement that it cannot read.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 _DIALECTS: Final = {"mysql": "mysql", "mariadb": "mysql", "oracle": "oracle"}
 _RENAME_TABLE: Final = re.compile(r"\s*RENAME\s+TABLES?\s+(IF\s+EXISTS\s+)?", re.IGNORECASE)
@@ -43,7 +47,7 @@ def table_ddl(event: Mapping[str, Any]) -> list[TableDdl]:
         if not any(ddl.new for ddl in found):
             dialect = _DIALECTS.get(str(source.get("connector")))
             found += _renames(str(event.get("ddl") or ""), dialect, event.get("databaseName"))
-    except SqlglotError:
+    except (SqlglotError, RecursionError):
         return []
     return found
 
@@ -72,12 +76,12 @@ def _renames(statement: str, dialect: str | None, database: Any) -> list[TableDd
     if not isinstance(altered, exp.Alter):
         return []
     table = altered.this
+    actions = altered.args.get("actions") or []
+    news = [action.this for action in actions if isinstance(action, exp.AlterRename)]
+    if not all(isinstance(name, exp.Table) for name in (table, *news)):
+        return []
     space = table.db or space
-    return [
-        TableDdl(_dotted(table, space), _dotted(action.this, space))
-        for action in altered.args.get("actions") or []
-        if isinstance(action, exp.AlterRename)
-    ]
+    return [TableDdl(_dotted(table, space), _dotted(new, space)) for new in news]
 
 
 def _dotted(table: exp.Table, space: str | None) -> str:
