@@ -15,9 +15,10 @@ from polynya.lake.rebuilt import differences
 from polynya.lake.run import Run
 from polynya.lake.verify import verify
 from polynya.model.errors import ConflictError, OperationError
-from tests.lake.lab import Feed, Lab, clear, drop, put
+from tests.lake.lab import EPOCH, Feed, Lab, clear, drop, put
 
 COLUMNS = ("id", "name", "city")
+SHOWN = {"views": {"from_timestamp": True}}
 
 
 def lived_in(lab: Lab, **how: Any) -> Feed:
@@ -160,6 +161,20 @@ def test_tombstones_stay_while_an_older_event_is_kept(lab: Lab) -> None:
     assert users.stored("prior", "id") == [(1,)]
     again(users)
     assert users.current("id") == [(3,)]
+
+
+@pytest.mark.parametrize("order", ["in order", "truncate last"])
+def test_a_clock_that_runs_backwards_over_a_truncate(lab: Lab, order: str) -> None:
+    """Without history too a record begins anew no earlier than its last version ended."""
+    users = lab.feed(history=False, changes_retention="keep", task=SHOWN)
+    steps = [put(1, 1, at=90, name="Ann"), clear(5), put(1, 7, at=3, name="Anna")]
+    for step in steps if order == "in order" else [steps[0], steps[2], steps[1]]:
+        users.apply(step)
+
+    assert users.current("id", f"unix_seconds(hdr__from_timestamp) - {int(EPOCH.timestamp())}") == [
+        (1, 90)
+    ]
+    assert broken(users) == []
 
 
 def test_a_reload_is_kept_as_events(lab: Lab) -> None:

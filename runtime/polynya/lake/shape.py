@@ -23,6 +23,7 @@ class Shape:
     `columns` maps every data column (keys included) to its type, in table order. `partial` names
     the columns that the source has ever left out of an update. `links` tells that a change of key
     once carried values over. `tells_operations`: the source says insert or update, not just upsert.
+    `keeps_events`: applied events stay, so that the table can be derived from them anew.
     `unsent_texts`: see `unsent.py`.
     """
 
@@ -36,6 +37,7 @@ class Shape:
     links: bool = False
     coalesce: bool = False
     tracked: tuple[str, ...] | None = None
+    keeps_events: bool = False
     unsent_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -96,6 +98,7 @@ def shape_of(
         links=copy.has_old_keys,
         coalesce=dataset.coalesce_unchanged,
         tracked=_tracked_columns(dataset, tuple(columns)),
+        keeps_events=dataset.changes_retention is not None and not append_only,
         unsent_texts={name: tuple(texts) for name, texts in copy.unsent_texts.items()},
     )
 

@@ -58,8 +58,9 @@ def _kept(shape: Shape) -> str:
     if shape.history:
         return "true"
     if not _keeps_predecessors(shape):
-        # What a truncate deleted needs no tombstone: the truncate itself is never forgotten.
-        return f"__part = '{Partition.CURRENT}' OR (__del AND NOT __trunc)"
+        # What a truncate deleted needs no tombstone, the truncate itself is never forgotten. But
+        # a fold of kept events would know of the time before which the record cannot begin anew.
+        return _BASE if shape.keeps_events else f"({_BASE}) AND NOT (__del AND __trunc)"
     # All versions between this one and the next that stays must need the one before them.
     over = f"OVER ({_backwards(shape, '__base')} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     return f"{_BASE} OR (__base > 0 AND count_if(NOT ({_shows_older(shape)})) {over} = 0)"
