@@ -12,11 +12,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from polynya.lake import stored, versions
+from polynya.lake import stored
 from polynya.lake.derive import timestamp_literal
+from polynya.lake.differing import wrong_columns
 from polynya.lake.fold import STORED_FIELDS, STORED_TYPE, event_columns
 from polynya.lake.run import Folded, Run, folded
-from polynya.lake.shape import Shape, comparable, literal
+from polynya.lake.shape import literal
 from polynya.lake.state import Retaining
 from polynya.model import headers as h
 from polynya.model.headers import Partition
@@ -118,7 +119,7 @@ def _compared(run: Run, result: Folded) -> DataFrame:
         "coalesce(t.__s.ins, d.__first) AS __ins",
         f"{_needed(run)} AS __kept",
         "t.__seq IS NOT NULL AS __there",
-        f"{_wrong(shape)} AS __wrong",
+        f"{wrong_columns(shape)} AS __wrong",
     ]
     joined = (
         f"SELECT {', '.join(columns)} FROM ({_made(run, result)}) d "
@@ -177,33 +178,3 @@ def _needed(run: Run) -> str:
         f"t.__seq IS NULL AND d.__part = '{Partition.PRIOR}' AND d.__seq <= {literal(horizon)}"
     )
     return f"d.__seq IS NOT NULL AND NOT ({forgotten})"
-
-
-def _wrong(shape: Shape) -> str:
-    """Array of the names of the columns in which the stored version is not the derived one.
-
-    Empty where there is only one of the two.
-    """
-    pairs = {
-        h.PARTITION: ("d.__part", "t.__s.part"),
-        h.OPERATION: (_told("d.__new_op", shape), _told("t.__s.op", shape)),
-        h.FROM_TIMESTAMP: ("d.__from", "t.__s.`from`"),
-        h.TO_TIMESTAMP: (versions.end(shape, "d."), "t.__s.`to`"),
-    }
-    pairs |= {
-        name: (
-            comparable(f"d.{quote(name)}", shape.columns[name]),
-            comparable(f"t.{quote(name)}", shape.columns[name]),
-        )
-        for name in shape.values
-    }
-    named = ", ".join(
-        f"IF({one} <=> {other}, NULL, {literal(name)})" for name, (one, other) in pairs.items()
-    )
-    both = "d.__seq IS NOT NULL AND t.__seq IS NOT NULL"
-    return f"IF({both}, filter(array({named}), name -> name IS NOT NULL), array())"
-
-
-def _told(operation: str, shape: Shape) -> str:
-    """What can be compared of an operation (see `differences`)."""
-    return operation if shape.history else f"({operation} IN ('D', 'd'))"
