@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from polynya.model.bucket.bundle import MAX_FILES, decode, encode, revision_of
@@ -229,7 +229,7 @@ def edit(store: MemoryObjectStore, path: str, content: bytes | None) -> None:
     store.delete(f"current/{path}") if content is None else store.put(f"current/{path}", content)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(projects, projects, st.integers(0, 40), st.booleans())
 def test_a_killed_push_leaves_the_old_or_the_new_whole(old, new, at, after) -> None:
     store = MemoryObjectStore()
@@ -256,7 +256,7 @@ def test_a_killed_push_leaves_the_old_or_the_new_whole(old, new, at, after) -> N
     assert in_force(store) == plain(store) == new
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(projects, projects, edits, st.integers(0, 40))
 def test_an_edit_in_the_middle_of_a_push_is_never_lost(old, new, by_hand, at) -> None:
     store = MemoryObjectStore()
@@ -284,8 +284,11 @@ def test_an_edit_in_the_middle_of_a_push_is_never_lost(old, new, by_hand, at) ->
         }
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(projects, projects, projects, st.integers(0, 40), st.booleans())
+@example(
+    {PROJECT: b"p"}, {PROJECT: b"p", USERS: b"a"}, {PROJECT: b"p"}, 12, False
+)  # writes too late
 def test_two_pushes_leave_the_files_of_one(old, mine, theirs, at, after) -> None:
     store = MemoryObjectStore()
     push(store, old)
@@ -300,10 +303,13 @@ def test_two_pushes_leave_the_files_of_one(old, mine, theirs, at, after) -> None
 
     found = BucketSource(store, "there").read()
     assert found.files in wins
-    assert (found.files, found.edited) == (plain(store), ())
+    assert found.edited == ()
+    # What the loser wrote too late counts for nothing, and the next push does away with it.
+    push(store, dict(found.files))
+    assert in_force(store) == plain(store) == found.files
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(projects, projects, st.integers(0, 12))
 def test_a_reader_never_sees_a_mixture(old, new, at) -> None:
     store = MemoryObjectStore()

@@ -54,13 +54,15 @@ class Reading:
     pointer: Pointer | None
     version: str | None
     pushed: Mapping[str, bytes]
+    overtaken: Mapping[str, bytes] | None
     plain: Mapping[str, Plain]
     refused: tuple[PolynyaError, ...]
 
     @property
     def bucket(self) -> InForce:
         """What is in force."""
-        return in_force(self.pushed, self.plain, self.pointer.replaces if self.pointer else {})
+        replaces = self.pointer.replaces if self.pointer else {}
+        return in_force(self.pushed, self.plain, replaces, self.overtaken)
 
 
 class BucketReader:
@@ -70,7 +72,7 @@ class BucketReader:
         self.store = store
         self.name = name
         self._pointer: Content | None = None
-        self._bundle: tuple[str, Mapping[str, bytes]] = ("", {})
+        self._bundles: dict[str, Mapping[str, bytes]] = {}
         self._plain: Mapping[str, Plain] = {}
 
     def read(self) -> Reading:
@@ -84,12 +86,12 @@ class BucketReader:
         for _ in range(_ATTEMPTS):
             before = self._pointer or self._read_pointer()
             pointer = parse_pointer(before.data) if before else None
-            pushed = self._read_bundle(pointer.revision) if pointer else {}
+            pushed, overtaken = self._read_bundles(pointer)
             refused: list[PolynyaError] = []
             plain = self._read_plain(pushed, refused)
             self._pointer = self._read_pointer()
             if _version(self._pointer) == _version(before):
-                return Reading(pointer, _version(before), pushed, plain, tuple(refused))
+                return Reading(pointer, _version(before), pushed, overtaken, plain, tuple(refused))
         raise ConflictError(
             "POLYNYA-BKT-001",
             "the configuration was pushed again and again while it was read",
@@ -104,14 +106,27 @@ class BucketReader:
         except FileNotFoundError:
             return None
 
+    def _read_bundles(
+        self, pointer: Pointer | None
+    ) -> tuple[Mapping[str, bytes], Mapping[str, bytes] | None]:
+        """The files that were pushed, and those of the push that was overtaken, if one was."""
+        if pointer is None:
+            return {}, None
+        pushed = self._read_bundle(pointer.revision)
+        overtaken = self._read_bundle(pointer.overtook) if pointer.overtook else None
+        self._bundles = {pointer.revision: pushed}
+        if pointer.overtook and overtaken is not None:
+            self._bundles[pointer.overtook] = overtaken
+        return pushed, overtaken
+
     def _read_bundle(self, revision: str) -> Mapping[str, bytes]:
-        if self._bundle[0] != revision:
-            try:
-                data = self.store.read(bundle_path(revision), MAX_BUNDLE_BYTES).data
-            except FileNotFoundError:
-                raise damaged(f"the bundle {revision[:12]} is not there any more") from None
-            self._bundle = (revision, decode(data, revision))
-        return self._bundle[1]
+        if revision in self._bundles:
+            return self._bundles[revision]
+        try:
+            data = self.store.read(bundle_path(revision), MAX_BUNDLE_BYTES).data
+        except FileNotFoundError:
+            raise damaged(f"the bundle {revision[:12]} is not there any more") from None
+        return decode(data, revision)
 
     def _read_plain(
         self, pushed: Mapping[str, bytes], refused: list[PolynyaError]

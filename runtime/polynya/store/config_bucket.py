@@ -115,12 +115,13 @@ class ConfigBucket:
         """
         bundle = encode(files)
         revision = revision_of(bundle)
-        reading = self._finished(self._reader.read())
+        found = self._reader.read()
+        reading = self._finished(found)
         before = reading.pointer.revision if reading.pointer else None
         unseen = unseen_edits(files, reading.bucket, met)
         if unseen and not overwrite_edits:
             raise _would_lose(unseen, self.name)
-        if before == revision and not reading.bucket.edits:
+        if before == revision and not (reading.bucket.edits or reading.bucket.left_over):
             return Pushed(revision, changed=False, before=before)
         self._store.put_if_absent(bundle_path(revision), bundle)
         pointer = Pointer(
@@ -129,6 +130,7 @@ class ConfigBucket:
             pushed_at=origin.when,
             commit=origin.commit,
             token=self._token(),
+            overtook=_unfinished(found, revision),
             replaces=_replaces(files, reading),
         )
         if not self._move(pointer, reading.version):
@@ -183,6 +185,14 @@ class ConfigBucket:
             state="nothing of this push is in force",
             fix="`polynya config diff` shows what they changed; then push again",
         )
+
+
+def _unfinished(found: Reading, revision: str) -> str | None:
+    """The push that may still be writing other files than this one."""
+    pointer = found.pointer
+    if pointer is None or not pointer.replaces or pointer.revision == revision:
+        return None
+    return pointer.revision
 
 
 def _replaces(files: Mapping[str, bytes], reading: Reading) -> dict[str, str | None]:

@@ -19,42 +19,53 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """The files in force by path, and those among them that were edited by hand."""
+    """The files in force by path, those among them that were edited by hand, and what is left over.
+
+    `left_over` are plain files that count for nothing: a push did not come to write them, or was
+    overtaken and wrote them too late.
+    """
 
     files: Mapping[str, bytes]
     edits: Mapping[str, Edit]
+    left_over: tuple[str, ...] = ()
 
 
 def in_force(
     pushed: Mapping[str, bytes],
     plain: Mapping[str, Plain],
     replaces: Mapping[str, str | None],
+    overtaken: Mapping[str, bytes] | None = None,
 ) -> InForce:
     """Decide for each file whether the bundle or the plain file counts.
 
-    The plain file counts, also by its absence, with two exceptions: a push that was interrupted
-    did not come to replace it (its version is the one in `replaces`), or its content was not read.
+    The plain file counts, also by its absence, with three exceptions: a push did not come to
+    replace it (its version is the one in `replaces`); it is as the overtaken push would have it;
+    its content was not read.
 
     Args:
         pushed: the files of the bundle.
         plain: the plain files; one that is not among them does not exist.
         replaces: see `Pointer`.
+        overtaken: the files of a push that was not finished when this one came; None if there was
+            none. It may still be writing.
     """
     files: dict[str, bytes] = {}
     edits: dict[str, Edit] = {}
-    for path in sorted(pushed.keys() | plain.keys()):
+    left_over = []
+    for path in sorted(pushed.keys() | plain.keys() | replaces.keys()):
         here, there = pushed.get(path), plain.get(path)
-        version = there.version if there else None
-        left_over = path in replaces and replaces[path] == version
-        if left_over or (there and there.content is None):
+        version, content = (there.version, there.content) if there else (None, None)
+        late = overtaken is not None and content == overtaken.get(path)
+        if there is not None and content is None:
             content = here
-        else:
-            content = there.content if there else None
+        elif content != here and (late or (path in replaces and replaces[path] == version)):
+            left_over.append(path)
+            content = here
         if content is not None:
             files[path] = content
         if content != here:
             edits[path] = _kind(here, content)
-    return InForce(files, edits)
+    return InForce(files, edits, tuple(left_over))
 
 
 def _kind(before: bytes | None, after: bytes | None) -> Edit:

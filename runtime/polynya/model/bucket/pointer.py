@@ -13,6 +13,7 @@ from polynya.model.fields import Frozen
 MAX_POINTER_BYTES: Final = 4_000_000
 
 _Text: TypeAlias = Annotated[str, Field(max_length=1024)]
+_Revision: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Pointer(Frozen):
@@ -21,15 +22,17 @@ class Pointer(Frozen):
     `token` is new with each write, so that two writes never look alike. `commit` is that of the
     Git work tree, with `+` behind it if it had changes. Until a push has written every plain file,
     `replaces` holds the versions of those that it has to replace or delete, None where it has to
-    make one: a plain file that is still in this version is left over, not edited.
+    make one: a plain file that is still in this version is left over, not edited. `overtook` is the
+    revision of a push that was not finished when this one came, and may still be writing.
     """
 
     format: Literal[1] = 1
-    revision: str = Field(pattern=r"^[0-9a-f]{64}$")
+    revision: _Revision
     pushed_by: _Text
     pushed_at: datetime
     commit: _Text | None = None
     token: _Text
+    overtook: _Revision | None = None
     replaces: dict[_Text, _Text | None] = Field(default_factory=dict)
 
     def encoded(self) -> bytes:
