@@ -208,7 +208,7 @@ def _replaces(files: Mapping[str, bytes], reading: Reading) -> dict[str, str | N
 def _would_lose(paths: tuple[str, ...], name: str) -> ConflictError:
     return ConflictError(
         "POLYNYA-BKT-002",
-        f"edited by hand since, and not in this folder: {', '.join(paths)}",
+        f"edited by hand in the bucket, and never seen by this folder: {', '.join(paths)}",
         where=name,
         state="nothing was pushed; the edits stay in force",
         fix="`polynya config pull` brings them home; `--overwrite-edits` does away with them",
