@@ -59,7 +59,8 @@ def test_everything_is_tried_and_taken_back(checks, endpoint) -> None:
     found = checks()
 
     assert {name: check.status for name, check in found.items()} == dict.fromkeys(
-        ("aws identity", "landing", "config", "warehouse", "catalog", "workload stream"), "ok"
+        ("aws identity", "landing", "config", "warehouse", "catalog", "views", "workload stream"),
+        "ok",
     )
     assert "active, shards: 1; one record was put" in found["workload stream"].detail
     assert client("glue", endpoint).get_tables(DatabaseName="shop_internal")["TableList"] == []

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from polynya.cli.checks import Check, guarded
 from polynya.model.aws import AwsAccess
-from polynya.model.errors import DependencyError
+from polynya.model.errors import DependencyError, PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.model.location import S3Location
 from polynya.store.aws_probe import (
@@ -45,9 +45,14 @@ def aws_checks(project: LoadedProject, stream: str | None) -> Iterator[Check]:
         yield guarded("warehouse", partial(_writable, warehouse, target.aws))
     if target.on_glue:
         schemas = {task.internal_schema or f"{task.schema_}_internal" for task in project.tasks}
+        readable = True
         for schema in sorted({name.lower() for name in schemas}):
             look = partial(_catalog, schema, target.aws, target.catalog_id)
-            yield guarded("catalog", look)
+            catalog = guarded("catalog", look)
+            yield catalog
+            readable = readable and catalog.status != "fail"
+        if readable:
+            yield guarded("views", partial(_views, project))
     if stream is not None:
         yield guarded("workload stream", partial(_stream, stream, target.aws))
 
@@ -94,6 +99,38 @@ def _configuration(place: S3Location, access: AwsAccess) -> Check:
             "use a store with conditional writes, such as Amazon S3: two pushes would mix here",
         )
     return Check("config", "ok", f"{readable.detail}; written, compared, deleted")
+
+
+def _views(project: LoadedProject) -> Check:
+    """Whether other engines see each dataset as its table is."""
+    # Start-up time: PyIceberg and sqlglot.
+    from polynya.engine.inventory import inventory
+    from polynya.lake.aws_errors import aws_error
+    from polynya.lake.catalog import python_catalog
+    from polynya.lake.inspect import shape
+    from polynya.mirror.publish import GlueMirror
+
+    mirror = GlueMirror(project.target)
+    seen, stale = 0, []
+    try:
+        for entry in inventory(project, python_catalog(project.target)):
+            if entry.table is None or entry.is_ledger:
+                continue
+            known = shape(entry.table, entry.dataset)
+            if known.data:
+                seen += 1
+                stale += mirror.stale(entry.dataset, known)
+    except PolynyaError:
+        raise
+    except Exception as error:
+        # PyIceberg has errors of its own for what AWS says.
+        if (outside := aws_error(error)) is not None:
+            raise outside from error
+        raise
+    if stale:
+        detail = f"not as their tables are, or missing: {', '.join(stale)}"
+        return Check("views", "warn", detail, "the next `polynya run` publishes them, or says why")
+    return Check("views", "ok", f"those of {seen} datasets are published for Athena and Trino")
 
 
 def _stream(name: str, access: AwsAccess) -> Check:
