@@ -80,7 +80,7 @@ def test_pending_late_and_deleted_records(lab: Lab) -> None:
 TYPES = {
     "id": "bigint", "seq": "int", "day": "date", "amount": "decimal(20,4)", "happened": "timestamp",
     "blob": "binary", "tags": "array<string>", "spot": "struct<x:double,ok:boolean>",
-    "flags": "map<string,int>", "name": "string",
+    "flags": "map<string,int>", "name": "string", "v": "boolean",
 }  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def test_types_soft_deletes_and_values_that_were_not_sent(lab: Lab) -> None:
         "day": "2026-02-03", "amount": "1234567890123456.7891",
         "happened": "2026-01-01T00:00:01.5Z",
         "blob": "AAEC/w==", "tags": ["a", None], "spot": {"x": 1.5, "ok": None},
-        "flags": {"k": 1, "l": None}, "name": "it's \u00e9 \"q\"",
+        "flags": {"k": 1, "l": None}, "v": True, "name": "it's \u00e9 \"q\"",
     }  # fmt: skip
     users.apply(put(1, 1, **full), put(2, 2, **full), put(3, 3, name=None, tags=[]))
     users.copy(put(1, 10, name="only the name"), put(2, 11, amount="0.0001"), drop(2, 12))

@@ -166,13 +166,19 @@ def test_more_objects_than_a_project_has_leave_the_pushed_ones_in_force(monkeypa
 def test_a_damaged_bucket_is_an_error_with_a_way_out(garbage: bytes) -> None:
     store = MemoryObjectStore()
     revision = push(store, ONE).revision
+    long_lived = BucketSource(store, "there")
+    long_lived.read()
     for path in ("pushed.json", f"bundles/{revision}.json"):
         kept = store.get(path)
         store.put(path, garbage)
         with pytest.raises(OperationError) as caught:
             in_force(store)
         assert caught.value.code == "POLYNYA-BKT-004"
+        if path == "pushed.json":
+            with pytest.raises(OperationError):
+                long_lived.read()
         store.put(path, kept)
+        assert long_lived.read().files == ONE
     store.delete("pushed.json")
     push(store, ONE, overwrite_edits=True)
     assert in_force(store) == ONE

@@ -12,12 +12,14 @@ from typing import Final
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from polynya.lake.shape import Shape
 from polynya.lake.view_sql import definitions
 from polynya.mirror.trino_types import has_json, has_same_text, quoted, trino_type
 from polynya.model import headers as h
 from polynya.model.datatypes import BINARY, BOOLEAN, STRING, TIMESTAMP, DataType
+from polynya.model.errors import OperationError
 from polynya.model.identifiers import quote_path
 from polynya.model.task import ResolvedDataset
 
@@ -48,11 +50,25 @@ class View:
 
 
 def trino_views(dataset: ResolvedDataset, shape: Shape) -> list[View]:
-    """The views of a dataset as Trino reads them; names are in lower case, as Glue has them."""
+    """The views of a dataset as Trino reads them; names are in lower case, as Glue has them.
+
+    Raises:
+        OperationError: the SQL has no translation (POLYNYA-VIEW-004).
+    """
     table = quote_path(dataset.internal_schema.lower(), dataset.internal_table.lower())
-    return [
-        _view(name.lower(), sql, shape) for name, sql in definitions(dataset, shape, table).items()
-    ]
+    try:
+        return [
+            _view(name.lower(), sql, shape)
+            for name, sql in definitions(dataset, shape, table).items()
+        ]
+    except SqlglotError as error:
+        raise OperationError(
+            "POLYNYA-VIEW-004",
+            f"the views of {dataset.schema}.{dataset.view} cannot be put in Trino's SQL: {error}",
+            where=f"{dataset.schema}.{dataset.view}",
+            state="the tables are right; other engines have no view of them",
+            fix="report it with the names and types of the columns",
+        ) from error
 
 
 def _view(name: str, spark: str, shape: Shape) -> View:
@@ -109,8 +125,8 @@ def _row(struct: exp.Struct, shape: Shape) -> exp.Expr:
         return row
     fields = []
     for field in struct.expressions:
-        column = field.name if field.name in shape.columns else field.expression.name
-        fields.append(f"{quoted(field.name)} {trino_type(shape.columns[column])}")
+        datatype = shape.columns[field.expression.name]
+        fields.append(f"{quoted(field.name)} {trino_type(datatype)}")
     return exp.Cast(this=row, to=_type(f"row({', '.join(fields)})"))
 
 

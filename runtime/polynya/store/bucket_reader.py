@@ -84,11 +84,12 @@ class BucketReader:
             DependencyError: it cannot be reached.
         """
         for _ in range(_ATTEMPTS):
-            before = self._pointer or self._read_pointer()
+            before, self._pointer = self._pointer or self._read_pointer(), None
             pointer = parse_pointer(before.data) if before else None
             pushed, overtaken = self._read_bundles(pointer)
             refused: list[PolynyaError] = []
             plain = self._read_plain(pushed, refused)
+            # Only a reading that came this far is gone on from.
             self._pointer = self._read_pointer()
             if _version(self._pointer) == _version(before):
                 return Reading(pointer, _version(before), pushed, overtaken, plain, tuple(refused))
@@ -163,7 +164,9 @@ class BucketReader:
         added = sorted(path for path in versions if path not in pushed)
         if excess := added[max(0, MAX_FILES - len(pushed)) :]:
             refused.append(_refused(plain_path(excess[0]), f"more than {MAX_FILES} files"))
-        return {path: version for path, version in versions.items() if path not in excess}
+        for path in excess:
+            del versions[path]
+        return versions
 
     def _fetched(
         self, path: str, version: str, room: int, refused: list[PolynyaError]

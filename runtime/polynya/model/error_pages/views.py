@@ -26,4 +26,12 @@ PAGES: Final = (
         "The text of a view grows with the number of columns, and Glue takes 409,600 characters. "
         "The tables are right; leave columns out of the dataset with `except_columns`.",
     ),
+    ErrorPage(
+        "POLYNYA-VIEW-004",
+        "a view has no translation",
+        "The views are written for Spark and translated for Trino and Athena; something in this "
+        "dataset, most likely the name or the type of a column, has no translation. The tables are "
+        "right, and `polynya query` has its views. Report it with the names and types of the "
+        "columns.",
+    ),
 )
