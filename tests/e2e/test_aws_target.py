@@ -129,6 +129,17 @@ def test_landed_objects_become_live_tables(done: Done) -> None:
     assert done.of("java") == [{"type": "java", "code": "POLYNYA-AWS-004"}]
 
 
+def test_athena_finds_the_views_in_the_catalog(done: Done) -> None:
+    assert done.of("views.failed") == []
+    assert done.of("views.published")[0]["views"] == [
+        "shop.users", "shop.users__changes", "shop.users__history",
+    ]  # fmt: skip
+    found = client("glue", done.endpoint).get_tables(DatabaseName="shop")["TableList"]
+    assert {table["TableType"] for table in found} == {"VIRTUAL_VIEW"}
+    columns = {table["Name"]: table["StorageDescriptor"]["Columns"] for table in found}
+    assert {"Name": "userid", "Type": "bigint"} in columns["users"]
+
+
 def test_another_reader_sees_the_table(done: Done) -> None:
     catalog = GlueCatalog(
         "any", **{"glue.endpoint": done.endpoint, "s3.endpoint": done.endpoint,
@@ -158,7 +169,7 @@ def test_commands_without_a_jvm(done: Done, capsys: pytest.CaptureFixture[str]) 
 
     code, lines = said("doctor")
     checks = {line["name"]: line["status"] for line in lines if line["type"] == "check"}
-    wanted = ("aws identity", "landing", "config", "warehouse", "catalog")
+    wanted = ("aws identity", "landing", "config", "warehouse", "catalog", "views")
     assert (code, {checks[name] for name in wanted}) == (0, {"ok"})
     left = client("s3", done.endpoint).list_objects_v2(Bucket="acme-lake", Prefix="tables/_")
     assert left["KeyCount"] == 0

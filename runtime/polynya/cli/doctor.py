@@ -17,16 +17,21 @@ from polynya.model.loader import LoadedProject
 _STYLES: Final[dict[Status, str]] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-def doctor(*, context: Context) -> int:
+def doctor(*, stream: str | None = None, context: Context) -> int:
     """Check everything that a run needs: Java, jars, project, landing and warehouse.
 
-    Of a target on AWS: identity, buckets and catalog too, each with the grant that is missing.
+    Of a target on AWS: identity, buckets, catalog and stream too, each with the grant that is
+    missing. What it writes to try it takes back, but for one record in the stream.
 
     For example: `polynya doctor --json`.
+
+    Args:
+        stream: the workload stream, a Kinesis data stream by name or ARN; default: none.
+        context: given by `main`.
     """
     worst = 0
     failed = 0
-    for check in _checks(context):
+    for check in _checks(context, stream):
         _say(context, check)
         if check.status == "fail":
             failed += 1
@@ -36,7 +41,7 @@ def doctor(*, context: Context) -> int:
     return worst
 
 
-def _checks(context: CommandContext) -> Iterator[Check]:
+def _checks(context: CommandContext, stream: str | None) -> Iterator[Check]:
     yield guarded("java", _java)
     project: LoadedProject | None = None
     problem: ConfigErrors | None = None
@@ -56,11 +61,11 @@ def _checks(context: CommandContext) -> Iterator[Check]:
             yield _task_folder(task.name, landing / task.landing.path)
     if isinstance(warehouse, Path):
         yield _warehouse(warehouse)
-    if project.target.on_aws:
+    if project.target.on_aws or stream is not None:
         # Start-up time: the AWS SDK.
         from polynya.cli.doctor_aws import aws_checks
 
-        yield from aws_checks(project)
+        yield from aws_checks(project, stream)
 
 
 def _java() -> Check:

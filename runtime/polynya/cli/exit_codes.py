@@ -27,7 +27,7 @@ _MEANINGS = {
     ExitCode.OK: "done",
     ExitCode.FAILED: "the operation failed: a task, a check, a query",
     ExitCode.USAGE: "wrong usage or invalid configuration; nothing was written",
-    ExitCode.CHANGES: "`plan`: the configuration changes something",
+    ExitCode.CHANGES: "`plan`, `config diff`: the configuration changes something",
     ExitCode.DEPENDENCY: "something outside cannot be reached: Java, jars, catalog, source",
     ExitCode.CONFLICT: "another owner moved the state; run again",
     ExitCode.BUG: "a bug in Polynya; `--debug` shows where",

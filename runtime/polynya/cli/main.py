@@ -69,6 +69,7 @@ COMMANDS: Final = (
     ),
     Command("verify", "polynya.cli.verify:verify", "Prove that the tables keep their promises."),
     Command("test", "polynya.cli.test:run_tests", "Run the project's tests of its tasks."),
+    Command("config", "polynya.cli.config:app", "The project in its bucket: push, pull, diff."),
     Command("doctor", "polynya.cli.doctor:doctor", "Check Java, jars, folders and the project."),
     Command("schema", "polynya.cli.schema:app", "JSON Schema of project and task files."),
     Command("explain", "polynya.cli.explain:explain", "Explain an error code."),

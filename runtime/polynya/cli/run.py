@@ -97,6 +97,10 @@ def show(output: Output, event: Event) -> None:
         output.note(f"applied  {event.subject}: {fields['reason']}")
     elif event.type == "apply.skipped":
         output.detail(f"waiting  {event.subject}: {fields['reason']}")
+    elif event.type == "views.published":
+        output.detail(f"views    {', '.join(fields['views'])}")
+    elif event.type == "views.failed":
+        output.warning(f"{event.subject}: other engines may miss its views: {fields['error']}")
     elif event.type == "file.changed":
         output.warning(
             f"{event.subject}: {fields['file']} changed after it was copied; "

@@ -84,6 +84,7 @@ _COLUMNS: Final = ("userId", "name", "city", "operation", "sequenceNum", "eventT
 
 _GITIGNORE: Final = """\
 warehouse/
+.polynya/bucket.json
 """
 
 

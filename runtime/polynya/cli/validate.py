@@ -16,11 +16,7 @@ def validate(*, context: Context) -> int:
     For example: `polynya validate --project shop --json`.
     """
     project = context.load(tolerant=True)
-    tests, test_errors = load_tests(project)
-    if project.errors:
-        # A test of a task that cannot be read would only say so once more.
-        test_errors = [error for error in test_errors if error.code != "POLYNYA-TEST-001"]
-    errors = [*project.errors, *_expression_errors(project), *test_errors]
+    errors, tests = project_errors(project)
     for error in errors:
         context.output.error(error)
     if not project.tasks and not errors:
@@ -35,11 +31,20 @@ def validate(*, context: Context) -> int:
             "target": project.target.name,
             "tasks": [task.name for task in project.tasks],
             "datasets": declared,
-            "tests": len(tests),
+            "tests": tests,
         },
         _summary(project, errors, declared),
     )
     return ExitCode.USAGE if errors else ExitCode.OK
+
+
+def project_errors(project: LoadedProject) -> tuple[list[ConfigError], int]:
+    """Everything that is wrong with a project that was loaded tolerantly; how many tests run."""
+    tests, test_errors = load_tests(project)
+    if project.errors:
+        # A test of a task that cannot be read would only say so once more.
+        test_errors = [error for error in test_errors if error.code != "POLYNYA-TEST-001"]
+    return [*project.errors, *_expression_errors(project), *test_errors], len(tests)
 
 
 def _expression_errors(project: LoadedProject) -> list[ConfigError]:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from polynya.engine.context import EngineContext
 from polynya.engine.planning import PlannedDataset
+from polynya.engine.views import publish
 from polynya.lake.dataset import DatasetTable
-from polynya.lake.views import drop_views, publish_views
+from polynya.lake.views import drop_views
 from polynya.model.recorded import recorded
 
 
@@ -26,6 +27,6 @@ def configure(context: EngineContext, planned: PlannedDataset) -> bool:
     settings = recorded(dataset, before.settings, has_rows=bool(before.totals.get("rows_out")))
     target.commit_copy_state(replace(before, task=dataset.task, settings=settings), "configure")
     if before.schema:
-        publish_views(target, target.grow(target.known_schema(), tuple(before.keys)))
+        publish(context, target, target.grow(target.known_schema(), tuple(before.keys)))
     drop_views(context.spark, plan.stale_views)
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from polynya.engine.policy import ApplyMode
@@ -10,6 +11,8 @@ from polynya.lake.apply import Applier
 from polynya.lake.apply_fast import FastApplier
 from polynya.lake.dataset import new_owner
 from polynya.lake.session import SparkSession
+from polynya.lake.shape import Shape
+from polynya.model.task import ResolvedDataset
 from polynya.observe.events import EventSink, discard
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.object_store import ObjectStore
@@ -29,7 +32,8 @@ class EngineContext:
 
     `waiting` holds what was said of a unit or dataset last, so that it is said once: why it is not
     applied, what failed, what is ignored. `lost` are the tables that somebody else took over, by
-    name: see `truce.py`.
+    name: see `truce.py`. `mirror` makes the views of a dataset for other engines and returns the
+    names of those that changed; None where there is nothing to make.
     """
 
     spark: SparkSession
@@ -42,3 +46,4 @@ class EngineContext:
     stop: threading.Event = field(default_factory=threading.Event)
     waiting: dict[str, str] = field(default_factory=dict)
     lost: dict[str, Sighting] = field(default_factory=dict)
+    mirror: Callable[[ResolvedDataset, Shape], list[str]] | None = None

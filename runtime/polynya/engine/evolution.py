@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from polynya.engine.context import EngineContext
+from polynya.engine.views import publish
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.reshape import reshape
 from polynya.lake.state import Suspension
 from polynya.lake.suspension import suspend
-from polynya.lake.views import publish_views
 from polynya.landing.batch import DatasetBatch
 from polynya.landing.reshape import reshaped, truncates, without_truncates
 from polynya.model.errors import OperationError, TaskStoppedError
@@ -34,7 +34,7 @@ def evolve(context: EngineContext, target: DatasetTable, batch: DatasetBatch) ->
     drops = [change.column for change in done if change.kind == "drop_column"]
     if renames or drops:
         reshape(target, renames, drops)
-        publish_views(target, target.shape())
+        publish(context, target, target.shape())
         batch = reshaped(batch, renames, drops)
     if any(c.kind == "truncate" and c.policy == "ignore" for c in changes):
         batch = without_truncates(batch)

@@ -18,11 +18,11 @@ from polynya.engine.steps import (
     tell_applied,
     tell_changed,
 )
+from polynya.engine.views import publish
 from polynya.lake import reload as lake
 from polynya.lake.apply import ApplyResult
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.state import Reloading
-from polynya.lake.views import publish_views
 from polynya.landing.batch import BatchLimits
 from polynya.landing.discovery import unread
 from polynya.landing.extracts import Extract, LandedExtracts, landed_extracts, refused_batch
@@ -146,7 +146,7 @@ class ExtractsDataset:
             incomplete=self._settings.incomplete,
             live_files=self._live_files(),
         )
-        publish_views(target, target.shape())
+        publish(self._context, target, target.shape())
         self._tell_applied(target, gathered, applied)
 
     def _live_files(self) -> set[str]:

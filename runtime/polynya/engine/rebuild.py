@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from polynya.engine.context import EngineContext
 from polynya.engine.steps import tell_applied
+from polynya.engine.views import publish
 from polynya.lake import rebuild as lake
 from polynya.lake.dataset import DatasetTable
-from polynya.lake.views import publish_views
 from polynya.model.task import ResolvedDataset
 
 
@@ -34,7 +34,7 @@ def rebuild(context: EngineContext, dataset: ResolvedDataset) -> RebuildResult:
     """Derive a dataset anew; raises OperationError when its events were not kept."""
     target = DatasetTable.existing(context.spark, dataset, context.owner)
     done = lake.rebuild(target, context.applier, now=context.clock.now())
-    publish_views(target, target.shape())
+    publish(context, target, target.shape())
     tell_applied(context, target, done)
     retaining = target.state.apply.retaining
     assert retaining is not None, "the rebuild would have been refused"

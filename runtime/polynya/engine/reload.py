@@ -9,9 +9,9 @@ from polynya.engine.context import EngineContext
 from polynya.engine.gather import gather
 from polynya.engine.loads import load_of, refuse_nothing
 from polynya.engine.steps import subject_of, tell_applied
+from polynya.engine.views import publish
 from polynya.lake import reload as lake
 from polynya.lake.dataset import DatasetTable
-from polynya.lake.views import publish_views
 from polynya.landing.load_place import place_of
 from polynya.model.errors import OperationError
 from polynya.model.headers import Partition
@@ -71,7 +71,7 @@ def reload(
         now=context.clock.now(),
         incomplete="accept" if accept_incomplete else "refuse",
     )
-    publish_views(target, target.shape())
+    publish(context, target, target.shape())
     rows = applied.rows
     result = ReloadResult(
         gathered.rows,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from polynya.engine.context import EngineContext
@@ -13,7 +14,10 @@ from polynya.lake.cds import cds_options
 from polynya.lake.jars import jars_of
 from polynya.lake.java import find_java
 from polynya.lake.session import SessionSettings, SparkSession, start_session
+from polynya.lake.shape import Shape
 from polynya.model.loader import LoadedProject
+from polynya.model.target import ResolvedTarget
+from polynya.model.task import ResolvedDataset
 from polynya.observe.events import EventSink, discard
 from polynya.store.places import store_at
 
@@ -55,4 +59,15 @@ def start_engine(
         landing=store_at(target.landing, target.aws),
         sink=sink,
         apply_mode=apply_mode,
+        mirror=_mirror(project.target),
     )
+
+
+def _mirror(target: ResolvedTarget) -> Callable[[ResolvedDataset, Shape], list[str]] | None:
+    """Athena and Trino find their views in Glue."""
+    if not target.on_glue:
+        return None
+    # Start-up time: the AWS SDK.
+    from polynya.mirror.publish import GlueMirror
+
+    return GlueMirror(target).publish

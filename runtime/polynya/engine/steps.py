@@ -9,13 +9,13 @@ from polynya.engine.context import EngineContext
 from polynya.engine.evolution import evolve
 from polynya.engine.policy import ApplyDecision, PendingFacts, decide
 from polynya.engine.truce import wait_for_quiet
+from polynya.engine.views import publish
 from polynya.lake import positions
 from polynya.lake.apply import ApplyResult
 from polynya.lake.copy import CopyResult, copy_batch
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.replayed import Replayed
 from polynya.lake.suspension import refuse_suspended
-from polynya.lake.views import publish_views
 from polynya.landing.batch import DatasetBatch, FileProgress
 from polynya.landing.discovery import ChangedFile
 from polynya.model.errors import SuspendedError
@@ -42,7 +42,7 @@ def opened(context: EngineContext, dataset: ResolvedDataset) -> DatasetTable:
     wait_for_quiet(context, target)
     shape = target.shape()
     if shape.data and set(shape.data) <= set(target.table.field_ids()):
-        publish_views(target, shape)
+        publish(context, target, shape)
     return target
 
 
@@ -69,7 +69,7 @@ def copy_step(
         replayed=replayed,
     )
     if target.state.copy.schema:
-        publish_views(target, target.shape())
+        publish(context, target, target.shape())
     fields = {
         "rows_in": result.rows_in,
         "rows_out": result.rows_out,

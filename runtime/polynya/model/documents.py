@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -31,15 +31,16 @@ class DocumentFile:
     sound: bool
 
 
+def is_document(name: str) -> bool:
+    """Tell whether a file of this name is read as a document."""
+    return PurePosixPath(name).suffix in _SUFFIXES and not name.startswith(".")
+
+
 def document_files(folder: Path) -> list[Path]:
     """Return the YAML and JSON files of a folder in name order; none when there is no folder."""
     if not folder.is_dir():
         return []
-    return sorted(
-        path
-        for path in folder.iterdir()
-        if path.suffix in _SUFFIXES and not path.name.startswith(".") and path.is_file()
-    )
+    return sorted(path for path in folder.iterdir() if is_document(path.name) and path.is_file())
 
 
 def read_file(

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from polynya.model.error_pages import configuration, operation, stage
+from polynya.model.error_pages import bucket, configuration, operation, stage, views
 from polynya.model.error_pages.page import ErrorPage
 
+_FAMILIES: Final = (bucket, configuration, operation, stage, views)
+
 ERROR_PAGES: Final[dict[str, ErrorPage]] = {
-    page.code: page for page in (*configuration.PAGES, *operation.PAGES, *stage.PAGES)
+    page.code: page for family in _FAMILIES for page in family.PAGES
 }

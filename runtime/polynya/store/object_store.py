@@ -1,4 +1,4 @@
-"""The object store as a port: paths with `/`, whole-object writes, one conditional write.
+"""The object store as a port: paths with `/`, whole-object writes, and writes with a condition.
 
 Paths are relative to the root of the store. `checked_path` is the only place that decides what a
 path may look like, and `LocalObjectStore.resolve` the only place that turns one into a file: no
@@ -7,10 +7,12 @@ path may look like, and `LocalObjectStore.resolve` the only place that turns one
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
 
@@ -21,10 +23,23 @@ _TEMPORARY_PREFIX = ".polynya-tmp-"
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """One object of a listing. `size` is in bytes."""
+    """One object of a listing. `size` is in bytes.
+
+    `version` is another one after each write of the object, whatever was written; a store compares
+    it and nobody else knows what it means.
+    """
 
     path: str
     size: int
+    version: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What an object held, and in which version."""
+
+    data: bytes
+    version: str
 
 
 class ObjectStore(Protocol):
@@ -46,6 +61,10 @@ class ObjectStore(Protocol):
         """The whole object. Raises FileNotFoundError."""
         ...
 
+    def read(self, path: str, limit: int) -> Content:
+        """The first `limit` bytes of the object. Raises FileNotFoundError."""
+        ...
+
     def put(self, path: str, data: bytes) -> None:
         """Write the object, whole or not at all; replaces."""
         ...
@@ -54,8 +73,16 @@ class ObjectStore(Protocol):
         """Write the object unless it exists. True when this call created it."""
         ...
 
+    def put_if_unchanged(self, path: str, data: bytes, version: str) -> bool:
+        """Write the object if its version is still `version`. True when this call wrote it."""
+        ...
+
     def delete(self, path: str) -> None:
         """Remove the object; a missing one is no error."""
+        ...
+
+    def delete_if_unchanged(self, path: str, version: str) -> bool:
+        """Remove the object if its version is still `version`. True when it is gone."""
         ...
 
 
@@ -107,11 +134,12 @@ class LocalObjectStore:
                     continue
                 file = Path(directory) / name
                 try:
-                    size = file.stat().st_size
+                    known = file.stat()
+                    size, version = known.st_size, _version(known)
                 except OSError:
                     # A dangling link or a file that has just gone: reading it will say so by name.
-                    size = 0
-                found.append(ObjectInfo(file.relative_to(self.root).as_posix(), size))
+                    size, version = 0, ""
+                found.append(ObjectInfo(file.relative_to(self.root).as_posix(), size, version))
         yield from sorted(found, key=lambda info: info.path)
 
     def size(self, path: str) -> int:
@@ -125,6 +153,14 @@ class LocalObjectStore:
     def get(self, path: str) -> bytes:
         """The whole object."""
         return self.resolve(path).read_bytes()
+
+    def read(self, path: str, limit: int) -> Content:
+        """The first `limit` bytes; what is no file, such as a named pipe, is not there."""
+        target = self.resolve(path)
+        if not target.is_file():
+            raise FileNotFoundError(str(target))
+        with target.open("rb") as file:
+            return Content(file.read(limit), _version(os.fstat(file.fileno())))
 
     def put(self, path: str, data: bytes) -> None:
         """Write a temporary file, then rename: a reader sees the old object or the new one."""
@@ -144,9 +180,34 @@ class LocalObjectStore:
             temporary.unlink()
         return True
 
+    def put_if_unchanged(self, path: str, data: bytes, version: str) -> bool:
+        """Compare and rename under a lock: of several processes that do this one wins."""
+        target = self.resolve(path)
+        with self._alone():
+            if not target.is_file() or _version(target.stat()) != version:
+                return False
+            self._written_beside(target, data).replace(target)
+            return True
+
     def delete(self, path: str) -> None:
         """Remove the object."""
         self.resolve(path).unlink(missing_ok=True)
+
+    def delete_if_unchanged(self, path: str, version: str) -> bool:
+        """Remove the object if it has this version."""
+        target = self.resolve(path)
+        with self._alone():
+            if target.is_file() and _version(target.stat()) != version:
+                return False
+            target.unlink(missing_ok=True)
+            return True
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nobody else compares and writes in this folder meanwhile."""
+        with (self.root / f"{_TEMPORARY_PREFIX}lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def _written_beside(self, target: Path, data: bytes) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -156,3 +217,7 @@ class LocalObjectStore:
             file.flush()
             os.fsync(file.fileno())
         return Path(name)
+
+
+def _version(known: os.stat_result) -> str:
+    return f"{known.st_ino}.{known.st_mtime_ns}.{known.st_size}"

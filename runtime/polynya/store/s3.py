@@ -7,7 +7,8 @@ listed as it is and refused by name when it is opened, so that nobody misses it.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from typing import Any, BinaryIO, Final, TypeVar, cast
 
 from botocore.exceptions import ClientError
@@ -16,7 +17,7 @@ from polynya.model.aws import AwsAccess
 from polynya.model.errors import DependencyError
 from polynya.model.location import S3Location
 from polynya.store.aws import AWS_ERRORS, client, code_of, explained, is_transient, status_of
-from polynya.store.object_store import ObjectInfo, checked_path
+from polynya.store.object_store import Content, ObjectInfo, checked_path
 from polynya.store.retry import Retry
 from polynya.store.s3_reader import Block, BlockReader
 
@@ -57,7 +58,7 @@ class S3ObjectStore:
                 path = entry["Key"].removeprefix(root)
                 # Consoles make a folder visible with an empty object of its name.
                 if entry["Size"] or not path.endswith("/"):
-                    yield ObjectInfo(path, int(entry["Size"]))
+                    yield ObjectInfo(path, int(entry["Size"]), _version(entry))
             if not page.get("IsTruncated"):
                 return
             token = page["NextContinuationToken"]
@@ -78,12 +79,51 @@ class S3ObjectStore:
             path, "read the object", lambda of: bytes(self._s3.get_object(**of)["Body"].read())
         )
 
+    def read(self, path: str, limit: int) -> Content:
+        """The first `limit` bytes; the rest of a larger object is not fetched."""
+
+        def attempt(of: dict[str, str]) -> Content:
+            answer = self._s3.get_object(**of)
+            with closing(answer["Body"]) as body:
+                return Content(bytes(body.read(limit)), _version(answer))
+
+        return self._of(path, "read the object", attempt)
+
     def put(self, path: str, data: bytes) -> None:
         """Write the object, whole or not at all; replaces."""
         self._of(path, "write the object", lambda of: self._put(of, data))
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write the object unless it exists. True when this call created it.
+        """Write the object unless it exists. True when this call created it."""
+        return self._put_if(path, data, IfNoneMatch="*")
+
+    def put_if_unchanged(self, path: str, data: bytes, version: str) -> bool:
+        """Write the object if it has this version; what is in its place else stays."""
+        return self._put_if(path, data, IfMatch=_etag(version))
+
+    def delete(self, path: str) -> None:
+        """Remove the object."""
+        self._of(path, "delete the object", lambda of: self._s3.delete_object(**of))
+
+    def delete_if_unchanged(self, path: str, version: str) -> bool:
+        """Remove the object if it has this version."""
+
+        def attempt(of: dict[str, str]) -> bool:
+            try:
+                self._s3.delete_object(**of, IfMatch=_etag(version))
+            except ClientError as error:
+                # Gone already, be it by an attempt whose answer was lost.
+                if code_of(error) in _MISSING or status_of(error) == 404:
+                    return True
+                if not _failed_condition(error):
+                    raise
+                return False
+            return True
+
+        return self._of(path, "delete the object", attempt)
+
+    def _put_if(self, path: str, data: bytes, **condition: str) -> bool:
+        """Write under a condition. True when this call wrote.
 
         An attempt whose answer was lost may have written: an object that then holds exactly `data`
         counts as ours. Writers who compete put a name of their own into it.
@@ -94,18 +134,17 @@ class S3ObjectStore:
             nonlocal attempts
             attempts += 1
             try:
-                self._put(of, data, IfNoneMatch="*")
+                self._put(of, data, **condition)
             except ClientError as error:
-                if code_of(error) != "PreconditionFailed" and status_of(error) != 412:
+                # An object that was to be replaced and is gone is answered with 404.
+                if code_of(error) == "NoSuchKey" and "IfMatch" in condition:
+                    return False
+                if not _failed_condition(error):
                     raise
                 return attempts > 1 and self.get(path) == data
             return True
 
         return self._of(path, "write the object", attempt)
-
-    def delete(self, path: str) -> None:
-        """Remove the object."""
-        self._of(path, "delete the object", lambda of: self._s3.delete_object(**of))
 
     def _page(self, folder: str, token: str | None, prefix: str) -> dict[str, Any]:
         following = {"ContinuationToken": token} if token else {}
@@ -179,3 +218,19 @@ class S3ObjectStore:
 
     def _key(self, path: str) -> str:
         return self.location.key(str(checked_path(path)))
+
+
+def _version(found: Mapping[str, Any]) -> str:
+    """The moment of a write, in seconds, and its ETag, as listings and answers give them.
+
+    The same bytes written again may have the same ETag, but hardly within the same second.
+    """
+    return f"{int(found['LastModified'].timestamp())} {found['ETag']}"
+
+
+def _etag(version: str) -> str:
+    return version.partition(" ")[2]
+
+
+def _failed_condition(error: ClientError) -> bool:
+    return code_of(error) == "PreconditionFailed" or status_of(error) == 412

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import BinaryIO
 
-from polynya.store.object_store import ObjectInfo, checked_path
+from polynya.store.object_store import Content, ObjectInfo, checked_path
 
 
 class MemoryObjectStore:
@@ -15,6 +15,7 @@ class MemoryObjectStore:
 
     def __init__(self, objects: Mapping[str, bytes] | None = None) -> None:
         self.objects: dict[str, bytes] = {}
+        self._writes: dict[str, int] = {}
         for path, data in (objects or {}).items():
             self.put(path, data)
 
@@ -23,7 +24,7 @@ class MemoryObjectStore:
         folder = f"{checked_path(prefix)}/" if prefix else ""
         for path in sorted(self.objects):
             if path.startswith(folder):
-                yield ObjectInfo(path, len(self.objects[path]))
+                yield ObjectInfo(path, len(self.objects[path]), self._version(path))
 
     def size(self, path: str) -> int:
         """Size in bytes."""
@@ -40,10 +41,15 @@ class MemoryObjectStore:
             raise FileNotFoundError(path)
         return self.objects[path]
 
+    def read(self, path: str, limit: int) -> Content:
+        """The first `limit` bytes of the object."""
+        return Content(self.get(path)[:limit], self._version(path))
+
     def put(self, path: str, data: bytes) -> None:
         """Write the object; replaces."""
         checked_path(path)
         self.objects[path] = bytes(data)
+        self._writes[path] = self._writes.get(path, 0) + 1
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Write the object unless it exists. True when this call created it."""
@@ -52,10 +58,27 @@ class MemoryObjectStore:
         self.put(path, data)
         return True
 
+    def put_if_unchanged(self, path: str, data: bytes, version: str) -> bool:
+        """Write the object if it has this version."""
+        if path not in self.objects or self._version(path) != version:
+            return False
+        self.put(path, data)
+        return True
+
     def delete(self, path: str) -> None:
         """Remove the object; a missing one is no error."""
         checked_path(path)
         self.objects.pop(path, None)
+
+    def delete_if_unchanged(self, path: str, version: str) -> bool:
+        """Remove the object if it has this version."""
+        if path in self.objects and self._version(path) != version:
+            return False
+        self.delete(path)
+        return True
+
+    def _version(self, path: str) -> str:
+        return str(self._writes.get(path, 0))
 
 
 class FakeClock:

@@ -1,0 +1,1 @@
+"""Views of the tables for other engines, one module for each dialect."""

@@ -1,0 +1,168 @@
+"""The live views in the SQL of Trino and Athena, made from their SQL in Spark.
+
+sqlglot translates what has a translation. What it cannot know stands here: types of structs, and
+functions whose results would differ. The text that Trino gets reads plain Iceberg and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from polynya.lake.shape import Shape
+from polynya.lake.view_sql import definitions
+from polynya.mirror.trino_types import has_json, has_same_text, quoted, trino_type
+from polynya.model import headers as h
+from polynya.model.datatypes import BINARY, BOOLEAN, STRING, TIMESTAMP, DataType
+from polynya.model.errors import OperationError
+from polynya.model.identifiers import quote_path
+from polynya.model.task import ResolvedDataset
+
+#: What a view may show beside the data.
+_HEADERS: Final[Mapping[str, DataType]] = {
+    h.KEY_HASH: BINARY,
+    h.FROM_TIMESTAMP: TIMESTAMP,
+    h.TO_TIMESTAMP: TIMESTAMP,
+    h.TIMESTAMP: TIMESTAMP,
+    h.INSERTED_TIMESTAMP: TIMESTAMP,
+    h.MODIFIED_TIMESTAMP: TIMESTAMP,
+    h.WAS_CURRENT_FROM: TIMESTAMP,
+    h.WAS_CURRENT_TO: TIMESTAMP,
+    h.CHANGE_IDENTIFIER: STRING,
+    h.OPERATION: STRING,
+    "hdr__store": STRING,
+    "hdr__deleted": BOOLEAN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view: its columns with their types in the order of its SQL."""
+
+    name: str
+    columns: Mapping[str, DataType]
+    sql: str
+
+
+def trino_views(dataset: ResolvedDataset, shape: Shape) -> list[View]:
+    """The views of a dataset as Trino reads them; names are in lower case, as Glue has them.
+
+    Raises:
+        OperationError: the SQL has no translation (POLYNYA-VIEW-004).
+    """
+    table = quote_path(dataset.internal_schema.lower(), dataset.internal_table.lower())
+    try:
+        return [
+            _view(name.lower(), sql, shape)
+            for name, sql in definitions(dataset, shape, table).items()
+        ]
+    except SqlglotError as error:
+        raise OperationError(
+            "POLYNYA-VIEW-004",
+            f"the views of {dataset.schema}.{dataset.view} cannot be put in Trino's SQL: {error}",
+            where=f"{dataset.schema}.{dataset.view}",
+            state="the tables are right; other engines have no view of them",
+            fix="report it with the names and types of the columns",
+        ) from error
+
+
+def _view(name: str, spark: str, shape: Shape) -> View:
+    tree = sqlglot.parse_one(spark, read="spark")
+    assert isinstance(tree, exp.Query)
+    names = tree.named_selects
+    types = {column: shape.columns.get(column) or _HEADERS[column] for column in names}
+    # Parents come first, so that what hangs below a new node is still looked at.
+    for node in list(tree.walk(prune=lambda node: isinstance(node, exp.SHA | exp.Unhex))):
+        new = _translated(node, shape)
+        if new is not node:
+            node.replace(new)
+    columns = ", ".join(_shown(column, kind) for column, kind in types.items())
+    return View(name, types, f"SELECT {columns} FROM (\n{tree.sql(dialect='trino')}\n)")
+
+
+def _shown(name: str, datatype: DataType) -> str:
+    column = quoted(name)
+    if datatype == TIMESTAMP:
+        column = f"CAST({column} AT TIME ZONE 'UTC' AS timestamp(6))"
+    return f"{column} AS {quoted(name.lower())}"
+
+
+def _translated(node: exp.Expr, shape: Shape) -> exp.Expr:  # noqa: PLR0911 - one line per kind
+    """What becomes of one node."""
+    match node:
+        case exp.TryCast():
+            return exp.Cast(this=node.this, to=node.args["to"])
+        case exp.DataType(this=exp.DataType.Type.TIMESTAMPTZ):
+            return _type("timestamp(6) with time zone")
+        case exp.Unhex():
+            return _trino(_key_hash(shape))
+        case exp.SHA():
+            return _trino(_content(shape))
+        case exp.Struct():
+            return _row(node, shape)
+        case exp.Max(this=exp.Column(name="__s")):
+            # Rows with a NULL in them have no order in Trino, and one at most is no NULL.
+            return exp.Anonymous(this="arbitrary", expressions=[node.this])
+        case exp.JSONFormat():
+            # Maps can be compared as they are.
+            inner: exp.Expr = node.this
+            return inner
+        case exp.FromJson():
+            return _trino(f"CAST(json_parse({node.this.name}) AS array(varchar))")
+        case _:
+            return node
+
+
+def _row(struct: exp.Struct, shape: Shape) -> exp.Expr:
+    """A row with the names and types that a struct has by itself in Spark."""
+    row = exp.Anonymous(this="ROW", expressions=[field.expression for field in struct.expressions])
+    if isinstance(struct.parent, exp.Cast):
+        return row
+    fields = []
+    for field in struct.expressions:
+        datatype = shape.columns[field.expression.name]
+        fields.append(f"{quoted(field.name)} {trino_type(datatype)}")
+    return exp.Cast(this=row, to=_type(f"row({', '.join(fields)})"))
+
+
+def _key_hash(shape: Shape) -> str:
+    """The published hash; NULL where Trino would write a value of the key in another way."""
+    if not all(
+        has_same_text(shape.columns[key]) or shape.columns[key] == BINARY for key in shape.keys
+    ):
+        return "CAST(NULL AS varbinary)"
+    values = [
+        f"lower(to_hex({quoted(key)}))"
+        if shape.columns[key] == BINARY
+        else f"CAST({quoted(key)} AS varchar)"
+        for key in shape.keys
+    ]
+    return f"sha1(to_utf8(array_join(ARRAY[{', '.join(values)}], chr(8))))"
+
+
+def _content(shape: Shape) -> str:
+    """What decides between two events of one place: the same ones in any order, but Trino's own."""
+    texts = [_text(quoted(name), shape.columns[name]) for name in sorted(shape.values)]
+    content = f"json_format(CAST(ARRAY[{', '.join([*texts, 'CAST(NULL AS varchar)'])}] AS json))"
+    return f"to_hex(sha1(to_utf8({content})))"
+
+
+def _text(value: str, datatype: DataType) -> str:
+    if datatype == BINARY:
+        return f"to_hex({value})"
+    if trino_type(datatype).startswith(("array", "map", "row")):
+        return f"json_format(CAST({value} AS json))" if has_json(datatype) else "NULL"
+    return f"CAST({value} AS varchar)"
+
+
+def _type(text: str) -> exp.DataType:
+    return exp.DataType.build(text, dialect="trino")
+
+
+def _trino(text: str) -> exp.Expr:
+    return sqlglot.parse_one(text, read="trino")
