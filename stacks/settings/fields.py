@@ -158,3 +158,39 @@ DatabaseName: TypeAlias = Annotated[
         )
     ),
 ]
+PrincipalArn: TypeAlias = Annotated[
+    str,
+    AfterValidator(
+        _matching(
+            _ARN + r"iam::\d{12}:(role|user)/[\w+=,.@/-]{1,512}",
+            "the ARN of an IAM user or role: arn:aws:iam::ACCOUNT:role/NAME",
+        )
+    ),
+]
+QuickSightArn: TypeAlias = Annotated[
+    str,
+    AfterValidator(
+        _matching(
+            _ARN + r"quicksight:[a-z0-9-]+:\d{12}:(user|group)/[\w.-]+/.{1,256}",
+            "a QuickSight user or group: arn:aws:quicksight:REGION:ACCOUNT:user/default/NAME",
+        )
+    ),
+]
+EmrRelease: TypeAlias = Annotated[
+    str, AfterValidator(_matching(r"emr-7\.\d{1,2}\.\d{1,2}", "a release such as emr-7.10.0"))
+]
+StreamName: TypeAlias = Annotated[
+    str,
+    AfterValidator(
+        _matching(r"[a-z][a-z0-9-]{0,31}", "a stream name: 1 to 32 of a-z 0-9 -, a letter first")
+    ),
+]
+LandingFolder: TypeAlias = Annotated[
+    str,
+    AfterValidator(
+        _matching(
+            r"(?!firehose-errors(/|$))[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*",
+            "a folder such as clicks or web/clicks; firehose-errors is taken",
+        )
+    ),
+]

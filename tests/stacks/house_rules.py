@@ -19,6 +19,7 @@ STATEFUL = {
     "AWS::Kinesis::Stream",
     "AWS::Glue::Database",
     "AWS::Logs::LogGroup",
+    "AWS::RedshiftServerless::Namespace",
 }
 
 

@@ -18,6 +18,18 @@ ARN = "arn:aws:{service}:eu-central-1:123456789012:{resource}"
 BOOT = "tests/stacks/boot.sh"
 # Together they have every kind of policy.
 CLUSTERS = {"cheap": "low_cost", "steady": "consistent_low_latency"}
+# Every engine that a stage may name; the other stages name none.
+ENGINES = {
+    "lake_formation": {
+        "admins": ["arn:aws:iam::123456789012:role/steward"],
+        "readers": ["arn:aws:iam::123456789012:role/analyst"],
+    },
+    "redshift": {},
+    "emr_serverless": {},
+    "firehose": [{"name": "clicks", "prefix": "web/clicks"}],
+    "quicksight": {"owner": ARN.format(service="quicksight", resource="user/default/ana")},
+    "sagemaker": {},
+}
 KEY = ARN.format(service="kms", resource="key/1a2b3c4d-0000-4000-8000-000000000000")
 VPC = {
     "vpc_id": "vpc-0a1b2c3d",
@@ -48,7 +60,7 @@ def findings(directory: Path) -> list[str]:
 
 
 def made_up_stages() -> list[StageConfig]:
-    """Everything brought along; data that may go, or lacks a key for it; clusters."""
+    """Everything brought along; data that may go, or lacks a key for it; clusters and engines."""
 
     def stage(name: str, **settings: Any) -> StageConfig:
         head = {"apiVersion": "polynya/v1", "kind": "stage", "name": name}
@@ -84,7 +96,9 @@ def made_up_stages() -> list[StageConfig]:
                  "notify": ["ops@example.com"]}
                 for name, strategy in CLUSTERS.items()
             ],
+            network={"availability_zones": 3},
             network_agent={"boot": BOOT},
+            consumption=ENGINES,
         ),
         stage("halfway", remove_data=True, network={"existing": VPC}),
     ]  # fmt: skip
@@ -100,6 +114,7 @@ def synthesize(directory: Path, *, extra: Sequence[StageConfig] = ()) -> Assembl
 
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     context["polynya:removeDataOnDestroy"] = "removable"
+    context["permissions_boundary"] = "polynya-boundary"
     written = load_deployment(ROOT / "config", environment={})
     deployment = Deployment((*written.stages, *extra), written.pipeline)
     app = build_app(cdk.App(outdir=str(directory), context=context), deployment)

@@ -92,7 +92,7 @@ def test_the_group_mixes_spot_and_on_demand_and_replaces_the_new_node_first(
     assert "DesiredCapacity" not in group  # it would undo scaling at each deploy
     assert group["CapacityRebalance"] is True
     assert group["MetricsCollection"] == [{"Granularity": "1Minute"}]
-    assert len(group["VPCZoneIdentifier"]) == 2
+    assert len(group["VPCZoneIdentifier"]) == 3
 
 
 def test_a_deploy_refreshes_nodes_without_ever_being_smaller(low_cost: Template) -> None:

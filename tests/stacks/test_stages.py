@@ -60,7 +60,7 @@ def test_data_goes_only_when_both_keys_are_turned(assembly: Assembly) -> None:
     assert violations(assembly.templates["halfway/Storage"]) == []
     removable = violations(assembly.templates["removable/Storage"])
     assert {line.split(": ")[1] for line in removable} == {"is not kept"}
-    assert len(removable) == 7
+    assert len(removable) == 8
     assert assembly.protected["halfway/Storage"]
     assert not assembly.protected["removable/Storage"]
 
