@@ -17,7 +17,16 @@ ROOT = Path(__file__).resolve().parents[2]
 ARN = "arn:aws:{service}:eu-central-1:123456789012:{resource}"
 BOOT = "tests/stacks/boot.sh"
 # Together they have every kind of policy.
-CLUSTERS = {"cheap": "low_cost", "steady": "consistent_low_latency"}
+CLUSTERS: dict[str, dict[str, Any]] = {
+    "cheap": {
+        "strategy": "low_cost",
+        "schedules": [
+            {"name": "morning", "cron": "0 7 * * 1-5", "time_zone": "Europe/Berlin", "minimum": 1},
+            {"name": "evening", "cron": "0 19 * * *", "time_zone": "Europe/Berlin", "minimum": 0},
+        ],
+    },
+    "steady": {"strategy": "consistent_low_latency", "predictive": "forecast_only"},
+}
 # Every engine that a stage may name; the other stages name none.
 ENGINES = {
     "lake_formation": {
@@ -92,9 +101,8 @@ def made_up_stages() -> list[StageConfig]:
             "clustered",
             catalog={"databases": ["shop_clustered"]},
             clusters=[
-                {"name": name, "strategy": strategy, "boot": BOOT, "maximum": 6,
-                 "notify": ["ops@example.com"]}
-                for name, strategy in CLUSTERS.items()
+                {"name": name, "boot": BOOT, "maximum": 6, "notify": ["ops@example.com"]} | settings
+                for name, settings in CLUSTERS.items()
             ],
             network={"availability_zones": 3},
             network_agent={"boot": BOOT},
