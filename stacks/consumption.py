@@ -6,6 +6,7 @@ from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kinesis as kinesis
 from constructs import Construct
 
 from polynya_constructs.athena import AthenaWorkGroup
@@ -18,7 +19,7 @@ from polynya_constructs.notebook_role import NotebookRole
 from polynya_constructs.query_access import QueryAccess
 from polynya_constructs.quicksight import QuickSightSource
 from polynya_constructs.redshift import RedshiftServerless
-from stacks.settings.consumption import AthenaSettings, ConsumptionSettings
+from stacks.settings.consumption import AthenaSettings, ConsumptionSettings, FirehoseSettings
 
 
 class ConsumptionStack(cdk.Stack):
@@ -44,16 +45,7 @@ class ConsumptionStack(cdk.Stack):
             self._queried_by_athena(athena, engines)
         self._queried_by_clusters(engines, vpc)
         for stream in engines.firehose:
-            FirehoseLanding(
-                self,
-                f"Firehose-{stream.name}",
-                name=f"{name}-{stream.name}",
-                prefix=stream.prefix,
-                lakehouse=lakehouse,
-                buffer_seconds=stream.buffer_seconds,
-                buffer_mb=stream.buffer_mb,
-                removal_policy=removal_policy,
-            )
+            self._fed_by(stream)
         if governed := engines.lake_formation:
             LakeFormationGovernance(
                 self,
@@ -128,3 +120,22 @@ class ConsumptionStack(cdk.Stack):
             )
             cdk.CfnOutput(self, "EmrApplicationId", value=emr.application.attr_application_id)
             cdk.CfnOutput(self, "EmrJobRoleArn", value=emr.job_role.role_arn)
+
+    def _fed_by(self, stream: FirehoseSettings) -> None:
+        """Add a delivery stream into the landing bucket."""
+        source = None
+        if stream.source_arn:
+            source = kinesis.Stream.from_stream_arn(
+                self, f"Source-{stream.name}", stream.source_arn
+            )
+        FirehoseLanding(
+            self,
+            f"Firehose-{stream.name}",
+            name=f"{self._name}-{stream.name}",
+            prefix=stream.prefix,
+            lakehouse=self._lakehouse,
+            source=source,
+            buffer_seconds=stream.buffer_seconds,
+            buffer_mb=stream.buffer_mb,
+            removal_policy=self._removal_policy,
+        )

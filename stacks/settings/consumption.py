@@ -10,6 +10,7 @@ from stacks.settings.fields import (
     LandingFolder,
     PrincipalArn,
     QuickSightArn,
+    StreamArn,
     StreamName,
 )
 
@@ -65,6 +66,9 @@ class FirehoseSettings(Frozen):
 
     name: StreamName = Field(description="Its name, unique in the stage.")
     prefix: LandingFolder = Field(description="Folder of the landing bucket; a task reads it.")
+    source_arn: StreamArn | None = Field(
+        default=None, description="Read this Kinesis stream; default: producers put records."
+    )
     buffer_seconds: int = Field(
         default=60, ge=0, le=900, description="How old the first record of a file may become."
     )

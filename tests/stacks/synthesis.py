@@ -35,7 +35,14 @@ ENGINES = {
     },
     "redshift": {},
     "emr_serverless": {},
-    "firehose": [{"name": "clicks", "prefix": "web/clicks"}],
+    "firehose": [
+        {"name": "clicks", "prefix": "web/clicks"},
+        {
+            "name": "orders",
+            "prefix": "web/orders",
+            "source_arn": ARN.format(service="kinesis", resource="stream/orders"),
+        },
+    ],
     "quicksight": {"owner": ARN.format(service="quicksight", resource="user/default/ana")},
     "sagemaker": {},
 }

@@ -280,7 +280,9 @@ def test_engines_are_private_encrypted_and_idle_for_nothing(
     spark = engines.one("EMRServerless::Application")
     assert spark["AutoStopConfiguration"] == {"Enabled": True, "IdleTimeoutMinutes": 10}
     assert "InitialCapacity" not in spark
-    stream = engines.one("KinesisFirehose::DeliveryStream")
+    stream, reading = engines.all("KinesisFirehose::DeliveryStream")
+    source = reading["KinesisStreamSourceConfiguration"]["KinesisStreamARN"]
+    assert source == "arn:aws:kinesis:eu-central-1:123456789012:stream/orders"
     encryption = stream["DeliveryStreamEncryptionConfigurationInput"]
     assert encryption["KeyType"] == "CUSTOMER_MANAGED_CMK"
     landing = stream["ExtendedS3DestinationConfiguration"]

@@ -29,6 +29,7 @@ ROLES = {
     "redshift": ("clustered/Consumption", "RedshiftRole"),
     "emr job": ("clustered/Consumption", "EmrServerlessJobRole"),
     "firehose": ("clustered/Consumption", "FirehoseclicksRole"),
+    "firehose of a stream": ("clustered/Consumption", "FirehoseordersRole"),
     "quicksight": ("clustered/Consumption", "QuickSightRole"),
     "notebook": ("clustered/Consumption", "SageMakerRole"),
     "lake formation": ("clustered/Consumption", "LakeFormationRole"),

@@ -24,6 +24,7 @@ WHO = {
     "redshiftrole": "redshift",
     "emrserverlessjobrole": "emr job",
     "firehoseclicksrole": "firehose",
+    "firehoseordersrole": "firehose",
     "quicksightrole": "analyst",
     "sagemakerrole": "analyst",
     "lakeformationrole": "lake formation",
