@@ -12,8 +12,8 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from polynya_constructs.node_access import Lakehouse, grant_reading
+from polynya_constructs.patterns import EMR_RELEASE
 
-_RELEASE: Final = re.compile(r"emr-7\.\d{1,2}\.\d{1,2}")
 _MEMORY_PER_VCPU_GB: Final = 4
 _DISK_PER_VCPU_GB: Final = 20
 
@@ -58,7 +58,7 @@ class EmrServerlessSpark(Construct):
                 10080 minutes.
         """
         super().__init__(scope, id_)
-        if not _RELEASE.fullmatch(release):
+        if not re.fullmatch(EMR_RELEASE, release):
             raise ValueError(f"release is {release!r}; write one such as emr-7.10.0")
         if not 4 <= max_vcpu <= 4000:
             raise ValueError(f"max_vcpu is {max_vcpu}; it has to be 4 to 4000")

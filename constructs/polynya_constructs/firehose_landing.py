@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -14,12 +14,9 @@ from constructs import Construct
 
 from polynya_constructs.grants import allow, allow_objects
 from polynya_constructs.node_access import Lakehouse
+from polynya_constructs.patterns import ERRORS_FOLDER, LANDING_FOLDER
 
 _Delivery: TypeAlias = firehose.CfnDeliveryStream
-
-_PREFIX: Final = re.compile(r"(?!firehose-errors(/|$))[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
-_ERRORS: Final = "firehose-errors"
-"""Folder of what Firehose could not deliver, beside every dataset."""
 
 
 class FirehoseLanding(Construct):
@@ -63,7 +60,7 @@ class FirehoseLanding(Construct):
             ValueError: for a prefix that is no folder of its own, or a buffer out of its range.
         """
         super().__init__(scope, id_)
-        if not _PREFIX.fullmatch(prefix):
+        if not re.fullmatch(LANDING_FOLDER, prefix):
             raise ValueError(f"prefix is {prefix!r}; write folders of A-Z a-z 0-9 _ - such as a/b")
         if not 0 <= buffer_seconds <= 900:
             raise ValueError(f"buffer_seconds is {buffer_seconds}; it has to be 0 to 900")
@@ -78,7 +75,7 @@ class FirehoseLanding(Construct):
             bucket_arn=lakehouse.landing.bucket_arn,
             role_arn=self.role.role_arn,
             prefix=f"{prefix}/",
-            error_output_prefix=f"{_ERRORS}/{prefix}/!{{firehose:error-output-type}}/",
+            error_output_prefix=f"{ERRORS_FOLDER}/{prefix}/!{{firehose:error-output-type}}/",
             buffering_hints=_Delivery.BufferingHintsProperty(
                 interval_in_seconds=buffer_seconds, size_in_m_bs=buffer_mb
             ),
@@ -143,7 +140,7 @@ class FirehoseLanding(Construct):
         landing = lakehouse.landing
         write = ["s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"]
         allow_objects(role, "Land", landing, f"{prefix}/*", write)
-        allow_objects(role, "Errors", landing, f"{_ERRORS}/{prefix}/*", write)
+        allow_objects(role, "Errors", landing, f"{ERRORS_FOLDER}/{prefix}/*", write)
         allow(
             role,
             "Bucket",

@@ -12,9 +12,9 @@ from constructs import Construct
 
 from polynya_constructs.athena import AthenaWorkGroup
 from polynya_constructs.node_access import Lakehouse
+from polynya_constructs.patterns import QUICKSIGHT_PRINCIPAL
 from polynya_constructs.query_access import grant_queries
 
-_OWNER: Final = re.compile(r"arn:aws[a-z-]*:quicksight:[a-z0-9-]+:\d{12}:(user|group)/.+")
 # What QuickSight calls ownership of a data source (QuickSight API Reference, "Permissions").
 _OWNERSHIP: Final = (
     "quicksight:DeleteDataSource",
@@ -57,7 +57,7 @@ class QuickSightSource(Construct):
             ValueError: when `owner` is no ARN of a QuickSight user or group.
         """
         super().__init__(scope, id_)
-        if not _OWNER.fullmatch(owner):
+        if not re.fullmatch(QUICKSIGHT_PRINCIPAL, owner):
             raise ValueError(f"owner is {owner!r}; write the ARN of a QuickSight user or group")
         self.role = iam.Role(
             self,

@@ -82,15 +82,12 @@ class Scaling(Construct):
             self._predict(predictive)
 
     def _schedule(self, schedule: ScheduledBounds) -> None:
-        """L1: the L2 action has no wish for the five fields as they are written."""
-        autoscaling.CfnScheduledAction(
-            self,
+        self._group.scale_on_schedule(
             f"Schedule-{schedule.name}",
-            auto_scaling_group_name=self._group.auto_scaling_group_name,
-            recurrence=schedule.cron,
+            schedule=autoscaling.Schedule.expression(schedule.cron),
             time_zone=schedule.time_zone,
-            min_size=schedule.minimum,
-            max_size=schedule.maximum,
+            min_capacity=schedule.minimum,
+            max_capacity=schedule.maximum,
         )
 
     def _predict(self, predictive: Predictive) -> None:

@@ -11,6 +11,12 @@ from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from polynya.model.identifiers import shown
+from polynya_constructs.patterns import (
+    EMR_RELEASE,
+    ERRORS_FOLDER,
+    LANDING_FOLDER,
+    QUICKSIGHT_PRINCIPAL,
+)
 
 # RFC 1918, and RFC 6598 for those who ran out of it.
 _PRIVATE: Final = tuple(
@@ -171,13 +177,13 @@ QuickSightArn: TypeAlias = Annotated[
     str,
     AfterValidator(
         _matching(
-            _ARN + r"quicksight:[a-z0-9-]+:\d{12}:(user|group)/[\w.-]+/.{1,256}",
+            QUICKSIGHT_PRINCIPAL,
             "a QuickSight user or group: arn:aws:quicksight:REGION:ACCOUNT:user/default/NAME",
         )
     ),
 ]
 EmrRelease: TypeAlias = Annotated[
-    str, AfterValidator(_matching(r"emr-7\.\d{1,2}\.\d{1,2}", "a release such as emr-7.10.0"))
+    str, AfterValidator(_matching(EMR_RELEASE, "a release such as emr-7.10.0"))
 ]
 StreamName: TypeAlias = Annotated[
     str,
@@ -189,8 +195,7 @@ LandingFolder: TypeAlias = Annotated[
     str,
     AfterValidator(
         _matching(
-            r"(?!firehose-errors(/|$))[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*",
-            "a folder such as clicks or web/clicks; firehose-errors is taken",
+            LANDING_FOLDER, f"a folder such as clicks or web/clicks; {ERRORS_FOLDER} is taken"
         )
     ),
 ]

@@ -17,6 +17,8 @@ from typing import Any
 _ELEMENTS = {
     "Sid", "Effect", "Principal", "Action", "NotAction", "Resource", "NotResource", "Condition",
 }  # fmt: skip
+# With one value in the request, any of its values is that one.
+_ANY = "ForAnyValue:"
 
 
 class UnknownElementError(AssertionError):
@@ -81,9 +83,9 @@ def evaluate(
     for place, statement in (*identity, *boundary, *resource_statements):
         if statement["Effect"] == "Deny" and _applies(statement, who, request):
             return Verdict(False, f"denied by {place}")
-    by_policy = _allowing(identity, who, request)
     if who.boundary is not None and not _allowing(boundary, who, request):
-        by_policy = None
+        return Verdict(False, "outside the boundary")  # what a resource grants to a role, too
+    by_policy = _allowing(identity, who, request)
     by_resource = _allowing(resource_statements, who, request)
     delegated = _allowing(resource_statements, who, request, root=True)
     if by_resource and (who.is_service or who.account == account or by_policy):
@@ -103,6 +105,9 @@ def _statements(
                 raise UnknownElementError(f"{name}: {sorted(unknown)} is not known")
             if statement["Effect"] not in {"Allow", "Deny"}:
                 raise UnknownElementError(f"{name}: effect {statement['Effect']}")
+            for operator in statement.get("Condition", {}):
+                if operator != "Null" and operator.removeprefix(_ANY) not in _OPERATORS:
+                    raise UnknownElementError(f"{name}: condition operator {operator}")
             found.append((f"{name}, {statement.get('Sid', number)}", statement))
     return found
 
@@ -177,13 +182,9 @@ def _holds(operator: str, key: str, wanted: Sequence[str], context: Mapping[str,
     present = {name.lower(): value for name, value in context.items()}.get(key.lower())
     if operator == "Null":
         return any((present is None) == (text.lower() == "true") for text in wanted)
-    # With one value in the request, any of its values is that one.
-    name = operator.removeprefix("ForAnyValue:")
-    if name not in _OPERATORS:
-        raise UnknownElementError(f"condition operator {operator} is not known")
     if present is None:
         return False
-    return any(_OPERATORS[name](text, present) for text in wanted)
+    return any(_OPERATORS[operator.removeprefix(_ANY)](text, present) for text in wanted)
 
 
 # Of each: the policy's text, the request's value. Operators with Not or IfExists hold where the key

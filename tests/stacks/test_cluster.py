@@ -103,6 +103,8 @@ def test_a_deploy_refreshes_nodes_without_ever_being_smaller(low_cost: Template)
     assert refresh["Strategy"] == "Rolling"
     assert refresh["Preferences"]["MinHealthyPercentage"] == 100
     assert refresh["Preferences"]["ScaleInProtectedInstances"] == "Refresh"
+    # Nor does it set bounds back that a schedule has changed.
+    assert policy["AutoScalingScheduledAction"] == {"IgnoreUnmodifiedGroupSizeProperties": True}
 
 
 def test_hooks_wait_for_a_ready_node_and_for_a_drained_one(cluster: Template) -> None:

@@ -113,6 +113,7 @@ def test_a_boundary_only_narrows() -> None:
     assert asked(allow(), boundary=allow())
     assert not asked(allow(), boundary=allow("s3:PutObject"))
     assert not asked(allow(), boundary=deny())
+    assert not asked(bucket=allow(Principal={"AWS": ROLE}), boundary=allow("s3:PutObject"))
 
 
 def test_who_is_named_by_a_resource_gets_in_and_its_account_only_delegates() -> None:
