@@ -88,8 +88,8 @@ bench: install ## Run the benchmarks in bench/ and print their figures
 	@$(BIN)/python -m bench
 
 .PHONY: simulate
-simulate: dev ## Simulate Spot shortages and the scaling strategies, some seconds
-	@$(BIN)/python -m bench fallback strategies
+simulate: dev ## Simulate Spot shortages and the scaling strategies; what a stage costs; some seconds
+	@$(BIN)/python -m bench fallback strategies costs
 
 .PHONY: docs
 docs: install ## Write the reference pages and the JSON Schemas from the code

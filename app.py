@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Final
 
 import aws_cdk as cdk
 import cdk_nag
@@ -13,11 +14,15 @@ from stacks.pipeline import PipelineStack
 from stacks.settings.loader import Deployment, load_deployment
 from stacks.stage import PolynyaStage
 
+BOUNDARY_CONTEXT: Final = "permissions_boundary"
+"""Context value with the name or the ARN of the policy that bounds every role."""
+
 CONFIGURATION = Path(__file__).resolve().parent / "config"
 
 
 def build_app(app: cdk.App, deployment: Deployment) -> cdk.App:
     """Add stages and pipeline to `app`, whose synthesis fails on what cdk-nag finds."""
+    bound_roles(app)
     for stage in deployment.stages:
         PolynyaStage(app, settings=stage)
     if pipeline := deployment.pipeline:
@@ -33,6 +38,17 @@ def build_app(app: cdk.App, deployment: Deployment) -> cdk.App:
     cdk.Tags.of(app).add("application", "polynya")
     cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
     return app
+
+
+def bound_roles(app: cdk.App) -> None:
+    """Let the CDK put the permissions boundary that the context names on every role of the app.
+
+    Without `-c permissions_boundary=…` it is the CDK's own context value that counts, if any.
+    """
+    boundary = app.node.try_get_context(BOUNDARY_CONTEXT)
+    if boundary:
+        kind = "arn" if boundary.startswith("arn:") else "name"
+        app.node.set_context("@aws-cdk/core:permissionsBoundary", {kind: boundary})
 
 
 def main() -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bench.simulated import prices
-from bench.simulated.workload import WEEK, Service, a_week, serve
+from bench.simulated.workload import DAY, WEEK, Service, a_week, serve
 from polynya_constructs.strategies import STRATEGIES, Strategy, StrategyName
 
 SEED = 7
@@ -18,7 +20,13 @@ _S3_REQUEST_METRICS = 16  # what the wake-up alarm of low cost needs; S3 bills a
 _ALARMS_OF_TRACKING = 2
 
 
-def run(strategy: Strategy) -> Service:
+def office_hours(minute: int) -> int:
+    """The nodes that a schedule keeps: two from 7 to 19 o'clock, Monday to Friday."""
+    weekday, hour = minute // DAY < 5, minute % DAY // 60
+    return 2 if weekday and 7 <= hour < 19 else 0
+
+
+def run(strategy: Strategy, scheduled: Callable[[int], int] | None = None) -> Service:
     """One week of a strategy at the sizes of this comparison."""
     fixed = strategy.name is StrategyName.NO_SCALING
     return serve(
@@ -26,7 +34,15 @@ def run(strategy: Strategy) -> Service:
         a_week(SEED),
         minimum=FIXED_SIZE if fixed else strategy.minimum,
         maximum=FIXED_SIZE if fixed else MAXIMUM,
+        scheduled=scheduled or (lambda _minute: 0),
     )
+
+
+def watching(strategy: Strategy) -> float:
+    """Dollars a month of the metrics, alarms and dashboard of a cluster."""
+    metrics = _METRICS + (_S3_REQUEST_METRICS if strategy.starts_from_zero else 0)
+    alarms = _ALARMS + len(strategy.steps) + (_ALARMS_OF_TRACKING if strategy.tracking else 0)
+    return metrics * prices.METRIC_MONTH + alarms * prices.ALARM_MONTH + prices.DASHBOARD_MONTH
 
 
 def dollars_a_month(strategy: Strategy, week: Service) -> tuple[float, float]:
@@ -37,20 +53,24 @@ def dollars_a_month(strategy: Strategy, week: Service) -> tuple[float, float]:
         on_demand=week.on_demand_minutes / 60 / months,
         root_volume_gib=ROOT_VOLUME_GIB,
     )
-    metrics = _METRICS + (_S3_REQUEST_METRICS if strategy.starts_from_zero else 0)
-    alarms = _ALARMS + len(strategy.steps) + (_ALARMS_OF_TRACKING if strategy.tracking else 0)
-    watching = metrics * prices.METRIC_MONTH + alarms * prices.ALARM_MONTH + prices.DASHBOARD_MONTH
-    return nodes, watching
+    return nodes, watching(strategy)
 
 
 def main() -> None:
-    """Print a table; delays in minutes."""
+    """Print the table of docs/cluster.md; delays in minutes."""
     print(f"One week, seed {SEED}, {prices.NODE}, prices of {prices.AS_OF}\n")
     print("| strategy | median | 95 % | 99 % | longest | Spot h | On-Demand h | nodes | watching |")
     print("|---|---|---|---|---|---|---|---|---|")
     for name, strategy in STRATEGIES.items():
-        week = run(strategy)
-        delays = [f"{week.delay(part) / 60:.0f}" for part in (0.5, 0.95, 0.99, 1.0)]
-        hours = [f"{minutes / 60:.0f}" for minutes in (week.spot_minutes, week.on_demand_minutes)]
-        dollars = [f"${amount:.0f}" for amount in dollars_a_month(strategy, week)]
-        print("| " + " | ".join([name, *delays, *hours, *dollars]) + " |")
+        fixed = f", {FIXED_SIZE} nodes" if name is StrategyName.NO_SCALING else ""
+        print(_line(f"`{name}`{fixed}", strategy, run(strategy)))
+    low_cost = STRATEGIES[StrategyName.LOW_COST]
+    scheduled = run(low_cost, office_hours)
+    print(_line(f"`{low_cost.name}`, 2 nodes in office hours", low_cost, scheduled))
+
+
+def _line(name: str, strategy: Strategy, week: Service) -> str:
+    delays = [f"{week.delay(part) / 60:.0f}" for part in (0.5, 0.95, 0.99, 1.0)]
+    hours = [f"{minutes / 60:.0f}" for minutes in (week.spot_minutes, week.on_demand_minutes)]
+    dollars = [f"${amount:.0f}" for amount in dollars_a_month(strategy, week)]
+    return "| " + " | ".join([name, *delays, *hours, *dollars]) + " |"

@@ -64,6 +64,8 @@ class ClusterStack(cdk.Stack):
             cluster=name,
             strategy=strategy,
             arrivals=landed_objects(lakehouse),
+            schedules=settings.bounds,
+            predictive=settings.predictive,
         )
         fallback = SpotFallback(
             self, "SpotFallback", cluster=self.cluster, removal_policy=removal_policy

@@ -1,20 +1,29 @@
-"""How the lakehouse is queried."""
+"""How the lakehouse is queried, and fed by Firehose: Athena, and the engines that a stage names."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import aws_cdk as cdk
-from aws_cdk import aws_kms as kms
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kinesis as kinesis
 from constructs import Construct
 
+from polynya_constructs.athena import AthenaWorkGroup
 from polynya_constructs.buckets import AccessLogBucket, DataBucket
-from polynya_constructs.consumption import AthenaWorkGroup
-from stacks.settings.consumption import AthenaSettings
+from polynya_constructs.emr_serverless import EmrServerlessSpark
+from polynya_constructs.firehose_landing import FirehoseLanding
+from polynya_constructs.lake_formation import LakeFormationGovernance
+from polynya_constructs.node_access import Lakehouse
+from polynya_constructs.notebook_role import NotebookRole
+from polynya_constructs.query_access import QueryAccess
+from polynya_constructs.quicksight import QuickSightSource
+from polynya_constructs.redshift import RedshiftServerless
+from stacks.settings.consumption import AthenaSettings, ConsumptionSettings, FirehoseSettings
 
 
 class ConsumptionStack(cdk.Stack):
-    """An Athena workgroup and the bucket of its results."""
+    """An Athena workgroup with the bucket of its results, and each engine that is named."""
 
     def __init__(
         self,
@@ -22,29 +31,111 @@ class ConsumptionStack(cdk.Stack):
         id_: str,
         *,
         name: str,
-        settings: AthenaSettings,
-        key: kms.IKey,
+        athena: AthenaSettings,
+        engines: ConsumptionSettings,
+        vpc: ec2.IVpc,
+        lakehouse: Lakehouse,
         removal_policy: cdk.RemovalPolicy,
         **options: Any,
     ) -> None:
-        """Create the stack; `options` are those of `cdk.Stack`."""
+        """Create the stack; `name` begins what it makes. `options` are those of `cdk.Stack`."""
         super().__init__(scope, id_, **options)
-        access_logs = AccessLogBucket(self, "AccessLogs", removal_policy=removal_policy)
+        self._name, self._lakehouse, self._removal_policy = name, lakehouse, removal_policy
+        if athena.enabled:
+            self._queried_by_athena(athena, engines)
+        self._queried_by_clusters(engines, vpc)
+        for stream in engines.firehose:
+            self._fed_by(stream)
+        if governed := engines.lake_formation:
+            LakeFormationGovernance(
+                self,
+                "LakeFormation",
+                lakehouse=lakehouse,
+                admins=governed.admins,
+                readers=governed.readers,
+            )
+
+    def _queried_by_athena(self, athena: AthenaSettings, engines: ConsumptionSettings) -> None:
+        """Add the workgroup, and what queries through it."""
+        name, lakehouse = self._name, self._lakehouse
+        access_logs = AccessLogBucket(self, "AccessLogs", removal_policy=self._removal_policy)
         results = DataBucket(
             self,
             "Results",
-            encryption_key=key,
+            encryption_key=lakehouse.key,
             access_logs=access_logs,
             old_versions_days=1,
-            keep_days=settings.keep_results_days,
-            removal_policy=removal_policy,
+            keep_days=athena.keep_results_days,
+            removal_policy=self._removal_policy,
         )
-        AthenaWorkGroup(
+        workgroup = AthenaWorkGroup(
             self,
             "Athena",
             name=name,
             results=results.bucket,
-            encryption_key=key,
-            scan_limit_bytes=settings.scan_limit_gb * 10**9,
+            encryption_key=lakehouse.key,
+            scan_limit_bytes=athena.scan_limit_gb * 10**9,
         )
         cdk.CfnOutput(self, "AthenaWorkGroup", value=name)
+        access = QueryAccess(
+            self, "QueryAccess", name=f"{name}-query", workgroup=workgroup, lakehouse=lakehouse
+        )
+        cdk.CfnOutput(self, "QueryPolicyArn", value=access.policy.managed_policy_arn)
+        if engines.quicksight:
+            QuickSightSource(
+                self,
+                "QuickSight",
+                name=name,
+                owner=engines.quicksight.owner,
+                workgroup=workgroup,
+                lakehouse=lakehouse,
+            )
+        if engines.sagemaker:
+            notebook = NotebookRole(self, "SageMaker", workgroup=workgroup, lakehouse=lakehouse)
+            cdk.CfnOutput(self, "NotebookRoleArn", value=notebook.role.role_arn)
+
+    def _queried_by_clusters(self, engines: ConsumptionSettings, vpc: ec2.IVpc) -> None:
+        """Add the engines that have machines of their own while they work."""
+        if redshift := engines.redshift:
+            RedshiftServerless(
+                self,
+                "Redshift",
+                name=self._name,
+                vpc=vpc,
+                lakehouse=self._lakehouse,
+                base_capacity=redshift.base_capacity,
+                max_capacity=redshift.max_capacity,
+                removal_policy=self._removal_policy,
+            )
+        if spark := engines.emr_serverless:
+            emr = EmrServerlessSpark(
+                self,
+                "EmrServerless",
+                name=self._name,
+                vpc=vpc,
+                lakehouse=self._lakehouse,
+                release=spark.release,
+                max_vcpu=spark.max_vcpu,
+                idle_minutes=spark.idle_minutes,
+            )
+            cdk.CfnOutput(self, "EmrApplicationId", value=emr.application.attr_application_id)
+            cdk.CfnOutput(self, "EmrJobRoleArn", value=emr.job_role.role_arn)
+
+    def _fed_by(self, stream: FirehoseSettings) -> None:
+        """Add a delivery stream into the landing bucket."""
+        source = None
+        if stream.source_arn:
+            source = kinesis.Stream.from_stream_arn(
+                self, f"Source-{stream.name}", stream.source_arn
+            )
+        FirehoseLanding(
+            self,
+            f"Firehose-{stream.name}",
+            name=f"{self._name}-{stream.name}",
+            prefix=stream.prefix,
+            lakehouse=self._lakehouse,
+            source=source,
+            buffer_seconds=stream.buffer_seconds,
+            buffer_mb=stream.buffer_mb,
+            removal_policy=self._removal_policy,
+        )

@@ -44,30 +44,38 @@ class PolynyaStage(cdk.Stage):
             stack_name=f"{prefix}-storage",
             description=f"Polynya {settings.name}: key, buckets, stream and databases",
         )
-        self._nodes(settings, prefix, removal_policy)
-        if settings.athena.enabled:
-            ConsumptionStack(
-                self,
-                "Consumption",
-                name=prefix,
-                settings=settings.athena,
-                key=self.storage.key,
-                removal_policy=removal_policy,
-                stack_name=f"{prefix}-consumption",
-                description=f"Polynya {settings.name}: Athena workgroup",
-            )
-        cdk.Tags.of(self).add("polynya:stage", settings.name)
-
-    def _nodes(self, settings: StageConfig, prefix: str, removal_policy: cdk.RemovalPolicy) -> None:
-        """Add the clusters and the network agent; they hold nothing that could be lost."""
         lakehouse = Lakehouse(
             landing=self.storage.landing,
             configuration=self.storage.configuration,
             warehouse=self.storage.warehouse,
             stream=self.storage.stream,
             key=self.storage.key,
-            databases=settings.catalog.databases,
+            databases=settings.catalog.all_databases,
         )
+        self._nodes(settings, prefix, lakehouse, removal_policy)
+        if settings.athena.enabled or settings.consumption.any:
+            ConsumptionStack(
+                self,
+                "Consumption",
+                name=prefix,
+                athena=settings.athena,
+                engines=settings.consumption,
+                vpc=self.network.vpc,
+                lakehouse=lakehouse,
+                removal_policy=removal_policy,
+                stack_name=f"{prefix}-consumption",
+                description=f"Polynya {settings.name}: engines that query and feed the lakehouse",
+            )
+        cdk.Tags.of(self).add("polynya:stage", settings.name)
+
+    def _nodes(
+        self,
+        settings: StageConfig,
+        prefix: str,
+        lakehouse: Lakehouse,
+        removal_policy: cdk.RemovalPolicy,
+    ) -> None:
+        """Add the clusters and the network agent; they hold nothing that could be lost."""
         for cluster in settings.clusters:
             ClusterStack(
                 self,

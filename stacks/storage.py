@@ -59,7 +59,7 @@ class StorageStack(cdk.Stack):
             self,
             "Catalog",
             warehouse=self.warehouse,
-            databases=settings.catalog.databases,
+            databases=settings.catalog.all_databases,
             removal_policy=removal_policy,
         )
         for name, value in (

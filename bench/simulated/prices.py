@@ -20,6 +20,17 @@ GP3_GIB_MONTH: Final = 0.08
 ALARM_MONTH: Final = 0.10
 METRIC_MONTH: Final = 0.30
 DASHBOARD_MONTH: Final = 3.00
+ENDPOINT_ZONE_HOUR: Final = 0.01
+SHARD_HOUR: Final = 0.015
+KEY_MONTH: Final = 1.00
+SECRET_MONTH: Final = 0.40
+T4G_SMALL_HOUR: Final = 0.0168
+ATHENA_TB: Final = 5.00
+REDSHIFT_UNIT_HOUR: Final = 0.375
+EMR_VCPU_HOUR: Final = 0.042094
+EMR_GB_HOUR: Final = 0.004628
+FIREHOSE_GB: Final = 0.029
+QUICKSIGHT_AUTHOR_MONTH: Final = 24.00
 
 
 def node_hours(*, spot: float, on_demand: float, root_volume_gib: int) -> float:

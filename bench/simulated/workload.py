@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -84,8 +84,18 @@ class _Queue:
         return (minute - self.waiting[0][0]) * MINUTE if self.waiting else 0.0
 
 
-def serve(strategy: Strategy, work: Sequence[float], *, minimum: int, maximum: int) -> Service:
-    """Let a cluster that scales by `strategy` do the work; Spot never fails here."""
+def serve(
+    strategy: Strategy,
+    work: Sequence[float],
+    *,
+    minimum: int,
+    maximum: int,
+    scheduled: Callable[[int], int] = lambda _minute: 0,
+) -> Service:
+    """Let a cluster that scales by `strategy` do the work; Spot never fails here.
+
+    `scheduled` are the nodes that a schedule keeps at least, minute by minute.
+    """
     queue, launched, history = _Queue(), [-BOOT_MINUTES] * max(minimum, 1), _History()
     mix = Mix(strategy.on_demand_base, strategy.on_demand_percentage)
     delays, spot, on_demand = [], 0, 0
@@ -96,7 +106,7 @@ def serve(strategy: Strategy, work: Sequence[float], *, minimum: int, maximum: i
         delays.append(queue.age(minute))
         history.note(queue, nodes, arrived, minute)
         wanted = _wanted(strategy, history, nodes, len(launched), minute)
-        wanted = max(minimum, min(maximum, wanted))
+        wanted = max(minimum, scheduled(minute), min(maximum, wanted))
         launched = launched[:wanted] + [minute] * (wanted - len(launched))
         spot += mix.spot_share(wanted)
         on_demand += wanted - mix.spot_share(wanted)

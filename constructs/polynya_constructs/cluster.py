@@ -21,13 +21,8 @@ TERMINATE_HOOK: Final = "drain"
 
 GROUP_ARN_WILDCARD: Final = "a group's ARN holds an id that only AWS knows; its name is given"
 
-# What the agent may do to its own group, and to no other.
-_OWN_GROUP = (
-    "autoscaling:CompleteLifecycleAction",
-    "autoscaling:RecordLifecycleActionHeartbeat",
-    "autoscaling:SetInstanceHealth",
-    "autoscaling:SetInstanceProtection",
-)
+# What a node may do to its own group, and to no other.
+_OWN_GROUP = ("autoscaling:CompleteLifecycleAction",)
 
 _SPOT = {
     "price-capacity-optimized": autoscaling.SpotAllocationStrategy.PRICE_CAPACITY_OPTIMIZED,
@@ -138,7 +133,7 @@ class Cluster(Construct):
             ),
             capacity_rebalance=True,
             default_instance_warmup=cdk.Duration.seconds(strategy.warmup_seconds),
-            # The agent reports its own health; EC2's check sees a dead machine.
+            # systemd restarts the agent on a machine that lives; this check sees a dead one.
             health_checks=autoscaling.HealthChecks.ec2(grace_period=cdk.Duration.minutes(10)),
             group_metrics=[autoscaling.GroupMetrics.all()],
             # The new node first: the group is never smaller for a deploy. A refresh that fails

@@ -1,17 +1,23 @@
-"""A right of a role: what for, on what, and why any wildcard in it has to be there."""
+"""A right: what for, on what, and why any wildcard in it has to be there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 
+Holder: TypeAlias = iam.Role | iam.ManagedPolicy
+"""Who gets a right: a role, or a policy that people are attached to."""
+
+LIST_TABLES: Final = ("glue:GetDatabase", "glue:GetTable", "glue:GetTables")
+"""What every reader of the catalog calls."""
+
 
 def allow(
-    role: iam.Role,
+    role: Holder,
     purpose: str,
     *,
     actions: Sequence[str],
@@ -19,7 +25,7 @@ def allow(
     bucket: s3.IBucket | None = None,
     wildcard: str | None = None,
 ) -> None:
-    """Add a statement to a role.
+    """Add a statement to a role or a policy.
 
     Args:
         role: who may.
@@ -35,7 +41,9 @@ def allow(
     """
     if any("*" in action for action in actions):
         raise ValueError(f"{purpose}: name the actions; there is a wildcard in {actions}")
-    role.add_to_policy(iam.PolicyStatement(sid=purpose, actions=[*actions], resources=[*resources]))
+    role.grant_principal.add_to_principal_policy(
+        iam.PolicyStatement(sid=purpose, actions=[*actions], resources=[*resources])
+    )
     stack = cdk.Stack.of(role)
     names = [_shown(stack.resolve(resource), stack, bucket) for resource in resources]
     for name in names:
@@ -46,6 +54,45 @@ def allow(
         cdk.Validations.of(role).acknowledge(
             cdk.Acknowledgment(id=f"AwsSolutions-IAM5[Resource::{name}]", reason=wildcard)
         )
+
+
+def allow_objects(
+    role: Holder, purpose: str, bucket: s3.IBucket, keys: str, actions: Sequence[str]
+) -> None:
+    """Let `role` do `actions` to the objects of `bucket` whose keys match `keys`."""
+    allow(
+        role,
+        purpose,
+        actions=actions,
+        resources=[bucket.arn_for_objects(keys)],
+        bucket=bucket,
+        wildcard="objects come and go at run time; their bucket or prefix is named",
+    )
+
+
+def allow_tables(
+    role: Holder, purpose: str, databases: Sequence[str], actions: Sequence[str]
+) -> None:
+    """Let `role` do `actions` to the tables of Glue databases.
+
+    Glue wants the catalog and the database named beside the table.
+    """
+    names = ["catalog"]
+    for database in databases:
+        names += [f"database/{database}", f"table/{database}/*"]
+    stack = cdk.Stack.of(role)
+    allow(
+        role,
+        purpose,
+        actions=actions,
+        resources=[
+            stack.format_arn(
+                service="glue", resource=name, arn_format=cdk.ArnFormat.NO_RESOURCE_NAME
+            )
+            for name in names
+        ],
+        wildcard="tables are made at run time, in databases that are named",
+    )
 
 
 def _shown(resolved: Any, stack: cdk.Stack, bucket: s3.IBucket | None) -> str:

@@ -1,27 +1,25 @@
-"""What a node may do: its rights, each for a purpose, each on a named resource."""
+"""What nodes and readers may do: rights, each for a purpose, each on a named resource."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
 from polynya_constructs.coordination import COORDINATION_PREFIX
-from polynya_constructs.grants import allow
-
-_LIST = ("s3:GetBucketLocation", "s3:ListBucket")
-_WRITE = (
-    "s3:AbortMultipartUpload",
-    "s3:DeleteObject",
-    "s3:GetObject",
-    "s3:ListMultipartUploadParts",
-    "s3:PutObject",
+from polynya_constructs.grants import (
+    LIST_TABLES,
+    Holder,
+    allow,
+    allow_objects,
+    allow_tables,
 )
+
+_WRITE = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +44,11 @@ class Lakehouse:
 
 
 def grant_configuration(role: iam.Role, lakehouse: Lakehouse) -> None:
-    """Let `role` read tasks, and write where nodes agree and tell their state."""
+    """Let `role` read tasks, write where nodes agree, and tell its state to the stream."""
     configuration = lakehouse.configuration
-    _allow_objects(role, "ReadTasks", configuration, "*", ["s3:GetObject"])
-    allow(role, "ListTasks", actions=_LIST, resources=[configuration.bucket_arn])
-    _allow_objects(
+    allow_objects(role, "ReadTasks", configuration, "*", ["s3:GetObject"])
+    allow(role, "ListTasks", actions=["s3:ListBucket"], resources=[configuration.bucket_arn])
+    allow_objects(
         role,
         "Coordinate",
         configuration,
@@ -60,14 +58,7 @@ def grant_configuration(role: iam.Role, lakehouse: Lakehouse) -> None:
     allow(
         role,
         "TellState",
-        actions=[
-            "kinesis:DescribeStreamSummary",
-            "kinesis:GetRecords",
-            "kinesis:GetShardIterator",
-            "kinesis:ListShards",
-            "kinesis:PutRecord",
-            "kinesis:PutRecords",
-        ],
+        actions=["kinesis:PutRecord"],
         resources=[lakehouse.stream.stream_arn],
     )
     allow(
@@ -81,52 +72,24 @@ def grant_configuration(role: iam.Role, lakehouse: Lakehouse) -> None:
 def grant_tables(role: iam.Role, lakehouse: Lakehouse) -> None:
     """Let `role` read what landed and keep the tables of the lakehouse."""
     landing, warehouse = lakehouse.landing, lakehouse.warehouse
-    _allow_objects(role, "ReadLanding", landing, "*", ["s3:GetObject"])
-    allow(role, "ListLanding", actions=_LIST, resources=[landing.bucket_arn])
-    _allow_objects(role, "KeepTables", warehouse, "*", _WRITE)
-    allow(role, "ListTables", actions=_LIST, resources=[warehouse.bucket_arn])
+    allow_objects(role, "ReadLanding", landing, "*", ["s3:GetObject"])
+    allow(role, "ListLanding", actions=["s3:ListBucket"], resources=[landing.bucket_arn])
+    allow_objects(role, "KeepTables", warehouse, "*", _WRITE)
+    allow(role, "ListTables", actions=["s3:ListBucket"], resources=[warehouse.bucket_arn])
     if lakehouse.databases:
-        _allow_catalog(role, lakehouse.databases)
+        keep = (*LIST_TABLES, "glue:CreateTable", "glue:UpdateTable")
+        allow_tables(role, "CatalogTables", lakehouse.databases, keep)
 
 
-def _allow_objects(
-    role: iam.Role, purpose: str, bucket: s3.IBucket, keys: str, actions: Sequence[str]
-) -> None:
-    allow(
-        role,
-        purpose,
-        actions=actions,
-        resources=[bucket.arn_for_objects(keys)],
-        bucket=bucket,
-        wildcard="objects come and go at run time; their bucket or prefix is named",
-    )
-
-
-def _allow_catalog(role: iam.Role, databases: Sequence[str]) -> None:
-    """Glue wants the catalog and the database named beside the table."""
-    names = ["catalog"]
-    for database in databases:
-        names += [f"database/{database}", f"table/{database}/*"]
-    stack = cdk.Stack.of(role)
-    allow(
-        role,
-        "CatalogTables",
-        actions=[
-            "glue:CreateTable",
-            "glue:DeleteTable",
-            "glue:GetDatabase",
-            "glue:GetTable",
-            "glue:GetTables",
-            "glue:UpdateTable",
-        ],
-        resources=[
-            stack.format_arn(
-                service="glue", resource=name, arn_format=cdk.ArnFormat.NO_RESOURCE_NAME
-            )
-            for name in names
-        ],
-        wildcard="tables are made at run time, in databases that are named",
-    )
+def grant_reading(role: Holder, lakehouse: Lakehouse) -> None:
+    """Let `role` read the tables of the lakehouse, and nothing of landing or configuration."""
+    warehouse = lakehouse.warehouse
+    allow_objects(role, "ReadTables", warehouse, "*", ["s3:GetObject"])
+    allow(role, "ListTables", actions=["s3:ListBucket"], resources=[warehouse.bucket_arn])
+    key = warehouse.encryption_key or lakehouse.key
+    allow(role, "UseKey", actions=["kms:Decrypt"], resources=[key.key_arn])
+    if lakehouse.databases:
+        allow_tables(role, "CatalogTables", lakehouse.databases, LIST_TABLES)
 
 
 def _keys(lakehouse: Lakehouse) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import aws_cdk as cdk
@@ -10,12 +11,21 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from constructs import Construct
 
+from polynya_constructs.schedule import Predictive, ScheduledBounds
 from polynya_constructs.strategies import MINUTE, Signal, Step, Strategy, Tracking
 
 NAMESPACE: Final = "Polynya"
 """Of every metric that the runtime publishes; its dimension is `Cluster`."""
 
 ONE_MINUTE: Final = cdk.Duration.seconds(MINUTE)
+
+_PREDICTIVE_MODES: Final = {
+    Predictive.FORECAST_ONLY: "ForecastOnly",
+    Predictive.FORECAST_AND_SCALE: "ForecastAndScale",
+}
+
+_LAUNCH_AHEAD_SECONDS: Final = 300
+"""How long before the hour of its forecast a node is launched: a boot and its warm-up."""
 
 _PER_NODE: Final = "backlog / IF(nodes > 0, nodes, 1)"
 
@@ -37,6 +47,8 @@ class Scaling(Construct):
         cluster: str,
         strategy: Strategy,
         arrivals: cloudwatch.IMetric | None = None,
+        schedules: Sequence[ScheduledBounds] = (),
+        predictive: Predictive | None = None,
     ) -> None:
         """Create the policies.
 
@@ -48,9 +60,12 @@ class Scaling(Construct):
             strategy: which policies.
             arrivals: what lands, counted by someone other than the nodes. Needed by a strategy
                 that ends the last node, for nobody else would see new work.
+            schedules: bounds that change by the clock, checked by `check_schedules`.
+            predictive: forecast from the days before, checked by `check_predictive`; default: off.
 
         Raises:
-            ValueError: when such a strategy has no `arrivals`.
+            ValueError: when such a strategy has no `arrivals`, or one without a target is to
+                predict.
         """
         super().__init__(scope, id_)
         self._group, self._strategy, self._arrivals = group, strategy, arrivals
@@ -61,6 +76,45 @@ class Scaling(Construct):
             self._track(strategy.tracking)
         for step in strategy.steps:
             self._step(step)
+        for schedule in schedules:
+            self._schedule(schedule)
+        if predictive:
+            self._predict(predictive)
+
+    def _schedule(self, schedule: ScheduledBounds) -> None:
+        self._group.scale_on_schedule(
+            f"Schedule-{schedule.name}",
+            schedule=autoscaling.Schedule.expression(schedule.cron),
+            time_zone=schedule.time_zone,
+            min_capacity=schedule.minimum,
+            max_capacity=schedule.maximum,
+        )
+
+    def _predict(self, predictive: Predictive) -> None:
+        """L1: there is no L2. The forecast is of the processors' load, which AWS counts itself."""
+        of = autoscaling.CfnScalingPolicy
+        pair = of.PredictiveScalingPredefinedMetricPairProperty(
+            predefined_metric_type="ASGCPUUtilization"
+        )
+        target = self._strategy.predictive_cpu_percent
+        if target is None:
+            raise ValueError(f"strategy {self._strategy.name} has no target for a forecast")
+        of(
+            self,
+            "Predictive",
+            auto_scaling_group_name=self._group.auto_scaling_group_name,
+            policy_type="PredictiveScaling",
+            predictive_scaling_configuration=of.PredictiveScalingConfigurationProperty(
+                mode=_PREDICTIVE_MODES[predictive],
+                metric_specifications=[
+                    of.PredictiveScalingMetricSpecificationProperty(
+                        target_value=target, predefined_metric_pair_specification=pair
+                    )
+                ],
+                scheduling_buffer_time=_LAUNCH_AHEAD_SECONDS,
+                max_capacity_breach_behavior="HonorMaxCapacity",
+            ),
+        )
 
     def _track(self, tracking: Tracking) -> None:
         """L1: the L2 policy takes no metric math."""

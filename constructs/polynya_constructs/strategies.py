@@ -79,6 +79,8 @@ class Strategy:
         on_demand_percentage: part of the other nodes that is On-Demand.
         warmup_seconds: from a node's start until its figures count.
         tracking: the target tracking policy, if any.
+        predictive_cpu_percent: mean load of the processors that predictive scaling plans for, if
+            it is turned on; None where nothing would take its nodes away again.
         steps: the step policies; of several policies the largest group wins.
     """
 
@@ -88,6 +90,7 @@ class Strategy:
     on_demand_percentage: int = 0
     warmup_seconds: int = 180
     tracking: Tracking | None = None
+    predictive_cpu_percent: int | None = None
     steps: tuple[Step, ...] = ()
 
     @property
@@ -105,6 +108,7 @@ STRATEGIES = {
         Strategy(
             name=StrategyName.LOW_COST,
             minimum=0,
+            predictive_cpu_percent=80,
             steps=(
                 Step(
                     signal=Signal.ARRIVALS_WITHOUT_NODES,
@@ -133,12 +137,14 @@ STRATEGIES = {
             name=StrategyName.LOW_LATENCY,
             minimum=1,
             tracking=Tracking(target_seconds=5 * MINUTE),
+            predictive_cpu_percent=80,
         ),
         Strategy(
             name=StrategyName.CONSISTENT_LOW_LATENCY,
             minimum=2,
             on_demand_base=1,
             tracking=Tracking(target_seconds=90),
+            predictive_cpu_percent=60,
             steps=(
                 Step(
                     signal=Signal.OLDEST_UNMERGED_AGE,

@@ -9,6 +9,7 @@ from typing import Final
 from polynya.model.nodes import Path
 from polynya.model.problems import Problem, suggest
 from stacks.settings.cluster_checks import cluster_problems
+from stacks.settings.consumption_checks import consumption_problems
 from stacks.settings.network import ExistingVpc, NetworkSettings
 from stacks.settings.pipeline import PipelineConfig
 from stacks.settings.stage import StageConfig
@@ -28,6 +29,7 @@ def stage_problems(stage: StageConfig, stem: str) -> Iterator[Problem]:
     yield from _repeated(stage.catalog.databases, ("catalog", "databases"), "database")
     yield from _repeated([each.name for each in stage.clusters], ("clusters",), "cluster")
     yield from cluster_problems(stage)
+    yield from consumption_problems(stage)
 
 
 def overlapping_stages(stages: Mapping[str, StageConfig]) -> Iterator[tuple[str, Problem]]:

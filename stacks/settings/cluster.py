@@ -9,10 +9,26 @@ from pydantic import Field
 from polynya.model.fields import Frozen, RelativePath
 from polynya_constructs.capacity import Capacity, SpotAllocation
 from polynya_constructs.instance_types import Architecture
+from polynya_constructs.schedule import (
+    Predictive,
+    ScheduledBounds,
+    check_predictive,
+    check_schedules,
+)
 from polynya_constructs.strategies import STRATEGIES, StrategyName
 from stacks.settings.fields import ClusterName, EmailAddress
 
 Count = Annotated[int, Field(ge=0)]
+
+
+class ScheduleSettings(Frozen):
+    """Bounds of a cluster that change by the clock."""
+
+    name: str = Field(description="Its name, unique in the cluster.")
+    cron: str = Field(description="When, five fields as cron reads them, such as `0 6 * * 1-5`.")
+    time_zone: str = Field(default="Etc/UTC", description="Of `cron`, such as `Europe/Berlin`.")
+    minimum: Count | None = Field(default=None, description="Nodes at least from then on.")
+    maximum: Count | None = Field(default=None, description="Nodes at most from then on.")
 
 
 class ClusterSettings(Frozen):
@@ -46,6 +62,12 @@ class ClusterSettings(Frozen):
     root_volume_gib: int = Field(
         default=50, ge=8, le=16_384, description="Size of each node's encrypted root volume."
     )
+    schedules: tuple[ScheduleSettings, ...] = Field(
+        default=(), description="Other bounds from a time of the week on."
+    )
+    predictive: Predictive | None = Field(
+        default=None, description="Forecast the load from the days before; default: off."
+    )
     oldest_age_minutes: int = Field(
         default=60, ge=1, description="An alarm tells when landed data waits longer."
     )
@@ -67,6 +89,15 @@ class ClusterSettings(Frozen):
             instance_types=self.instance_types,
             spot_allocation=self.spot_allocation,
         )
+
+    @property
+    def bounds(self) -> tuple[ScheduledBounds, ...]:
+        """The schedules; CapacityError when they, or a forecast, cannot be."""
+        bounds = tuple(ScheduledBounds(**schedule.model_dump()) for schedule in self.schedules)
+        check_schedules(bounds, self.capacity, STRATEGIES[self.strategy])
+        if self.predictive:
+            check_predictive(self.capacity, STRATEGIES[self.strategy])
+        return bounds
 
 
 class NetworkAgentSettings(Frozen):

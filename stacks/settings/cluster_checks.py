@@ -30,7 +30,7 @@ def cluster_problems(stage: StageConfig) -> Iterator[Problem]:
             message = f"`{_RESERVED}` is the name of the network agent"
             yield Problem((*path, "name"), "POLYNYA-STG-002", message, "choose another one")
         try:
-            _ = cluster.capacity
+            _ = cluster.bounds
         except CapacityError as wrong:
             setting = wrong.setting if wrong.setting in cluster.model_fields_set else "strategy"
             yield Problem((*path, setting), "POLYNYA-STG-002", str(wrong))

@@ -11,6 +11,12 @@ from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from polynya.model.identifiers import shown
+from polynya_constructs.patterns import (
+    EMR_RELEASE,
+    ERRORS_FOLDER,
+    LANDING_FOLDER,
+    QUICKSIGHT_PRINCIPAL,
+)
 
 # RFC 1918, and RFC 6598 for those who ran out of it.
 _PRIVATE: Final = tuple(
@@ -155,6 +161,41 @@ DatabaseName: TypeAlias = Annotated[
     AfterValidator(
         _matching(
             r"[a-z_][a-z0-9_]{0,127}", "a Glue database: 1 to 128 of a-z 0-9 _, no digit first"
+        )
+    ),
+]
+PrincipalArn: TypeAlias = Annotated[
+    str,
+    AfterValidator(
+        _matching(
+            _ARN + r"iam::\d{12}:(role|user)/[\w+=,.@/-]{1,512}",
+            "the ARN of an IAM user or role: arn:aws:iam::ACCOUNT:role/NAME",
+        )
+    ),
+]
+QuickSightArn: TypeAlias = Annotated[
+    str,
+    AfterValidator(
+        _matching(
+            QUICKSIGHT_PRINCIPAL,
+            "a QuickSight user or group: arn:aws:quicksight:REGION:ACCOUNT:user/default/NAME",
+        )
+    ),
+]
+EmrRelease: TypeAlias = Annotated[
+    str, AfterValidator(_matching(EMR_RELEASE, "a release such as emr-7.10.0"))
+]
+StreamName: TypeAlias = Annotated[
+    str,
+    AfterValidator(
+        _matching(r"[a-z][a-z0-9-]{0,31}", "a stream name: 1 to 32 of a-z 0-9 -, a letter first")
+    ),
+]
+LandingFolder: TypeAlias = Annotated[
+    str,
+    AfterValidator(
+        _matching(
+            LANDING_FOLDER, f"a folder such as clicks or web/clicks; {ERRORS_FOLDER} is taken"
         )
     ),
 ]

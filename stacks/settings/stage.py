@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from polynya.model.fields import Frozen
 from stacks.settings.cluster import ClusterSettings, NetworkAgentSettings
-from stacks.settings.consumption import AthenaSettings
+from stacks.settings.consumption import AthenaSettings, ConsumptionSettings
 from stacks.settings.fields import (
     Account,
     BucketName,
@@ -19,6 +19,9 @@ from stacks.settings.fields import (
     StreamArn,
 )
 from stacks.settings.network import NetworkSettings
+
+_INTERNAL: Final = "_internal"
+"""What a task adds to its `schema` for its internal tables, unless it says otherwise."""
 
 Days = Annotated[int, Field(ge=1, le=3650)]
 
@@ -78,9 +81,15 @@ class CatalogSettings(Frozen):
 
     databases: tuple[DatabaseName, ...] = Field(
         default=(),
-        description="Databases to make, one for each `schema` of the tasks. Their names are unique "
-        "in an account and region.",
+        description="Databases to make, one for each `schema` of the tasks; beside each comes "
+        "`NAME_internal`, where its tables lie. Names are unique in an account and region.",
     )
+
+    @property
+    def all_databases(self) -> tuple[str, ...]:
+        """The databases and, beside each, the one of its internal tables."""
+        pairs = ((n, n if n.endswith(_INTERNAL) else f"{n}{_INTERNAL}") for n in self.databases)
+        return tuple(dict.fromkeys(name for pair in pairs for name in pair))
 
 
 class StageConfig(Frozen):
@@ -109,4 +118,7 @@ class StageConfig(Frozen):
     )
     athena: AthenaSettings = Field(
         default_factory=AthenaSettings, description="The Athena workgroup."
+    )
+    consumption: ConsumptionSettings = Field(
+        default_factory=ConsumptionSettings, description="Other engines; default: none."
     )

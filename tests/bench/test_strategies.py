@@ -60,8 +60,8 @@ def test_the_group_stays_within_its_bounds() -> None:
     assert week.on_demand_minutes == 0
 
 
-def test_the_report_has_a_line_for_each_strategy(capsys: pytest.CaptureFixture[str]) -> None:
-    strategies.main()
+def test_a_schedule_for_office_hours_buys_their_delay(weeks: dict[StrategyName, Service]) -> None:
+    scheduled = strategies.run(LOW_COST, strategies.office_hours)
 
-    shown = capsys.readouterr().out
-    assert all(f"| {name} |" in shown for name in STRATEGIES)
+    assert scheduled.delay(0.95) < 60 < weeks[LOW_COST.name].delay(0.95)
+    assert scheduled.spot_minutes < weeks[LOW_LATENCY.name].spot_minutes

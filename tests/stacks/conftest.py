@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 
 import pytest
 
+from tests.stacks.deploy_to_moto import DeployedStage, deployed_stage
 from tests.stacks.synthesis import Assembly, made_up_stages, synthesize
 
 
@@ -18,3 +20,10 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
             pytest.fail("without Node.js no gate of the stacks can be run")
         pytest.skip("the CDK library needs Node.js; where CI is set this is a failure")
     return synthesize(tmp_path_factory.mktemp("cdk.out"), extra=made_up_stages())
+
+
+@pytest.fixture(scope="module")
+def deployed(assembly: Assembly) -> Iterator[DeployedStage]:
+    """The stage with clusters and every engine, in a stand-in for AWS."""
+    with deployed_stage(assembly.templates, "clustered") as stage:
+        yield stage

@@ -2,24 +2,52 @@
 
 moto's CloudFormation skips types that it does not know and still reports success. So what it may
 skip is listed here, and anything else that is missing afterwards is an error. What of it the
-runtime needs is then made through the API, from the same template: the Glue databases, and the
-versions of buckets, a property that moto forgets.
+runtime needs is then made through the API, from the same template: the Glue databases, the hooks
+of groups, and the versions of buckets, a property that moto forgets.
 """
 
 from __future__ import annotations
 
 import copy
+import io
 import json
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from tests.aws import aws_server, client
+from tests.stacks.house_rules import Template, resources
 
 #: Makes the client of a service, as `tests.aws.aws_clients` does.
 Client: TypeAlias = Callable[[str], Any]
 
 # What moto has no CloudFormation for. A bucket's policy it would not enforce either.
-SKIPPED_BY_MOTO = {"AWS::S3::BucketPolicy", "AWS::Glue::Database", "AWS::CDK::Metadata"}
+SKIPPED_BY_MOTO = {
+    "AWS::Athena::WorkGroup",
+    "AWS::AutoScaling::LifecycleHook",
+    "AWS::AutoScaling::ScalingPolicy",
+    "AWS::CDK::Metadata",
+    "AWS::CloudWatch::Alarm",
+    "AWS::EMRServerless::Application",
+    "AWS::Glue::Database",
+    "AWS::KinesisFirehose::DeliveryStream",
+    "AWS::LakeFormation::DataLakeSettings",
+    "AWS::LakeFormation::PrincipalPermissions",
+    "AWS::LakeFormation::Resource",
+    "AWS::Lambda::EventInvokeConfig",
+    "AWS::Logs::LogStream",
+    "AWS::QuickSight::DataSource",
+    "AWS::RedshiftServerless::Namespace",
+    "AWS::RedshiftServerless::Workgroup",
+    "AWS::S3::BucketPolicy",
+    "AWS::SNS::Subscription",
+    "AWS::SNS::TopicPolicy",
+}
 # The CDK's own custom resource that closes the default security group: it would run in Docker.
-LEFT_OUT = {"Custom::VpcRestrictDefaultSG", "AWS::Lambda::Function"}
+LEFT_OUT = {"Custom::VpcRestrictDefaultSG"}
+_ASSETS = "cdk-hnb659fds-assets-123456789012-eu-central-1"
 
 
 class NotLoadedError(AssertionError):
@@ -32,11 +60,11 @@ def deploy(client: Client, name: str, template: dict[str, Any]) -> dict[str, str
     Raises:
         NotLoadedError: when a resource is missing whose type is in neither list above.
     """
-    _bootstrap(client)
+    _bootstrap(client, template)
     loadable = _loadable(template)
     cloudformation = client("cloudformation")
     cloudformation.create_stack(
-        StackName=name, TemplateBody=json.dumps(loadable), Capabilities=["CAPABILITY_IAM"]
+        StackName=name, TemplateBody=json.dumps(loadable), Capabilities=["CAPABILITY_NAMED_IAM"]
     )
     (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
@@ -56,11 +84,50 @@ def deploy(client: Client, name: str, template: dict[str, Any]) -> dict[str, str
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
 
-def _bootstrap(client: Client) -> None:
-    """Leave the mark of `cdk bootstrap` that every template asks for."""
+@dataclass(frozen=True, slots=True)
+class DeployedStage:
+    """A stage in a stand-in for AWS: its address, and the outputs of its stacks by their names.
+
+    The names that a program needs: `outputs["Storage"]` has `LandingBucketName`,
+    `ConfigurationBucketName`, `WarehouseBucketName`, `WorkloadStreamName` and `DataKeyArn`, that of
+    a cluster or the gateway has `GroupName`.
+    """
+
+    endpoint: str
+    outputs: dict[str, dict[str, str]]
+
+    def client(self, service: str) -> Any:
+        """A client of a service of the stand-in."""
+        return client(service, self.endpoint)
+
+
+@contextmanager
+def deployed_stage(templates: dict[str, Template], stage: str) -> Iterator[DeployedStage]:
+    """Every stack of a stage, in a server of its own, in the order of their dependencies."""
+    stacks = [path for path in templates if path.startswith(f"{stage}/")]
+    first = [f"{stage}/Network", f"{stage}/Storage"]
+    with aws_server() as endpoint:
+        deployed = DeployedStage(endpoint, {})
+        for path in [*first, *(path for path in stacks if path not in first)]:
+            name = path.replace("/", "-")
+            outputs = deploy(deployed.client, name, templates[path])
+            deployed.outputs[path.removeprefix(f"{stage}/")] = outputs
+        yield deployed
+
+
+def _bootstrap(client: Client, template: Template) -> None:
+    """Leave what `cdk bootstrap` leaves, and the assets that `cdk deploy` uploads."""
     client("ssm").put_parameter(
         Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String", Overwrite=True
     )
+    s3 = client("s3")
+    if _ASSETS not in {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}:
+        here = {"LocationConstraint": s3.meta.region_name}
+        s3.create_bucket(Bucket=_ASSETS, CreateBucketConfiguration=here)
+    empty = io.BytesIO()
+    zipfile.ZipFile(empty, "w").close()
+    for function in resources(template, "AWS::Lambda::Function").values():
+        s3.put_object(Bucket=_ASSETS, Key=function["Code"]["S3Key"], Body=empty.getvalue())
 
 
 def _loadable(template: dict[str, Any]) -> dict[str, Any]:
@@ -73,7 +140,19 @@ def _loadable(template: dict[str, Any]) -> dict[str, Any]:
         if resource["Type"] == "AWS::KMS::Key":
             # moto looks for the names that tags have in the API of KMS, not in templates.
             resource["Properties"].pop("Tags", None)
-    return {**{k: v for k, v in template.items() if k != "Rules"}, "Resources": kept}
+    outputs = {
+        name: output
+        for name, output in template.get("Outputs", {}).items()
+        if not _is_of_skipped(output["Value"], kept)
+    }
+    rest = {name: part for name, part in template.items() if name != "Rules"}
+    return {**rest, "Resources": kept, "Outputs": outputs}
+
+
+def _is_of_skipped(value: Any, kept: dict[str, Any]) -> bool:
+    """Whether a value is an attribute of a resource that moto will not make."""
+    attribute = value.get("Fn::GetAtt") if isinstance(value, dict) else None
+    return bool(attribute) and kept[attribute[0]]["Type"] in SKIPPED_BY_MOTO
 
 
 def _complete(client: Client, resources: dict[str, Any], made: dict[str, str]) -> None:
@@ -82,6 +161,10 @@ def _complete(client: Client, resources: dict[str, Any], made: dict[str, str]) -
         if resource["Type"] == "AWS::Glue::Database":
             name = resource["Properties"]["DatabaseInput"]["Name"]
             client("glue").create_database(DatabaseInput={"Name": name})
+        elif resource["Type"] == "AWS::AutoScaling::LifecycleHook":
+            hook = dict(resource["Properties"])
+            hook["AutoScalingGroupName"] = made[hook["AutoScalingGroupName"]["Ref"]]
+            client("autoscaling").put_lifecycle_hook(**hook)
         elif resource["Type"] == "AWS::S3::Bucket":
             client("s3").put_bucket_versioning(
                 Bucket=made[logical_id],

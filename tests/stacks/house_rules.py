@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from ipaddress import IPv4Network
 from typing import Any
+
+from tests.stacks.synthesis import Assembly
 
 Template = dict[str, Any]
 WAYS_OUT = {
@@ -19,6 +22,7 @@ STATEFUL = {
     "AWS::Kinesis::Stream",
     "AWS::Glue::Database",
     "AWS::Logs::LogGroup",
+    "AWS::RedshiftServerless::Namespace",
 }
 
 
@@ -35,6 +39,11 @@ def resources(template: Template, kind: str) -> dict[str, Any]:
     """Properties of the resources of a type, by logical id."""
     found = {k: r for k, r in template.get("Resources", {}).items() if r["Type"] == kind}
     return {name: resource.get("Properties", {}) for name, resource in found.items()}
+
+
+def kinds(assembly: Assembly, path: str) -> Counter[str]:
+    """How many resources of each type a stack has."""
+    return Counter(r["Type"] for r in assembly.templates[path].get("Resources", {}).values())
 
 
 def private(template: Template) -> Iterator[tuple[str, str]]:

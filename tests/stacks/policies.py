@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
+from tests.stacks.house_rules import Template
+from tests.stacks.intrinsics import Intrinsics
+
 DOCUMENTS = {
     "AWS::IAM::Policy": ("PolicyDocument",),
     "AWS::IAM::ManagedPolicy": ("PolicyDocument",),
@@ -18,19 +21,9 @@ DOCUMENTS = {
     "AWS::KMS::Key": ("KeyPolicy",),
 }
 _TRUST = "AWS::IAM::Role"  # a role's own document says who may assume it, and names no resource
-_ARNS = {
-    "AWS::S3::Bucket": "s3:::{name}",
-    "AWS::KMS::Key": "kms:eu-central-1:123456789012:key/1a2b3c4d-0000-4000-8000-000000000000",
-    "AWS::Logs::LogGroup": "logs:eu-central-1:123456789012:log-group:{name}:*",
-    "AWS::Kinesis::Stream": "kinesis:eu-central-1:123456789012:stream/{name}",
-    "AWS::IAM::Role": "iam::123456789012:role/{name}",
-    "AWS::Lambda::Function": "lambda:eu-central-1:123456789012:function:{name}",
-    "AWS::CodeBuild::Project": "codebuild:eu-central-1:123456789012:project/{name}",
-}
-_PSEUDO = {"AWS::Partition": "aws", "AWS::Region": "eu-central-1", "AWS::AccountId": "123456789012"}
 
 
-def documents(template: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def documents(template: Template) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield logical id, type and policy document of everything that holds one."""
     for name, resource in sorted(template.get("Resources", {}).items()):
         properties = resource.get("Properties", {})
@@ -40,26 +33,28 @@ def documents(template: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, An
             yield f"{name}/{inline['PolicyName']}", "AWS::IAM::Policy", inline["PolicyDocument"]
 
 
-def statements(template: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Return the statements of a template by logical id, references spelled out."""
+def statements(templates: dict[str, Template], path: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the statements of the stack at `path` by logical id, references spelled out."""
+    resolve = Intrinsics(templates).resolve
     found: dict[str, list[dict[str, Any]]] = {}
-    for name, _, document in documents(template):
-        found.setdefault(name, []).extend(resolved(document, template)["Statement"])
+    for name, _, document in documents(templates[path]):
+        found.setdefault(name, []).extend(resolve(document, path)["Statement"])
     return json.loads(re.sub(r"[0-9a-f]{64}", "HASH", json.dumps(found)))
 
 
-def problems(template: dict[str, Any]) -> list[str]:
+def problems(templates: dict[str, Template], path: str) -> list[str]:
     """What parliament finds: unknown actions, malformed ARNs, conditions of the wrong type.
 
     Left to cdk-nag, which judges them with reasons: wildcards. Left out, because parliament is
     wrong about it: actions that take no resource beside others that do, in one statement.
     """
     analyze = _parliament().analyze_policy_string
+    resolve = Intrinsics(templates).resolve
     return [
         f"{name}: {finding.issue} {finding.detail} {finding.location.get('string', '')}".rstrip()
-        for name, kind, document in documents(template)
+        for name, kind, document in documents(templates[path])
         if kind != _TRUST
-        for finding in analyze(json.dumps(resolved(document, template))).findings
+        for finding in analyze(json.dumps(resolve(document, path))).findings
         if finding.issue not in {"RESOURCE_STAR", "RESOURCE_MISMATCH"}
     ]
 
@@ -73,37 +68,3 @@ def _parliament() -> Any:
     import parliament
 
     return parliament
-
-
-def resolved(value: Any, template: dict[str, Any]) -> Any:
-    """Replace intrinsic functions by text that has the shape of what they return."""
-    if isinstance(value, list):
-        return [resolved(item, template) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if len(value) == 1:
-        ((function, argument),) = value.items()
-        if function == "Ref":
-            return _PSEUDO.get(argument, argument.lower())
-        if function == "Fn::GetAtt":
-            if argument[1] != "Arn":
-                return "-".join(argument).lower()
-            shape = _ARNS[template["Resources"][argument[0]]["Type"]]
-            return f"arn:aws:{shape}".format(name=argument[0].lower())
-        if function == "Fn::ImportValue":
-            return _imported(argument)
-        if function == "Fn::Join":
-            return argument[0].join(map(str, resolved(argument[1], template)))
-        if function == "Fn::Sub" and isinstance(argument, str):
-            return re.sub(r"\$\{([^}]+)\}", lambda m: _PSEUDO.get(m[1], m[1].lower()), argument)
-    return {key: resolved(item, template) for key, item in value.items()}
-
-
-def _imported(export: str) -> str:
-    """What another stack exports, by the kind of resource that the CDK names in the export."""
-    name = export.partition(":")[2].lower()
-    kinds = (("bucket", "AWS::S3::Bucket"), ("key", "AWS::KMS::Key"))
-    for word, kind in (*kinds, ("stream", "AWS::Kinesis::Stream")):
-        if word in name and "getatt" in name:
-            return f"arn:aws:{_ARNS[kind]}".format(name=name)
-    return name

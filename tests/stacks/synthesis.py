@@ -17,7 +17,35 @@ ROOT = Path(__file__).resolve().parents[2]
 ARN = "arn:aws:{service}:eu-central-1:123456789012:{resource}"
 BOOT = "tests/stacks/boot.sh"
 # Together they have every kind of policy.
-CLUSTERS = {"cheap": "low_cost", "steady": "consistent_low_latency"}
+CLUSTERS: dict[str, dict[str, Any]] = {
+    "cheap": {
+        "strategy": "low_cost",
+        "schedules": [
+            {"name": "morning", "cron": "0 7 * * 1-5", "time_zone": "Europe/Berlin", "minimum": 1},
+            {"name": "evening", "cron": "0 19 * * *", "time_zone": "Europe/Berlin", "minimum": 0},
+        ],
+    },
+    "steady": {"strategy": "consistent_low_latency", "predictive": "forecast_only"},
+}
+# Every engine that a stage may name; the other stages name none.
+ENGINES = {
+    "lake_formation": {
+        "admins": ["arn:aws:iam::123456789012:role/steward"],
+        "readers": ["arn:aws:iam::123456789012:role/analyst"],
+    },
+    "redshift": {},
+    "emr_serverless": {},
+    "firehose": [
+        {"name": "clicks", "prefix": "web/clicks"},
+        {
+            "name": "orders",
+            "prefix": "web/orders",
+            "source_arn": ARN.format(service="kinesis", resource="stream/orders"),
+        },
+    ],
+    "quicksight": {"owner": ARN.format(service="quicksight", resource="user/default/ana")},
+    "sagemaker": {},
+}
 KEY = ARN.format(service="kms", resource="key/1a2b3c4d-0000-4000-8000-000000000000")
 VPC = {
     "vpc_id": "vpc-0a1b2c3d",
@@ -48,7 +76,7 @@ def findings(directory: Path) -> list[str]:
 
 
 def made_up_stages() -> list[StageConfig]:
-    """Everything brought along; data that may go, or lacks a key for it; clusters."""
+    """Everything brought along; data that may go, or lacks a key for it; clusters and engines."""
 
     def stage(name: str, **settings: Any) -> StageConfig:
         head = {"apiVersion": "polynya/v1", "kind": "stage", "name": name}
@@ -80,11 +108,12 @@ def made_up_stages() -> list[StageConfig]:
             "clustered",
             catalog={"databases": ["shop_clustered"]},
             clusters=[
-                {"name": name, "strategy": strategy, "boot": BOOT, "maximum": 6,
-                 "notify": ["ops@example.com"]}
-                for name, strategy in CLUSTERS.items()
+                {"name": name, "boot": BOOT, "maximum": 6, "notify": ["ops@example.com"]} | settings
+                for name, settings in CLUSTERS.items()
             ],
+            network={"availability_zones": 3},
             network_agent={"boot": BOOT},
+            consumption=ENGINES,
         ),
         stage("halfway", remove_data=True, network={"existing": VPC}),
     ]  # fmt: skip
@@ -100,6 +129,7 @@ def synthesize(directory: Path, *, extra: Sequence[StageConfig] = ()) -> Assembl
 
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     context["polynya:removeDataOnDestroy"] = "removable"
+    context["permissions_boundary"] = "polynya-boundary"
     written = load_deployment(ROOT / "config", environment={})
     deployment = Deployment((*written.stages, *extra), written.pipeline)
     app = build_app(cdk.App(outdir=str(directory), context=context), deployment)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from polynya_constructs.strategies import STRATEGIES, StrategyName
+from tests.stacks.house_rules import kinds
 from tests.stacks.synthesis import Assembly
 
 pytestmark = pytest.mark.synth
@@ -92,7 +93,7 @@ def test_the_group_mixes_spot_and_on_demand_and_replaces_the_new_node_first(
     assert "DesiredCapacity" not in group  # it would undo scaling at each deploy
     assert group["CapacityRebalance"] is True
     assert group["MetricsCollection"] == [{"Granularity": "1Minute"}]
-    assert len(group["VPCZoneIdentifier"]) == 2
+    assert len(group["VPCZoneIdentifier"]) == 3
 
 
 def test_a_deploy_refreshes_nodes_without_ever_being_smaller(low_cost: Template) -> None:
@@ -102,6 +103,8 @@ def test_a_deploy_refreshes_nodes_without_ever_being_smaller(low_cost: Template)
     assert refresh["Strategy"] == "Rolling"
     assert refresh["Preferences"]["MinHealthyPercentage"] == 100
     assert refresh["Preferences"]["ScaleInProtectedInstances"] == "Refresh"
+    # Nor does it set bounds back that a schedule has changed.
+    assert policy["AutoScalingScheduledAction"] == {"IgnoreUnmodifiedGroupSizeProperties": True}
 
 
 def test_hooks_wait_for_a_ready_node_and_for_a_drained_one(cluster: Template) -> None:
@@ -123,7 +126,11 @@ def test_a_strategy_becomes_its_policies(
 ) -> None:
     policies = templates[cluster_stack].all("AutoScaling::ScalingPolicy")
 
-    targets = [p["TargetTrackingConfiguration"] for p in policies if "StepAdjustments" not in p]
+    targets = [
+        policy["TargetTrackingConfiguration"]
+        for policy in policies
+        if policy["PolicyType"] == "TargetTrackingScaling"
+    ]
     assert [target["TargetValue"] for target in targets] == tracking
     for target in targets:
         *inputs, result = target["CustomizedMetricSpecification"]["Metrics"]
@@ -131,6 +138,33 @@ def test_a_strategy_becomes_its_policies(
         assert result["Expression"] == "backlog / IF(nodes > 0, nodes, 1)"
     steps = [p["StepAdjustments"] for p in policies if "StepAdjustments" in p]
     assert sorted([step["ScalingAdjustment"] for step in one] for one in steps) == changes
+
+
+def test_bounds_change_by_the_clock_and_a_forecast_may_only_be_looked_at(
+    low_cost: Template, templates: dict[str, Template]
+) -> None:
+    actions = low_cost.all("AutoScaling::ScheduledAction")
+    (policy,) = [
+        policy
+        for policy in templates["Cluster-steady"].all("AutoScaling::ScalingPolicy")
+        if policy["PolicyType"] == "PredictiveScaling"
+    ]
+
+    assert [(a["Recurrence"], a["TimeZone"], a["MinSize"]) for a in actions] == [
+        ("0 7 * * 1-5", "Europe/Berlin", 1),
+        ("0 19 * * *", "Europe/Berlin", 0),
+    ]
+    assert not any("DesiredCapacity" in action or "MaxSize" in action for action in actions)
+    forecast = policy["PredictiveScalingConfiguration"]
+    assert (forecast["Mode"], forecast["SchedulingBufferTime"]) == ("ForecastOnly", 300)
+    assert [metric["TargetValue"] for metric in forecast["MetricSpecifications"]] == [60]
+
+
+def test_no_node_is_protected_from_scaling_in(cluster: Template) -> None:
+    """What a node leaves behind is taken up by another one: a node may always end."""
+    group = cluster.one("AutoScaling::AutoScalingGroup")
+
+    assert not group.get("NewInstancesProtectedFromScaleIn", False)
 
 
 def test_every_alarm_that_scales_looks_at_one_minute_values(cluster: Template) -> None:
@@ -233,6 +267,53 @@ def test_one_network_agent_on_demand(templates: dict[str, Template]) -> None:
     assert "landing" not in json.dumps(templates["Gateway"].statements()).lower()
 
 
+def test_engines_are_private_encrypted_and_idle_for_nothing(
+    templates: dict[str, Template], assembly: Assembly
+) -> None:
+    engines = templates["Consumption"]
+
+    workgroup = engines.one("RedshiftServerless::Workgroup")
+    assert workgroup["PubliclyAccessible"] is False
+    assert workgroup["EnhancedVpcRouting"] is True
+    assert (workgroup["BaseCapacity"], workgroup["MaxCapacity"]) == (8, 32)
+    namespace = engines.one("RedshiftServerless::Namespace")
+    assert namespace["ManageAdminPassword"] is True
+    assert "AdminUserPassword" not in namespace
+    spark = engines.one("EMRServerless::Application")
+    assert spark["AutoStopConfiguration"] == {"Enabled": True, "IdleTimeoutMinutes": 10}
+    assert "InitialCapacity" not in spark
+    stream, reading = engines.all("KinesisFirehose::DeliveryStream")
+    source = reading["KinesisStreamSourceConfiguration"]["KinesisStreamARN"]
+    assert source == "arn:aws:kinesis:eu-central-1:123456789012:stream/orders"
+    encryption = stream["DeliveryStreamEncryptionConfigurationInput"]
+    assert encryption["KeyType"] == "CUSTOMER_MANAGED_CMK"
+    landing = stream["ExtendedS3DestinationConfiguration"]
+    assert (landing["Prefix"], landing["CompressionFormat"]) == ("web/clicks/", "GZIP")
+    assert landing["ErrorOutputPrefix"].startswith("firehose-errors/web/clicks/")
+    assert engines.one("QuickSight::DataSource")["Type"] == "ATHENA"
+    inbound = [group.get("SecurityGroupIngress") for group in engines.all("EC2::SecurityGroup")]
+    assert inbound == [None, None]
+    assert set(kinds(assembly, "dev/Consumption")) == {
+        "AWS::S3::Bucket", "AWS::S3::BucketPolicy", "AWS::Athena::WorkGroup",
+        "AWS::IAM::ManagedPolicy",
+    }  # fmt: skip
+
+
+def test_lake_formation_takes_no_right_from_anybody(templates: dict[str, Template]) -> None:
+    engines = templates["Consumption"]
+    settings = engines.one("LakeFormation::DataLakeSettings")
+
+    assert engines.one("LakeFormation::Resource")["HybridAccessEnabled"] is True
+    assert settings["MutationType"] == "APPEND"
+    assert "cfn-exec-role" in json.dumps(settings["Admins"])
+    for kind in ("CreateDatabaseDefaultPermissions", "CreateTableDefaultPermissions"):
+        (open_to,) = settings[kind]
+        principal = open_to["Principal"]["DataLakePrincipalIdentifier"]
+        assert (open_to["Permissions"], principal) == (["ALL"], "IAM_ALLOWED_PRINCIPALS")
+    granted = [grant["Permissions"] for grant in engines.all("LakeFormation::PrincipalPermissions")]
+    assert granted == [["DESCRIBE"], ["DESCRIBE", "SELECT"]] * 2
+
+
 def test_athena_enforces_its_limit_and_its_encrypted_results(
     templates: dict[str, Template],
 ) -> None:
@@ -252,6 +333,7 @@ def test_what_cannot_work_is_refused_at_synth() -> None:
     from polynya_constructs.capacity import Capacity
     from polynya_constructs.cluster import Cluster
     from polynya_constructs.scaling import Scaling
+    from polynya_constructs.schedule import Predictive
 
     app = cdk.App()
     stack = cdk.Stack(app, "Stack")
@@ -273,6 +355,15 @@ def test_what_cannot_work_is_refused_at_synth() -> None:
     made = cluster("Made", 2)
     with pytest.raises(ValueError, match="without `arrivals` nothing would start one again"):
         Scaling(stack, "Scaling", group=made.group, cluster="made", strategy=strategy)
+    with pytest.raises(ValueError, match="no target for a forecast"):
+        Scaling(
+            stack,
+            "Forecast",
+            group=made.group,
+            cluster="made",
+            strategy=STRATEGIES[StrategyName.NO_SCALING],
+            predictive=Predictive.FORECAST_ONLY,
+        )
     made.group.add_warm_pool()
     assert isinstance(made.group.node.find_child("WarmPool"), autoscaling.WarmPool)
     with pytest.raises(RuntimeError, match="a mixed-instances policy has no warm pool"):

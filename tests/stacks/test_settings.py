@@ -11,8 +11,16 @@ import pytest
 
 from polynya.model.errors import ConfigErrors
 from polynya.model.fields import Frozen
-from stacks.settings.cluster import ClusterSettings, NetworkAgentSettings
-from stacks.settings.consumption import AthenaSettings
+from stacks.settings.cluster import ClusterSettings, NetworkAgentSettings, ScheduleSettings
+from stacks.settings.consumption import (
+    AthenaSettings,
+    ConsumptionSettings,
+    EmrServerlessSettings,
+    FirehoseSettings,
+    LakeFormationSettings,
+    QuickSightSettings,
+    RedshiftSettings,
+)
 from stacks.settings.loader import load_deployment
 from stacks.settings.network import ExistingVpc, NetworkSettings
 from stacks.settings.stage import (
@@ -34,6 +42,7 @@ EXISTING = """network:
     private_subnet_ids: [subnet-0a1b2c3d, subnet-1a1b2c3d]
 """
 CLUSTER = "clusters:\n- {name: main, boot: tests/stacks/boot.sh, "
+THREE_ZONES = "network: {availability_zones: 3}\n"
 PIPELINE = """apiVersion: polynya/v1
 kind: pipeline
 source:
@@ -153,6 +162,47 @@ def test_the_stages_of_the_repository_are_right() -> None:
         (CLUSTER.replace("boot.sh", "boat.sh") + "}", "5:16: clusters[0].boot: there is no file"),
         (CLUSTER.replace("tests/", "../") + "}", "5:16: clusters[0].boot: "),
         (
+            CLUSTER + "schedules: [{name: night, cron: 0 22 * *, minimum: 0}]}",
+            "5:44: clusters[0].schedules: schedules[0]: cron is '0 22 * *'; write five fields",
+        ),
+        (
+            CLUSTER + "strategy: no_scaling, predictive: forecast_only}",
+            "5:66: clusters[0].predictive: strategy no_scaling has no policy that would take back",
+        ),
+        ("consumption: {redshift: {}}", "4:15: consumption.redshift: Redshift Serverless wants"),
+        (
+            THREE_ZONES + "consumption: {redshift: {base_capacity: 64}}",
+            "5:15: consumption.redshift: max_capacity 32 is below base_capacity 64",
+        ),
+        (
+            "athena: {enabled: false}\nconsumption: {sagemaker: {}}",
+            "5:15: consumption.sagemaker: `sagemaker` queries in the Athena workgroup, which",
+        ),
+        (
+            "consumption: {lake_formation: {readers: ['arn:aws:iam::123456789012:role/r']}}",
+            "4:32: consumption.lake_formation.readers: there is no database that readers could",
+        ),
+        (
+            "consumption: {lake_formation: {readers: [everybody]}}",
+            "4:42: consumption.lake_formation.readers[0]: `everybody` is not the ARN of an IAM",
+        ),
+        (
+            "consumption: {firehose: [{name: a, prefix: web}, {name: b, prefix: web/clicks}]}",
+            "4:60: consumption.firehose[1].prefix: web/clicks and web of `a` would mix files",
+        ),
+        (
+            "consumption: {firehose: [{name: a, prefix: firehose-errors/a}]}",
+            "4:36: consumption.firehose[0].prefix: `firehose-errors/a` is not a folder such as",
+        ),
+        (
+            "consumption: {quicksight: {owner: ana}}",
+            "4:28: consumption.quicksight.owner: `ana` is not a QuickSight user or group",
+        ),
+        (
+            "consumption: {emr_serverless: {release: latest}}",
+            "4:32: consumption.emr_serverless.release: `latest` is not a release such as",
+        ),
+        (
             "network_agent: {boot: tests/stacks/boot.sh, instance_type: t4g.smal}",
             "4:45: network_agent.instance_type: there is no instance type 't4g.smal'; did you mean",
         ),
@@ -213,9 +263,12 @@ def test_the_page_names_every_setting_and_its_examples_are_right(tmp_path: Path)
     models: tuple[type[Frozen], ...]
     models = (StageConfig, NetworkSettings, ExistingVpc, StorageSettings, BucketSettings)
     models += (StreamSettings, CatalogSettings, ClusterSettings, NetworkAgentSettings)
-    names = {name for m in (*models, AthenaSettings) for name in m.model_fields}
+    models += (AthenaSettings, ScheduleSettings, ConsumptionSettings, LakeFormationSettings)
+    models += (RedshiftSettings, EmrServerlessSettings, FirehoseSettings, QuickSightSettings)
+    names = {name for model in models for name in model.model_fields}
     assert {name for name in names if not re.search(rf"\b{name}\b", page)} == set()
-    for number, text in enumerate(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)):
+    pages = page + (ROOT / "docs" / "cluster.md").read_text()
+    for number, text in enumerate(re.findall(r"```yaml\n(.*?)```", pages, re.DOTALL)):
         directory = tmp_path / str(number)
         directory.mkdir()
         whole = text if text.startswith("apiVersion") else HEAD + text

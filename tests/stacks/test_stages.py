@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import get_args
 
 import pytest
 
 from stacks.settings.network import LogDays
-from tests.stacks.house_rules import resources, violations
+from tests.stacks.house_rules import kinds, resources, violations
 from tests.stacks.synthesis import Assembly
 
 pytestmark = pytest.mark.synth
-
-
-def kinds(assembly: Assembly, path: str) -> Counter[str]:
-    """How many resources of each type a stack has."""
-    return Counter(r["Type"] for r in assembly.templates[path].get("Resources", {}).values())
 
 
 def test_zones_and_endpoints_are_those_of_the_stage_file(assembly: Assembly) -> None:
@@ -60,7 +54,7 @@ def test_data_goes_only_when_both_keys_are_turned(assembly: Assembly) -> None:
     assert violations(assembly.templates["halfway/Storage"]) == []
     removable = violations(assembly.templates["removable/Storage"])
     assert {line.split(": ")[1] for line in removable} == {"is not kept"}
-    assert len(removable) == 7
+    assert len(removable) == 8
     assert assembly.protected["halfway/Storage"]
     assert not assembly.protected["removable/Storage"]
 
@@ -88,16 +82,30 @@ def test_every_retention_that_a_file_may_ask_for_exists(assembly: Assembly) -> N
 def test_constructs_refuse_what_no_gate_would_catch(assembly: Assembly) -> None:
     import aws_cdk as cdk
     from aws_cdk import aws_ec2 as ec2
+    from aws_cdk import aws_kinesis as kinesis
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_s3 as s3
 
     from polynya_constructs.buckets import AccessLogBucket, DataBucket
     from polynya_constructs.catalog import LakehouseCatalog
     from polynya_constructs.coordination import enforce_conditional_writes
+    from polynya_constructs.emr_serverless import EmrServerlessSpark
+    from polynya_constructs.firehose_landing import FirehoseLanding
+    from polynya_constructs.lake_formation import LakeFormationGovernance
     from polynya_constructs.network import PrivateVpc, VpcEndpoints
+    from polynya_constructs.node_access import Lakehouse
+    from polynya_constructs.redshift import RedshiftServerless
     from polynya_constructs.workload_stream import WorkloadStream
 
     stack = cdk.Stack()
+    lakehouse = Lakehouse(
+        landing=s3.Bucket(stack, "Landing"),
+        configuration=s3.Bucket(stack, "Configuration"),
+        warehouse=s3.Bucket(stack, "Warehouse"),
+        stream=kinesis.Stream(stack, "Stream"),
+        key=kms.Key(stack, "LakeKey"),
+        databases=(),
+    )
     key = kms.Key(stack, "Key")
     bucket = s3.Bucket(stack, "Bucket")
     logs = AccessLogBucket(stack, "Logs")
@@ -125,6 +133,36 @@ def test_constructs_refuse_what_no_gate_would_catch(assembly: Assembly) -> None:
         ),
         "cannot name a database": lambda: LakehouseCatalog(
             stack, "H", warehouse=bucket, databases=["Shop"]
+        ),
+        "no database that they could read": lambda: LakeFormationGovernance(
+            stack, "I", lakehouse=lakehouse, readers=["arn:aws:iam::123456789012:role/r"]
+        ),
+        "wants subnets in 3 zones": lambda: RedshiftServerless(
+            stack, "J", name="j", vpc=vpc, lakehouse=lakehouse
+        ),
+        "base_capacity is 12; it is 8 to 512": lambda: RedshiftServerless(
+            stack, "K", name="k", vpc=vpc, lakehouse=lakehouse, base_capacity=12
+        ),
+        "max_capacity 8 is below base_capacity 16": lambda: RedshiftServerless(
+            stack, "L", name="l", vpc=vpc, lakehouse=lakehouse, base_capacity=16, max_capacity=8
+        ),
+        "write one such as emr-7": lambda: EmrServerlessSpark(
+            stack, "M", name="m", vpc=vpc, lakehouse=lakehouse, release="emr-5.36"
+        ),
+        "max_vcpu is 2": lambda: EmrServerlessSpark(
+            stack, "N", name="n", vpc=vpc, lakehouse=lakehouse, max_vcpu=2
+        ),
+        "idle_minutes is 0": lambda: EmrServerlessSpark(
+            stack, "O", name="o", vpc=vpc, lakehouse=lakehouse, idle_minutes=0
+        ),
+        "prefix is 'firehose-errors/a'": lambda: FirehoseLanding(
+            stack, "P", name="p", prefix="firehose-errors/a", lakehouse=lakehouse
+        ),
+        "buffer_seconds is 901": lambda: FirehoseLanding(
+            stack, "Q", name="q", prefix="a", lakehouse=lakehouse, buffer_seconds=901
+        ),
+        "buffer_mb is 0": lambda: FirehoseLanding(
+            stack, "R", name="r", prefix="a", lakehouse=lakehouse, buffer_mb=0
         ),
         "has to end in `/`": lambda: enforce_conditional_writes(bucket, prefix="*"),
     }

@@ -14,7 +14,7 @@ _LEAST_BYTES = 10_000_000
 class AthenaWorkGroup(Construct):
     """A workgroup whose settings clients cannot change: where results go, their key, a limit.
 
-    `workgroup` is the workgroup.
+    `workgroup` is the workgroup; `name`, `results` and `encryption_key` are what was given.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class AthenaWorkGroup(Construct):
         super().__init__(scope, id_)
         if scan_limit_bytes < _LEAST_BYTES:
             raise ValueError(f"scan_limit_bytes is {scan_limit_bytes}; Athena wants {_LEAST_BYTES}")
+        self.name, self.results, self.encryption_key = name, results, encryption_key
         self.workgroup = athena.CfnWorkGroup(
             self,
             "WorkGroup",

@@ -1,0 +1,32 @@
+"""SageMaker on the lakehouse: the execution role that notebooks query with."""
+
+from __future__ import annotations
+
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from polynya_constructs.athena import AthenaWorkGroup
+from polynya_constructs.node_access import Lakehouse
+from polynya_constructs.query_access import grant_queries
+
+
+class NotebookRole(Construct):
+    """A role for notebooks, jobs and Studio users of SageMaker that may query the tables.
+
+    No Studio domain is made: a domain is one for many purposes, holds its users' homes on a file
+    system that is paid and backed up as such, and in a VPC without internet needs four more
+    endpoints. Name this role in the domain, user profile or notebook that there is. `role` is it.
+    """
+
+    def __init__(
+        self, scope: Construct, id_: str, *, workgroup: AthenaWorkGroup, lakehouse: Lakehouse
+    ) -> None:
+        """Create the role."""
+        super().__init__(scope, id_)
+        self.role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"),
+            description="Polynya: SageMaker notebooks on the lakehouse",
+        )
+        grant_queries(self.role, workgroup, lakehouse)

@@ -1,0 +1,51 @@
+"""What well-formed `consumption` of a stage file can still have wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from polynya.model.nodes import Path
+from polynya.model.problems import Problem
+from polynya_constructs.redshift_limits import LEAST_ZONES, check_capacity
+from stacks.settings.consumption import FirehoseSettings
+from stacks.settings.stage import StageConfig
+
+
+def consumption_problems(stage: StageConfig) -> Iterator[Problem]:
+    """Yield engines that lack what they stand on, and streams that would mix their files."""
+    engines, code = stage.consumption, "POLYNYA-STG-002"
+    path: Path
+    for name in ("quicksight", "sagemaker"):
+        if getattr(engines, name) and not stage.athena.enabled:
+            message = f"`{name}` queries in the Athena workgroup, which `athena.enabled` turns off"
+            yield Problem(("consumption", name), code, message, "remove one of the two")
+    governed = engines.lake_formation
+    if governed and governed.readers and not stage.catalog.databases:
+        path = ("consumption", "lake_formation", "readers")
+        message = "there is no database that readers could read"
+        yield Problem(path, code, message, "name one in `catalog.databases`")
+    if engines.redshift:
+        path = ("consumption", "redshift")
+        if stage.network.zone_count < LEAST_ZONES:
+            message = f"Redshift Serverless wants subnets in {LEAST_ZONES} zones"
+            fix = f"set `network.availability_zones` to {LEAST_ZONES}"
+            yield Problem(path, code, message, fix)
+        try:
+            check_capacity(engines.redshift.base_capacity, engines.redshift.max_capacity)
+        except ValueError as wrong:
+            yield Problem(path, code, str(wrong))
+    yield from _mixed_streams(engines.firehose)
+
+
+def _mixed_streams(streams: Sequence[FirehoseSettings]) -> Iterator[Problem]:
+    for index, stream in enumerate(streams):
+        for other in streams[:index]:
+            path: Path = ("consumption", "firehose", index)
+            if stream.name == other.name:
+                message = f"delivery stream `{stream.name}` is named twice"
+                yield Problem((*path, "name"), "POLYNYA-STG-002", message)
+            mine, theirs = f"{stream.prefix}/", f"{other.prefix}/"
+            if mine.startswith(theirs) or theirs.startswith(mine):
+                message = f"{stream.prefix} and {other.prefix} of `{other.name}` would mix files"
+                fix = "give each a folder of its own"
+                yield Problem((*path, "prefix"), "POLYNYA-STG-002", message, fix)

@@ -1,0 +1,54 @@
+"""Which actions of AWS a piece of our code asks for, read from its source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import botocore.session
+from botocore import xform_name
+
+# Operations whose permission is not called like them (Service Authorization Reference).
+_PERMISSIONS = {
+    "s3:HeadBucket": "s3:ListBucket",
+    "s3:HeadObject": "s3:GetObject",
+    "s3:ListObjectsV2": "s3:ListBucket",
+}
+
+
+def actions_called(folder: Path) -> set[str]:
+    """The actions behind the calls of boto3 clients in the sources of a folder.
+
+    A service counts when a client of it is made by its name, `client("s3", …)`; a call counts when
+    it, or the paginator that is asked for, is called like an operation of such a service.
+    """
+    trees = [ast.parse(path.read_text()) for path in sorted(folder.rglob("*.py"))]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    names = {name for call in calls for name in _operations(call)}
+    return {
+        _PERMISSIONS.get(action, action)
+        for service in {service for call in calls for service in _services(call)}
+        for operation in _model(service).operation_names
+        for action in [f"{service}:{operation}"]
+        if xform_name(operation) in names
+    }
+
+
+def _services(call: ast.Call) -> Iterator[str]:
+    called = (
+        call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    )
+    if called == "client" and call.args and isinstance(call.args[0], ast.Constant):
+        yield str(call.args[0].value)
+
+
+def _operations(call: ast.Call) -> Iterator[str]:
+    if isinstance(call.func, ast.Attribute):
+        yield call.func.attr
+        if call.func.attr == "get_paginator" and isinstance(call.args[0], ast.Constant):
+            yield str(call.args[0].value)
+
+
+def _model(service: str) -> botocore.model.ServiceModel:
+    return botocore.session.get_session().get_service_model(service)

@@ -1,0 +1,284 @@
+"""`iam_table.md` holds in the templates, and a right too many or a denial too few breaks it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stacks.house_rules import Template
+from tests.stacks.iam_account import DeployedAccount
+from tests.stacks.iam_evaluator import Principal, Request, Verdict
+from tests.stacks.intrinsics import ACCOUNT, REGION
+from tests.stacks.synthesis import Assembly
+
+pytestmark = pytest.mark.synth
+
+TABLE = Path(__file__).with_name("iam_table.md")
+HERE = f"{REGION}:{ACCOUNT}"
+# Stack below the stage `clustered`, or whole path; beginning of the logical id.
+ROLES = {
+    "node": ("clustered/Cluster-cheap", "ClusterNodeRole"),
+    "network agent": ("clustered/Gateway", "AgentNodeRole"),
+    "fallback": ("clustered/Cluster-cheap", "SpotFallbackRole"),
+    "redshift": ("clustered/Consumption", "RedshiftRole"),
+    "emr job": ("clustered/Consumption", "EmrServerlessJobRole"),
+    "firehose": ("clustered/Consumption", "FirehoseclicksRole"),
+    "firehose of a stream": ("clustered/Consumption", "FirehoseordersRole"),
+    "quicksight": ("clustered/Consumption", "QuickSightRole"),
+    "notebook": ("clustered/Consumption", "SageMakerRole"),
+    "lake formation": ("clustered/Consumption", "LakeFormationRole"),
+    "flow log": ("clustered/Network", "NetworkFlowLogIAMRole"),
+    "deploy pipeline": ("Pipeline", "PipelineRole"),
+    "synth build": ("Pipeline", "PipelineBuildSynthCdkBuildProjectRole"),
+    "self mutation": ("Pipeline", "PipelineUpdatePipelineSelfMutationRole"),
+    "security check": ("Pipeline", "PipelinePipelinesSecurityCheckCDKSecurityCheckRole"),
+}
+THINGS = {
+    "landing": ("Storage", "LandingBucket"),
+    "configuration": ("Storage", "ConfigurationBucket"),
+    "warehouse": ("Storage", "WarehouseBucket"),
+    "access-logs": ("Storage", "AccessLogsBucket"),
+    "results": ("Consumption", "ResultsBucket"),
+    "stream": ("Storage", "WorkloadStream"),
+    "key": ("Storage", "DataKey"),
+    "notifications-key": ("Cluster-cheap", "NotificationsKey"),
+    "topic cheap": ("Cluster-cheap", "NotificationsTopic"),
+    "log cheap:agent": ("Cluster-cheap", "ObservabilityAgentLog"),
+    "log cheap:fallback": ("Cluster-cheap", "SpotFallbackLog"),
+    "log steady:agent": ("Cluster-steady", "ObservabilityAgentLog"),
+    "log network:flow": ("Network", "NetworkFlowLogGroup"),
+}
+BY_DEFAULT = {"aws:SecureTransport": "true"}
+EVERYTHING = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+BOUNDARY = {
+    "Statement": [
+        {"Effect": "Allow", "Action": ["s3:*", "glue:*", "sts:*"], "Resource": "*"},
+        {"Effect": "Deny", "Action": "s3:DeleteObject", "Resource": "*"},
+    ]
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    who: str
+    action: str
+    on: str
+    when: str
+    may: bool
+
+
+def rows() -> Iterator[Row]:
+    who = ""
+    for line in TABLE.read_text().splitlines():
+        if line.startswith("## "):
+            who = line.removeprefix("## ")
+        elif line.endswith(("| yes |", "| no |")):
+            action, on, when, may = (cell.strip() for cell in line.strip("|").split("|"))
+            if who == "services":
+                service, action = action.split()
+                yield Row(service, action, on, when, may == "yes")
+            else:
+                yield Row(who, action, on, when, may == "yes")
+
+
+ROWS = list(rows())
+
+
+class Asked:
+    """The names of the table, looked up in templates."""
+
+    def __init__(self, templates: dict[str, Template], boundary: Any = None) -> None:
+        self.templates = templates
+        self.account = DeployedAccount(templates, boundary)
+
+    def wrong(self) -> list[str]:
+        """The lines that do not hold."""
+        return [
+            f"{row.who}: {row.action} on {row.on} ({row.when}): {said.reason}"
+            for row in ROWS
+            for said in [self.verdict(row)]
+            if said.allowed != row.may
+        ]
+
+    def verdict(self, row: Row) -> Verdict:
+        """The answer for every resource that the request touches: the first no, else the yes."""
+        said = [
+            self.account.asks(self.who(row.who), Request(row.action, arn, self.context(row)))
+            for arn in self.resources(row.on)
+        ]
+        return next((verdict for verdict in said if not verdict.allowed), said[0])
+
+    def who(self, name: str) -> Principal:
+        if name.endswith(".amazonaws.com"):
+            return Principal(name, ACCOUNT)
+        if name == "administrator":
+            return Principal(f"arn:aws:iam::{ACCOUNT}:role/admin", ACCOUNT, {"all": EVERYTHING})
+        if name == "stranger":
+            return Principal("arn:aws:iam::999:role/admin", "999", {"all": EVERYTHING})
+        if name == "analyst":
+            policy = self.account.managed["clustered/Consumption", "polynya-clustered-query"]
+            return Principal(f"arn:aws:iam::{ACCOUNT}:user/ana", ACCOUNT, {"query": policy})
+        return self.account.roles[self.arn(*ROLES[name])]
+
+    def resources(self, on: str) -> list[str]:
+        stage, _, name = on.rpartition(":") if on.startswith(("prod:", "dev:")) else ("", "", on)
+        kind, _, rest = name.partition(" ")
+        if name == "*" or name.startswith("arn:"):
+            return [name]
+        if kind == "role":
+            return [self.arn(*ROLES[rest])]
+        if kind == "group":
+            group = f"autoScalingGroup:1a2b:autoScalingGroupName/polynya-clustered-{rest}"
+            return [f"arn:aws:autoscaling:{HERE}:{group}"]
+        if kind == "workgroup":
+            return [f"arn:aws:athena:{HERE}:workgroup/{rest}"]
+        if kind in {"table", "database"}:  # Glue asks for each of them
+            database, _, table = rest.partition(".")
+            names = ["catalog", f"database/{database}", f"table/{database}/{table}"]
+            return [f"arn:aws:glue:{HERE}:{name}" for name in names[: 3 if table else 2]]
+        bucket, slash, key = name.partition("/")
+        if bucket == "artifacts":
+            return [self.arn("Pipeline", "ArtifactsBucket") + slash + key]
+        stack, logical_id = THINGS[bucket]
+        return [self.arn(f"{stage or 'clustered'}/{stack}", logical_id) + slash + key]
+
+    def arn(self, path: str, beginning: str) -> str:
+        """The ARN of the resource whose logical id is this and a hash."""
+        (found,) = [name for name in self.templates[path]["Resources"] if name[:-8] == beginning]
+        return self.account.intrinsics.arn(path, found)
+
+    def context(self, row: Row) -> dict[str, str]:
+        known: dict[str, dict[str, str]] = {
+            "if-match": {"s3:if-match": "an-etag"},
+            "if-none-match": {"s3:if-none-match": "*"},
+            "part of an upload": {"s3:ObjectCreationOperation": "false"},
+            "plain http": {"aws:SecureTransport": "false"},
+            "for our account": {"aws:SourceAccount": ACCOUNT},
+            "for another account": {"aws:SourceAccount": "999"},
+            "log of landing": {
+                "aws:SourceArn": self.resources("landing")[0],
+                "aws:SourceAccount": ACCOUNT,
+            },
+            "log of another bucket": {
+                "aws:SourceArn": "arn:aws:s3:::another",
+                "aws:SourceAccount": ACCOUNT,
+            },
+            "bootstrap role deploy": {"iam:ResourceTag/aws-cdk:bootstrap-role": "deploy"},
+            "bootstrap role file-publishing": {
+                "iam:ResourceTag/aws-cdk:bootstrap-role": "file-publishing"
+            },
+        }
+        context = dict(BY_DEFAULT)
+        if row.action == "s3:PutObject":
+            context["s3:ObjectCreationOperation"] = "true"
+        for name in filter(None, row.when.split(", ")):
+            context |= known[name]
+        return context
+
+
+def test_the_table_holds(assembly: Assembly) -> None:
+    assert Asked(assembly.templates).wrong() == []
+    assert len(ROWS) >= 150
+    assert len(set(ROWS)) == len(ROWS)
+    assert {row.who for row in ROWS if row.may} > {"node", "fallback", "analyst", "self mutation"}
+
+
+def statement(assembly: Assembly, path: str, sid: str) -> tuple[dict[str, Template], Any]:
+    """A copy of the templates, and the statements of that id in the stack at `path`."""
+    templates = {**assembly.templates, path: copy.deepcopy(assembly.templates[path])}
+    found = [
+        each
+        for resource in templates[path]["Resources"].values()
+        for each in resource.get("Properties", {}).get("PolicyDocument", {}).get("Statement", [])
+        if each.get("Sid") == sid
+    ]
+    return templates, found
+
+
+@pytest.mark.parametrize(
+    ("stack", "sid", "change", "said"),
+    [
+        ("Cluster-cheap", "ReadLanding", {"Action": "s3:*"}, "node: s3:DeleteObject on landing"),
+        ("Cluster-cheap", "KeepTables", {"Resource": "*"}, "node: s3:PutObject on prod:warehouse"),
+        ("Cluster-cheap", "UseKeys", {"Resource": "*"}, "node: kms:Decrypt on prod:key"),
+        ("Cluster-cheap", "OwnGroup", {"Resource": "*"}, "on group steady"),
+        ("Gateway", "ReadTasks", {"Resource": "*"}, "network agent: s3:GetObject on landing"),
+        ("Consumption", "ReadTables", {"Resource": "*"}, "analyst: s3:GetObject on landing"),
+        ("Storage", "ConditionalWritesOnly", {"Effect": "Allow"}, "orders.json ():"),
+        ("Storage", "ConditionalWritesOnly", {"Action": "s3:GetObject"}, "administrator: s3:Put"),
+        ("Cluster-cheap", "CatalogTables", {"Action": "glue:GetTable"}, "allowed by nothing"),
+    ],
+)  # fmt: skip
+def test_a_planted_fault_is_caught(
+    assembly: Assembly, stack: str, sid: str, change: dict[str, Any], said: str
+) -> None:
+    templates, statements = statement(assembly, f"clustered/{stack}", sid)
+    assert statements
+    for each in statements:
+        each.update(change)
+
+    assert any(said in line for line in Asked(templates).wrong())
+
+
+def test_a_dropped_deny_of_plain_http_is_caught(assembly: Assembly) -> None:
+    path = "clustered/Storage"
+    templates = {**assembly.templates, path: copy.deepcopy(assembly.templates[path])}
+    for resource in templates[path]["Resources"].values():
+        if resource["Type"] == "AWS::S3::BucketPolicy":
+            document = resource["Properties"]["PolicyDocument"]
+            document["Statement"] = [
+                each for each in document["Statement"] if "SecureTransport" not in str(each)
+            ]
+
+    wrong = Asked(templates).wrong()
+    assert any("plain http" in line for line in wrong)
+    assert all("plain http" in line for line in wrong)
+
+
+def test_a_permissions_boundary_of_the_context_bounds_every_role(assembly: Assembly) -> None:
+    roles = [
+        resource["Properties"].get("PermissionsBoundary")
+        for template in assembly.templates.values()
+        for resource in template.get("Resources", {}).values()
+        if resource["Type"] == "AWS::IAM::Role"
+    ]
+
+    assert len(roles) > 30
+    assert all(str(boundary).endswith(":policy/polynya-boundary']]}") for boundary in roles)
+    bounded = {line.split(" (")[0] for line in Asked(assembly.templates, BOUNDARY).wrong()}
+    assert "node: kinesis:PutRecord on stream" in bounded
+    assert "node: s3:DeleteObject on warehouse/shop_clustered/orders/data/1.parquet" in bounded
+    assert not any(line.startswith(("node: s3:GetObject", "analyst")) for line in bounded)
+
+
+def test_without_that_context_nothing_bounds_a_role() -> None:
+    import aws_cdk as cdk
+    from aws_cdk import assertions
+    from aws_cdk import aws_iam as iam
+
+    from app import bound_roles
+
+    for context, bounded in (
+        ({}, False),
+        ({"permissions_boundary": "arn:aws:iam::123456789012:policy/b"}, True),
+    ):
+        app = cdk.App(context=context)
+        bound_roles(app)
+        stack = cdk.Stack(app, "Stack")
+        iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
+        (role,) = assertions.Template.from_stack(stack).find_resources("AWS::IAM::Role").values()
+        assert ("PermissionsBoundary" in role["Properties"]) is bounded
+
+
+def test_no_arn_is_bound_to_one_partition(assembly: Assembly) -> None:
+    """China and GovCloud have partitions of their own; what was brought along names its own."""
+    ours = json.dumps([t for path, t in assembly.templates.items() if path.startswith("dev/")])
+    ours += json.dumps(assembly.templates["clustered/Cluster-cheap"])
+
+    assert "arn:aws" not in ours
