@@ -17,7 +17,7 @@ from polynya_constructs.strategies import Strategy
 
 LAUNCH_HOOK: Final = "ready"
 TERMINATE_HOOK: Final = "drain"
-"""Names by which the agent completes the two lifecycle actions."""
+"""Names by which the files in `node/` complete the two lifecycle actions."""
 
 CLUSTER_TAG: Final = "polynya:cluster"
 """Tag by which an instance knows its cluster, without a call."""

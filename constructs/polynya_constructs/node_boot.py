@@ -51,8 +51,8 @@ def node_boot(
         "DEPENDENCIES_URL": package.dependencies.url,
         "DEPENDENCIES_SHA256": package.dependencies.sha256,
         "CONFIG": f"s3://{configuration.bucket_name}/{project}",
-        "STREAM": stream.stream_name,
-        "AGENT_OPTIONS": f"--target {target}" if target else "",
+        "AGENT_OPTIONS": f"--stream {stream.stream_name}"
+        + (f" --target {target}" if target else ""),
         "LOG_GROUP": log_group.log_group_name,
         "READY_SECONDS": str((ready_within or cdk.Duration.minutes(6)).to_seconds()),
     }

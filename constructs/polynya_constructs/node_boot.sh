@@ -102,9 +102,10 @@ install_runtime() {
   # The agent may write nowhere below, so that it could not keep what it compiles.
   $ROOT/venv/bin/python -m compileall -q -j 0 \
     $ROOT/dependencies/current/site-packages/ $ROOT/code/current/polynya/ >/dev/null || true
-  install -D -m 755 -t $ROOT/bin $ROOT/code/current/node/polynya $ROOT/code/current/node/launched
-  install -D -m 644 -t /etc/systemd/system $ROOT/code/current/node/polynya-agent.service
-  ln -sfn $ROOT/bin/polynya /usr/local/bin/polynya
+  local files=$ROOT/code/current/node
+  install -D -m 755 -t $ROOT/bin $files/polynya $files/launched $files/drain
+  install -D -m 644 -t /etc/systemd/system $files/polynya-agent.service $files/polynya-drain.service
+  ln -sfn $ROOT/bin/polynya /usr/bin/polynya
 }
 
 configure() {
@@ -117,7 +118,6 @@ POLYNYA_NODE_ID=$INSTANCE
 POLYNYA_CLUSTER=$CLUSTER
 POLYNYA_LIFECYCLE=$LIFECYCLE
 POLYNYA_CONFIG=$CONFIG
-POLYNYA_STREAM=$STREAM
 POLYNYA_AGENT_OPTIONS="$AGENT_OPTIONS"
 POLYNYA_JARS=$ROOT/dependencies/current/jars
 AWS_REGION=$AWS_DEFAULT_REGION
@@ -133,8 +133,8 @@ ENV
 # The unit completes the launch hook when the agent is ready; here is only how long that may take.
 start() {
   systemctl daemon-reload
-  systemctl enable polynya-agent
-  systemctl start --no-block polynya-agent
+  systemctl enable --quiet polynya-agent polynya-drain
+  systemctl start --no-block polynya-agent polynya-drain
   local deadline=$((SECONDS + READY_SECONDS))
   until systemctl is-active --quiet polynya-agent; do
     [ $SECONDS -lt $deadline ] || abandon "the agent was not ready after $READY_SECONDS seconds"

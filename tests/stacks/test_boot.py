@@ -20,7 +20,7 @@ from tests.stacks.policies import resolved
 from tests.stacks.synthesis import Assembly
 
 ROOT = Path(__file__).resolve().parents[2]
-UNIT = ROOT / "constructs" / "polynya_constructs" / "node" / "polynya-agent.service"
+NODE = ROOT / "constructs" / "polynya_constructs" / "node"
 ASSETS = "cdk-hnb659fds-assets-123456789012-eu-central-1"
 CLUSTER = "polynya-clustered-cheap"
 Boot = Callable[..., Booted]
@@ -77,25 +77,27 @@ def test_a_node_boots_to_a_running_agent_and_drains(boot: Boot) -> None:
         "$BOOT && systemctl is-active polynya-agent && cp /var/lib/polynya/agent.json $SHARED/first"
         " && $BOOT && cp /var/lib/polynya/agent.json $SHARED/second"
         " && cp /etc/polynya/cloudwatch.json /etc/systemd/system/polynya-agent.service $SHARED"
-        " && systemctl stop polynya-agent && ls /var/lib/polynya >$SHARED/left && echo all-well"
+        " && curl -sX DELETE $AWS_EC2_METADATA_SERVICE_ENDPOINT"
+        " && until grep -x drained /var/log/polynya/agent.log; do sleep 0.2; done"
+        " && ls /var/lib/polynya >$SHARED/left && echo all-well"
     )
 
     assert node.printed.splitlines()[-1] == "all-well", node.printed
     started = json.loads(node.file("first"))
     agent, config, place, *options = started["arguments"]
-    assert (agent, config, options) == (
-        "agent", "--config", ["--work", "/var/lib/polynya", "--metrics", "emf"]
+    assert (agent, config, options[:-1]) == (
+        "agent", "--config", ["--work", "/var/lib/polynya", "--metrics", "emf", "--stream"]
     )  # fmt: skip
     assert re.fullmatch(r"s3://\S*configurationbucket\S*/project", place)
     assert started["user"] != 0
     assert started["environment"]["POLYNYA_NODE_ID"] == INSTANCE
     assert started["environment"]["POLYNYA_CLUSTER"] == CLUSTER
     assert started["environment"]["POLYNYA_LIFECYCLE"] == "spot"
-    # The second boot found everything and left the agent alone; the hook was completed once.
+    # The second boot found everything and left the agent alone; its hook was completed once.
     assert node.file("first") == node.file("second")
-    assert node.calls == ["CONTINUE"]
+    assert node.calls == ["ready CONTINUE", "drain CONTINUE"]
     assert "drained" in node.file("left").split()
-    assert node.file("polynya-agent.service") == UNIT.read_text()
+    assert node.file("polynya-agent.service") == (NODE / "polynya-agent.service").read_text()
     streams = json.loads(node.file("cloudwatch.json"))["logs"]["logs_collected"]["files"]
     assert [one["log_stream_name"] for one in streams["collect_list"]] == [
         f"{INSTANCE}/boot", f"{INSTANCE}/agent",
@@ -117,7 +119,7 @@ def test_a_damaged_archive_is_refused_and_the_node_given_back(
     assert "it was not unpacked" in node.printed
     assert "polynya-agent.service" not in node.printed
     assert "site-packages" not in node.file("left")
-    assert node.calls == ["ABANDON"]
+    assert node.calls == ["ready ABANDON"]
 
 
 def test_an_agent_that_never_gets_ready_gives_the_node_back(boot: Boot, assembly: Assembly) -> None:
@@ -134,7 +136,7 @@ def test_an_agent_that_never_gets_ready_gives_the_node_back(boot: Boot, assembly
     assert "FAILED: the agent was not ready after 2 seconds" in node.printed
     assert "the agent starts" in node.printed  # the end of its log is in that of the boot
     assert "ended with 1" in node.printed
-    assert node.calls == ["ABANDON"]
+    assert node.calls == ["ready ABANDON"]
 
 
 def test_user_data_fits_and_names_exactly_what_is_fetched(assembly: Assembly) -> None:
@@ -143,7 +145,7 @@ def test_user_data_fits_and_names_exactly_what_is_fetched(assembly: Assembly) ->
     )
 
     assert len(cheap.encode()) < 16_384
-    assert "AGENT_OPTIONS='--target prod'\n" in steady
+    assert re.search(r"^AGENT_OPTIONS='--stream \S+ --target prod'$", steady, re.MULTILINE)
     assert "/teams/sales'\n" in steady
     keys = set(re.findall(r"s3://[^/]+/(\S+?)'?$", cheap, re.MULTILINE))
     assert {key for _, key in published(assembly, "Clustercheap")} >= {
@@ -166,20 +168,20 @@ def test_without_the_package_nothing_can_be_deployed(assembly: Assembly) -> None
     assert "fix: make package ARCH=x86_64" in done.stderr
 
 
-def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("there is no systemd-analyze here")
-    # It looks for the programs that a unit starts; on this machine there are none of them.
-    text = (
-        UNIT.read_text().replace("/opt/polynya/bin/", "/bin/").replace("/bin/polynya", "/bin/true")
-    )
-    text = text.replace("/bin/launched", "/bin/true")
 
-    def verify(unit: str) -> str:
-        path = tmp_path / "polynya-agent.service"
-        path.write_text(unit)
-        command = ["systemd-analyze", "verify", "--man=no", path]
-        return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    def verify(name: str, **changed: str) -> str:
+        # It looks for the programs that a unit starts; on this machine there are none of them.
+        text = re.sub(r"/opt/polynya/bin/\w+", "/bin/true", (NODE / name).read_text())
+        for old, new in changed.items():
+            text = text.replace(old, new)
+        (tmp_path / name).write_text(text)
+        command = ["systemd-analyze", "verify", "--man=no", tmp_path / name]
+        said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+        return "".join(line for line in said.splitlines() if "polynya-" in line)
 
-    assert "polynya-agent" not in verify(text)
-    assert "polynya-agent" in verify(text.replace("KillMode=mixed", "KillMood=mixed"))
+    assert verify("polynya-agent.service") == ""
+    assert verify("polynya-drain.service") == ""
+    assert "KillMood" in verify("polynya-agent.service", KillMode="KillMood")

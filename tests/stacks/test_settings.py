@@ -159,7 +159,7 @@ def test_the_stages_of_the_repository_are_right() -> None:
         ),
         (CLUSTER.replace("main", "gateway") + "}", "5:4: clusters[0].name: `gateway` is the name"),
         (CLUSTER + "project: ../prod}", "5:44: clusters[0].project: `../prod` is not a prefix of"),
-        (CLUSTER + "project: coordination/x}", "5:44: clusters[0].project: `coordination/x` is not"),
+        (CLUSTER + "project: coordination/x}", "5:44: clusters[0].project: `coordination/x` is"),
         (CLUSTER + "target: '--debug'}", "5:44: clusters[0].target: "),
         (CLUSTER + "strategy: cheap}", "5:44: clusters[0].strategy: input should be"),
         (CLUSTER.replace("boot.sh", "boat.sh") + "}", "5:16: clusters[0].boot: there is no file"),

@@ -20,12 +20,18 @@ def metadata_service(cluster: str) -> Iterator[str]:
         "placement/region": "eu-central-1",
         "instance-life-cycle": "spot",
         "tags/instance/polynya:cluster": cluster,
+        "autoscaling/target-lifecycle-state": "InService",
     }
 
     class Handler(BaseHTTPRequestHandler):
         def do_PUT(self) -> None:
             wanted = self.headers.get("X-aws-ec2-metadata-token-ttl-seconds")
             self._answer(TOKEN if self.path == "/latest/api/token" and wanted else None)
+
+        def do_DELETE(self) -> None:
+            """Not of the service: from now on the group ends the instance."""
+            told["autoscaling/target-lifecycle-state"] = "Terminated"
+            self._answer("")
 
         def do_GET(self) -> None:
             if self.headers.get("X-aws-ec2-metadata-token") != TOKEN:

@@ -16,7 +16,7 @@ BIN = Path(__file__).parent / "bin"
 # /opt and /var is gone with it.
 _ENTER = """
 set -eu
-mount -t tmpfs -o size=2g none {layer}
+mount -t tmpfs -o size=3g none {layer}
 mkdir {layer}/upper {layer}/work {layer}/root
 mount -t overlay -o lowerdir=/,upperdir={layer}/upper,workdir={layer}/work none {layer}/root
 mount --rbind /dev {layer}/root/dev
@@ -43,10 +43,11 @@ class Booted:
 
     @property
     def calls(self) -> list[str]:
-        """Results of the lifecycle actions that were completed, in order."""
+        """Hook and result of each lifecycle action that was completed, in order."""
         calls = self.shared / "calls"
         lines = calls.read_text().splitlines() if calls.exists() else []
-        return [json.loads(line)["lifecycle-action-result"] for line in lines]
+        made = [json.loads(line) for line in lines]
+        return [f"{c['lifecycle-hook-name']} {c['lifecycle-action-result']}" for c in made]
 
     def file(self, name: str) -> str:
         """Text of a file that the test's commands put aside."""
