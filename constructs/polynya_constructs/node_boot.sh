@@ -61,7 +61,9 @@ ship_logs() {
   {"file_path": "/var/log/cloud-init-output.log", "log_group_name": "$LOG_GROUP",
    "log_stream_name": "$INSTANCE/boot"},
   {"file_path": "/var/log/polynya/agent.log", "log_group_name": "$LOG_GROUP",
-   "log_stream_name": "$INSTANCE/agent"}]}}}}
+   "log_stream_name": "$INSTANCE/agent"},
+  {"file_path": "/var/log/polynya/drain.log", "log_group_name": "$LOG_GROUP",
+   "log_stream_name": "$INSTANCE/drain"}]}}}}
 JSON
   cat >/etc/logrotate.d/polynya <<'CONF'
 /var/log/polynya/*.log {

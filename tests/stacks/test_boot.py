@@ -78,7 +78,7 @@ def test_a_node_boots_to_a_running_agent_and_drains(boot: Boot) -> None:
         " && $BOOT && cp /var/lib/polynya/agent.json $SHARED/second"
         " && cp /etc/polynya/cloudwatch.json /etc/systemd/system/polynya-agent.service $SHARED"
         " && curl -sX DELETE $AWS_EC2_METADATA_SERVICE_ENDPOINT"
-        " && until grep -x drained /var/log/polynya/agent.log; do sleep 0.2; done"
+        " && until grep -x drained /var/log/polynya/drain.log; do sleep 0.2; done"
         " && ls /var/lib/polynya >$SHARED/left && echo all-well"
     )
 
@@ -100,7 +100,7 @@ def test_a_node_boots_to_a_running_agent_and_drains(boot: Boot) -> None:
     assert node.file("polynya-agent.service") == (NODE / "polynya-agent.service").read_text()
     streams = json.loads(node.file("cloudwatch.json"))["logs"]["logs_collected"]["files"]
     assert [one["log_stream_name"] for one in streams["collect_list"]] == [
-        f"{INSTANCE}/boot", f"{INSTANCE}/agent",
+        f"{INSTANCE}/boot", f"{INSTANCE}/agent", f"{INSTANCE}/drain",
     ]  # fmt: skip
 
 

@@ -71,11 +71,11 @@ class Dependencies:
         try:
             manifest = json.loads(self.manifest.read_text(encoding="utf-8"))
             size = self.path.stat().st_size
-        except (OSError, ValueError):
-            return None
-        if (manifest["name"], manifest["bytes"]) != (self.name, size):
-            return None
-        return Archive(self.name, self.path, manifest["sha256"])
+            if (manifest["name"], manifest["bytes"]) == (self.name, size):
+                return Archive(self.name, self.path, manifest["sha256"])
+        except (OSError, ValueError, LookupError, TypeError):
+            pass  # not there, or damaged: to be built
+        return None
 
     def write(self, trees: Mapping[str, Path]) -> Archive:
         """Pack folders as these dependencies, with their manifest."""
