@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,14 +30,17 @@ def write_archive(path: Path, trees: Mapping[str, Path]) -> str:
         OSError: a file cannot be read or written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.partial")
-    with tarfile.open(scratch, "w", format=tarfile.PAX_FORMAT) as archive:
-        for prefix, folder in sorted(trees.items()):
-            for file in _files(folder):
-                with file.open("rb") as content:
-                    member = _member(f"{prefix}/{file.relative_to(folder).as_posix()}", file)
-                    archive.addfile(member, content)
-    scratch.replace(path)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with tarfile.open(scratch, "w", format=tarfile.PAX_FORMAT) as archive:
+            for prefix, folder in sorted(trees.items()):
+                for file in _files(folder):
+                    name = f"{prefix}/{file.relative_to(folder).as_posix()}"
+                    with file.open("rb") as content:
+                        archive.addfile(_member(name, file), content)
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -108,8 +108,8 @@ def _copy_jars(project: Path, folder: Path) -> None:
         shutil.copy(line, folder)
 
 
-def _pip(*arguments: str) -> None:
-    _run([sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments])
+def _pip(verb: str, *arguments: str) -> None:
+    _run([sys.executable, "-m", "pip", verb, "--disable-pip-version-check", *arguments])
 
 
 def _run(command: Sequence[str], cwd: Path | None = None) -> str:
