@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from tests.aws import aws_server, client
+from tests.stacks.intrinsics import Intrinsics
 from tests.stacks.machine.metadata import INSTANCE, metadata_service
 from tests.stacks.machine.node import Booted, Machine, can_layer
-from tests.stacks.policies import resolved
 from tests.stacks.synthesis import Assembly
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +39,7 @@ def user_data(assembly: Assembly, stack: str) -> str:
         for resource in template["Resources"].values()
         if resource["Type"] == "AWS::EC2::LaunchTemplate"
     ]
-    return resolved(launched["UserData"]["Fn::Base64"], template)
+    return Intrinsics(assembly.templates).resolve(launched["UserData"]["Fn::Base64"], stack)
 
 
 def published(assembly: Assembly, stack: str) -> list[tuple[dict[str, Any], str]]:
