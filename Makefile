@@ -106,14 +106,20 @@ synth: dev node_modules/.package-lock.json ## Write the CloudFormation templates
 	@$(CDK) synth --quiet
 	@find cdk.out -name '*.template.json' | sort
 
+.PHONY: package
+package: dev ## Build what nodes fetch, without Docker: for all stages, or ARCH=arm64|x86_64|all
+	@$(BIN)/python -m stacks.package $(if $(ARCH),--arch $(ARCH))
+
 .PHONY: diff
 diff: dev node_modules/.package-lock.json ## Show what deploying STAGE would change in your account
 	@$(stage-is-named)
+	@$(BIN)/python -m stacks.package --stage $(STAGE)
 	@$(CDK) diff '$(STAGE)/*' $(ARGS)
 
 .PHONY: deploy
 deploy: dev node_modules/.package-lock.json ## Deploy STAGE with your AWS credentials; asks before it broadens permissions
 	@$(stage-is-named)
+	@$(BIN)/python -m stacks.package --stage $(STAGE)
 	@$(CDK) deploy '$(STAGE)/*' --require-approval broadening $(ARGS)
 
 .PHONY: lock

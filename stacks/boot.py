@@ -1,10 +1,62 @@
-"""What an instance runs at its first start."""
+"""What an instance runs at its first start: Polynya's own boot, or a script of the user's."""
 
 from __future__ import annotations
 
-from aws_cdk import aws_ec2 as ec2
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from polynya_constructs.node_access import Lakehouse
+from polynya_constructs.node_boot import node_boot
+from polynya_constructs.runtime_package import RuntimePackage
+from stacks.package import PACKAGES
+from stacks.settings.cluster import ClusterSettings
 from stacks.settings.cluster_checks import PROJECT
+
+_PACKAGES_CONTEXT: Final = "polynya:packages"
+"""Context value: the folder of built packages, if it is not the one of `make package`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """User data, and the package that it fetches; a script of the user's fetches what it likes."""
+
+    user_data: ec2.UserData
+    package: RuntimePackage | None = None
+
+    def grant(self, role: iam.Role) -> None:
+        """Let the role of the nodes fetch the package."""
+        if self.package:
+            self.package.grant_read(role)
+
+
+def cluster_boot(
+    scope: Construct, *, settings: ClusterSettings, lakehouse: Lakehouse, log_group: logs.ILogGroup
+) -> Boot:
+    """Return the boot of a cluster's nodes; their package is made below `scope`."""
+    if settings.boot:
+        return Boot(boot_script(settings.boot))
+    package = RuntimePackage(
+        scope,
+        "Runtime",
+        architecture=settings.architecture,
+        project=PROJECT,
+        folder=Path(scope.node.try_get_context(_PACKAGES_CONTEXT) or PACKAGES),
+    )
+    user_data = node_boot(
+        package=package,
+        configuration=lakehouse.configuration,
+        project=settings.project,
+        target=settings.target,
+        stream=lakehouse.stream,
+        log_group=log_group,
+    )
+    return Boot(user_data, package)
 
 
 def boot_script(path: str) -> ec2.UserData:

@@ -7,6 +7,7 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from polynya_constructs.cluster import Cluster
@@ -16,7 +17,7 @@ from polynya_constructs.observability import ClusterObservability
 from polynya_constructs.scaling import Scaling
 from polynya_constructs.spot_fallback import SpotFallback
 from polynya_constructs.strategies import STRATEGIES
-from stacks.boot import boot_script
+from stacks.boot import cluster_boot
 from stacks.settings.cluster import ClusterSettings
 from stacks.storage import REQUEST_METRICS_FILTER
 
@@ -45,6 +46,13 @@ class ClusterStack(cdk.Stack):
         """
         super().__init__(scope, id_, **options)
         strategy = STRATEGIES[settings.strategy]
+        log_group = logs.LogGroup(
+            self,
+            "AgentLog",
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=removal_policy,
+        )
+        boot = cluster_boot(self, settings=settings, lakehouse=lakehouse, log_group=log_group)
         self.cluster = Cluster(
             self,
             "Cluster",
@@ -52,11 +60,13 @@ class ClusterStack(cdk.Stack):
             vpc=vpc,
             strategy=strategy,
             capacity=settings.capacity,
-            user_data=boot_script(settings.boot),
+            user_data=boot.user_data,
             root_volume_gib=settings.root_volume_gib,
         )
         grant_configuration(self.cluster.role, lakehouse)
         grant_tables(self.cluster.role, lakehouse)
+        log_group.grant_write(self.cluster.role)
+        boot.grant(self.cluster.role)
         scaling = Scaling(
             self,
             "Scaling",
@@ -85,10 +95,8 @@ class ClusterStack(cdk.Stack):
             scaling=scaling,
             fallback=fallback,
             oldest_age_minutes=settings.oldest_age_minutes,
-            removal_policy=removal_policy,
             topic=topic,
         )
-        self.observability.log_group.grant_write(self.cluster.role)
         cdk.CfnOutput(self, "GroupName", value=name)
 
 

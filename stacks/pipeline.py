@@ -70,7 +70,7 @@ def _synth(source: Source) -> pipelines.CodeBuildStep:
             source.repository, source.branch, connection_arn=source.connection_arn
         ),
         partial_build_spec=codebuild.BuildSpec.from_object(_TOOLS),
-        commands=["make test", "make synth"],
+        commands=["make test", "make package", "make synth"],
         primary_output_directory="cdk.out",
     )
 

@@ -17,7 +17,10 @@ from polynya_constructs.strategies import Strategy
 
 LAUNCH_HOOK: Final = "ready"
 TERMINATE_HOOK: Final = "drain"
-"""Names by which the agent completes the two lifecycle actions."""
+"""Names by which the files in `node/` complete the two lifecycle actions."""
+
+CLUSTER_TAG: Final = "polynya:cluster"
+"""Tag by which an instance knows its cluster, without a call."""
 
 GROUP_ARN_WILDCARD: Final = "a group's ARN holds an id that only AWS knows; its name is given"
 
@@ -86,6 +89,7 @@ class Cluster(Construct):
             machine_image=machine_image,
             root_volume_gib=root_volume_gib,
         )
+        cdk.Tags.of(node.template).add(CLUSTER_TAG, name)
         self.role, self.security_group = node.role, node.security_group
         self.name, self.capacity = name, capacity
         self.group = self._group(vpc, node, strategy)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
@@ -18,11 +16,11 @@ _NOT_BREACHING = cloudwatch.TreatMissingData.NOT_BREACHING
 
 
 class ClusterObservability(Construct):
-    """Log group, dashboard and alarms of one cluster.
+    """Dashboard and alarms of one cluster.
 
     The alarms: data is merged too late; nodes run but publish nothing; fewer nodes serve than
     are wanted; Spot has been short for long; the fallback fails or does not run. Each says in its
-    description what to look at. `log_group` is where the nodes' agents write; grant it.
+    description what to look at.
     """
 
     def __init__(
@@ -34,8 +32,6 @@ class ClusterObservability(Construct):
         scaling: Scaling,
         fallback: SpotFallback,
         oldest_age_minutes: int = 60,
-        log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
-        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
         topic: sns.ITopic | None = None,
     ) -> None:
         """Create them.
@@ -47,8 +43,6 @@ class ClusterObservability(Construct):
             scaling: whose metrics are shown.
             fallback: whose decisions are shown.
             oldest_age_minutes: how old landed data may be before it is merged; default 60.
-            log_retention: of the agents' logs; default one month.
-            removal_policy: what becomes of those logs with their stack; default: they are kept.
             topic: where alarms are sent; default: nowhere.
 
         Raises:
@@ -58,9 +52,6 @@ class ClusterObservability(Construct):
         if oldest_age_minutes < 1:
             raise ValueError(f"oldest_age_minutes is {oldest_age_minutes}; it has to be 1 or more")
         self._name, self._topic = cluster.name, topic
-        self.log_group = logs.LogGroup(
-            self, "AgentLog", retention=log_retention, removal_policy=removal_policy
-        )
         self._desired = group_metric("GroupDesiredCapacity", cluster.group)
         self._fallback_nodes = cloudwatch.Metric(
             namespace=NAMESPACE,

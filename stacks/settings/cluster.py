@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from polynya.model.fields import Frozen, RelativePath
+from polynya.model.fields import Frozen, Name, RelativePath
 from polynya_constructs.capacity import Capacity, SpotAllocation
 from polynya_constructs.instance_types import Architecture
 from polynya_constructs.schedule import (
@@ -16,7 +16,7 @@ from polynya_constructs.schedule import (
     check_schedules,
 )
 from polynya_constructs.strategies import STRATEGIES, StrategyName
-from stacks.settings.fields import ClusterName, EmailAddress
+from stacks.settings.fields import ClusterName, ConfigurationPrefix, EmailAddress
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -35,9 +35,17 @@ class ClusterSettings(Frozen):
     """One cluster; what is left out comes from its strategy."""
 
     name: ClusterName = Field(description="Its name, unique in the stage.")
-    boot: RelativePath = Field(
-        description="Shell script that each node runs at its first start, below the project's "
-        "folder. It has to complete the lifecycle hook `ready`."
+    project: ConfigurationPrefix = Field(
+        default="project",
+        description="Where its tasks lie in the configuration bucket: a prefix.",
+    )
+    target: Name | None = Field(
+        default=None, description="Target of that project; default: its only one."
+    )
+    boot: RelativePath | None = Field(
+        default=None,
+        description="A shell script of yours that each node runs at its first start, below the "
+        "project's folder; it has to complete the lifecycle hook `ready`. Default: Polynya's.",
     )
     strategy: StrategyName = Field(
         default=StrategyName.LOW_LATENCY, description="How cost is weighed against delay."

@@ -44,7 +44,9 @@ def cluster_problems(stage: StageConfig) -> Iterator[Problem]:
         yield from _boot_problems(agent.boot, (*path, "boot"))
 
 
-def _boot_problems(boot: str, path: NodePath) -> Iterator[Problem]:
+def _boot_problems(boot: str | None, path: NodePath) -> Iterator[Problem]:
+    if boot is None:
+        return
     script = PROJECT / boot
     if not script.is_file():
         fix = "write the path from the folder in which app.py lies"

@@ -74,6 +74,15 @@ ClusterName: TypeAlias = Annotated[
         _matching(r"[a-z][a-z0-9-]{0,23}", "a cluster name: 1 to 24 of a-z 0-9 -, a letter first")
     ),
 ]
+ConfigurationPrefix: TypeAlias = Annotated[
+    str,
+    AfterValidator(
+        _matching(
+            r"(?!coordination(/|$))[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*",
+            "a prefix of the configuration bucket such as project or teams/sales",
+        )
+    ),
+]
 EmailAddress: TypeAlias = Annotated[
     str, AfterValidator(_matching(r"[^\s@]+@[^\s@]+\.[^\s@]+", "an e-mail address"))
 ]

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from polynya_constructs.instance_types import Architecture
 from tests.stacks.deploy_to_moto import DeployedStage, deployed_stage
-from tests.stacks.synthesis import Assembly, made_up_stages, synthesize
+from tests.stacks.synthesis import Assembly, made_up_stages, small_package, synthesize
+
+STAND_IN = Path(__file__).parent / "machine" / "site-packages"
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +23,9 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
         if "CI" in os.environ:
             pytest.fail("without Node.js no gate of the stacks can be run")
         pytest.skip("the CDK library needs Node.js; where CI is set this is a failure")
-    return synthesize(tmp_path_factory.mktemp("cdk.out"), extra=made_up_stages())
+    packages = tmp_path_factory.mktemp("packages")
+    small_package(packages, STAND_IN, Architecture.ARM64)
+    return synthesize(tmp_path_factory.mktemp("cdk.out"), packages=packages, extra=made_up_stages())
 
 
 @pytest.fixture(scope="module")

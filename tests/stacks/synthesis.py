@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from polynya_constructs.instance_types import Architecture
+from polynya_constructs.packaging.package import Dependencies
 from stacks.settings.loader import Deployment, load_deployment
 from stacks.settings.stage import StageConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 ARN = "arn:aws:{service}:eu-central-1:123456789012:{resource}"
 BOOT = "tests/stacks/boot.sh"
-# Together they have every kind of policy.
+# Together they have every kind of policy. The package of one is built, that of the other is not.
 CLUSTERS: dict[str, dict[str, Any]] = {
     "cheap": {
         "strategy": "low_cost",
@@ -25,7 +27,13 @@ CLUSTERS: dict[str, dict[str, Any]] = {
             {"name": "evening", "cron": "0 19 * * *", "time_zone": "Europe/Berlin", "minimum": 0},
         ],
     },
-    "steady": {"strategy": "consistent_low_latency", "predictive": "forecast_only"},
+    "steady": {
+        "strategy": "consistent_low_latency",
+        "predictive": "forecast_only",
+        "architecture": "x86_64",
+        "project": "teams/sales",
+        "target": "prod",
+    },
 }
 # Every engine that a stage may name; the other stages name none.
 ENGINES = {
@@ -108,7 +116,7 @@ def made_up_stages() -> list[StageConfig]:
             "clustered",
             catalog={"databases": ["shop_clustered"]},
             clusters=[
-                {"name": name, "boot": BOOT, "maximum": 6, "notify": ["ops@example.com"]} | settings
+                {"name": name, "maximum": 6, "notify": ["ops@example.com"]} | settings
                 for name, settings in CLUSTERS.items()
             ],
             network={"availability_zones": 3},
@@ -119,7 +127,13 @@ def made_up_stages() -> list[StageConfig]:
     ]  # fmt: skip
 
 
-def synthesize(directory: Path, *, extra: Sequence[StageConfig] = ()) -> Assembly:
+def small_package(folder: Path, files: Path, architecture: Architecture) -> None:
+    """Build a package as `make package` does, of other files."""
+    dependencies = Dependencies.of(ROOT, folder, architecture)
+    dependencies.write({"site-packages": files, "jars": files})
+
+
+def synthesize(directory: Path, *, packages: Path, extra: Sequence[StageConfig] = ()) -> Assembly:
     """Synthesize the stages and the pipeline of `config/`, and `extra` stages, to a directory."""
     version = subprocess.check_output(["node", "--version"], text=True).strip("v\n").split(".")[0]
     os.environ["JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION"] = version
@@ -130,6 +144,7 @@ def synthesize(directory: Path, *, extra: Sequence[StageConfig] = ()) -> Assembl
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     context["polynya:removeDataOnDestroy"] = "removable"
     context["permissions_boundary"] = "polynya-boundary"
+    context["polynya:packages"] = str(packages)
     written = load_deployment(ROOT / "config", environment={})
     deployment = Deployment((*written.stages, *extra), written.pipeline)
     app = build_app(cdk.App(outdir=str(directory), context=context), deployment)

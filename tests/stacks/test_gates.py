@@ -31,6 +31,7 @@ def test_synthesis_finds_nothing_but_what_people_are_to_read(assembly: Assembly)
     """CloudFormation's own rules and cdk-nag, over every stage, warnings included."""
     assert sorted(findings(assembly.directory)) == [
         "Annotation::polynya:conditionalWrites borrowed/Storage",
+        "Annotation::polynya:package clustered/Cluster-steady/Runtime",
         "Annotation::polynya:removeData halfway",
     ]
 

@@ -49,9 +49,9 @@ THINGS = {
     "key": ("Storage", "DataKey"),
     "notifications-key": ("Cluster-cheap", "NotificationsKey"),
     "topic cheap": ("Cluster-cheap", "NotificationsTopic"),
-    "log cheap:agent": ("Cluster-cheap", "ObservabilityAgentLog"),
+    "log cheap:agent": ("Cluster-cheap", "AgentLog"),
     "log cheap:fallback": ("Cluster-cheap", "SpotFallbackLog"),
-    "log steady:agent": ("Cluster-steady", "ObservabilityAgentLog"),
+    "log steady:agent": ("Cluster-steady", "AgentLog"),
     "log network:flow": ("Network", "NetworkFlowLogGroup"),
 }
 BY_DEFAULT = {"aws:SecureTransport": "true"}

@@ -45,6 +45,13 @@ PAGES: Final = (
         "install` again; report the message if it persists.",
     ),
     ErrorPage(
+        "POLYNYA-DEP-007",
+        "the runtime package cannot be built",
+        "`make package` fetches the pinned packages for the processors of the nodes by pip, and "
+        "the jars. The message has what pip said: mostly that an index is out of reach or does "
+        "not have a file of these processors. What was built before is kept.",
+    ),
+    ErrorPage(
         "POLYNYA-LAKE-002",
         "another owner took over",
         "A process with a higher epoch owns the dataset now. Nothing of this step was "

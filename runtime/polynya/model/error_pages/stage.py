@@ -28,4 +28,11 @@ PAGES: Final = (
         "endpoints and nodes. A VPC cannot be resized later: choose with room. Nothing was "
         "synthesized.",
     ),
+    ErrorPage(
+        "POLYNYA-STG-004",
+        "the package of a cluster's nodes is not built",
+        "Templates can be synthesized without it, for tests and a look; nothing can be deployed, "
+        "because nodes would find nothing to start. `make deploy` and `make diff` build it first; "
+        "`make package` builds it alone.",
+    ),
 )

@@ -1,0 +1,62 @@
+"""What an instance runs at its first start so that it becomes a node."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kinesis as kinesis
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+
+from polynya_constructs.packaging.package import PYTHON
+from polynya_constructs.runtime_package import RuntimePackage
+
+_SCRIPT: Final = Path(__file__).with_name("node_boot.sh")
+
+
+def node_boot(
+    *,
+    package: RuntimePackage,
+    configuration: s3.IBucket,
+    project: str,
+    stream: kinesis.IStream,
+    log_group: logs.ILogGroup,
+    target: str | None = None,
+    ready_within: cdk.Duration | None = None,
+) -> ec2.UserData:
+    """Return user data that fetches and verifies the runtime and starts its agent under systemd.
+
+    It runs on Amazon Linux 2023 without internet access; who and where the node is, it learns from
+    the instance's metadata and tags. The launch hook is completed when the agent is ready, and
+    abandoned when anything fails, with the reason in the log group.
+
+    Args:
+        package: what is fetched; let the role of the nodes read it.
+        configuration: the bucket of the tasks.
+        project: prefix of the tasks in it.
+        stream: where the agent tells its state.
+        log_group: where it logs; let the role write to it.
+        target: target of the project; default: its only one.
+        ready_within: how long the agent may take for its first reading of the configuration;
+            default 6 minutes. The launch hook has to wait longer, the boot before it included.
+    """
+    variables = {
+        "PYTHON": PYTHON,
+        "CODE_URL": package.code.url,
+        "CODE_SHA256": package.code.sha256,
+        "DEPENDENCIES_URL": package.dependencies.url,
+        "DEPENDENCIES_SHA256": package.dependencies.sha256,
+        "CONFIG": f"s3://{configuration.bucket_name}/{project}",
+        "AGENT_OPTIONS": f"--stream {stream.stream_name}"
+        + (f" --target {target}" if target else ""),
+        "LOG_GROUP": log_group.log_group_name,
+        "READY_SECONDS": str((ready_within or cdk.Duration.minutes(6)).to_seconds()),
+    }
+    # A value that is known only to CloudFormation is a name of AWS: nothing in it ends a quote.
+    lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
+    script = _SCRIPT.read_text(encoding="utf-8")
+    return ec2.UserData.custom("\n".join(["#!/bin/bash", *lines, "", script]))

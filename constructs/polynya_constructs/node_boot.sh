@@ -1,0 +1,157 @@
+# Boot of a node, from user data. What it needs comes before it as variables: see node_boot.py.
+# Everything is fetched through S3: the system's packages from Amazon Linux's own repositories, the
+# runtime from the CDK's bucket of assets. It can be run again: what is there is left alone.
+set -Eeuo pipefail
+umask 022
+ROOT=/opt/polynya
+IMDS=${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}
+CLUSTER=
+
+say() { echo "polynya boot, ${SECONDS} s: $*"; }
+
+# Any failure ends here: the group ends this node and starts another one.
+abandon() {
+  trap - ERR
+  set +e
+  say "FAILED: $*"
+  tail -n 20 /var/log/polynya/agent.log 2>/dev/null
+  if [ -n "$CLUSTER" ]; then
+    say "giving the node back"
+    sleep 5 # the CloudWatch agent sends this log every second
+    aws autoscaling complete-lifecycle-action --lifecycle-action-result ABANDON \
+      --lifecycle-hook-name ready --auto-scaling-group-name "$CLUSTER" --instance-id "$INSTANCE"
+  fi
+  exit 1
+}
+trap 'abandon "line $LINENO: $BASH_COMMAND"' ERR
+
+retry() {
+  local attempt
+  for attempt in 1 2 3; do
+    "$@" && return 0
+    say "attempt $attempt failed: $*"
+    sleep $((attempt * 5))
+  done
+  return 1
+}
+
+metadata() {
+  curl -sSf --retry 5 --retry-connrefused --max-time 5 \
+    -H "X-aws-ec2-metadata-token: $TOKEN" "$IMDS/latest/meta-data/$1"
+}
+
+identify() {
+  TOKEN=$(curl -sSf --retry 5 --retry-connrefused --max-time 5 -X PUT \
+    -H 'X-aws-ec2-metadata-token-ttl-seconds: 3600' "$IMDS/latest/api/token")
+  INSTANCE=$(metadata instance-id)
+  AWS_DEFAULT_REGION=$(metadata placement/region)
+  LIFECYCLE=$(metadata instance-life-cycle)
+  CLUSTER=$(metadata tags/instance/polynya:cluster)
+  export AWS_DEFAULT_REGION
+  say "$INSTANCE of $CLUSTER, $LIFECYCLE, $AWS_DEFAULT_REGION"
+}
+
+# Logs of this boot and of the agent. A line of metrics in CloudWatch's embedded format becomes
+# metrics there.
+ship_logs() {
+  mkdir -p /etc/polynya
+  cat >/etc/polynya/cloudwatch.json <<JSON
+{"agent": {"region": "$AWS_DEFAULT_REGION"},
+ "logs": {"force_flush_interval": 1, "logs_collected": {"files": {"collect_list": [
+  {"file_path": "/var/log/cloud-init-output.log", "log_group_name": "$LOG_GROUP",
+   "log_stream_name": "$INSTANCE/boot"},
+  {"file_path": "/var/log/polynya/agent.log", "log_group_name": "$LOG_GROUP",
+   "log_stream_name": "$INSTANCE/agent"},
+  {"file_path": "/var/log/polynya/drain.log", "log_group_name": "$LOG_GROUP",
+   "log_stream_name": "$INSTANCE/drain"}]}}}}
+JSON
+  cat >/etc/logrotate.d/polynya <<'CONF'
+/var/log/polynya/*.log {
+  su root root
+  size 100M
+  rotate 3
+  copytruncate
+  missingok
+}
+CONF
+  /opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl -a fetch-config -m ec2 -s \
+    -c file:/etc/polynya/cloudwatch.json >/dev/null
+}
+
+# Fetch an archive, verify it, and only then unpack it: $1 what it is, $2 where from, $3 SHA-256.
+fetch() {
+  local place=$ROOT/$1/${3:0:16}
+  if [ ! -d "$place" ]; then
+    rm -rf "$place".*
+    mkdir -p "$place.partial"
+    retry aws s3 cp --only-show-errors "$2" "$place.tar"
+    say "verifying the $1"
+    echo "$3  $place.tar" | sha256sum --check --status ||
+      abandon "the $1 at $2 is not the file that the template names; it was not unpacked"
+    tar --extract --no-same-owner --file "$place.tar" --directory "$place.partial"
+    rm "$place.tar"
+    mv "$place.partial" "$place"
+  fi
+  ln -sfn "$place" "$ROOT/$1/current"
+}
+
+install_runtime() {
+  fetch dependencies "$DEPENDENCIES_URL" "$DEPENDENCIES_SHA256"
+  fetch code "$CODE_URL" "$CODE_SHA256"
+  [ -x $ROOT/venv/bin/python ] || "python$PYTHON" -m venv --without-pip $ROOT/venv
+  printf '%s\n' $ROOT/dependencies/current/site-packages $ROOT/code/current \
+    >"$ROOT/venv/lib/python$PYTHON/site-packages/polynya.pth"
+  # The agent may write nowhere below, so that it could not keep what it compiles.
+  $ROOT/venv/bin/python -m compileall -q -j 0 \
+    $ROOT/dependencies/current/site-packages/ $ROOT/code/current/polynya/ >/dev/null || true
+  local files=$ROOT/code/current/node
+  install -D -m 755 -t $ROOT/bin $files/polynya $files/launched $files/drain
+  install -D -m 644 -t /etc/systemd/system $files/polynya-agent.service $files/polynya-drain.service
+  ln -sfn $ROOT/bin/polynya /usr/bin/polynya
+}
+
+configure() {
+  id polynya >/dev/null 2>&1 ||
+    useradd --system --home-dir /var/lib/polynya --shell /sbin/nologin polynya
+  install -d -o polynya -g polynya -m 750 /var/lib/polynya /var/lib/polynya/tmp /var/log/polynya
+  # Spark's files stay off /tmp, which is memory on Amazon Linux.
+  cat >/etc/polynya/agent.env <<ENV
+POLYNYA_NODE_ID=$INSTANCE
+POLYNYA_CLUSTER=$CLUSTER
+POLYNYA_LIFECYCLE=$LIFECYCLE
+POLYNYA_CONFIG=$CONFIG
+POLYNYA_AGENT_OPTIONS="$AGENT_OPTIONS"
+POLYNYA_JARS=$ROOT/dependencies/current/jars
+AWS_REGION=$AWS_DEFAULT_REGION
+AWS_DEFAULT_REGION=$AWS_DEFAULT_REGION
+HOME=/var/lib/polynya
+TMPDIR=/var/lib/polynya/tmp
+SPARK_LOCAL_DIRS=/var/lib/polynya/tmp
+XDG_CACHE_HOME=/var/lib/polynya/cache
+ENV
+  $ROOT/bin/polynya --version
+}
+
+# The unit completes the launch hook when the agent is ready; here is only how long that may take.
+start() {
+  systemctl daemon-reload
+  systemctl enable --quiet polynya-agent polynya-drain
+  systemctl start --no-block polynya-agent polynya-drain
+  local deadline=$((SECONDS + READY_SECONDS))
+  until systemctl is-active --quiet polynya-agent; do
+    [ $SECONDS -lt $deadline ] || abandon "the agent was not ready after $READY_SECONDS seconds"
+    sleep 1
+  done
+  say "in service"
+}
+
+identify
+say "installing the system's packages"
+retry dnf --assumeyes --quiet --setopt=install_weak_deps=False install \
+  "python$PYTHON" java-17-amazon-corretto-headless amazon-cloudwatch-agent logrotate tar
+ship_logs
+say "fetching the runtime"
+install_runtime
+configure
+say "starting the agent"
+start

@@ -1,0 +1,103 @@
+"""What a node fetches: the runtime's code and its dependencies, as assets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3_assets as assets
+from constructs import Construct
+
+from polynya_constructs.grants import allow
+from polynya_constructs.instance_types import Architecture
+from polynya_constructs.packaging.package import Archive, Dependencies, write_code
+
+NOT_BUILT = "0" * 64
+"""The digest in a template that was synthesized without the package: no file has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A file in the CDK's bucket of assets: its address, its name in policies, its SHA-256."""
+
+    url: str
+    arn: str
+    sha256: str
+
+
+class RuntimePackage(Construct):
+    """Code and dependencies as two assets, so that a changed line of code uploads a megabyte.
+
+    The code is packed at every synthesis and named by its content; the dependencies are built by
+    `make package` and named by their lock files. Both names get into the user data of whoever
+    boots from them, so that new ones change its launch template. `code` and `dependencies` are
+    what to fetch.
+
+    Without built dependencies the synthesis warns, and publishing the assets, the first thing
+    that a deployment does, fails with POLYNYA-STG-004.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        architecture: Architecture,
+        project: Path,
+        folder: Path,
+    ) -> None:
+        """Create the assets.
+
+        Args:
+            scope: the parent.
+            id_: unique below the parent.
+            architecture: of the nodes.
+            project: with the lock files and `runtime/`.
+            folder: where `make package` puts what it builds.
+
+        Raises:
+            OSError: a lock file or the code cannot be read, or the folder not written.
+        """
+        super().__init__(scope, id_)
+        self.code = self._asset("Code", write_code(project, folder))
+        dependencies = Dependencies.of(project, folder, architecture)
+        if archive := dependencies.built():
+            self.dependencies = self._asset("Dependencies", archive)
+        else:
+            self.dependencies = self._not_built(dependencies.name, architecture)
+
+    def grant_read(self, role: iam.Role) -> None:
+        """Let `role` fetch these two files, and nothing else of the bucket."""
+        allow(
+            role,
+            "FetchRuntime",
+            actions=["s3:GetObject"],
+            resources=[self.code.arn, self.dependencies.arn],
+        )
+
+    def _asset(self, id_: str, archive: Archive) -> Fetched:
+        asset = assets.Asset(self, id_, path=str(archive.path), asset_hash=archive.name)
+        return self._fetched(asset.s3_bucket_name, asset.s3_object_key, archive.sha256)
+
+    def _not_built(self, name: str, architecture: Architecture) -> Fetched:
+        fix = f"make package ARCH={architecture}"
+        cdk.Annotations.of(self).add_warning_v2(
+            "polynya:package",
+            f"the dependencies of {architecture} nodes are not built, so this cannot be deployed; "
+            f"fix: {fix}",
+        )
+        refusal = f"error[POLYNYA-STG-004]: the package of {architecture} nodes is not built\n"
+        refusal += f"  state: nothing of this stack was deployed\n  fix: {fix}"
+        # An asset that is made when it is published; here that says what to do instead.
+        location = cdk.Stack.of(self).synthesizer.add_file_asset(
+            source_hash=name, executable=["python3", "-c", f"raise SystemExit({refusal!r})"]
+        )
+        return self._fetched(location.bucket_name, location.object_key, NOT_BUILT)
+
+    def _fetched(self, bucket: str, key: str, sha256: str) -> Fetched:
+        arn = cdk.Stack.of(self).format_arn(
+            service="s3", region="", account="", resource=bucket, resource_name=key
+        )
+        return Fetched(f"s3://{bucket}/{key}", arn, sha256)

@@ -1,0 +1,70 @@
+"""`python -m stacks.package`: build what the nodes of a stage fetch, and say how large it is."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from polynya.model.errors import ConfigErrors, DependencyError
+from polynya_constructs.instance_types import Architecture
+from polynya_constructs.packaging.dependencies import BuildError, build_dependencies
+from polynya_constructs.packaging.package import Archive, write_code
+from stacks.settings.cluster_checks import PROJECT
+from stacks.settings.loader import load_deployment
+
+PACKAGES = PROJECT / "build" / "package"
+"""Where the archives lie."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build what is missing; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m stacks.package", description=__doc__)
+    parser.add_argument("--arch", choices=[*Architecture, "all"], help="for these processors")
+    parser.add_argument("--stage", help="for the clusters of this stage; default: of all stages")
+    options = parser.parse_args(arguments)
+    try:
+        wanted = _wanted(options.arch, options.stage)
+        if wanted:
+            _tell("code", write_code(PROJECT, PACKAGES))
+        for architecture in wanted:
+            archive = build_dependencies(PROJECT, PACKAGES, architecture)
+            _tell(f"dependencies, {architecture}", archive)
+    except ConfigErrors as errors:
+        print(errors.render(), file=sys.stderr)
+        return errors.exit_code
+    except (BuildError, OSError) as problem:
+        error = DependencyError(
+            "POLYNYA-DEP-007",
+            f"the runtime package cannot be built: {problem}",
+            where=str(PACKAGES),
+            state="nothing was deployed; a package that was there is still there",
+            fix="mend what the message names, and run `make package` again",
+        )
+        print(error.render(), file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def _wanted(arch: str | None, stage: str | None) -> list[Architecture]:
+    """Return the architectures to build for, in a fixed order."""
+    if arch:
+        return [a for a in Architecture if arch in (a, "all")]
+    used = {
+        cluster.architecture
+        for one in load_deployment(PROJECT / "config").stages
+        if stage in (None, one.name)
+        for cluster in one.clusters
+        if cluster.boot is None
+    }
+    return [a for a in Architecture if a in used]
+
+
+def _tell(what: str, archive: Archive) -> None:
+    megabytes = archive.path.stat().st_size / 1_000_000
+    place = archive.path.relative_to(PROJECT)
+    print(f"{what}: {megabytes:.1f} MB, {place}, SHA-256 {archive.sha256}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""A machine to boot: this one's files under a layer that is thrown away, and stand-ins for AWS."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass, field
+from pathlib import Path
+
+BIN = Path(__file__).parent / "bin"
+# A layer over the whole file system in a mount namespace of its own: what the boot writes to /etc,
+# /opt and /var is gone with it.
+_ENTER = """
+set -eu
+mount -t tmpfs -o size=3g none {layer}
+mkdir {layer}/upper {layer}/work {layer}/root
+mount -t overlay -o lowerdir=/,upperdir={layer}/upper,workdir={layer}/work none {layer}/root
+mount --rbind /dev {layer}/root/dev
+mount -t proc none {layer}/root/proc
+mount -t tmpfs none {layer}/root/run
+mount --bind {shared} {layer}/root{shared}
+for folder in {searched}; do chmod o+x {layer}/root$folder; done
+exec chroot {layer}/root {shell} -c {script}
+"""
+
+
+def can_layer() -> bool:
+    """Whether this process may mount: root may, unless it is in a container."""
+    probe = ["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
+    return subprocess.run(probe, capture_output=True, check=False).returncode == 0
+
+
+@dataclass(frozen=True)
+class Booted:
+    """What a machine left behind: what was printed, and the files that a test asked for."""
+
+    printed: str
+    shared: Path
+
+    @property
+    def calls(self) -> list[str]:
+        """Hook and result of each lifecycle action that was completed, in order."""
+        calls = self.shared / "calls"
+        lines = calls.read_text().splitlines() if calls.exists() else []
+        made = [json.loads(line) for line in lines]
+        return [f"{c['lifecycle-hook-name']} {c['lifecycle-action-result']}" for c in made]
+
+    def file(self, name: str) -> str:
+        """Text of a file that the test's commands put aside."""
+        return (self.shared / name).read_text()
+
+
+@dataclass
+class Machine:
+    """Runs commands as root of a machine that has just started."""
+
+    folder: Path
+    metadata: str
+    s3: str
+    extra: dict[str, str] = field(default_factory=dict)
+
+    def run(self, user_data: str, commands: str) -> Booted:
+        """Run commands, in which `$BOOT` is the user data and `$SHARED` outlives the machine."""
+        shared, layer = self.folder / "shared", self.folder / "layer"
+        shared.mkdir()
+        layer.mkdir()
+        (shared / "user-data").write_text(user_data)
+        (shared / "user-data").chmod(0o755)
+        shared.chmod(0o777)
+        python = os.path.realpath(sys.executable)
+        for program in BIN.iterdir():
+            text = program.read_text().replace("#!/usr/bin/env python3", f"#!{python}", 1)
+            (shared / "bin").mkdir(exist_ok=True)
+            (shared / "bin" / program.name).write_text(text)
+            (shared / "bin" / program.name).chmod(0o755)
+        packages = sysconfig.get_path("purelib")
+        # Parts of the way to them may be closed to others than root.
+        searched = {*Path(python).parents, *shared.parents, *Path(packages).parents}
+        variables = {
+            "PATH": f"{shared}/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "BOOT": str(shared / "user-data"),
+            "SHARED": str(shared),
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT": self.metadata,
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+            "TEST_S3": self.s3,
+            "TEST_CALLS": str(shared / "calls"),
+            "TEST_PACKAGES": str(shared / "packages"),
+            "TEST_PYTHON": python,
+            "TEST_SITE_PACKAGES": packages,
+            **self.extra,
+        }
+        script = _ENTER.format(
+            layer=layer, shared=shared, shell="/bin/bash", script=shlex.quote(commands),
+            searched=" ".join(str(folder) for folder in sorted(searched)),
+        )  # fmt: skip
+        done = subprocess.run(
+            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "/bin/sh", "-c", script],
+            env=variables, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        return Booted(done.stdout + done.stderr, shared)

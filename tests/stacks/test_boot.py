@@ -1,0 +1,187 @@
+"""The user data of a node, as the template has it, run on a machine that it may change."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.aws import aws_server, client
+from tests.stacks.intrinsics import Intrinsics
+from tests.stacks.machine.metadata import INSTANCE, metadata_service
+from tests.stacks.machine.node import Booted, Machine, can_layer
+from tests.stacks.synthesis import Assembly
+
+ROOT = Path(__file__).resolve().parents[2]
+NODE = ROOT / "constructs" / "polynya_constructs" / "node"
+ASSETS = "cdk-hnb659fds-assets-123456789012-eu-central-1"
+CLUSTER = "polynya-clustered-cheap"
+Boot = Callable[..., Booted]
+
+pytestmark = [
+    pytest.mark.synth,
+    pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="nodes have Python 3.11"),
+]
+
+
+def user_data(assembly: Assembly, stack: str) -> str:
+    """The script of the launch template of a stack, with what CloudFormation would fill in."""
+    template = assembly.templates[stack]
+    (launched,) = [
+        resource["Properties"]["LaunchTemplateData"]
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::EC2::LaunchTemplate"
+    ]
+    return Intrinsics(assembly.templates).resolve(launched["UserData"]["Fn::Base64"], stack)
+
+
+def published(assembly: Assembly, stack: str) -> list[tuple[dict[str, Any], str]]:
+    """Source and key of each file that a deployment of a stack publishes."""
+    (manifest,) = assembly.directory.rglob(f"*{stack}*.assets.json")
+    files = json.loads(manifest.read_text())["files"].values()
+    return [
+        (file["source"] | {"folder": manifest.parent}, destination["objectKey"])
+        for file in files
+        for destination in file["destinations"].values()
+    ]
+
+
+@pytest.fixture
+def boot(assembly: Assembly, tmp_path: Path) -> Iterator[Boot]:
+    """Boots a node of the cluster `cheap`; `damage` changes one of its assets before."""
+    if not can_layer():
+        pytest.skip("a machine to boot needs the right to mount")
+    with aws_server(ASSETS) as s3, metadata_service(CLUSTER) as metadata:
+        for source, key in published(assembly, "Clustercheap"):
+            if source.get("path", "").endswith(".tar"):
+                path = str(source["folder"] / source["path"])
+                client("s3", s3).upload_file(path, ASSETS, key)
+
+        def run(commands: str, *, script: str | None = None, **extra: str) -> Booted:
+            machine = Machine(tmp_path, metadata, s3, extra)
+            return machine.run(script or user_data(assembly, "clustered/Cluster-cheap"), commands)
+
+        run.s3 = client("s3", s3)
+        yield run
+
+
+def test_a_node_boots_to_a_running_agent_and_drains(boot: Boot) -> None:
+    node = boot(
+        "$BOOT && systemctl is-active polynya-agent && cp /var/lib/polynya/agent.json $SHARED/first"
+        " && $BOOT && cp /var/lib/polynya/agent.json $SHARED/second"
+        " && cp /etc/polynya/cloudwatch.json /etc/systemd/system/polynya-agent.service $SHARED"
+        " && curl -sX DELETE $AWS_EC2_METADATA_SERVICE_ENDPOINT"
+        " && until grep -x drained /var/log/polynya/drain.log; do sleep 0.2; done"
+        " && ls /var/lib/polynya >$SHARED/left && echo all-well"
+    )
+
+    assert node.printed.splitlines()[-1] == "all-well", node.printed
+    started = json.loads(node.file("first"))
+    agent, config, place, *options = started["arguments"]
+    assert (agent, config, options[:-1]) == (
+        "agent", "--config", ["--work", "/var/lib/polynya", "--metrics", "emf", "--stream"]
+    )  # fmt: skip
+    assert re.fullmatch(r"s3://\S*configurationbucket\S*/project", place)
+    assert started["user"] != 0
+    assert started["environment"]["POLYNYA_NODE_ID"] == INSTANCE
+    assert started["environment"]["POLYNYA_CLUSTER"] == CLUSTER
+    assert started["environment"]["POLYNYA_LIFECYCLE"] == "spot"
+    # The second boot found everything and left the agent alone; its hook was completed once.
+    assert node.file("first") == node.file("second")
+    assert node.calls == ["ready CONTINUE", "drain CONTINUE"]
+    assert "drained" in node.file("left").split()
+    assert node.file("polynya-agent.service") == (NODE / "polynya-agent.service").read_text()
+    streams = json.loads(node.file("cloudwatch.json"))["logs"]["logs_collected"]["files"]
+    assert [one["log_stream_name"] for one in streams["collect_list"]] == [
+        f"{INSTANCE}/boot", f"{INSTANCE}/agent", f"{INSTANCE}/drain",
+    ]  # fmt: skip
+
+
+def test_a_damaged_archive_is_refused_and_the_node_given_back(
+    boot: Boot, assembly: Assembly
+) -> None:
+    script = user_data(assembly, "clustered/Cluster-cheap")
+    (key,) = re.findall(r"^DEPENDENCIES_URL='?s3://[^/]+/(\S+?)'?$", script, re.MULTILINE)
+    content = bytearray(boot.s3.get_object(Bucket=ASSETS, Key=key)["Body"].read())
+    content[1000] ^= 1
+    boot.s3.put_object(Bucket=ASSETS, Key=key, Body=bytes(content))
+
+    node = boot("$BOOT; ls -R /opt/polynya/dependencies >$SHARED/left; ls /etc/systemd/system")
+
+    assert "FAILED: the dependencies at s3://" in node.printed
+    assert "it was not unpacked" in node.printed
+    assert "polynya-agent.service" not in node.printed
+    assert "site-packages" not in node.file("left")
+    assert node.calls == ["ready ABANDON"]
+
+
+def test_an_agent_that_never_gets_ready_gives_the_node_back(boot: Boot, assembly: Assembly) -> None:
+    script = user_data(assembly, "clustered/Cluster-cheap")
+    patient = "READY_SECONDS=360\n"
+    assert patient in script
+
+    node = boot(
+        "$BOOT; echo ended with $?",
+        script=script.replace(patient, "READY_SECONDS=2\n"),
+        TEST_NEVER_READY="yes",
+    )
+
+    assert "FAILED: the agent was not ready after 2 seconds" in node.printed
+    assert "the agent starts" in node.printed  # the end of its log is in that of the boot
+    assert "ended with 1" in node.printed
+    assert node.calls == ["ready ABANDON"]
+
+
+def test_user_data_fits_and_names_exactly_what_is_fetched(assembly: Assembly) -> None:
+    cheap, steady = (
+        user_data(assembly, f"clustered/Cluster-{name}") for name in ("cheap", "steady")
+    )
+
+    assert len(cheap.encode()) < 16_384
+    assert re.search(r"^AGENT_OPTIONS='--stream \S+ --target prod'$", steady, re.MULTILINE)
+    assert "/teams/sales'\n" in steady
+    keys = set(re.findall(r"s3://[^/]+/(\S+?)'?$", cheap, re.MULTILINE))
+    assert {key for _, key in published(assembly, "Clustercheap")} >= {
+        key for key in keys if key.endswith(".tar")
+    }
+
+
+def test_without_the_package_nothing_can_be_deployed(assembly: Assembly) -> None:
+    (maker,) = [
+        source["executable"]
+        for source, _ in published(assembly, "Clustersteady")
+        if "executable" in source
+    ]
+
+    done = subprocess.run(maker, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "error[POLYNYA-STG-004]: the package of x86_64 nodes is not built" in done.stderr
+    assert "fix: make package ARCH=x86_64" in done.stderr
+
+
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("there is no systemd-analyze here")
+
+    def verify(name: str, **changed: str) -> str:
+        # It looks for the programs that a unit starts; on this machine there are none of them.
+        text = re.sub(r"/opt/polynya/bin/\w+", "/bin/true", (NODE / name).read_text())
+        for old, new in changed.items():
+            text = text.replace(old, new)
+        (tmp_path / name).write_text(text)
+        command = ["systemd-analyze", "verify", "--man=no", tmp_path / name]
+        said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+        return "".join(line for line in said.splitlines() if "polynya-" in line)
+
+    assert verify("polynya-agent.service") == ""
+    assert verify("polynya-drain.service") == ""
+    assert "KillMood" in verify("polynya-agent.service", KillMode="KillMood")
