@@ -78,7 +78,7 @@ def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:
             if error is None:
                 context.waiting.pop(unit.name, None)
                 continue
-            failure = _as_polynya(error)
+            failure = as_polynya(error)
             outcome.failures[unit.name] = failure
             if isinstance(failure, ConflictError):
                 lost(context, failure)
@@ -123,7 +123,8 @@ def run_until_stopped(context: EngineContext, work: Sequence[Unit]) -> Outcome:
     return outcome
 
 
-def _as_polynya(error: BaseException) -> PolynyaError:
+def as_polynya(error: BaseException) -> PolynyaError:
+    """The error as one of ours: itself, what AWS said, or else a bug."""
     if isinstance(error, PolynyaError):
         return error
     outside = aws_error(error)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from polynya.lake.cache import cache_root
@@ -23,7 +24,14 @@ from polynya.lake.naming import CATALOG, SESSION_VIEWS
 if TYPE_CHECKING:
     from polynya.lake.java import JavaHome
 
-__all__ = ["SessionSettings", "SparkSession", "spark_conf", "start_session", "use_in_this_thread"]
+__all__ = [
+    "SessionSettings",
+    "SparkSession",
+    "is_alive",
+    "spark_conf",
+    "start_session",
+    "use_in_this_thread",
+]
 
 #: Standard output belongs to results: what the JVM has to say goes to standard error.
 QUIET_JVM = ("-Xlog:disable", "-XX:+DisplayVMOutputToStderr")
@@ -160,6 +168,15 @@ def _stderr_of_children(file: Path | None) -> Iterator[None]:
     finally:
         os.dup2(saved, 2)
         os.close(saved)
+
+
+def is_alive(spark: SparkSession) -> bool:
+    """Whether the JVM of a session answers and its context was not stopped."""
+    context: Any = spark.sparkContext
+    try:
+        return not context._jsc.sc().isStopped()
+    except (Py4JError, AttributeError, OSError):
+        return False
 
 
 def use_in_this_thread(spark: SparkSession) -> None:

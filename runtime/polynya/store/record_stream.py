@@ -1,4 +1,4 @@
-"""The stream by which nodes tell their state. It is advisory: what is lost in it changes nothing."""
+"""The stream by which nodes tell their state. Advisory: what is lost in it changes nothing."""
 
 from __future__ import annotations
 
