@@ -65,7 +65,7 @@ def test_what_is_right_is_in_force(tmp_path: Path) -> None:
     assert sorted(found.tasks) == ["a", "b"]
     assert found.errors == {}
     assert found.kept == ()
-    assert found.target.landing == Path("/srv/shop/landing")
+    assert found.project.target.landing == Path("/srv/shop/landing")
 
 
 def test_only_the_task_whose_file_changed_has_a_new_version(node: Node) -> None:

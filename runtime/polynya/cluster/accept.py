@@ -14,7 +14,6 @@ from typing import Final
 
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.loader import PROJECT_FILES, LoadedProject, load_project
-from polynya.model.target import ResolvedTarget
 from polynya.model.task import StorageTask
 from polynya.store.configuration import FolderSource, Snapshot, identity_of, write_to
 
@@ -38,7 +37,7 @@ class InForce:
     """What a node works by.
 
     Attributes:
-        target: where it works.
+        project: the files that make it, as a project.
         tasks: by name.
         files: the files that make it.
         errors: what is wrong with the newest files, by file; a file that has an error is in force
@@ -46,8 +45,7 @@ class InForce:
         snapshot: what was read last.
     """
 
-    target: ResolvedTarget
-    project: str
+    project: LoadedProject
     tasks: Mapping[str, WantedTask]
     files: Mapping[str, bytes]
     errors: Mapping[str, ConfigError]
@@ -106,7 +104,7 @@ class Acceptance:
         files = {path: content for path, content in files.items() if path not in wrong}
         write_to(Snapshot(identity_of(files), files), self._work / _IN_FORCE)
         tasks = {task.name: _wanted(task, project, files) for task in project.tasks}
-        return InForce(project.target, project.project.name, tasks, files, errors, newest)
+        return InForce(project, tasks, files, errors, newest)
 
     def _load(
         self, files: Mapping[str, bytes], before: Mapping[str, bytes]

@@ -14,7 +14,8 @@ from typing import Final, TypeAlias
 from polynya.cluster.messages import Inbox, JobKey, Observed, RoundEnded, RunEnded
 from polynya.engine.backlog import Backlog
 from polynya.engine.context import EngineContext
-from polynya.engine.runner import POLL_SECONDS, THREADS, Unit, as_polynya, run_once, units
+from polynya.engine.runner import POLL_SECONDS, Unit, as_polynya, run_once, units
+from polynya.engine.threads import THREADS
 from polynya.lake.session import is_alive
 from polynya.model.errors import PolynyaError, SuspendedError
 from polynya.model.task import StorageTask

@@ -11,6 +11,7 @@ from polynya.engine.debezium_task import DebeziumTask
 from polynya.engine.extracts_task import ExtractsDataset
 from polynya.engine.folder_task import FolderTask
 from polynya.engine.native_task import NativeDataset
+from polynya.engine.threads import THREADS
 from polynya.engine.truce import lost
 from polynya.lake.aws_errors import aws_error
 from polynya.model.errors import (
@@ -24,8 +25,6 @@ from polynya.model.settings import DISCOVERING
 from polynya.model.task import ResolvedDataset, StorageTask, resolved
 from polynya.observe.events import Event
 
-#: Datasets that are worked on at the same time.
-THREADS = 4
 #: Pause between two looks at the landing zone when nothing was found.
 POLL_SECONDS = 2.0
 #: Longest pause, in seconds, before a unit that keeps failing is tried again.
