@@ -9,34 +9,7 @@ import pytest
 
 from polynya.cluster.accept import Acceptance, InForce
 from polynya.model.errors import ConfigErrors
-from polynya.store.configuration import Snapshot, identity_of
-
-PROJECT = """apiVersion: polynya/v1
-kind: project
-name: shop
-targets: {local: {landing: landing, warehouse: warehouse}}
-"""
-TASK = """apiVersion: polynya/v1
-kind: storage
-name: NAME
-schema: shop
-landing: {path: NAME, format: json}
-datasets:
-  - {name: TABLE, path: "*.json", keys: [id], sequence_by: [at]}
-"""
-BROKEN = "apiVersion: polynya/v1\nkind: storage\nname: [\n"
-
-
-def task(name: str, table: str | None = None) -> str:
-    return TASK.replace("NAME", name).replace("TABLE", table or name)
-
-
-def snapshot(files: Mapping[str, str]) -> Snapshot:
-    content = {path: text.encode() for path, text in files.items()}
-    return Snapshot(identity_of(content), content)
-
-
-GOOD = {"polynya.yml": PROJECT, "tasks/a.yml": task("a"), "tasks/b.yml": task("b")}
+from tests.cluster.fakes import BROKEN, GOOD, PROJECT, snapshot, task
 
 
 class Node:

@@ -8,56 +8,12 @@ import pytest
 
 from polynya.cluster.accept import WantedTask
 from polynya.cluster.decide import Rules
-from polynya.cluster.messages import JobKey, Observed, RoundEnded, RunEnded
+from polynya.cluster.messages import Observed, RoundEnded, RunEnded
 from polynya.cluster.supervisor import Supervisor
-from polynya.engine.backlog import Backlog
 from polynya.model.errors import DependencyError, OperationError, PolynyaError, TaskStoppedError
-from polynya.model.task import StorageTask
 from polynya.observe.events import Event
 from polynya.testing.fakes import FakeClock
-
-
-class FakeRun:
-    """A job that works until it is told to stop."""
-
-    def __init__(self, job: JobKey, number: int) -> None:
-        self.job, self.number, self.stopped = job, number, False
-        self.backlog = Backlog()
-
-    def stop(self) -> None:
-        self.stopped = True
-
-
-class FakeWorkers:
-    """Remembers what was started."""
-
-    def __init__(self) -> None:
-        self.runs: list[FakeRun] = []
-
-    def jobs(self, task: StorageTask) -> list[str]:
-        return [f"{task.schema_}.{dataset.name}" for dataset in task.datasets]
-
-    def start(self, job: JobKey, task: StorageTask, run: int) -> FakeRun:
-        self.runs.append(FakeRun(job, run))
-        return self.runs[-1]
-
-    def alive(self) -> bool:
-        return True
-
-
-def wanted(name: str, *datasets: str, version: str = "v1") -> WantedTask:
-    document = {
-        "apiVersion": "polynya/v1",
-        "kind": "storage",
-        "name": name,
-        "schema": "shop",
-        "landing": {"path": name, "format": "json"},
-        "datasets": [
-            {"name": dataset, "path": "*", "keys": ["id"], "sequence_by": ["at"]}
-            for dataset in datasets or (name,)
-        ],
-    }
-    return WantedTask(StorageTask.model_validate(document), f"tasks/{name}.yml", version)
+from tests.cluster.fakes import FakeRun, FakeWorkers, wanted
 
 
 class Node:

@@ -104,7 +104,7 @@ class Acceptance:
         files = {path: content for path, content in files.items() if path not in wrong}
         write_to(Snapshot(identity_of(files), files), self._work / _IN_FORCE)
         tasks = {task.name: _wanted(task, project, files) for task in project.tasks}
-        return InForce(project, tasks, files, errors, newest)
+        return InForce(project, tasks, files, dict(sorted(errors.items())), newest)
 
     def _load(
         self, files: Mapping[str, bytes], before: Mapping[str, bytes]

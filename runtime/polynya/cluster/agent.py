@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from queue import Empty
-from typing import Any
+from typing import Any, Final
 
 from polynya.cluster.accept import Acceptance, InForce
 from polynya.cluster.messages import (
@@ -58,6 +58,7 @@ class Ports:
         reports: take the report; what they return is what went wrong.
         alive: called in every turn.
         ready: called when the first good configuration is in force.
+        draining: called when the agent is going to end for good.
         draw: numbers in [0, 1) that spread pauses.
     """
 
@@ -67,6 +68,7 @@ class Ports:
     reports: Iterable[Callable[[Mapping[str, Any]], str | None]]
     alive: Callable[[], None]
     ready: Callable[[], None]
+    draining: Callable[[], None]
     draw: Callable[[], float]
 
 
@@ -78,7 +80,9 @@ class _Drain:
 
 
 #: Longest wait for a message, in seconds.
-_PATIENCE = 0.5
+_PATIENCE: Final = 0.5
+#: News are reported at once, but not more often, in seconds.
+_NEWS: Final = 1.0
 
 
 class Agent:
@@ -102,11 +106,12 @@ class Agent:
         self._works_for: ResolvedTarget | None = None
         self._drain: _Drain | None = None
         self._reported_at: float | None = None
+        self._news = False
         self._wrong: dict[int, str] = {}
 
     def run(self) -> Ended:
         """Work until told to end."""
-        self._tell("agent.started", cluster=self._node.cluster)
+        self._tell("agent.started")
         ended = None
         while ended is None:
             ended = self.turn(_PATIENCE)
@@ -123,9 +128,10 @@ class Agent:
         if self._supervisor is not None:
             self._supervisor.act(draining=self._drain is not None)
         ended = self._ended(now)
-        due = self._reported_at is None or now - self._reported_at >= self._pace.report
+        every = _NEWS if self._news else self._pace.report
+        due = self._reported_at is None or now - self._reported_at >= every
         if due or ended is not None:
-            self._reported_at = now
+            self._reported_at, self._news = now, False
             self._report("stopped" if ended is not None else self._state)
         return ended
 
@@ -164,7 +170,7 @@ class Agent:
             self._workers = self._ports.workers(found.project)
             self._works_for = found.project.target
             self._supervisor = Supervisor(
-                self._workers, self._clock, self._ports.tell, self._ports.draw
+                self._workers, self._clock, self._tell_event, self._ports.draw
             )
             self._ports.ready()
             self._tell("agent.ready", tasks=sorted(found.tasks))
@@ -175,6 +181,8 @@ class Agent:
         self._supervisor.configure(found.tasks)
 
     def _begin_drain(self, reason: str, then: Ended) -> None:
+        if then is Ended.DRAINED:
+            self._ports.draining()
         if self._drain is not None:
             # Who is told to end does not start anew.
             self._drain.then = then if then is Ended.DRAINED else self._drain.then
@@ -216,4 +224,8 @@ class Agent:
             self._wrong[number] = wrong
 
     def _tell(self, kind: str, **fields: Any) -> None:
-        self._ports.tell(Event(kind, self._node.id, fields))
+        self._tell_event(Event(kind, self._node.id, fields))
+
+    def _tell_event(self, event: Event) -> None:
+        self._news = True
+        self._ports.tell(event)

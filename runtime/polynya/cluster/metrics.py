@@ -36,16 +36,17 @@ class MetricsOutlet:
             return f"metrics: {error.strerror}"
         return None
 
-    def _records(
-        self, report: Mapping[str, Any], at: datetime
-    ) -> Iterator[Mapping[str, object]]:
+    def _records(self, report: Mapping[str, Any], at: datetime) -> Iterator[Mapping[str, object]]:
         cluster = {"Cluster": report["cluster"]}
         node = {"node": report["node"], "state": report["state"]}
         of_tasks: list[dict[str, object]] = []
         totals = [0, 0]
         for name, task in report["tasks"].items():
             jobs = task["jobs"].values()
-            records, failures = self._since(name, "records", jobs), self._since(name, "failures", jobs)
+            records, failures = (
+                self._since(name, "records", jobs),
+                self._since(name, "failures", jobs),
+            )
             totals = [totals[0] + records, totals[1] + failures]
             figures = [
                 _seconds("BacklogSeconds", sum(job["backlog"]["seconds"] for job in jobs)),
@@ -65,7 +66,7 @@ class MetricsOutlet:
 
     def _since(self, task: str, what: str, jobs: Any) -> int:
         """How much a total of a task grew since the last time."""
-        now = sum(job[what] for job in jobs)
+        now = sum(int(job[what]) for job in jobs)
         before, self._before[task, what] = self._before.get((task, what), 0), now
         # Less when a dataset left the task.
         return max(now - before, 0)

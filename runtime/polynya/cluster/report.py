@@ -21,10 +21,10 @@ _WORST_FIRST: Final = ("suspended", "waiting", "stopping", "running")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Who reports. `cluster` is the name under which its metrics are found."""
+    """Who reports. `cluster` is the name of its metrics' dimension, None for the project's."""
 
     id: str
-    cluster: str
+    cluster: str | None
     started_at: datetime
 
 
@@ -50,7 +50,7 @@ def node_report(facts: Facts) -> dict[str, Any]:
     return {
         "format_version": FORMAT_VERSION,
         "node": facts.node.id,
-        "cluster": facts.node.cluster,
+        "cluster": facts.node.cluster or _project(facts),
         "started_at": facts.node.started_at,
         "at": facts.at,
         "state": facts.state,
@@ -89,6 +89,10 @@ def total(backlogs: Iterable[Waiting]) -> Waiting:
         seconds=sum(one.seconds for one in found) / min(THREADS, len(found) or 1),
         oldest_seconds=max((one.oldest_seconds for one in found), default=0.0),
     )
+
+
+def _project(facts: Facts) -> str | None:
+    return facts.in_force.project.project.name if facts.in_force is not None else None
 
 
 def _configuration(facts: Facts) -> dict[str, Any]:

@@ -92,7 +92,8 @@ class Supervisor:
 
     def _tell_news(self, job: Job, decision: Decision, now: float) -> None:
         before, job.decision = job.decision, decision
-        if decision == before or decision.action is Action.KEEP:
+        waits = decision.action is Action.WAIT and decision.until is None
+        if decision == before or waits or decision.action is Action.KEEP:
             return
         fields: dict[str, object] = {"task": job.key.task, "reason": decision.reason}
         if decision.until is not None:

@@ -74,16 +74,18 @@ def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:
         running = [(unit, pool.submit(unit.run)) for unit in work]
         for unit, future in running:
             error = future.exception()
+            # A dataset that waits for its apply may have the same name.
+            said = f"failed {unit.name}"
             if error is None:
-                context.waiting.pop(unit.name, None)
+                context.waiting.pop(said, None)
                 continue
             failure = as_polynya(error)
             outcome.failures[unit.name] = failure
             if isinstance(failure, ConflictError):
                 lost(context, failure)
             # What lasts is said once.
-            if context.waiting.get(unit.name) != str(failure):
-                context.waiting[unit.name] = str(failure)
+            if context.waiting.get(said) != str(failure):
+                context.waiting[said] = str(failure)
                 fields = {"code": failure.code, "message": str(failure)}
                 context.sink(Event("unit.failed", unit.name, fields))
     return outcome
