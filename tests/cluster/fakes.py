@@ -41,9 +41,8 @@ GOOD = {"polynya.yml": PROJECT, "tasks/a.yml": task("a"), "tasks/b.yml": task("b
 class FakeRun:
     """A job that works until it is told to stop."""
 
-    def __init__(self, job: JobKey, number: int) -> None:
-        self.job, self.number, self.stopped = job, number, False
-        self.backlog = Backlog()
+    def __init__(self, job: JobKey, number: int, backlog: Backlog) -> None:
+        self.job, self.number, self.backlog, self.stopped = job, number, backlog, False
 
     def stop(self) -> None:
         self.stopped = True
@@ -58,8 +57,8 @@ class FakeWorkers:
     def jobs(self, task: StorageTask) -> list[str]:
         return [f"{task.schema_}.{dataset.name}" for dataset in task.datasets]
 
-    def start(self, job: JobKey, task: StorageTask, run: int) -> FakeRun:
-        self.runs.append(FakeRun(job, run))
+    def start(self, job: JobKey, task: StorageTask, run: int, backlog: Backlog) -> FakeRun:
+        self.runs.append(FakeRun(job, run, backlog))
         return self.runs[-1]
 
     def alive(self) -> bool:

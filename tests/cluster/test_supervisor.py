@@ -10,6 +10,8 @@ from polynya.cluster.accept import WantedTask
 from polynya.cluster.decide import Rules
 from polynya.cluster.messages import Observed, RoundEnded, RunEnded
 from polynya.cluster.supervisor import Supervisor
+from polynya.engine.backlog import Waiting
+from polynya.landing.batch import FilePart
 from polynya.model.errors import DependencyError, OperationError, PolynyaError, TaskStoppedError
 from polynya.observe.events import Event
 from polynya.testing.fakes import FakeClock
@@ -132,6 +134,20 @@ def test_a_job_that_keeps_failing_is_suspended_until_its_file_changes(node: Node
     assert node.news()[-1] == ("job.suspend", "shop.x", said)
     node.wants(wanted("a", "x", "y", version="v2"), wanted("b"))
     assert node.states()["shop.x"] == "running"
+
+
+def test_what_waits_for_a_suspended_job_is_no_work_but_gets_older(node: Node) -> None:
+    node.wants(wanted("a"))
+    for _ in range(3):
+        run = node.workers.runs[-1]
+        run.backlog.found("shop.a", [FilePart("1", 9)], node.clock.monotonic())
+        node.ends(run, broken())
+        node.passes(10.0)
+
+    job = node.supervisor.jobs[run.job]
+    assert job.waiting(1000.0) == Waiting(1, 9, seconds=0.0, oldest_seconds=1000.0)
+    node.wants(wanted("a", version="v2"))
+    assert job.waiting(1000.0) == Waiting()
 
 
 def test_an_outage_suspends_nothing(node: Node) -> None:

@@ -135,7 +135,7 @@ def test_a_node_takes_up_edits_and_goes_on_whatever_is_broken(tmp_path: Path) ->
             "users": "running",
         }
         assert report["configuration"]["kept"] == ["tasks/users.yml"]
-        assert report["configuration"]["errors"][0]["where"] == "tasks/users.yml:7:33"
+        assert report["configuration"]["errors"][0]["where"] == "tasks/users.yml:7:35"
 
         began = time.monotonic()
         # To the JVM, too: so do service managers.

@@ -40,6 +40,15 @@ def test_the_speed_is_what_was_copied_between_two_looks() -> None:
     assert backlog.waiting(21.0).oldest_seconds == 11.0
 
 
+def test_a_pause_between_two_attempts_counts_for_the_age_and_not_for_the_speed() -> None:
+    backlog = Backlog()
+    backlog.found("a", parts("1", "2"), 0.0)
+    backlog.resume(1000.0)
+    backlog.found("a", parts("2"), 1001.0)
+
+    assert backlog.waiting(1001.0) == Waiting(1, MB, 1.0, 1001.0)
+
+
 def test_time_without_work_does_not_count_as_slow() -> None:
     backlog = Backlog()
     backlog.found("a", parts("1"), 0.0)

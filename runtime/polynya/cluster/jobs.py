@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
 from polynya.cluster.decide import Action, Decision, Failure, JobFacts, pause_after
 from polynya.cluster.messages import JobKey, Run
-from polynya.engine.backlog import Waiting
+from polynya.engine.backlog import Backlog, Waiting
 from polynya.model.errors import PolynyaError, TaskStoppedError
 from polynya.model.task import StorageTask
 from polynya.observe.events import Event
@@ -38,6 +38,7 @@ class Job:
         run: what works, None when nothing does; `number` is that of the last one.
         decision: the last one.
         held: what of it waits for a decision of its owner: a suspended dataset.
+        backlog: what waits for it, also while it does not work.
         records, failed: totals since the agent started.
         step: the last one.
     """
@@ -53,6 +54,7 @@ class Job:
     number: int = 0
     decision: Decision | None = None
     held: str | None = None
+    backlog: Backlog = field(default_factory=Backlog)
     records: int = 0
     failed: int = 0
     step: Step | None = None
@@ -88,10 +90,14 @@ class Job:
             return f"a policy ended the task: {self.failures[-1].reason}"
         return None
 
+    def prepare(self, now: float) -> None:
+        """It is going to work in its wanted version; `now` in monotonic seconds."""
+        if self.tried != self.wanted:
+            self.failures, self.backlog = [], Backlog()
+        self.backlog.resume(now)
+
     def started(self, run: Run, number: int) -> None:
         """It works from now on."""
-        if self.tried != self.wanted:
-            self.failures = []
         self.run, self.number, self.stopping, self.held = run, number, False, None
         self.running = self.tried = self.wanted
 
@@ -124,5 +130,9 @@ class Job:
             self.records += int(event.fields["rows_in"])
 
     def waiting(self, now: float) -> Waiting:
-        """What waits for it, as far as somebody looked; `now` in monotonic seconds."""
-        return Waiting() if self.run is None else self.run.backlog.waiting(now)
+        """What waits for it, as far as it looked; `now` in monotonic seconds.
+
+        What waits for a suspended job is no work for anybody, but it gets older.
+        """
+        waiting = self.backlog.waiting(now)
+        return replace(waiting, seconds=0.0) if self.state == "suspended" else waiting

@@ -68,11 +68,6 @@ Inbox: TypeAlias = SimpleQueue[Message]
 class Run(Protocol):
     """A job that works."""
 
-    @property
-    def backlog(self) -> Backlog:
-        """What waits for it."""
-        ...
-
     def stop(self) -> None:
         """Ask it to end after the step that is running; returns at once."""
         ...
@@ -85,8 +80,11 @@ class Workers(Protocol):
         """Names of the pieces of work of a task."""
         ...
 
-    def start(self, job: JobKey, task: StorageTask, run: int) -> Run:
-        """Start a job; its messages bear the number `run`, the last of them is RunEnded."""
+    def start(self, job: JobKey, task: StorageTask, run: int, backlog: Backlog) -> Run:
+        """Start a job, which tells `backlog` what waits.
+
+        Its messages bear the number `run`, the last of them is RunEnded.
+        """
         ...
 
     def alive(self) -> bool:

@@ -55,10 +55,12 @@ class MetricsOutlet:
             ]
             of_tasks.append(emf_record(figures, {**cluster, "Task": name}, at, node))
         backlog = report["backlog"]
+        suspended = sum(task["state"] == "suspended" for task in report["tasks"].values())
         figures = [
             _seconds("BacklogSeconds", backlog["seconds"]),
             _seconds("OldestUnmergedAge", backlog["oldest_seconds"]),
             Metric("BacklogBytes", "Bytes", backlog["bytes"]),
+            Metric("SuspendedTasks", "Count", suspended),
             *_counts(*totals),
         ]
         yield emf_record(figures, cluster, at, node)

@@ -124,7 +124,7 @@ def _in_background(source: ConfigurationSource, inbox: Inbox) -> None:
 def _sign_of_life(notify: Notify, clock: Clock) -> Callable[[], None]:
     """Tell the service manager that the agent's own thread goes on, as often as it wants."""
     every = watchdog_seconds()
-    told = clock.monotonic()
+    told = float("-inf")
 
     def alive() -> None:
         nonlocal told

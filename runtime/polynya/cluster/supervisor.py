@@ -83,7 +83,9 @@ class Supervisor:
     def _carry_out(self, job: Job, action: Action) -> None:
         if action is Action.START:
             number = next(self._numbers)
-            job.started(self._workers.start(job.key, job.task, number), number)
+            job.prepare(self._clock.monotonic())
+            run = self._workers.start(job.key, job.task, number, job.backlog)
+            job.started(run, number)
         elif action is Action.STOP and job.run is not None:
             job.stopping = True
             job.run.stop()

@@ -32,13 +32,7 @@ class JobThread:
 
     def __init__(self, job: JobKey, run: int, inbox: Inbox, turns: threading.Semaphore) -> None:
         self.stopping = threading.Event()
-        self._backlog = Backlog()
         self._job, self._run, self._inbox, self._turns = job, run, inbox, turns
-
-    @property
-    def backlog(self) -> Backlog:
-        """What waits for it."""
-        return self._backlog
 
     def stop(self) -> None:
         """Ask it to end after the step that is running; returns at once."""
@@ -87,13 +81,13 @@ class EngineWorkers:
         """Names of the pieces of work of a task."""
         return [unit.name for unit in units(self._engine, [task])]
 
-    def start(self, job: JobKey, task: StorageTask, run: int) -> JobThread:
+    def start(self, job: JobKey, task: StorageTask, run: int, backlog: Backlog) -> JobThread:
         """Start a job with a stop, a backlog and a voice of its own."""
         thread = JobThread(job, run, self._inbox, self._turns)
         context = replace(
             self._engine,
             stop=thread.stopping,
-            backlog=thread.backlog,
+            backlog=backlog,
             sink=lambda event: self._inbox.put(Observed(job, event)),
         )
         work: list[Unit] = []

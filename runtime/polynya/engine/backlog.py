@@ -67,6 +67,12 @@ class Backlog:
                 before.busy_seconds = _FADING * before.busy_seconds + now - before.looked_at
             before.files, before.looked_at = files, now
 
+    def resume(self, now: float) -> None:
+        """The job goes on; the time since it last looked was none of its work."""
+        with self._lock:
+            for subject in self._subjects.values():
+                subject.looked_at = now
+
     def waiting(self, now: float) -> Waiting:
         """What waits in all datasets together."""
         with self._lock:
