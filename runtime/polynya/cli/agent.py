@@ -32,7 +32,16 @@ STALE_SECONDS: Final = 60.0
 #: and to its group.
 SECOND_SIGNAL_SECONDS: Final = 0.5
 
-app = verb_app("agent", "Keep the tasks of a configuration running, on one node.")
+app = verb_app(
+    "agent",
+    """Keep the tasks of a configuration running on one node, and take it up when it changes.
+
+    Writes one JSON object per line. SIGTERM ends it after the steps that are running, with code 0;
+    a second one ends it at once.
+
+    For example: `polynya agent --config s3://acme-config/shop --work /var/lib/polynya`.
+    """,
+)
 
 
 @app.default
@@ -49,12 +58,7 @@ def agent(
     drain_seconds: float = 90.0,
     context: Context,
 ) -> int:
-    """Keep the tasks of a configuration running, and take it up when it changes.
-
-    Writes one JSON object per line. SIGTERM ends it after the steps that are running, with code 0;
-    a second one ends it at once. `polynya agent status` shows how it does.
-
-    For example: `polynya agent --config s3://acme-config/shop --work /var/lib/polynya`.
+    """Keep the tasks of a configuration running.
 
     Args:
         config: `s3://BUCKET/PREFIX` or a folder; default the project folder.
