@@ -157,7 +157,7 @@ def _until_idle(directory: Path, seconds: float = 300.0) -> None:
             copied = re.findall(r'"rows_in":(\d+)', status.text())
         if [int(count) for count in copied] == [FILES * ROWS] * 2:
             return
-        time.sleep(1.0)
+        time.sleep(5.0)
     raise AssertionError("the agent did not copy what had landed")
 
 
