@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
+from polynya.cli.agent_status import status, work_folder
 from polynya.cli.context import Context, verb_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.json_values import to_json
 from polynya.cli.options import usage_error
 from polynya.cli.output import JsonOutput
-from polynya.model.errors import OperationError
 from polynya.observe.events import Event
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
     from polynya.cluster.messages import Inbox
 
-DEFAULT_WORK: Final = Path(".polynya") / "agent"
-#: A state file that is older, in seconds, is that of an agent which does not run.
-STALE_SECONDS: Final = 60.0
 #: A second signal within so many seconds is the first one again: `timeout` sends it to the process
 #: and to its group.
 SECOND_SIGNAL_SECONDS: Final = 0.5
@@ -42,6 +37,7 @@ app = verb_app(
     For example: `polynya agent --config s3://acme-config/shop --work /var/lib/polynya`.
     """,
 )
+app.command(status)
 
 
 @app.default
@@ -77,6 +73,7 @@ def agent(
     from queue import SimpleQueue
 
     from polynya.cluster.agent import Ended, Pace
+    from polynya.cluster.messages import DrainAsked
     from polynya.cluster.start import Settings, make_agent
 
     if poll_seconds <= 0 or drain_seconds < 0:
@@ -87,7 +84,7 @@ def agent(
     inbox: Inbox = SimpleQueue()
     settings = Settings(
         config=place,
-        work=work or _work_folder(place),
+        work=work or work_folder(place),
         node_id=node_id or environment.get("POLYNYA_NODE_ID") or socket.gethostname(),
         target=context.options.target,
         cluster=cluster or environment.get("POLYNYA_CLUSTER") or None,
@@ -96,7 +93,7 @@ def agent(
         encode=to_json,
         pace=Pace(poll=poll_seconds, drain=drain_seconds),
     )
-    signals = _Signals(inbox)
+    signals = _Signals(lambda name: inbox.put(DrainAsked(name)))
     ended = make_agent(settings, _voice(output), inbox).run()
     sys.stdout.flush()
     if ended is Ended.RESTART:
@@ -110,64 +107,24 @@ def agent(
     return code
 
 
-@app.command
-def status(*, config: str | None = None, work: Path | None = None, context: Context) -> int:
-    """Show how the agent of a work folder does. Exit code 1 when something needs you.
-
-    For example: `polynya agent status --work /var/lib/polynya`.
-
-    Args:
-        config: as the agent was started with; default the project folder.
-        work: the folder that the agent works in.
-        context: given by `main`.
-    """
-    from polynya.cluster.outlets import STATE_FILE
-    from polynya.cluster.report import is_healthy
-
-    folder = work or _work_folder(config or str(context.options.project))
-    try:
-        report = json.loads((folder / STATE_FILE).read_bytes())
-    except (OSError, ValueError):
-        raise OperationError(
-            "POLYNYA-AGT-003",
-            "no agent has worked in this folder",
-            where=str(folder),
-            state="nothing was read",
-            fix="name the folder that the agent was started with: `--work DIR`",
-        ) from None
-    age = (SystemClock().now() - datetime.fromisoformat(report["at"])).total_seconds()
-    alive = report["state"] != "stopped" and age < STALE_SECONDS
-    data = {**report, "age_seconds": round(age, 1), "alive": alive}
-    context.output.result("agent.status", data, _block(report, age, alive=alive))
-    return ExitCode.OK if alive and is_healthy(report) else ExitCode.FAILED
-
-
 class _Signals:
     """The first signal asks the agent to drain, the second one ends the process."""
 
-    def __init__(self, inbox: Inbox) -> None:
-        self._inbox = inbox
+    def __init__(self, drain: Callable[[str], None]) -> None:
+        self._drain = drain
         self._asked_at: float | None = None
         self.interrupted = False
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._take)
 
     def _take(self, number: int, _frame: object) -> None:
-        from polynya.cluster.messages import DrainAsked
-
         now = SystemClock().monotonic()
         if self._asked_at is not None:
             if now - self._asked_at > SECOND_SIGNAL_SECONDS:
                 os._exit(128 + number)
             return
         self._asked_at, self.interrupted = now, number == signal.SIGINT
-        self._inbox.put(DrainAsked(signal.Signals(number).name))
-
-
-def _work_folder(config: str) -> Path:
-    if "://" in config:
-        raise usage_error("name the folder that the agent works in: `--work DIR`")
-    return Path(config) / DEFAULT_WORK
+        self._drain(signal.Signals(number).name)
 
 
 def _voice(output: JsonOutput) -> Callable[[Event], None]:
@@ -199,37 +156,3 @@ def _metrics_writer(
             out.write(line)
 
     return write
-
-
-def _block(report: Mapping[str, Any], age: float, *, alive: bool) -> str:
-    """A report as people read it."""
-    configuration, backlog = report["configuration"], report["backlog"]
-    state = report["state"] if alive else f"not running (last seen {age:,.0f} s ago)"
-    edited = f", edited by hand: {', '.join(configuration['edited'])}"
-    identity = str(configuration["revision"] or configuration["identity"] or "none yet")[:12]
-    waiting = (
-        f"{backlog['files']:,} files, {backlog['bytes']:,} bytes, "
-        f"about {backlog['seconds']:,.0f} s of work, oldest {backlog['oldest_seconds']:,.0f} s"
-    )
-    lines = [
-        f"{report['node']}: {state}",
-        f"  configuration  {identity}{edited if configuration['edited'] else ''}",
-        f"  waiting        {waiting}",
-    ]
-    problems = [*configuration["errors"]]
-    if configuration["unread"]:
-        problems.append(configuration["unread"])
-    lines += [
-        f"  broken         {one.get('where', '')}: {one['message']} ({one['code']})"
-        for one in problems
-    ]
-    for task in report["tasks"].values():
-        for name, job in task["jobs"].items():
-            step = f", last {job['last_step']['type']}" if job["last_step"] else ""
-            lines.append(
-                f"  {job['state']:<13}  {name}: {job['records']:,} records, "
-                f"lag {job['lag_seconds']:,.0f} s{step}"
-            )
-            if job["state"] != "running" or task["held"]:
-                lines.append(f"                 {job['reason']}")
-    return "\n".join(lines)
