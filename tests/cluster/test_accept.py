@@ -77,6 +77,13 @@ def test_a_new_task_with_a_broken_file_is_only_reported(node: Node) -> None:
     assert list(found.errors) == ["tasks/c.yml"]
 
 
+def test_a_file_with_an_unusable_name_is_only_reported(node: Node) -> None:
+    found = node.reads(GOOD | {"tasks/c\n.yml": task("c"), "tasks/d.yml": task("d")})
+
+    assert sorted(found.tasks) == ["a", "b", "d"]
+    assert [error.code for error in found.errors.values()] == ["POLYNYA-CFG-011"]
+
+
 def test_a_file_that_left_takes_its_task_along(node: Node) -> None:
     found = node.reads({path: text for path, text in GOOD.items() if path != "tasks/a.yml"})
 

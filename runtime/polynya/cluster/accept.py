@@ -7,13 +7,14 @@ was. What is in force is kept on disk, for a start while the source cannot be re
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.loader import PROJECT_FILES, LoadedProject, load_project
+from polynya.model.paths import relative_path_problem
 from polynya.model.task import StorageTask
 from polynya.store.configuration import FolderSource, Snapshot, identity_of, write_to
 
@@ -88,8 +89,8 @@ class Acceptance:
         Raises:
             ConfigErrors: the project file is wrong and there is no good one from before.
         """
-        files = dict(newest.files)
-        errors: dict[str, ConfigError] = {}
+        errors = dict(_unusable_names(newest.files))
+        files = {path: content for path, content in newest.files.items() if path not in errors}
         while True:
             project, found = self._load(files, before)
             wrong = {_file_of(error, files): error for error in reversed(found)}
@@ -119,6 +120,12 @@ class Acceptance:
         except ConfigErrors as error:
             return None, error.errors
         return project, project.errors
+
+
+def _unusable_names(paths: Iterable[str]) -> Iterator[tuple[str, ConfigError]]:
+    for path in paths:
+        if problem := relative_path_problem(path):
+            yield path, ConfigError("POLYNYA-CFG-011", problem, fix="give the file another name")
 
 
 def _put_back(

@@ -43,10 +43,8 @@ class MetricsOutlet:
         totals = [0, 0]
         for name, task in report["tasks"].items():
             jobs = task["jobs"].values()
-            records, failures = (
-                self._since(name, "records", jobs),
-                self._since(name, "failures", jobs),
-            )
+            records = self._since(name, "records", jobs)
+            failures = self._since(name, "failures", jobs)
             totals = [totals[0] + records, totals[1] + failures]
             figures = [
                 _seconds("BacklogSeconds", sum(job["backlog"]["seconds"] for job in jobs)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -42,7 +42,7 @@ class Facts:
     in_force: InForce | None
     unread: PolynyaError | None
     jobs: Sequence[Job]
-    backlogs: Sequence[Waiting] = field(default_factory=tuple)
+    backlogs: Sequence[Waiting]
 
 
 def node_report(facts: Facts) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def node_report(facts: Facts) -> dict[str, Any]:
 
 
 def summary(report: Mapping[str, Any]) -> str:
-    """A report in one line, such as `2 tasks running, 1 suspended`."""
+    """A report in one line, such as `2 running, 1 suspended`."""
     states = [task["state"] for task in report["tasks"].values()]
     counted = [f"{states.count(state)} {state}" for state in _WORST_FIRST if state in states]
     broken = len(report["configuration"]["errors"])
@@ -81,7 +81,7 @@ def is_healthy(report: Mapping[str, Any]) -> bool:
 
 
 def total(backlogs: Iterable[Waiting]) -> Waiting:
-    """The backlog of several jobs, of which so many work at the same time."""
+    """The backlog of several jobs, of which `THREADS` work at the same time."""
     found = [one for one in backlogs if one.files]
     return Waiting(
         files=sum(one.files for one in found),

@@ -189,7 +189,8 @@ def _children_without_sigterm() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        # None is a handler that is not Python's.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
