@@ -127,7 +127,10 @@ def test_a_node_takes_up_edits_and_goes_on_whatever_is_broken(tmp_path: Path) ->
         suspended = agent.says("job.suspend", "shop.logins")
         assert "failed 5 times" in suspended["reason"]
         assert "POLYNYA-LAKE-010" in suspended["reason"]
-        agent.does(lambda: land("users", 3), "batch.copied", "shop.orders")
+        before = len(agent.said())
+        land("users", 3)
+        agent.says("batch.copied", "shop.users", after=before)
+        agent.says("batch.copied", "shop.orders", after=before)
         code, report = status(tmp_path)
         assert code == 1
         assert {name: task["state"] for name, task in report["tasks"].items()} == {
