@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import time
 from contextlib import suppress
 from datetime import timedelta
@@ -129,6 +130,35 @@ def test_killed_at_a_commit(shop: Shop, mode: str, number: int) -> None:
     shop.finish()
 
     assert shop.damage() == []
+
+
+@pytest.mark.parametrize(("mode", "number"), [("before", 4), ("after", 7)])
+def test_an_agent_killed_at_a_commit_goes_on_where_it_was(
+    shop: Shop, mode: str, number: int
+) -> None:
+    with running(shop.directory, "agent", mode=mode, number=number) as agent:
+        assert agent.wait() == KILLED, agent.text()
+
+    with running(shop.directory, "agent") as agent:
+        _until_idle(shop.directory)
+        agent.process.terminate()
+        assert agent.wait() == 0, agent.text()
+
+    shop.finish()
+    assert shop.damage() == []
+
+
+def _until_idle(directory: Path, seconds: float = 300.0) -> None:
+    """Wait until the agent has copied every record that was not copied before it was killed."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with running(directory, "status", "--json") as status:
+            status.wait()
+            copied = re.findall(r'"rows_in":(\d+)', status.text())
+        if [int(count) for count in copied] == [FILES * ROWS] * 2:
+            return
+        time.sleep(5.0)
+    raise AssertionError("the agent did not copy what had landed")
 
 
 @pytest.mark.parametrize(("mode", "number"), [("before", 5), ("after", 6), ("after", 8)])

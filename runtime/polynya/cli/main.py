@@ -56,6 +56,7 @@ COMMANDS: Final = (
     Command("plan", "polynya.cli.plan:plan", "What a changed configuration does to the tables."),
     Command("apply", "polynya.cli.apply:apply", "Bring tables and views in line with it."),
     Command("run", "polynya.cli.run:run", "Process what has landed."),
+    Command("agent", "polynya.cli.agent:app", "Keep tasks running; take up edits; drain."),
     Command("reload", "polynya.cli.reload:reload", "Read a full load again, move the differences."),
     Command("query", "polynya.cli.query:query", "Answer SQL over the live views."),
     Command(

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from polynya.engine.backlog import Backlog
 from polynya.engine.policy import ApplyMode
 from polynya.lake.apply import Applier
 from polynya.lake.apply_fast import FastApplier
@@ -33,7 +34,8 @@ class EngineContext:
     `waiting` holds what was said of a unit or dataset last, so that it is said once: why it is not
     applied, what failed, what is ignored. `lost` are the tables that somebody else took over, by
     name: see `truce.py`. `mirror` makes the views of a dataset for other engines and returns the
-    names of those that changed; None where there is nothing to make.
+    names of those that changed; None where there is nothing to make. `backlog` is told what waits
+    in the landing zone.
     """
 
     spark: SparkSession
@@ -47,3 +49,4 @@ class EngineContext:
     waiting: dict[str, str] = field(default_factory=dict)
     lost: dict[str, Sighting] = field(default_factory=dict)
     mirror: Callable[[ResolvedDataset, Shape], list[str]] | None = None
+    backlog: Backlog = field(default_factory=Backlog)

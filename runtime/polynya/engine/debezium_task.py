@@ -22,7 +22,7 @@ from polynya.engine.steps import (
     looked_at_again,
     opened,
     progress_of,
-    tell_changed,
+    tell_found,
 )
 from polynya.engine.threads import in_threads
 from polynya.lake.dataset import DatasetTable
@@ -67,7 +67,7 @@ class DebeziumTask:
                 waiting += self._catch_up(ledger, source, target)
         while not self._context.stop.is_set():
             found = self._unread(progress_of(ledger))
-            tell_changed(self._context, ledger, found.changed)
+            tell_found(self._context, ledger, found)
             if not found.files:
                 break
             self._copy(ledger, found.files)

@@ -16,15 +16,15 @@ from polynya.engine.steps import (
     progress_of,
     subject_of,
     tell_applied,
-    tell_changed,
+    tell_found,
 )
 from polynya.engine.views import publish
 from polynya.lake import reload as lake
 from polynya.lake.apply import ApplyResult
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.state import Reloading
-from polynya.landing.batch import BatchLimits
-from polynya.landing.discovery import unread
+from polynya.landing.batch import BatchLimits, FilePart
+from polynya.landing.discovery import Discovery, unread
 from polynya.landing.extracts import Extract, LandedExtracts, landed_extracts, refused_batch
 from polynya.landing.native import read_native
 from polynya.model.extracts import Extracts
@@ -168,7 +168,8 @@ class ExtractsDataset:
     def _tell(self, target: DatasetTable, landed: LandedExtracts) -> None:
         changed = [file for file in landed.changed if file.path not in self._told]
         self._told.update(file.path for file in changed)
-        tell_changed(self._context, target, changed)
+        due = [FilePart(info.path, info.size) for one in landed.due for info in one.files]
+        tell_found(self._context, target, Discovery(tuple(due), tuple(changed)))
         for folder in landed.waiting:
             self._wait(target, folder, f"its file {self._settings.marker} has not landed")
 

@@ -21,7 +21,7 @@ from polynya.engine.steps import (
     opened,
     progress_of,
     subject_of,
-    tell_changed,
+    tell_found,
 )
 from polynya.engine.threads import in_threads
 from polynya.lake.dataset import DatasetTable
@@ -131,7 +131,7 @@ class FolderTask:
         """Copy what is unread of a table's files, full load first."""
         while not self._context.stop.is_set():
             found = unread(landed, progress_of(target))
-            tell_changed(self._context, target, found.changed)
+            tell_found(self._context, target, found)
             if not found.files:
                 break
             batch = self._format.read(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polynya.engine.context import EngineContext
-from polynya.engine.steps import bring_up, copy_step, opened, progress_of, tell_changed
+from polynya.engine.steps import bring_up, copy_step, opened, progress_of, tell_found
 from polynya.lake.dataset import DatasetTable
 from polynya.landing.batch import BatchLimits
 from polynya.landing.discovery import discover
@@ -45,7 +45,7 @@ class NativeDataset:
         while not self._context.stop.is_set():
             done = progress_of(target)
             found = discover(self._context.landing, self._dataset.landing_path, glob, done)
-            tell_changed(self._context, target, found.changed)
+            tell_found(self._context, target, found)
             if not found.files:
                 return
             batch = read_native(

@@ -11,6 +11,7 @@ from polynya.engine.debezium_task import DebeziumTask
 from polynya.engine.extracts_task import ExtractsDataset
 from polynya.engine.folder_task import FolderTask
 from polynya.engine.native_task import NativeDataset
+from polynya.engine.threads import THREADS
 from polynya.engine.truce import lost
 from polynya.lake.aws_errors import aws_error
 from polynya.model.errors import (
@@ -24,8 +25,6 @@ from polynya.model.settings import DISCOVERING
 from polynya.model.task import ResolvedDataset, StorageTask, resolved
 from polynya.observe.events import Event
 
-#: Datasets that are worked on at the same time.
-THREADS = 4
 #: Pause between two looks at the landing zone when nothing was found.
 POLL_SECONDS = 2.0
 #: Longest pause, in seconds, before a unit that keeps failing is tried again.
@@ -75,16 +74,18 @@ def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:
         running = [(unit, pool.submit(unit.run)) for unit in work]
         for unit, future in running:
             error = future.exception()
+            # A dataset that waits for its apply may have the same name.
+            said = f"failed {unit.name}"
             if error is None:
-                context.waiting.pop(unit.name, None)
+                context.waiting.pop(said, None)
                 continue
-            failure = _as_polynya(error)
+            failure = as_polynya(error)
             outcome.failures[unit.name] = failure
             if isinstance(failure, ConflictError):
                 lost(context, failure)
             # What lasts is said once.
-            if context.waiting.get(unit.name) != str(failure):
-                context.waiting[unit.name] = str(failure)
+            if context.waiting.get(said) != str(failure):
+                context.waiting[said] = str(failure)
                 fields = {"code": failure.code, "message": str(failure)}
                 context.sink(Event("unit.failed", unit.name, fields))
     return outcome
@@ -123,7 +124,8 @@ def run_until_stopped(context: EngineContext, work: Sequence[Unit]) -> Outcome:
     return outcome
 
 
-def _as_polynya(error: BaseException) -> PolynyaError:
+def as_polynya(error: BaseException) -> PolynyaError:
+    """The error as one of ours: itself, what AWS said, or else a bug."""
     if isinstance(error, PolynyaError):
         return error
     outside = aws_error(error)

@@ -17,7 +17,7 @@ from polynya.lake.dataset import DatasetTable
 from polynya.lake.replayed import Replayed
 from polynya.lake.suspension import refuse_suspended
 from polynya.landing.batch import DatasetBatch, FileProgress
-from polynya.landing.discovery import ChangedFile
+from polynya.landing.discovery import Discovery
 from polynya.model.errors import SuspendedError
 from polynya.model.headers import Partition
 from polynya.model.settings import ApplyPolicy
@@ -111,11 +111,13 @@ def looked_at_again(context: EngineContext, target: DatasetTable) -> DatasetTabl
     return opened(context, target.dataset)
 
 
-def tell_changed(
-    context: EngineContext, target: DatasetTable, changed: Iterable[ChangedFile]
-) -> None:
-    """Say which files changed after they were copied; their new content is not read."""
-    for file in changed:
+def tell_found(context: EngineContext, target: DatasetTable, found: Discovery) -> None:
+    """Say what waits, and which files changed after they were copied.
+
+    The new content of these is not read.
+    """
+    context.backlog.found(subject_of(target), found.files, context.clock.monotonic())
+    for file in found.changed:
         fields = {"file": file.path, "size_bytes": file.size, "copied_bytes": file.was}
         context.sink(Event("file.changed", subject_of(target), fields))
 

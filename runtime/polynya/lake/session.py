@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from polynya.lake.cache import cache_root
@@ -23,7 +26,14 @@ from polynya.lake.naming import CATALOG, SESSION_VIEWS
 if TYPE_CHECKING:
     from polynya.lake.java import JavaHome
 
-__all__ = ["SessionSettings", "SparkSession", "spark_conf", "start_session", "use_in_this_thread"]
+__all__ = [
+    "SessionSettings",
+    "SparkSession",
+    "is_alive",
+    "spark_conf",
+    "start_session",
+    "use_in_this_thread",
+]
 
 #: Standard output belongs to results: what the JVM has to say goes to standard error.
 QUIET_JVM = ("-Xlog:disable", "-XX:+DisplayVMOutputToStderr")
@@ -69,7 +79,7 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
     builder = SparkSession.builder.master(f"local[{settings.cores}]").appName("polynya")
     for key, value in spark_conf(settings).items():
         builder = builder.config(key, value)
-    with _stderr_of_children(settings.log_file):
+    with _stderr_of_children(settings.log_file), _children_without_sigterm():
         spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     # PySpark prints every failed statement to standard error, also those whose failure is an
@@ -160,6 +170,37 @@ def _stderr_of_children(file: Path | None) -> Iterator[None]:
     finally:
         os.dup2(saved, 2)
         os.close(saved)
+
+
+@contextmanager
+def _children_without_sigterm() -> Iterator[None]:
+    """Let processes that start inside ignore SIGTERM.
+
+    A service manager, or `timeout`, may send it to all processes of a service: the JVM is still
+    needed for the step that is running. It ends with its parent, whose end closes its input.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # Blocked meanwhile, so that this process gets its own afterwards; a child inherits both, and
+    # Java leaves a signal alone that is ignored when it starts.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        # None is a handler that is not Python's.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def is_alive(spark: SparkSession) -> bool:
+    """Whether the JVM of a session answers and its context was not stopped."""
+    context: Any = spark.sparkContext
+    try:
+        return not context._jsc.sc().isStopped()
+    except (Py4JError, AttributeError, OSError):
+        return False
 
 
 def use_in_this_thread(spark: SparkSession) -> None:

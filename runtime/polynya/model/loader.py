@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -56,6 +56,8 @@ def load_project(
     *,
     tolerant: bool = False,
     environment: Mapping[str, str] | None = None,
+    base: Path | None = None,
+    settled: Collection[str] = (),
 ) -> LoadedProject:
     """Load a project folder.
 
@@ -65,6 +67,9 @@ def load_project(
         tolerant: leave broken task files out and list what is wrong in `errors`, so that one broken
             file never stops the tasks whose files are valid. The project file has to be right.
         environment: variables for `${env:NAME}`; default the process's own.
+        base: what relative places of the target are relative to; default `directory`.
+        settled: files that are in force already, such as `tasks/users.yml`: of two that claim a
+            name or a table, the other one is wrong. Else the one that comes first keeps it.
 
     Raises:
         ConfigErrors: with every error of every file.
@@ -76,7 +81,8 @@ def load_project(
     project = parse_file(read, Project, "project", errors) if read else None
 
     loaded: list[tuple[StorageTask, DocumentFile]] = []
-    for path in document_files(directory / TASK_FOLDER):
+    paths = document_files(directory / TASK_FOLDER)
+    for path in sorted(paths, key=lambda path: f"{TASK_FOLDER}/{path.name}" not in settled):
         file = read_file(path, f"{TASK_FOLDER}/{path.name}", variables, errors)
         task = parse_file(file, StorageTask, "storage", errors) if file else None
         if file and task:
@@ -90,7 +96,7 @@ def load_project(
     if project is None or read is None or not read.sound:
         raise ConfigErrors(errors)
     try:
-        chosen = choose_target(project, target, directory, project_file)
+        chosen = choose_target(project, target, base or directory, project_file)
     except ConfigError as error:
         raise ConfigErrors([*errors, error]) from None
     if errors and not tolerant:

@@ -8,6 +8,24 @@ from polynya.model.error_pages.page import ErrorPage
 
 PAGES: Final = (
     ErrorPage(
+        "POLYNYA-AGT-001",
+        "another agent works in this folder",
+        "A work folder holds the last good configuration and the state of one agent. Two agents "
+        "on one machine need a folder each, and different tasks.",
+    ),
+    ErrorPage(
+        "POLYNYA-AGT-002",
+        "the work folder cannot be written",
+        "A new configuration is put in force when it is kept on disk, for a start while its "
+        "source cannot be read. Until the folder can be written the tasks go on as they were.",
+    ),
+    ErrorPage(
+        "POLYNYA-AGT-003",
+        "no agent has worked in this folder",
+        "`polynya agent status` shows what an agent wrote into its work folder, and there is "
+        "nothing. Name the folder that it was started with.",
+    ),
+    ErrorPage(
         "POLYNYA-DEP-001",
         "no suitable Java",
         "Spark needs Java 17 or 21. Looked at, in this order: JAVA_HOME, `java` on the PATH, "

@@ -1,0 +1,156 @@
+"""Which configuration is in force: the newest of each file that is right, else its last good one.
+
+A broken file never stops a task whose file is valid, and a task whose file is broken goes on as it
+was. What is in force is kept on disk, for a start while the source cannot be read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from polynya.model.errors import ConfigError, ConfigErrors
+from polynya.model.loader import PROJECT_FILES, LoadedProject, load_project
+from polynya.model.paths import relative_path_problem
+from polynya.model.task import StorageTask
+from polynya.store.configuration import FolderSource, Snapshot, identity_of, write_to
+
+_IN_FORCE: Final = "in-force"
+_CANDIDATE: Final = "candidate"
+#: Stands for the project file, which may be missing, or be there twice.
+_PROJECT: Final = PROJECT_FILES[0]
+
+
+@dataclass(frozen=True, slots=True)
+class WantedTask:
+    """A task in force. `version` changes when its file does, or a default of the project."""
+
+    task: StorageTask
+    file: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What a node works by.
+
+    Attributes:
+        project: the files that make it, as a project.
+        tasks: by name.
+        files: the files that make it.
+        errors: what is wrong with the newest files, by file; a file that has an error is in force
+            as it was last good, if it ever was.
+        snapshot: what was read last.
+    """
+
+    project: LoadedProject
+    tasks: Mapping[str, WantedTask]
+    files: Mapping[str, bytes]
+    errors: Mapping[str, ConfigError]
+    snapshot: Snapshot
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Files that are in force other than as they were read."""
+        return tuple(
+            sorted(
+                path
+                for path, content in self.files.items()
+                if self.snapshot.files.get(path) != content
+            )
+        )
+
+
+class Acceptance:
+    """Takes what was read and says what is in force, with `work` as its place on disk."""
+
+    def __init__(self, work: Path, target: str | None, base: Path) -> None:
+        self._work = work
+        self._target = target
+        self._base = base
+
+    def stored(self) -> Snapshot | None:
+        """The files that were in force when this node ran last, if it ever ran."""
+        try:
+            return FolderSource(self._work / _IN_FORCE).read()
+        except ConfigError:
+            return None
+
+    def accept(self, newest: Snapshot, before: Mapping[str, bytes]) -> InForce:
+        """What is in force from now on.
+
+        Args:
+            newest: what was read.
+            before: the files that were in force until now.
+
+        Raises:
+            ConfigErrors: the project file is wrong and there is no good one from before.
+        """
+        errors = dict(_unusable_names(newest.files))
+        files = {path: content for path, content in newest.files.items() if path not in errors}
+        while True:
+            project, found = self._load(files, before)
+            wrong = {_file_of(error, files): error for error in reversed(found)}
+            errors = {**wrong, **errors}
+            put_back = _put_back(files, before, wrong.keys())
+            if put_back == files:
+                break
+            # At most one round per file: each puts back at least one.
+            files = put_back
+        if project is None:
+            raise ConfigErrors(found)
+        files = {path: content for path, content in files.items() if path not in wrong}
+        write_to(Snapshot(identity_of(files), files), self._work / _IN_FORCE)
+        tasks = {task.name: _wanted(task, project, files) for task in project.tasks}
+        return InForce(project, tasks, files, dict(sorted(errors.items())), newest)
+
+    def _load(
+        self, files: Mapping[str, bytes], before: Mapping[str, bytes]
+    ) -> tuple[LoadedProject | None, tuple[ConfigError, ...]]:
+        folder = self._work / _CANDIDATE
+        write_to(Snapshot(identity_of(files), files), folder)
+        settled = {path for path, content in files.items() if before.get(path) == content}
+        try:
+            project = load_project(
+                folder, self._target, tolerant=True, base=self._base, settled=settled
+            )
+        except ConfigErrors as error:
+            return None, error.errors
+        return project, project.errors
+
+
+def _unusable_names(paths: Iterable[str]) -> Iterator[tuple[str, ConfigError]]:
+    for path in paths:
+        if problem := relative_path_problem(path):
+            yield path, ConfigError("POLYNYA-CFG-011", problem, fix="give the file another name")
+
+
+def _put_back(
+    files: Mapping[str, bytes], before: Mapping[str, bytes], wrong: Collection[str]
+) -> dict[str, bytes]:
+    """The files with those that are wrong as they were before."""
+    after = {
+        path: before[path] if path in wrong and path in before else content
+        for path, content in files.items()
+    }
+    good = {path: before[path] for path in PROJECT_FILES if path in before}
+    if _PROJECT in wrong and good:
+        return {path: after[path] for path in after if path not in PROJECT_FILES} | good
+    return after
+
+
+def _file_of(error: ConfigError, files: Mapping[str, bytes]) -> str:
+    """The file that an error is in; what is in no task file is about the project file."""
+    where = error.where or ""
+    found = [path for path in files if where == path or where.startswith(f"{path}:")]
+    return found[0] if found and found[0] not in PROJECT_FILES else _PROJECT
+
+
+def _wanted(task: StorageTask, project: LoadedProject, files: Mapping[str, bytes]) -> WantedTask:
+    file = project.files[task.name]
+    # With the task as it was read: it holds the project's defaults and the environment's values.
+    digest = hashlib.sha256(files[file] + task.model_dump_json().encode())
+    return WantedTask(task, file, digest.hexdigest()[:12])

@@ -1,0 +1,138 @@
+"""What an agent knows of one job, and how that changes by what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from polynya.cluster.decide import Action, Decision, Failure, JobFacts, pause_after
+from polynya.cluster.messages import JobKey, Run
+from polynya.engine.backlog import Backlog, Waiting
+from polynya.model.errors import PolynyaError, TaskStoppedError
+from polynya.model.task import StorageTask
+from polynya.observe.events import Event
+
+#: Events after which data is where it was not before.
+_STEPS: Final = ("batch.copied", "dataset.applied", "reload.loaded", "extract.applied")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The last thing that was committed."""
+
+    type: str
+    subject: str
+    at: datetime
+
+
+@dataclass(slots=True)
+class Job:
+    """One job.
+
+    Attributes:
+        key: its name.
+        task: the task that it belongs to, as wanted.
+        wanted, running, tried, failures: see `JobFacts`.
+        run: what works, None when nothing does; `number` is that of the last one.
+        decision: the last one.
+        held: what of it waits for a decision of its owner: a suspended dataset.
+        backlog: what waits for it, also while it does not work.
+        records, failed: totals since the agent started.
+        step: the last one.
+    """
+
+    key: JobKey
+    task: StorageTask
+    wanted: str | None
+    running: str | None = None
+    stopping: bool = False
+    tried: str | None = None
+    failures: list[Failure] = field(default_factory=list)
+    run: Run | None = None
+    number: int = 0
+    decision: Decision | None = None
+    held: str | None = None
+    backlog: Backlog = field(default_factory=Backlog)
+    records: int = 0
+    failed: int = 0
+    step: Step | None = None
+
+    def facts(self, task_ended: str | None) -> JobFacts:
+        """What decisions are made of."""
+        return JobFacts(
+            wanted=self.wanted,
+            running=self.running,
+            stopping=self.stopping,
+            tried=self.tried,
+            failures=tuple(self.failures),
+            task_ended=task_ended,
+        )
+
+    @property
+    def state(self) -> str:
+        """`running`, `stopping`, `waiting` or `suspended`."""
+        if self.running is not None:
+            return "stopping" if self.stopping else "running"
+        suspended = self.decision is not None and self.decision.action is Action.SUSPEND
+        return "suspended" if suspended else "waiting"
+
+    @property
+    def reason(self) -> str:
+        """Why it is in that state."""
+        return self.held or (self.decision.reason if self.decision is not None else "new")
+
+    @property
+    def ends_task(self) -> str | None:
+        """Why a policy ended the whole task in the wanted version, None when none did."""
+        if self.failures and self.tried == self.wanted and self.failures[-1].ends_task:
+            return f"a policy ended the task: {self.failures[-1].reason}"
+        return None
+
+    def prepare(self, now: float) -> None:
+        """It is going to work in its wanted version; `now` in monotonic seconds."""
+        if self.tried != self.wanted:
+            self.failures, self.backlog = [], Backlog()
+        self.backlog.resume(now)
+
+    def started(self, run: Run, number: int) -> None:
+        """It works from now on."""
+        self.run, self.number, self.stopping, self.held = run, number, False, None
+        self.running = self.tried = self.wanted
+
+    def went_well(self, held: str | None) -> None:
+        """A round did."""
+        self.failures, self.held = [], held
+
+    def ended(self, error: PolynyaError | None, now: float, draw: Callable[[], float]) -> None:
+        """It works no more; `now` in monotonic seconds, `draw` in [0, 1) spreads the pause."""
+        self.run = self.running = None
+        self.stopping = False
+        if error is None:
+            return
+        self.failed += 1
+        self.failures.append(
+            Failure(
+                at=now,
+                pause=pause_after(len(self.failures) + 1, draw()),
+                reason=f"{error.code}: {error}",
+                passing=error.retryable,
+                ends_task=isinstance(error, TaskStoppedError),
+            )
+        )
+
+    def observed(self, event: Event, at: datetime) -> None:
+        """Something happened in it."""
+        if event.type in _STEPS:
+            self.step = Step(event.type, event.subject, at)
+        if event.type in ("batch.copied", "reload.loaded"):
+            self.records += int(event.fields["rows_in"])
+
+    def waiting(self, now: float) -> Waiting:
+        """What waits for it, as far as it looked; `now` in monotonic seconds.
+
+        What waits for a suspended job is no work for anybody, but it gets older.
+        """
+        waiting = self.backlog.waiting(now)
+        return replace(waiting, seconds=0.0) if self.state == "suspended" else waiting

@@ -1,0 +1,160 @@
+"""Put an agent together: its source, its work folder, its engine, the places it reports to."""
+
+from __future__ import annotations
+
+import fcntl
+import random
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from polynya.cluster.accept import Acceptance
+from polynya.cluster.agent import Agent, Pace, Ports
+from polynya.cluster.messages import ConfigurationRead, Inbox, Workers
+from polynya.cluster.metrics import MetricsOutlet
+from polynya.cluster.outlets import Encode, StateFile, StreamOutlet
+from polynya.cluster.report import Node, summary
+from polynya.cluster.systemd import Notify, notifier, watchdog_seconds
+from polynya.cluster.work import EngineWorkers
+from polynya.engine.runner import as_polynya
+from polynya.engine.start import start_engine
+from polynya.model.aws import AwsAccess
+from polynya.model.errors import ConflictError
+from polynya.model.loader import LoadedProject
+from polynya.model.location import S3Location, parse_location
+from polynya.observe.events import EventSink
+from polynya.store.bucket_reader import POINTER
+from polynya.store.clock import Clock, SystemClock
+from polynya.store.config_bucket import BucketSource
+from polynya.store.configuration import ConfigurationSource, FolderSource
+from polynya.store.kinesis import KinesisStream
+from polynya.store.object_store import LocalObjectStore
+from polynya.store.places import store_at
+
+_LOCK_FILE: Final = "lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an agent is started with.
+
+    `config` is a folder or `s3://bucket/prefix`, `work` a folder of its own. `cluster` is the name
+    under which metrics are found, None for the project's. `stream` is the workload stream.
+    `metrics` takes records in the embedded metric format. `encode` makes a value one line of JSON.
+    """
+
+    config: str
+    work: Path
+    node_id: str
+    target: str | None
+    cluster: str | None
+    stream: str | None
+    metrics: Callable[[Mapping[str, object]], None] | None
+    encode: Encode
+    pace: Pace
+
+
+def source_of(config: str, work: Path) -> tuple[ConfigurationSource, Path]:
+    """The source that a text names, and what relative places of its targets are relative to.
+
+    A folder into which configuration is pushed is one as a bucket is.
+    """
+    place = parse_location(config, Path.cwd(), "--config")
+    if isinstance(place, Path) and not (place / POINTER).exists():
+        return FolderSource(place), place
+    # The target says how AWS is reached, and it is still to be read: what the SDK finds has to do.
+    store = store_at(place, AwsAccess())
+    return BucketSource(store, config), work if isinstance(place, S3Location) else place
+
+
+def make_agent(settings: Settings, tell: EventSink, inbox: Inbox) -> Agent:
+    """Put the agent together.
+
+    Raises:
+        ConflictError: another agent works in the same folder (POLYNYA-AGT-001).
+    """
+    work = settings.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    _lock(work)
+    source, base = source_of(settings.config, work)
+    notify, clock = notifier(), SystemClock()
+    reports: list[Callable[[Mapping[str, Any]], str | None]] = [
+        StateFile(LocalObjectStore(work), settings.encode).put,
+        _status_line(notify),
+    ]
+    if settings.metrics is not None:
+        reports.append(MetricsOutlet(settings.metrics).put)
+
+    def workers(project: LoadedProject) -> Workers:
+        engine = start_engine(project, long_lived=True)
+        if settings.stream is not None:
+            stream = KinesisStream(settings.stream, project.target.aws)
+            reports.append(StreamOutlet(stream, settings.node_id, settings.encode).put)
+        return EngineWorkers(engine, inbox)
+
+    ports = Ports(
+        read=lambda: _in_background(source, inbox),
+        workers=workers,
+        tell=tell,
+        reports=reports,
+        alive=_sign_of_life(notify, clock),
+        ready=lambda: notify("READY=1"),
+        draining=lambda: notify("STOPPING=1"),
+        draw=random.random,
+    )
+    node = Node(settings.node_id, settings.cluster, clock.now())
+    acceptance = Acceptance(work, settings.target, base)
+    return Agent(node, acceptance, ports, clock=clock, inbox=inbox, pace=settings.pace)
+
+
+def _in_background(source: ConfigurationSource, inbox: Inbox) -> None:
+    """Read on a thread: who asks a bucket may wait for a minute."""
+
+    def read() -> None:
+        try:
+            inbox.put(ConfigurationRead(source.read()))
+        except Exception as error:  # noqa: BLE001 - the edge of the thread
+            inbox.put(ConfigurationRead(as_polynya(error)))
+
+    threading.Thread(target=read, name="configuration", daemon=True).start()
+
+
+def _sign_of_life(notify: Notify, clock: Clock) -> Callable[[], None]:
+    """Tell the service manager that the agent's own thread goes on, as often as it wants."""
+    every = watchdog_seconds()
+    told = float("-inf")
+
+    def alive() -> None:
+        nonlocal told
+        if every is not None and clock.monotonic() - told >= every / 3:
+            told = clock.monotonic()
+            notify("WATCHDOG=1")
+
+    return alive
+
+
+def _status_line(notify: Notify) -> Callable[[Mapping[str, Any]], None]:
+    return lambda report: notify(f"STATUS={report['state']}: {summary(report)}")
+
+
+def _lock(work: Path) -> None:
+    """Keep the folder until the process ends."""
+    file = (work / _LOCK_FILE).open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise ConflictError(
+            "POLYNYA-AGT-001",
+            "another agent works in this folder",
+            where=str(work),
+            state="nothing was started; the other agent goes on",
+            fix="end it, or give this one another folder with `--work DIR`",
+        ) from None
+    _HELD.append(file)
+
+
+#: Open files of the locks: a lock ends when its file is closed.
+_HELD: Final[list[TextIO]] = []

@@ -1,0 +1,103 @@
+"""Keeps the jobs of a configuration as it asks for them: carries out what `decide.py` decides.
+
+Lives in one thread; all it learns comes as messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+
+from polynya.cluster.accept import WantedTask
+from polynya.cluster.decide import Action, Decision, Rules, decide
+from polynya.cluster.jobs import Job
+from polynya.cluster.messages import JobKey, Observed, RoundEnded, RunEnded, Workers
+from polynya.observe.events import Event, EventSink
+from polynya.store.clock import Clock
+
+
+class Supervisor:
+    """The jobs of one node.
+
+    `draw` gives numbers in [0, 1) that spread pauses; `tell` is told every decision that is news.
+    """
+
+    def __init__(
+        self,
+        workers: Workers,
+        clock: Clock,
+        tell: EventSink,
+        draw: Callable[[], float],
+        rules: Rules | None = None,
+    ) -> None:
+        self.jobs: dict[JobKey, Job] = {}
+        self._workers, self._clock, self._tell, self._draw = workers, clock, tell, draw
+        self._rules = rules or Rules()
+        self._numbers = count(1)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no job works."""
+        return all(job.running is None for job in self.jobs.values())
+
+    def configure(self, tasks: Mapping[str, WantedTask]) -> None:
+        """Want these tasks from now on, by name."""
+        wanted = {
+            JobKey(name, job): one
+            for name, one in tasks.items()
+            for job in self._workers.jobs(one.task)
+        }
+        for key, one in wanted.items():
+            job = self.jobs.setdefault(key, Job(key, one.task, one.version))
+            job.task, job.wanted = one.task, one.version
+        for key, job in self.jobs.items():
+            if key not in wanted:
+                job.wanted = None
+
+    def take(self, message: Observed | RoundEnded | RunEnded) -> None:
+        """Take note of what happened; what an earlier run of a job still says changes nothing."""
+        job = self.jobs.get(message.job)
+        if job is None:
+            return
+        if isinstance(message, Observed):
+            job.observed(message.event, self._clock.now())
+        elif message.run == job.number:
+            if isinstance(message, RoundEnded):
+                job.went_well(message.held)
+            else:
+                job.ended(message.error, self._clock.monotonic(), self._draw)
+
+    def act(self, *, draining: bool) -> None:
+        """Decide about every job and do it."""
+        ended: dict[str, str] = {}
+        for job in self.jobs.values():
+            if reason := job.ends_task:
+                ended[job.key.task] = reason
+        now = self._clock.monotonic()
+        for key, job in list(self.jobs.items()):
+            facts = job.facts(ended.get(key.task))
+            decision = decide(facts, now=now, draining=draining, rules=self._rules)
+            self._tell_news(job, decision, now)
+            self._carry_out(job, decision.action)
+
+    def _carry_out(self, job: Job, action: Action) -> None:
+        if action is Action.START:
+            number = next(self._numbers)
+            job.prepare(self._clock.monotonic())
+            run = self._workers.start(job.key, job.task, number, job.backlog)
+            job.started(run, number)
+        elif action is Action.STOP and job.run is not None:
+            job.stopping = True
+            job.run.stop()
+        elif action is Action.FORGET:
+            del self.jobs[job.key]
+
+    def _tell_news(self, job: Job, decision: Decision, now: float) -> None:
+        before, job.decision = job.decision, decision
+        waits = decision.action is Action.WAIT and decision.until is None
+        if decision == before or waits or decision.action is Action.KEEP:
+            return
+        fields: dict[str, object] = {"task": job.key.task, "reason": decision.reason}
+        if decision.until is not None:
+            fields["in_seconds"] = round(decision.until - now, 1)
+        self._tell(Event(f"job.{decision.action}", job.key.name, fields))

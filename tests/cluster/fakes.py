@@ -1,0 +1,80 @@
+"""Workers that do as they are told, and the files of a small project."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from polynya.cluster.accept import WantedTask
+from polynya.cluster.messages import JobKey
+from polynya.engine.backlog import Backlog
+from polynya.model.task import StorageTask
+from polynya.store.configuration import Snapshot, identity_of
+
+PROJECT = """apiVersion: polynya/v1
+kind: project
+name: shop
+targets: {local: {landing: landing, warehouse: warehouse}}
+"""
+TASK = """apiVersion: polynya/v1
+kind: storage
+name: NAME
+schema: shop
+landing: {path: NAME, format: json}
+datasets:
+  - {name: TABLE, path: "*.json", keys: [id], sequence_by: [at]}
+"""
+BROKEN = "apiVersion: polynya/v1\nkind: storage\nname: [\n"
+
+
+def task(name: str, table: str | None = None) -> str:
+    return TASK.replace("NAME", name).replace("TABLE", table or name)
+
+
+def snapshot(files: Mapping[str, str]) -> Snapshot:
+    content = {path: text.encode() for path, text in files.items()}
+    return Snapshot(identity_of(content), content)
+
+
+GOOD = {"polynya.yml": PROJECT, "tasks/a.yml": task("a"), "tasks/b.yml": task("b")}
+
+
+class FakeRun:
+    """A job that works until it is told to stop."""
+
+    def __init__(self, job: JobKey, number: int, backlog: Backlog) -> None:
+        self.job, self.number, self.backlog, self.stopped = job, number, backlog, False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+class FakeWorkers:
+    """Remembers what was started."""
+
+    def __init__(self) -> None:
+        self.runs: list[FakeRun] = []
+
+    def jobs(self, task: StorageTask) -> list[str]:
+        return [f"{task.schema_}.{dataset.name}" for dataset in task.datasets]
+
+    def start(self, job: JobKey, task: StorageTask, run: int, backlog: Backlog) -> FakeRun:
+        self.runs.append(FakeRun(job, run, backlog))
+        return self.runs[-1]
+
+    def alive(self) -> bool:
+        return True
+
+
+def wanted(name: str, *datasets: str, version: str = "v1") -> WantedTask:
+    document = {
+        "apiVersion": "polynya/v1",
+        "kind": "storage",
+        "name": name,
+        "schema": "shop",
+        "landing": {"path": name, "format": "json"},
+        "datasets": [
+            {"name": dataset, "path": "*", "keys": ["id"], "sequence_by": ["at"]}
+            for dataset in datasets or (name,)
+        ],
+    }
+    return WantedTask(StorageTask.model_validate(document), f"tasks/{name}.yml", version)

@@ -1,0 +1,271 @@
+"""The agent turn by turn: a fake source, fake workers, a clock that stands still."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from polynya.cli.json_values import to_json
+from polynya.cluster.accept import Acceptance
+from polynya.cluster.agent import Agent, Ended, Pace, Ports
+from polynya.cluster.messages import ConfigurationRead, DrainAsked, Observed, RunEnded
+from polynya.cluster.metrics import MetricsOutlet
+from polynya.cluster.outlets import STATE_FILE, StateFile, StreamOutlet
+from polynya.cluster.report import Node as NodeName
+from polynya.cluster.report import is_healthy, summary
+from polynya.landing.batch import FilePart
+from polynya.model.errors import DependencyError, PolynyaError
+from polynya.observe.events import Event
+from polynya.store.configuration import Snapshot
+from polynya.store.object_store import LocalObjectStore
+from polynya.testing.fakes import FakeClock, MemoryRecordStream
+from tests.cluster.fakes import BROKEN, GOOD, PROJECT, FakeWorkers, snapshot, task
+
+SCALING = Path(__file__).parents[2] / "constructs/polynya_constructs/scaling.py"
+OUTAGE = DependencyError("POLYNYA-AWS-003", "no answer")
+
+
+class Node:
+    """An agent, its source, and what it did."""
+
+    def __init__(self, work: Path) -> None:
+        self.work = work
+        self.source: Snapshot | PolynyaError = snapshot(GOOD)
+        self.driver_lives = True
+        self.start()
+
+    def start(self) -> None:
+        """Start the agent, as after a crash of the one before: nothing of it is left in memory."""
+        self.clock = FakeClock()
+        self.inbox: SimpleQueue[Any] = SimpleQueue()
+        self.workers = FakeWorkers()
+        self.workers.alive = lambda: self.driver_lives  # type: ignore[method-assign]
+        self.told: list[Event] = []
+        self.reports: list[Mapping[str, Any]] = []
+        self.signs: list[str] = []
+        ports = Ports(
+            read=lambda: self.inbox.put(ConfigurationRead(self.source)),
+            workers=lambda _project: self.workers,
+            tell=self.told.append,
+            reports=[self._take],
+            alive=lambda: None,
+            ready=lambda: self.signs.append("ready"),
+            draining=lambda: self.signs.append("stopping"),
+            draw=lambda: 0.0,
+        )
+        name = NodeName("n1", None, datetime(2026, 1, 1, tzinfo=UTC))
+        acceptance = Acceptance(self.work, None, self.work)
+        pace = Pace(poll=10.0, report=10.0, drain=90.0)
+        self.agent = Agent(name, acceptance, ports, clock=self.clock, inbox=self.inbox, pace=pace)
+
+    def _take(self, report: Mapping[str, Any]) -> None:
+        self.reports.append(report)
+
+    def turns(self, seconds: float = 0.0) -> Ended | None:
+        """Let time pass, then turn twice: a reading begun in the first arrives in the second."""
+        self.clock.advance(timedelta(seconds=seconds))
+        return self.agent.turn(0) or self.agent.turn(0)
+
+    def edits(self, change: Mapping[str, str]) -> None:
+        self.source = snapshot(GOOD | change)
+        self.turns(10.0)
+
+    def running(self) -> list[str]:
+        return sorted(run.job.name for run in self.workers.runs if not run.stopped)
+
+    def end_all(self) -> None:
+        for run in self.workers.runs:
+            self.inbox.put(RunEnded(run.job, run.number))
+
+    def types(self) -> list[str]:
+        return [event.type for event in self.told]
+
+    @property
+    def report(self) -> Mapping[str, Any]:
+        self.turns(10.0)
+        return self.reports[-1]
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    node = Node(tmp_path)
+    node.turns()
+    node.turns()
+    return node
+
+
+def test_an_agent_is_ready_when_a_good_configuration_is_in_force(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.source = snapshot({"polynya.yml": BROKEN})
+    node.turns()
+    assert node.signs == []
+    assert node.report["state"] == "starting"
+    assert not is_healthy(node.report)
+
+    node.edits({})
+
+    assert node.signs == ["ready"]
+    assert node.running() == ["shop.a", "shop.b"]
+    assert is_healthy(node.report)
+
+
+def test_an_edit_reaches_its_own_task_only(node: Node) -> None:
+    node.edits({"tasks/a.yml": task("a") + "defaults: {history: true}\n", "tasks/c.yml": task("c")})
+
+    assert node.running() == ["shop.b", "shop.c"]
+    node.inbox.put(RunEnded(node.workers.runs[0].job, node.workers.runs[0].number))
+    node.turns()
+    assert node.running() == ["shop.a", "shop.b", "shop.c"]
+
+
+def test_a_broken_edit_is_reported_with_its_place_and_stops_nothing(node: Node) -> None:
+    node.edits({"tasks/a.yml": BROKEN, "tasks/new.yml": BROKEN})
+    node.turns(10.0)
+
+    assert node.running() == ["shop.a", "shop.b"]
+    told = [event.fields for event in node.told if event.type == "configuration.broken"]
+    assert [(one["code"], one["where"]) for one in told] == [
+        ("POLYNYA-CFG-003", "tasks/a.yml:4:1"),
+        ("POLYNYA-CFG-003", "tasks/new.yml:4:1"),
+    ]
+    assert node.report["configuration"]["kept"] == ["tasks/a.yml"]
+    assert summary(node.report) == "2 running, 2 broken files"
+    node.edits({})
+    assert node.types().count("configuration.mended") == 2
+
+
+def test_a_source_that_is_away_changes_nothing_and_is_told_once(node: Node) -> None:
+    node.source = OUTAGE
+    for _ in range(5):
+        node.turns(10.0)
+
+    assert node.running() == ["shop.a", "shop.b"]
+    assert node.types().count("configuration.unread") == 1
+    assert node.report["configuration"]["unread"]["code"] == "POLYNYA-AWS-003"
+    node.source = snapshot(GOOD)
+    node.turns(10.0)
+    assert node.report["configuration"]["unread"] is None
+
+
+def test_a_start_without_the_source_takes_the_last_good_configuration(node: Node) -> None:
+    node.edits({"tasks/a.yml": BROKEN})
+    node.source = OUTAGE
+
+    node.start()
+    node.turns()
+
+    assert node.signs == ["ready"]
+    assert node.running() == ["shop.a", "shop.b"]
+
+
+def test_a_start_with_a_broken_file_takes_its_last_good_content(node: Node) -> None:
+    node.source = snapshot(GOOD | {"tasks/a.yml": BROKEN})
+
+    node.start()
+    node.turns()
+
+    assert node.running() == ["shop.a", "shop.b"]
+
+
+def test_a_drain_ends_when_the_last_step_does(node: Node) -> None:
+    node.inbox.put(DrainAsked("SIGTERM"))
+    assert node.turns() is None
+    assert node.signs == ["ready", "stopping"]
+    assert node.running() == []
+
+    node.edits({"tasks/c.yml": task("c")})
+    node.end_all()
+
+    assert node.turns() is Ended.DRAINED
+    assert node.reports[-1]["state"] == "stopped"
+    assert node.told[-1].fields["cut_off"] == []
+
+
+def test_a_drain_has_a_deadline_and_names_what_it_cuts_off(node: Node) -> None:
+    node.inbox.put(DrainAsked("SIGTERM"))
+    node.turns()
+    assert node.turns(89.0) is None
+
+    assert node.turns(1.0) is Ended.CUT_OFF
+    assert node.told[-1].fields["cut_off"] == ["shop.a", "shop.b"]
+
+
+@pytest.mark.parametrize("cause", ["target", "driver"])
+def test_what_a_driver_cannot_survive_starts_the_process_anew(node: Node, cause: str) -> None:
+    if cause == "target":
+        node.edits({"polynya.yml": PROJECT.replace("warehouse}", "elsewhere}")})
+    else:
+        node.driver_lives = False
+        first = node.workers.runs[0]
+        node.inbox.put(RunEnded(first.job, first.number, OUTAGE))
+    node.turns()
+    node.end_all()
+
+    assert node.turns() is Ended.RESTART
+    assert node.signs == ["ready"]
+
+
+def test_who_is_told_to_end_does_not_start_anew(node: Node) -> None:
+    node.edits({"polynya.yml": PROJECT.replace("warehouse}", "elsewhere}")})
+    node.inbox.put(DrainAsked("SIGTERM"))
+    node.end_all()
+
+    assert node.turns() is Ended.DRAINED
+
+
+def test_metrics_have_the_names_that_the_cluster_scales_by(node: Node) -> None:
+    written: list[Mapping[str, Any]] = []
+    metrics = MetricsOutlet(written.append)
+    a = node.workers.runs[0]
+    a.backlog.found("shop.a", [FilePart("1", 4_000_000)], node.clock.monotonic())
+    node.inbox.put(Observed(a.job, Event("batch.copied", "shop.a", {"rows_in": 7})))
+
+    for report in (node.report, node.report):
+        metrics.put(report)
+
+    of_node, of_a, _ = written  # the second one comes within the same minute
+    directive = of_node["_aws"]["CloudWatchMetrics"][0]
+    assert (directive["Namespace"], directive["Dimensions"]) == ("Polynya", [["Cluster"]])
+    assert (of_node["Cluster"], of_node["BacklogSeconds"], of_node["Records"]) == ("shop", 4.0, 7)
+    assert of_node["OldestUnmergedAge"] == 10.0
+    assert set(re.findall(r'runtime_metric\("(\w+)"', SCALING.read_text("utf-8"))) <= set(of_node)
+    assert (of_a["Task"], of_a["LagSeconds"], of_a["Failures"]) == ("a", 10.0, 0)
+
+
+def test_a_report_is_in_the_work_folder_and_on_the_stream(node: Node, tmp_path: Path) -> None:
+    stream = MemoryRecordStream()
+    outlet = StreamOutlet(stream, "n1", to_json)
+    folder = LocalObjectStore(tmp_path / "state")
+
+    assert StateFile(folder, to_json).put(node.report) is None
+    outlet.put(node.report)
+    _eventually(lambda: len(stream.records) == 1)
+
+    key, data = stream.records[0]
+    assert key == "n1"
+    assert b'"state":"running"' in data
+    assert b'"state":"running"' in folder.get(STATE_FILE)
+
+
+def test_a_stream_that_fails_is_only_told(node: Node) -> None:
+    stream = MemoryRecordStream()
+    stream.failure = OUTAGE
+    outlet = StreamOutlet(stream, "n1", to_json)
+
+    _eventually(lambda: outlet.put(node.report) == "POLYNYA-AWS-003: no answer")
+
+    assert node.running() == ["shop.a", "shop.b"]
+
+
+def _eventually(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert true()

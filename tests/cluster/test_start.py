@@ -1,0 +1,96 @@
+"""What an agent is put together from: its source, and its work folder for itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+
+from polynya.cli.json_values import to_json
+from polynya.cluster.agent import Pace
+from polynya.cluster.start import Settings, make_agent, source_of
+from polynya.model.aws import AwsAccess
+from polynya.model.errors import ConflictError, DependencyError
+from polynya.store.config_bucket import ConfigBucket, Origin
+from polynya.store.kinesis import KinesisStream
+from polynya.store.object_store import LocalObjectStore
+from polynya.store.retry import Retry
+from tests.aws import REGION, aws_server, client
+from tests.cluster.fakes import GOOD, snapshot
+
+FILES = snapshot(GOOD).files
+ORIGIN = Origin("a test", datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def test_a_folder_is_read_as_it_is_and_is_what_places_are_relative_to(tmp_path: Path) -> None:
+    for path, content in FILES.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_bytes(content)
+
+    source, base = source_of(str(tmp_path), tmp_path / "work")
+
+    assert source.read().files == FILES
+    assert base == tmp_path
+
+
+def test_a_folder_that_was_pushed_into_is_read_as_a_bucket_is(tmp_path: Path) -> None:
+    ConfigBucket(LocalObjectStore(tmp_path), str(tmp_path)).push(FILES, ORIGIN)
+
+    source, _ = source_of(str(tmp_path), tmp_path / "work")
+
+    assert source.read().files == FILES
+    assert source.read().revision
+
+
+def test_aws_gives_the_configuration_and_takes_the_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with aws_server("acme-config") as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        monkeypatch.setenv("AWS_REGION", REGION)
+        source, base = source_of("s3://acme-config/shop", tmp_path)
+        for path, content in FILES.items():
+            s3 = client("s3", endpoint)
+            s3.put_object(Bucket="acme-config", Key=f"shop/current/{path}", Body=content)
+
+        read = source.read()
+
+        assert read.files == FILES
+        assert sorted(read.edited) == sorted(FILES)
+        assert base == tmp_path
+
+        kinesis = client("kinesis", endpoint)
+        kinesis.create_stream(StreamName="workload", ShardCount=1)
+        access = AwsAccess(region=REGION, endpoint=endpoint)
+        KinesisStream("workload", access).put("n1", b"{}")
+        shard = kinesis.get_shard_iterator(
+            StreamName="workload",
+            ShardId=kinesis.list_shards(StreamName="workload")["Shards"][0]["ShardId"],
+            ShardIteratorType="TRIM_HORIZON",
+        )
+        records = kinesis.get_records(ShardIterator=shard["ShardIterator"])["Records"]
+        assert [(one["PartitionKey"], one["Data"]) for one in records] == [("n1", b"{}")]
+        with pytest.raises(DependencyError, match="put the record"):
+            KinesisStream("nowhere", access, retry=Retry(deadline=0.1)).put("n1", b"{}")
+
+
+def test_a_work_folder_is_for_one_agent(tmp_path: Path) -> None:
+    settings = Settings(
+        config=str(tmp_path),
+        work=tmp_path / "work",
+        node_id="n1",
+        target=None,
+        cluster=None,
+        stream=None,
+        metrics=None,
+        encode=to_json,
+        pace=Pace(),
+    )
+    make_agent(settings, lambda _event: None, SimpleQueue())
+
+    with pytest.raises(ConflictError) as caught:
+        make_agent(settings, lambda _event: None, SimpleQueue())
+
+    assert caught.value.code == "POLYNYA-AGT-001"

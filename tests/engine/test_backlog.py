@@ -1,0 +1,59 @@
+"""The backlog: what waits, since when, and for how long at the measured speed."""
+
+from __future__ import annotations
+
+from polynya.engine.backlog import FIRST_GUESS, Backlog, Waiting
+from polynya.landing.batch import FilePart
+
+MB = 1_000_000
+
+
+def parts(*names: str, size: int = MB) -> list[FilePart]:
+    return [FilePart(name, size) for name in names]
+
+
+def test_nothing_waits_before_anything_landed() -> None:
+    backlog = Backlog()
+    backlog.found("a", [], 0.0)
+
+    assert backlog.waiting(100.0) == Waiting()
+
+
+def test_files_wait_from_the_moment_they_are_seen_at_a_guessed_speed() -> None:
+    backlog = Backlog()
+    backlog.found("a", parts("1"), 10.0)
+    backlog.found("b", parts("1"), 30.0)
+
+    assert backlog.waiting(40.0) == Waiting(2, 2 * MB, 2 * MB / FIRST_GUESS, 30.0)
+
+
+def test_the_speed_is_what_was_copied_between_two_looks() -> None:
+    backlog = Backlog()
+    backlog.found("a", parts("1", "2", "3"), 0.0)
+    backlog.found("a", parts("2", "3", "4"), 10.0)  # one file in ten seconds, another has landed
+
+    waiting = backlog.waiting(11.0)
+
+    assert round(waiting.seconds) == 30
+    assert waiting.oldest_seconds == 11.0
+    backlog.found("a", parts("4"), 20.0)
+    assert backlog.waiting(21.0).oldest_seconds == 11.0
+
+
+def test_a_pause_between_two_attempts_counts_for_the_age_and_not_for_the_speed() -> None:
+    backlog = Backlog()
+    backlog.found("a", parts("1", "2"), 0.0)
+    backlog.resume(1000.0)
+    backlog.found("a", parts("2"), 1001.0)
+
+    assert backlog.waiting(1001.0) == Waiting(1, MB, 1.0, 1001.0)
+
+
+def test_time_without_work_does_not_count_as_slow() -> None:
+    backlog = Backlog()
+    backlog.found("a", parts("1"), 0.0)
+    backlog.found("a", [], 1.0)
+    backlog.found("a", [], 1000.0)
+    backlog.found("a", parts("2"), 1001.0)
+
+    assert backlog.waiting(1001.0).seconds == 1.0
