@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,7 +14,11 @@ from typing import Any
 
 import pytest
 
-from tests.aws import aws_server, client
+from polynya.cli.main import main as polynya
+from polynya.lake.jars import jar_paths
+from polynya_constructs.packaging.archive import write_archive
+from tests.aws import REGION, aws_server, client
+from tests.stacks.conftest import STAND_IN
 from tests.stacks.intrinsics import Intrinsics
 from tests.stacks.machine.metadata import INSTANCE, metadata_service
 from tests.stacks.machine.node import Booted, Machine, can_layer
@@ -23,6 +28,12 @@ ROOT = Path(__file__).resolve().parents[2]
 NODE = ROOT / "constructs" / "polynya_constructs" / "node"
 ASSETS = "cdk-hnb659fds-assets-123456789012-eu-central-1"
 CLUSTER = "polynya-clustered-cheap"
+PROJECT = """apiVersion: polynya/v1
+kind: project
+name: shop
+targets:
+  node: {{landing: /srv/landing, warehouse: /srv/warehouse, config: "s3://{bucket}/project"}}
+"""
 Boot = Callable[..., Booted]
 
 pytestmark = [
@@ -68,7 +79,7 @@ def boot(assembly: Assembly, tmp_path: Path) -> Iterator[Boot]:
             machine = Machine(tmp_path, metadata, s3, extra)
             return machine.run(script or user_data(assembly, "clustered/Cluster-cheap"), commands)
 
-        run.s3 = client("s3", s3)
+        run.s3, run.endpoint = client("s3", s3), s3
         yield run
 
 
@@ -102,6 +113,57 @@ def test_a_node_boots_to_a_running_agent_and_drains(boot: Boot) -> None:
     assert [one["log_stream_name"] for one in streams["collect_list"]] == [
         f"{INSTANCE}/boot", f"{INSTANCE}/agent", f"{INSTANCE}/drain",
     ]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_node_runs_the_tasks_that_were_pushed_to_its_bucket(
+    boot: Boot, assembly: Assembly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real agent with Spark, on what the boot unpacked; tables are on the node's disk."""
+    script = user_data(assembly, "clustered/Cluster-cheap")
+    script = with_jars(boot, script, tmp_path)
+    script = script.replace("READY_SECONDS=360", "READY_SECONDS=120")
+    script = script.replace("AGENT_OPTIONS='", "AGENT_OPTIONS='--target node ")
+    (bucket, stream) = re.findall(r"s3://(\S+)/project'|--stream (\S+)'", script)
+    configuration = {"LocationConstraint": REGION}
+    boot.s3.create_bucket(Bucket=bucket[0], CreateBucketConfiguration=configuration)
+    client("kinesis", boot.endpoint).create_stream(StreamName=stream[1], ShardCount=1)
+    project = tmp_path / "shop"
+    assert polynya(["init", str(project)]) == 0
+    (project / "polynya.yml").write_text(PROJECT.format(bucket=bucket[0]))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", boot.endpoint)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    assert polynya(["config", "push", "--project", str(project), "--target", "node"]) == 0
+    landed = (project / "landing" / "users" / "0001.json").read_text()
+
+    node = boot(
+        "mkdir -p /srv/landing/users && cat >/srv/landing/users/0001.json <<'END'\n"
+        f"{landed}\nEND\n"
+        "mkdir -m 777 /srv/warehouse"
+        " && $BOOT && tail -f /var/log/polynya/agent.log | grep -m 1 batch.copied"
+        " && systemctl stop polynya-agent && tail -n 1 /var/log/polynya/agent.log",
+        script=script,
+        TEST_REAL_AGENT="yes",
+        AWS_ENDPOINT_URL=boot.endpoint,
+    )
+
+    *_, copied, stopped = (json.loads(line) for line in node.printed.splitlines() if line[0] == "{")
+    assert (copied["type"], copied["rows_out"]) == ("batch.copied", len(landed.splitlines()))
+    assert (stopped["type"], stopped["reason"]) == ("agent.stopped", "SIGTERM")
+    assert node.calls == ["ready CONTINUE"]
+
+
+def with_jars(boot: Boot, script: str, folder: Path) -> str:
+    """The script that fetches dependencies in which the jars are the real ones."""
+    jars = folder / "jars"
+    jars.mkdir()
+    for path in jar_paths(groups=("core", "aws")):
+        os.link(path, jars / Path(path).name)
+    sha256 = write_archive(folder / "real.tar", {"site-packages": STAND_IN, "jars": jars})
+    (key,) = re.findall(r"^DEPENDENCIES_URL='s3://[^/]+/(\S+)'$", script, re.MULTILINE)
+    boot.s3.upload_file(str(folder / "real.tar"), ASSETS, key)
+    return re.sub(r"(?m)^(DEPENDENCIES_SHA256=).*$", rf"\g<1>{sha256}", script)
 
 
 def test_a_damaged_archive_is_refused_and_the_node_given_back(
