@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.e2e.agents import running_agent
 from tests.oracle.driver import ROOT, command, environment
 from tests.oracle.read_back import READERS, internal_table
 from tests.projects import write_project
@@ -30,52 +29,6 @@ datasets:
   - {name: NAME, path: "*.json", keys: [id], sequence_by: [n]}
 """
 ORDERS = '  - {name: orders, path: "*.json", keys: [id], sequence_by: [n], history: true}\n'
-
-
-class Agent:
-    """A running agent and what it has said so far."""
-
-    def __init__(self, process: subprocess.Popen[bytes], output: Path) -> None:
-        self.process, self.output = process, output
-
-    def said(self) -> list[dict[str, Any]]:
-        lines = self.output.read_text("utf-8").split("\n")[:-1]
-        return [json.loads(line) for line in lines if line.startswith("{")]
-
-    def says(self, kind: str, subject: str | None = None, *, after: int = 0) -> dict[str, Any]:
-        """The first such event behind the first `after` lines, awaited."""
-        deadline = time.monotonic() + 240
-        while time.monotonic() < deadline:
-            for line in self.said()[after:]:
-                if line["type"] == kind and subject in (None, line["subject"]):
-                    return line
-            assert self.process.poll() is None, self.output.read_text("utf-8")[-4000:]
-            time.sleep(0.05)
-        raise AssertionError(f"no {kind} {subject}:\n{self.output.read_text('utf-8')[-4000:]}")
-
-    def does(self, edit: Callable[[], object], kind: str, subject: str | None = None) -> float:
-        """Seconds from an edit to its effect."""
-        after, began = len(self.said()), time.monotonic()
-        edit()
-        self.says(kind, subject, after=after)
-        return time.monotonic() - began
-
-
-@contextmanager
-def running_agent(folder: Path) -> Iterator[Agent]:
-    """An agent on a project folder; its processes never outlive the block."""
-    line = command("agent", "--poll-seconds", "1", "--node-id", "n1", "--project", str(folder))
-    output = folder / "agent.jsonl"
-    with output.open("wb") as sink:
-        process = subprocess.Popen(
-            line, env=environment(), cwd=ROOT, stdout=sink, stderr=sink, start_new_session=True
-        )
-    try:
-        yield Agent(process, output)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def status(folder: Path) -> tuple[int, dict[str, Any]]:
@@ -102,7 +55,7 @@ def test_a_node_takes_up_edits_and_goes_on_whatever_is_broken(tmp_path: Path) ->
 
     land("users", 1)
     land("logins", 1)
-    with running_agent(tmp_path) as agent:
+    with running_agent(tmp_path, "--project", str(tmp_path)) as agent:
         agent.says("batch.copied", "shop.users")
         agent.says("batch.copied", "shop.logins")
 
