@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +20,7 @@ from tests.aws import REGION
 from tests.e2e.agents import running_agent
 from tests.oracle.driver import CliDriver
 from tests.projects import write_project
-from tests.stacks.deploy_to_moto import DeployedStage, deployed_stage
-from tests.stacks.synthesis import made_up_stages, synthesize
+from tests.stacks.deploy_to_moto import DeployedStage
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:Tried to parse")]
 
@@ -52,29 +49,21 @@ datasets:
 HISTORY = '  - {name: logins, path: "**/*", keys: [id], sequence_by: [n], history: true}\n'
 
 
-@pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedStage]:
-    """Every stack of a stage with clusters, as `make deploy` would make it."""
-    if shutil.which("node") is None and "CI" not in os.environ:
-        pytest.skip("the CDK library needs Node.js; where CI is set this is a failure")
-    assembly = synthesize(tmp_path_factory.mktemp("cdk.out"), extra=made_up_stages())
-    with deployed_stage(assembly.templates, "clustered") as deployed:
-        yield deployed
-
-
 def test_the_agent_makes_live_tables_of_what_lands_and_takes_up_an_edited_task(
-    stage: DeployedStage,
+    deployed: DeployedStage,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    storage, s3 = stage.outputs["Storage"], stage.client("s3")
+    storage, s3 = deployed.outputs["Storage"], deployed.client("s3")
     configuration = storage["ConfigurationBucketName"]
-    monkeypatch.setenv("AWS_ENDPOINT_URL", stage.endpoint)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", deployed.endpoint)
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     project = tmp_path / "project"
     project.mkdir()
-    write_project(project, project=PROJECT.format(endpoint=stage.endpoint, **storage), users=USERS)
+    write_project(
+        project, project=PROJECT.format(endpoint=deployed.endpoint, **storage), users=USERS
+    )
 
     def land(name: str, *rows: dict[str, Any]) -> None:
         body = "\n".join(map(json.dumps, rows)).encode()
@@ -105,6 +94,7 @@ def test_the_agent_makes_live_tables_of_what_lands_and_takes_up_an_edited_task(
         assert agent.process.wait(100) == 0
         print(f"edit in the bucket to rows {took:.1f} s")
 
+    assert main(["config", "pull", "--project", str(project)]) == 0
     users, logins = CliDriver().query(
         project,
         ["SELECT id, name FROM shop_clustered.users ORDER BY id",
@@ -112,12 +102,14 @@ def test_the_agent_makes_live_tables_of_what_lands_and_takes_up_an_edited_task(
     )  # fmt: skip
     assert [(row["id"], row["name"]) for row in users] == [(2, "Ben"), (3, "Cy")]
     assert [row["id"] for row in logins] == [1, 2, 3]
-    assert landed_in(stage, "shop_clustered_internal", "logins_internal") == {1, 2, 3}
-    assert {report["node"] for report in reports(stage)} == {"n1"}
+    assert landed_in(deployed, "shop_clustered_internal", "logins_internal") == {1, 2, 3}
+    assert {report["node"] for report in reports(deployed)} == {"n1"}
     metrics = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
     assert {line["_aws"]["CloudWatchMetrics"][0]["Namespace"] for line in metrics} == {"Polynya"}
     assert main(["config", "status", "--json", "--project", str(project)]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["edited"] == ["tasks/users.yml"]
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["edited"] == {
+        "tasks/users.yml": "changed"
+    }
 
 
 def landed_in(stage: DeployedStage, database: str, name: str) -> set[int]:
