@@ -25,7 +25,7 @@ CLUSTER_TAG: Final = "polynya:cluster"
 GROUP_ARN_WILDCARD: Final = "a group's ARN holds an id that only AWS knows; its name is given"
 
 # What a node may do to its own group, and to no other.
-_OWN_GROUP = ("autoscaling:CompleteLifecycleAction",)
+_OWN_GROUP = ("autoscaling:CompleteLifecycleAction", "autoscaling:SetInstanceHealth")
 
 _SPOT = {
     "price-capacity-optimized": autoscaling.SpotAllocationStrategy.PRICE_CAPACITY_OPTIMIZED,
@@ -37,8 +37,9 @@ class Cluster(Construct):
     """The group, its launch template and its lifecycle hooks.
 
     A node counts as in service once its agent has completed the launch hook, which it does after
-    the first good reading of its configuration; one that does not in ten minutes is ended. Before
-    a node ends, its agent has the drain time to finish or give up what it does. An interrupted
+    the first good reading of its configuration; one that does not in ten minutes is ended. A node
+    whose agent stays down for ten minutes says that it is unhealthy, and is replaced. Before a
+    node ends, its agent has the drain time to finish or give up what it does. An interrupted
     Spot node has two minutes, whatever the hook says.
 
     `group` is the group, `group_arn` its name in policies, `role` and `security_group` are those

@@ -63,7 +63,9 @@ ship_logs() {
   {"file_path": "/var/log/polynya/agent.log", "log_group_name": "$LOG_GROUP",
    "log_stream_name": "$INSTANCE/agent"},
   {"file_path": "/var/log/polynya/drain.log", "log_group_name": "$LOG_GROUP",
-   "log_stream_name": "$INSTANCE/drain"}]}}}}
+   "log_stream_name": "$INSTANCE/drain"},
+  {"file_path": "/var/log/polynya/health.log", "log_group_name": "$LOG_GROUP",
+   "log_stream_name": "$INSTANCE/health"}]}}}}
 JSON
   cat >/etc/logrotate.d/polynya <<'CONF'
 /var/log/polynya/*.log {
@@ -105,8 +107,8 @@ install_runtime() {
   $ROOT/venv/bin/python -m compileall -q -j 0 \
     $ROOT/dependencies/current/site-packages/ $ROOT/code/current/polynya/ >/dev/null || true
   local files=$ROOT/code/current/node
-  install -D -m 755 -t $ROOT/bin $files/polynya $files/launched $files/drain
-  install -D -m 644 -t /etc/systemd/system $files/polynya-agent.service $files/polynya-drain.service
+  install -D -m 755 -t $ROOT/bin $files/{polynya,launched,drain,health}
+  install -D -m 644 -t /etc/systemd/system $files/polynya-{agent,drain,health}.service
   ln -sfn $ROOT/bin/polynya /usr/bin/polynya
 }
 
@@ -135,8 +137,8 @@ ENV
 # The unit completes the launch hook when the agent is ready; here is only how long that may take.
 start() {
   systemctl daemon-reload
-  systemctl enable --quiet polynya-agent polynya-drain
-  systemctl start --no-block polynya-agent polynya-drain
+  systemctl enable --quiet polynya-agent polynya-drain polynya-health
+  systemctl start --no-block polynya-agent polynya-drain polynya-health
   local deadline=$((SECONDS + READY_SECONDS))
   until systemctl is-active --quiet polynya-agent; do
     [ $SECONDS -lt $deadline ] || abandon "the agent was not ready after $READY_SECONDS seconds"

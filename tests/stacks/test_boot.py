@@ -111,8 +111,18 @@ def test_a_node_boots_to_a_running_agent_and_drains(boot: Boot) -> None:
     assert node.file("polynya-agent.service") == (NODE / "polynya-agent.service").read_text()
     streams = json.loads(node.file("cloudwatch.json"))["logs"]["logs_collected"]["files"]
     assert [one["log_stream_name"] for one in streams["collect_list"]] == [
-        f"{INSTANCE}/boot", f"{INSTANCE}/agent", f"{INSTANCE}/drain",
+        f"{INSTANCE}/{log}" for log in ("boot", "agent", "drain", "health")
     ]  # fmt: skip
+
+
+def test_a_node_whose_agent_stays_down_is_to_be_replaced(boot: Boot) -> None:
+    node = boot(
+        "$BOOT && systemctl stop polynya-agent && set -a && . /etc/polynya/agent.env"
+        " && POLYNYA_HEALTH_SECONDS=1 /opt/polynya/bin/health"
+    )
+
+    assert node.calls == ["ready CONTINUE", "Unhealthy"]
+    assert "the agent was down for 1 seconds" in node.printed
 
 
 @pytest.mark.slow
@@ -246,4 +256,5 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
 
     assert verify("polynya-agent.service") == ""
     assert verify("polynya-drain.service") == ""
+    assert verify("polynya-health.service") == ""
     assert "KillMood" in verify("polynya-agent.service", KillMode="KillMood")

@@ -197,5 +197,5 @@ def no_identity(reason: str) -> DependencyError:
         f"no usable AWS credentials or region: {reason}",
         state="nothing was read or written",
         fix="set AWS_PROFILE, or AWS_ACCESS_KEY_ID and its companions, or give the machine a role; "
-        "and set `aws.region` or AWS_REGION",
+        "and set `aws.region` or AWS_DEFAULT_REGION",
     )

@@ -43,11 +43,12 @@ class Booted:
 
     @property
     def calls(self) -> list[str]:
-        """Hook and result of each lifecycle action that was completed, in order."""
+        """What the group was told, in order: hook and result of a lifecycle action, or health."""
         calls = self.shared / "calls"
         lines = calls.read_text().splitlines() if calls.exists() else []
         made = [json.loads(line) for line in lines]
-        return [f"{c['lifecycle-hook-name']} {c['lifecycle-action-result']}" for c in made]
+        told = ("lifecycle-hook-name", "lifecycle-action-result", "health-status")
+        return [" ".join(call[name] for name in told if name in call) for call in made]
 
     def file(self, name: str) -> str:
         """Text of a file that the test's commands put aside."""
