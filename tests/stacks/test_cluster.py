@@ -189,7 +189,7 @@ def test_an_empty_group_is_woken_by_what_lands(
         bucket.get("MetricsConfigurations") for bucket in templates["Storage"].all("S3::Bucket")
     ]
     assert counted.count([{"Id": "EntireBucket"}]) == 1
-    assert "MetricsConfigurations" not in json.dumps(assembly.templates["dev/Storage"])
+    assert "MetricsConfigurations" not in json.dumps(assembly.templates["removable/Storage"])
 
 
 def test_the_fallback_runs_the_tested_code_every_minute_and_on_the_event(
