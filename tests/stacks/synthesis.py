@@ -105,6 +105,8 @@ def made_up_stages() -> list[StageConfig]:
                 "configuration": {"existing": {"name": "their-configuration"}},
             },
             stream={"existing_arn": ARN.format(service="kinesis", resource="stream/theirs")},
+            # The one strategy that no other stage here has.
+            clusters=[{"name": "quick", "strategy": "low_latency"}],
         ),
         stage(
             "removable",
