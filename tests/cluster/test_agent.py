@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from queue import SimpleQueue
@@ -21,7 +22,7 @@ from polynya.cluster.outlets import STATE_FILE, StateFile, StreamOutlet
 from polynya.cluster.report import Node as NodeName
 from polynya.cluster.report import is_healthy, summary
 from polynya.landing.batch import FilePart
-from polynya.model.errors import DependencyError, PolynyaError
+from polynya.model.errors import ConfigError, DependencyError, PolynyaError
 from polynya.observe.events import Event
 from polynya.store.configuration import Snapshot
 from polynya.store.object_store import LocalObjectStore
@@ -152,6 +153,17 @@ def test_a_source_that_is_away_changes_nothing_and_is_told_once(node: Node) -> N
     node.source = snapshot(GOOD)
     node.turns(10.0)
     assert node.report["configuration"]["unread"] is None
+
+
+def test_what_lies_in_the_bucket_and_is_not_used_is_told_once(node: Node) -> None:
+    stray = ConfigError("POLYNYA-BKT-005", "no file of a project", where="current/notes.txt")
+    node.source = replace(snapshot(GOOD), refused=(stray,))
+    node.turns(10.0)
+    node.turns(10.0)
+
+    assert node.types().count("configuration.unused") == 1
+    assert [one["where"] for one in node.report["configuration"]["unused"]] == [stray.where]
+    assert is_healthy(node.report)
 
 
 def test_a_start_without_the_source_takes_the_last_good_configuration(node: Node) -> None:

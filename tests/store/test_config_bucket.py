@@ -116,16 +116,15 @@ def test_hostile_objects_are_named_and_the_others_count(store: ObjectStore) -> N
     for name in ("tasks/a\x07b.yml", "tasks/deeper/c.yml", "notes.txt", *map(str, range(30))):
         store.put(f"current/{name}", b"x")
 
-    source = BucketSource(store, "there")
-    snapshot = source.read()
+    snapshot = BucketSource(store, "there").read()
 
     # What reads the files says what is wrong with them, by line and column.
     assert set(snapshot.files) == {PROJECT, USERS, ORDERS}
     assert len(snapshot.files[ORDERS]) == MAX_FILE_BYTES + 1
-    assert {error.code for error in source.refused} == {"POLYNYA-BKT-005"}
-    named = [error.where for error in source.refused]
+    assert {error.code for error in snapshot.refused} == {"POLYNYA-BKT-005"}
+    named = [error.where for error in snapshot.refused]
     assert (len(named), named[-1]) == (21, "current")
-    assert any("13 more objects" in error.message for error in source.refused)
+    assert any("13 more objects" in error.message for error in snapshot.refused)
     assert not any("\x07" in where for where in named)
 
 
@@ -140,10 +139,10 @@ def test_keys_that_are_no_paths_are_refused_by_name(access, place) -> None:
             Bucket=place.bucket, Key=place.key(f"current/{name}"), Body=b"x"
         )
 
-    source = BucketSource(store, "there")
+    snapshot = BucketSource(store, "there").read()
 
-    assert source.read().files == ONE
-    assert len(source.refused) == 5
+    assert snapshot.files == ONE
+    assert len(snapshot.refused) == 5
 
 
 def test_more_objects_than_a_project_has_leave_the_pushed_ones_in_force(monkeypatch) -> None:
@@ -153,13 +152,15 @@ def test_more_objects_than_a_project_has_leave_the_pushed_ones_in_force(monkeypa
         store.put(f"current/tasks/a{number}.yml", b"x")
     source = BucketSource(store, "there")
 
-    assert TWO.items() <= source.read().files.items()
-    assert len(source.read().files) == MAX_FILES
-    assert [error.where for error in source.refused] == ["current/tasks/a997.yml"]
+    snapshot = source.read()
+    assert TWO.items() <= snapshot.files.items()
+    assert len(snapshot.files) == MAX_FILES
+    assert [error.where for error in snapshot.refused] == ["current/tasks/a997.yml"]
 
     monkeypatch.setattr(bucket_reader, "MAX_LISTED", 10)
-    assert TWO.items() <= source.read().files.items()
-    assert any("more than 10 objects" in error.message for error in source.refused)
+    snapshot = source.read()
+    assert TWO.items() <= snapshot.files.items()
+    assert any("more than 10 objects" in error.message for error in snapshot.refused)
 
 
 @pytest.mark.parametrize("garbage", [b"", b"{", b"[]", b'{"format": 2}', b"\xff", b"x" * 5_000_000])

@@ -80,6 +80,10 @@ def _block(report: Mapping[str, Any], age: float, *, alive: bool) -> str:
         f"  broken         {one.get('where', '')}: {one['message']} ({one['code']})"
         for one in problems
     ]
+    lines += [
+        f"  not used       {one.get('where', '')}: {one['message']}"
+        for one in configuration["unused"]
+    ]
     for task in report["tasks"].values():
         for name, job in task["jobs"].items():
             step = f", last {job['last_step']['type']}" if job["last_step"] else ""

@@ -212,6 +212,7 @@ class Agent:
             state=state,
             in_force=self._watch.in_force,
             unread=self._watch.unread,
+            unused=self._watch.unused,
             jobs=jobs,
             backlogs=[job.waiting(now) for job in jobs],
         )

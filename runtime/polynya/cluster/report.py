@@ -33,7 +33,8 @@ class Facts:
     """What a report is made of.
 
     `state` is `starting`, `running`, `draining` or `stopped`. `unread` is why the configuration
-    could not be read when that was tried last. `backlogs` are by job.
+    could not be read when that was tried last, `unused` what lies there and is no file of the
+    project. `backlogs` are by job.
     """
 
     node: Node
@@ -41,6 +42,7 @@ class Facts:
     state: str
     in_force: InForce | None
     unread: PolynyaError | None
+    unused: Sequence[PolynyaError]
     jobs: Sequence[Job]
     backlogs: Sequence[Waiting]
 
@@ -104,6 +106,7 @@ def _configuration(facts: Facts) -> dict[str, Any]:
         "edited": list(snapshot.edited) if snapshot is not None else [],
         "kept": list(in_force.kept) if in_force is not None else [],
         "errors": [error.as_dict() for error in in_force.errors.values()] if in_force else [],
+        "unused": [error.as_dict() for error in facts.unused],
         "unread": facts.unread.as_dict() if facts.unread is not None else None,
     }
 

@@ -26,6 +26,7 @@ class Watch:
     ) -> None:
         self.in_force: InForce | None = None
         self.unread: PolynyaError | None = None
+        self.unused: tuple[PolynyaError, ...] = ()
         self._acceptance, self._read, self._tell = acceptance, read, tell
         self._every_seconds = every_seconds
         self._reading = False
@@ -46,6 +47,7 @@ class Watch:
             # Only at a start; later what is in force stays so.
             stored = self._acceptance.stored() if self.in_force is None else None
             return self._accept(stored, {}) if stored is not None else None
+        self._tell_unused(result.refused)
         if self.in_force is not None and result.identity == self.in_force.snapshot.identity:
             self.unread = None
             return None
@@ -78,6 +80,13 @@ class Watch:
         if self.unread is None or str(self.unread) != str(error):
             self._tell("configuration.unread", **error.as_dict())
         self.unread = error
+
+    def _tell_unused(self, unused: tuple[PolynyaError, ...]) -> None:
+        before = {str(error) for error in self.unused}
+        for error in unused:
+            if str(error) not in before:
+                self._tell("configuration.unused", **error.as_dict())
+        self.unused = unused
 
     def _tell_accepted(self, found: InForce, earlier: InForce | None) -> None:
         fields: dict[str, Any] = {

@@ -16,21 +16,17 @@ from uuid import uuid4
 from polynya.model.bucket.bundle import encode, revision_of
 from polynya.model.bucket.exchange import unseen_edits
 from polynya.model.bucket.pointer import Pointer
-from polynya.model.errors import ConfigError, ConflictError, PolynyaError
+from polynya.model.errors import ConfigError, ConflictError
 from polynya.store.bucket_reader import POINTER, BucketReader, Reading, bundle_path, plain_path
 from polynya.store.configuration import Snapshot, identity_of
 from polynya.store.object_store import ObjectStore
 
 
 class BucketSource:
-    """A configuration bucket as a source of configuration.
-
-    `refused` are the objects that the last reading did not use, each with the reason.
-    """
+    """A configuration bucket as a source of configuration."""
 
     def __init__(self, store: ObjectStore, name: str) -> None:
         self._reader = BucketReader(store, name)
-        self.refused: tuple[PolynyaError, ...] = ()
 
     def read(self) -> Snapshot:
         """The files in force. With nothing new it costs a listing and one small object.
@@ -39,9 +35,7 @@ class BucketSource:
             ConfigError: there is no configuration yet (POLYNYA-BKT-006).
             PolynyaError: what `BucketReader.read` raises.
         """
-        reading = self._reader.read()
-        self.refused = reading.refused
-        return snapshot_of(reading, self._reader.name)
+        return snapshot_of(self._reader.read(), self._reader.name)
 
 
 def snapshot_of(reading: Reading, name: str) -> Snapshot:
@@ -55,7 +49,8 @@ def snapshot_of(reading: Reading, name: str) -> Snapshot:
             fix="`polynya config push` in the project's folder",
         )
     revision = reading.pointer.revision if reading.pointer else None
-    return Snapshot(identity_of(bucket.files), bucket.files, revision, tuple(bucket.edits))
+    identity, edited = identity_of(bucket.files), tuple(bucket.edits)
+    return Snapshot(identity, bucket.files, revision, edited, reading.refused)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from polynya.model.documents import document_files
-from polynya.model.errors import ConfigError
+from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.identifiers import shown
 from polynya.model.loader import PROJECT_FILES, TASK_FOLDER
 from polynya.model.paths import relative_path_problem
@@ -30,13 +30,15 @@ class Snapshot:
 
     `identity` changes when and only when the content of any file changed. `files` maps a relative
     POSIX path to its content. `revision` is that of the pushed bundle, None for a folder. `edited`
-    are the files that differ from the pushed bundle by hand, () for a folder.
+    are the files that differ from the pushed bundle by hand, () for a folder. `refused` tells of
+    what lies there besides and is not used, each with the reason; it is no part of the identity.
     """
 
     identity: str
     files: Mapping[str, bytes]
     revision: str | None = None
     edited: tuple[str, ...] = ()
+    refused: tuple[PolynyaError, ...] = ()
 
 
 class ConfigurationSource(Protocol):
