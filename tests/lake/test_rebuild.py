@@ -163,6 +163,35 @@ def test_tombstones_stay_while_an_older_event_is_kept(lab: Lab) -> None:
     assert users.current("id") == [(3,)]
 
 
+def test_a_truncate_is_never_forgotten(lab: Lab) -> None:
+    users = lab.feed(history=False, changes_retention="10d", tombstone_retention="30d")
+    users.apply(put(1, 1, name="Ann"), put(4, 9, name="Dee"), clear(5))
+    lab.clock.sleep(41 * 86400)
+    # The first of the two lets the kept events go, the second what they made.
+    users.apply(put(2, 10, name="Ben"))
+    users.apply(put(2, 11, name="Benny"))
+    assert users.stored("prior", "id") == []
+
+    users.apply(put(3, 3, name="late"))
+
+    assert users.rejected() == []
+    assert users.current("id") == [(2,), (4,)]
+    assert broken(users) == []
+
+
+def test_what_a_delete_shows_is_compared_only_where_something_reads_it(lab: Lab) -> None:
+    """The version that this delete follows was not stored any more when it arrived."""
+    users = lab.feed(history=False, changes_retention="keep", ignore_null_updates=True)
+    users.apply(put(1, 1, name="Ann", city="Rio"), drop(1, 2))
+    users.apply(put(1, 3, name="Anna", city=None), put(1, 5, name="Eve", city="Bonn"))
+    users.apply(drop(1, 5))
+
+    assert users.current("id") == []
+    assert broken(users) == []
+    lab.spark.sql(f"UPDATE {users.internal} SET hdr__operation = 'I' WHERE hdr__operation = 'D'")
+    assert "changed_version" in broken(users)
+
+
 @pytest.mark.parametrize("order", ["in order", "truncate last"])
 def test_a_clock_that_runs_backwards_over_a_truncate(lab: Lab, order: str) -> None:
     """Without history too a record begins anew no earlier than its last version ended."""

@@ -24,9 +24,10 @@ def wrong_columns(shape: Shape) -> str:
         h.TO_TIMESTAMP: (versions.end(shape, "d."), "t.__s.`to`"),
     }
     same = {name: f"{one} <=> {other}" for name, (one, other) in pairs.items()}
+    nothing = _shows_nothing(shape)
     for name in shape.values:
         one, other = (comparable(f"{side}.{quote(name)}", shape.columns[name]) for side in "dt")
-        same[name] = f"({_shows_nothing(shape)}) OR {one} <=> {other}"
+        same[name] = f"({nothing}) OR {one} <=> {other}"
     named = ", ".join(f"IF({equal}, NULL, {literal(name)})" for name, equal in same.items())
     both = "d.__seq IS NOT NULL AND t.__seq IS NOT NULL"
     return f"IF({both}, filter(array({named}), name -> name IS NOT NULL), array())"

@@ -15,12 +15,15 @@ from pyspark.sql import DataFrame, functions
 
 from polynya.lake.dataset import DatasetTable
 from polynya.lake.derive import timestamp_literal
+from polynya.lake.fold import TRUNCATED
 from polynya.lake.shape import Shape
 from polynya.model import headers as h
 from polynya.model.headers import Partition
 from polynya.model.identifiers import quote
 
 _SEQUENCE = f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, ''))"
+#: An event that is older than a truncate keeps its place: truncates are never forgotten.
+_HORIZON = f"IF({h.SOURCE_POSITION} <=> '{TRUNCATED}', NULL, {_SEQUENCE})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +63,25 @@ def find_purge(
     keys = [f"{quote(key)} AS __k{index}" for index, key in enumerate(shape.keys)]
     rows = target.spark.sql(
         f"SELECT '{Partition.PRIOR}' AS part, _file AS file_path, _pos AS pos, "
-        f"{h.WAS_CURRENT_TO} AS written, {_SEQUENCE} AS seq, {', '.join(keys)} "
+        f"{h.WAS_CURRENT_TO} AS written, {_SEQUENCE} AS seq, {_HORIZON} AS horizon, "
+        f"{', '.join(keys)} "
         f"FROM {target.table.at(snapshot)} WHERE {h.PARTITION} = '{Partition.PRIOR}'"
     )
     old = rows.where(f"written < {timestamp_literal(cutoff)}")
-    kept = rows.where(f"written >= {timestamp_literal(cutoff)}").selectExpr("min(written)").first()
+    kept = rows.where(f"written >= {timestamp_literal(cutoff)}")
     if events is not None:
         same = " AND ".join(f"o.__k{index} = e.__k{index}" for index in range(len(keys)))
-        old = old.alias("o").join(
-            events.selectExpr(*keys, f"{_SEQUENCE} AS seq").alias("e"),
-            functions.expr(f"{same} AND e.seq <= o.seq"),
-            "left_anti",
-        )
-    gone = old.select("part", "file_path", "pos", "seq").toArrow()
-    horizons = [state.horizon, *gone.column("seq").to_pylist()]
+        older = events.selectExpr(*keys, f"{_SEQUENCE} AS seq").alias("e")
+        needed = functions.expr(f"{same} AND e.seq <= o.seq")
+        kept = kept.unionAll(old.alias("o").join(older, needed, "left_semi"))
+        old = old.alias("o").join(older, needed, "left_anti")
+    oldest_kept = kept.selectExpr("min(written)").first()
+    gone = old.select("part", "file_path", "pos", "horizon").toArrow()
+    horizons = [state.horizon, *gone.column("horizon").to_pylist()]
     return Purge(
         horizon=max((value for value in horizons if value is not None), default=None),
-        positions=gone.drop_columns(["seq"]) if gone.num_rows else None,
-        oldest_kept=_iso(kept[0]) if kept is not None and kept[0] is not None else None,
+        positions=gone.drop_columns(["horizon"]) if gone.num_rows else None,
+        oldest_kept=_iso(oldest_kept[0]) if oldest_kept is not None and oldest_kept[0] else None,
     )
 
 
