@@ -15,18 +15,18 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from polynya.lake.apply_fast import FastApplier
-from polynya.lake.cds import cds_options
-from polynya.lake.commit import Step, commit_row_delta
-from polynya.lake.dataset import DatasetTable
-from polynya.lake.jars import jar_paths
-from polynya.lake.java import find_java
-from polynya.lake.keys import key_hash
-from polynya.lake.session import SessionSettings, SparkSession, start_session
-from polynya.model import headers as h
+from polynya.lake.apply.fast import FastApplier
+from polynya.lake.fold.keys import key_hash
+from polynya.lake.iceberg.commit import Step, commit_row_delta
+from polynya.lake.spark.class_archive import cds_options
+from polynya.lake.spark.jars import jar_paths
+from polynya.lake.spark.java import find_java
+from polynya.lake.spark.session import SessionSettings, SparkSession, start_session
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.config.task import ResolvedDataset
+from polynya.model.contract import headers as h
+from polynya.model.contract.identifiers import quote
 from polynya.model.datatypes import parse_type
-from polynya.model.identifiers import quote
-from polynya.model.task import ResolvedDataset
 
 ROWS = int(os.environ.get("POLYNYA_BENCH_ROWS", "2000000"))
 FRACTION = float(os.environ.get("POLYNYA_BENCH_FRACTION", "0.01"))

@@ -14,13 +14,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polynya.engine.context import EngineContext
 from polynya.engine.runner import run_once, units
-from polynya.lake.cds import cds_options
-from polynya.lake.jars import jar_paths
-from polynya.lake.java import find_java
-from polynya.lake.session import SessionSettings, SparkSession, start_session
-from polynya.model.task import StorageTask
+from polynya.engine.work.context import EngineContext
+from polynya.lake.spark.class_archive import cds_options
+from polynya.lake.spark.jars import jar_paths
+from polynya.lake.spark.java import find_java
+from polynya.lake.spark.session import SessionSettings, SparkSession, start_session
+from polynya.model.config.task import StorageTask
 from polynya.observe.events import Event
 from polynya.store.object_store import LocalObjectStore
 

@@ -18,10 +18,10 @@ RUNS = 3
 def child(warehouse: str, *, archive: bool) -> dict[str, float]:
     """Start a session, do the first work, return the seconds of both."""
     began = time.perf_counter()
-    from polynya.lake.cds import cds_options
-    from polynya.lake.jars import jar_paths
-    from polynya.lake.java import find_java
-    from polynya.lake.session import SessionSettings, start_session
+    from polynya.lake.spark.class_archive import cds_options
+    from polynya.lake.spark.jars import jar_paths
+    from polynya.lake.spark.java import find_java
+    from polynya.lake.spark.session import SessionSettings, start_session
 
     java, jars = find_java(), jar_paths()
     options = cds_options(java, jars)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
-from polynya.lake.session import SparkSession
+from polynya.lake.spark.session import SparkSession
 from tests.projects import write_project
+
+if TYPE_CHECKING:
+    from tests.lab.lab import Lab
 
 # `--hypothesis-profile nightly` looks longer than a push can wait.
 settings.register_profile("ci", deadline=None)
@@ -50,8 +54,16 @@ def spark(shared_project: Path) -> SparkSession:
     """The session; tests keep apart by schemas of their own."""
     # Late: a run without Spark tests need not import PySpark.
     from polynya.engine.start import start_spark
-    from polynya.model.loader import load_project
+    from polynya.model.reading.loader import load_project
 
     # A JVM that lives for hours is worth all its compilers.
     long_lived = "POLYNYA_TEST_LONG_LIVED" in os.environ
     return start_spark(load_project(shared_project), long_lived=long_lived)
+
+
+@pytest.fixture
+def lab(spark: SparkSession, shared_project: Path, tmp_path: Path) -> Lab:
+    """A schema, a landing folder and a clock of the test's own."""
+    from tests.lab.lab import Lab, next_schema
+
+    return Lab(spark, shared_project, tmp_path / "landing", next_schema())

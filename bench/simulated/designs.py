@@ -7,13 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from bench.simulated.group import Group
-from polynya_constructs.functions.spot_fallback.decision import (
-    QUIET,
-    Facts,
-    Intention,
-    Mix,
-    decide,
-)
+from polynya_constructs.functions.spot_fallback.decision import QUIET, Facts, Intention, Mix, decide
 
 ALL_SPOT = Mix(base=0, percentage=0)
 _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,13 +11,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
 from polynya_constructs.coordination import COORDINATION_PREFIX
-from polynya_constructs.grants import (
-    LIST_TABLES,
-    Holder,
-    allow,
-    allow_objects,
-    allow_tables,
-)
+from polynya_constructs.grants import LIST_TABLES, Holder, allow, allow_objects, allow_tables
 
 _WRITE = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject")
 

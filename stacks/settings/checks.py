@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv4Network
 from typing import Final
 
-from polynya.model.nodes import Path
-from polynya.model.problems import Problem, suggest
+from polynya.model.documents.nodes import Path
+from polynya.model.documents.problems import Problem, suggest
 from stacks.settings.cluster_checks import cluster_problems
 from stacks.settings.consumption_checks import consumption_problems
 from stacks.settings.network import ExistingVpc, NetworkSettings

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from polynya.model.fields import Frozen, Name, RelativePath
+from polynya.model.config.fields import Frozen, Name, RelativePath
 from polynya_constructs.capacity import Capacity, SpotAllocation
 from polynya_constructs.instance_types import Architecture
 from polynya_constructs.schedule import (

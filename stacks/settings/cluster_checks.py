@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from polynya.model.nodes import Path as NodePath
-from polynya.model.problems import Problem
+from polynya.model.documents.nodes import Path as NodePath
+from polynya.model.documents.problems import Problem
 from polynya_constructs.capacity import CapacityError
 from polynya_constructs.instance_types import architecture_of, check_instance_types
 from stacks.settings.stage import StageConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from polynya.model.fields import Frozen
+from polynya.model.config.fields import Frozen
 from stacks.settings.fields import (
     EmrRelease,
     LandingFolder,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from polynya.model.nodes import Path
-from polynya.model.problems import Problem
+from polynya.model.documents.nodes import Path
+from polynya.model.documents.problems import Problem
 from polynya_constructs.redshift_limits import LEAST_ZONES, check_capacity
 from stacks.settings.consumption import FirehoseSettings
 from stacks.settings.stage import StageConfig

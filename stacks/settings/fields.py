@@ -10,7 +10,7 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import PydanticCustomError
 
-from polynya.model.identifiers import shown
+from polynya.model.contract.identifiers import shown
 from polynya_constructs.patterns import (
     EMR_RELEASE,
     ERRORS_FOLDER,

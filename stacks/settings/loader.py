@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from polynya.model.documents import DocumentFile, document_files, parse_file, read_file
+from polynya.model.documents.problems import located
 from polynya.model.errors import ConfigError, ConfigErrors
-from polynya.model.problems import located
+from polynya.model.reading.document import DocumentFile, document_files, parse_file, read_file
 from stacks.settings.checks import overlapping_stages, pipeline_problems, stage_problems
 from stacks.settings.pipeline import PipelineConfig
 from stacks.settings.stage import StageConfig

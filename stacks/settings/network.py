@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from pydantic import Field
 
-from polynya.model.fields import Frozen
+from polynya.model.config.fields import Frozen
 from stacks.settings.fields import Network, RouteTableId, SubnetId, VpcId, Zone
 
 Endpoint: TypeAlias = Literal[

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from polynya.model.fields import Frozen
+from polynya.model.config.fields import Frozen
 from stacks.settings.fields import Account, Branch, ConnectionArn, Region, Repository, StageName
 
 

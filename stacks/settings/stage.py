@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from polynya.model.fields import Frozen
+from polynya.model.config.fields import Frozen
 from stacks.settings.cluster import ClusterSettings, NetworkAgentSettings
 from stacks.settings.consumption import AthenaSettings, ConsumptionSettings
 from stacks.settings.fields import (

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from polynya.cli.main import main
-from polynya.model.aws import AwsAccess
-from polynya.model.location import S3Location
+from polynya.model.config.aws import AwsAccess
+from polynya.model.contract.location import S3Location
 from polynya.store.places import store_at
 from tests.aws import REGION, aws_server
 from tests.projects import PROJECT, USERS, write_project

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import ClientError
 
-from polynya.cli.doctor_aws import aws_checks
-from polynya.model.loader import load_project
-from polynya.store import aws_probe
-from polynya.store.s3 import S3ObjectStore
+from polynya.cli.operate.doctor_aws import aws_checks
+from polynya.model.reading.loader import load_project
+from polynya.store.aws import probe as aws_probe
+from polynya.store.aws.s3 import S3ObjectStore
 from tests.aws import REGION, aws_server, client
 from tests.projects import USERS, write_project
 

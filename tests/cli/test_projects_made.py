@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from polynya.cli import doctor
 from polynya.cli.main import main
+from polynya.cli.operate import doctor
 from polynya.cli.reference import PAGES, outdated
 from polynya.cli.reference import main as reference
 from polynya.model.errors import DependencyError

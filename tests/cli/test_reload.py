@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from polynya.cli.reload import began_at
+from polynya.cli.operate.reload import began_at
+from polynya.model.config.task import Dataset, ResolvedDataset, StorageTask, resolved
 from polynya.model.errors import ConfigError
-from polynya.model.task import Dataset, ResolvedDataset, StorageTask, resolved
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from polynya.cluster.accept import WantedTask
 from polynya.cluster.messages import JobKey
-from polynya.engine.backlog import Backlog
-from polynya.model.task import StorageTask
-from polynya.store.configuration import Snapshot, identity_of
+from polynya.engine.work.backlog import Backlog
+from polynya.model.config.task import StorageTask
+from polynya.store.bucket.configuration import Snapshot, identity_of
 
 PROJECT = """apiVersion: polynya/v1
 kind: project

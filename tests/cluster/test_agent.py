@@ -21,10 +21,10 @@ from polynya.cluster.metrics import MetricsOutlet
 from polynya.cluster.outlets import STATE_FILE, StateFile, StreamOutlet
 from polynya.cluster.report import Node as NodeName
 from polynya.cluster.report import is_healthy, summary
-from polynya.landing.batch import FilePart
+from polynya.formats.batch import FilePart
 from polynya.model.errors import ConfigError, DependencyError, PolynyaError
 from polynya.observe.events import Event
-from polynya.store.configuration import Snapshot
+from polynya.store.bucket.configuration import Snapshot
 from polynya.store.object_store import LocalObjectStore
 from polynya.testing.fakes import FakeClock, MemoryRecordStream
 from tests.cluster.fakes import BROKEN, GOOD, PROJECT, FakeWorkers, snapshot, task

@@ -11,10 +11,10 @@ import pytest
 from polynya.cli.json_values import to_json
 from polynya.cluster.agent import Pace
 from polynya.cluster.start import Settings, make_agent, source_of
-from polynya.model.aws import AwsAccess
+from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import ConflictError, DependencyError
-from polynya.store.config_bucket import ConfigBucket, Origin
-from polynya.store.kinesis import KinesisStream
+from polynya.store.aws.kinesis import KinesisStream
+from polynya.store.bucket.config_bucket import ConfigBucket, Origin
 from polynya.store.object_store import LocalObjectStore
 from polynya.store.retry import Retry
 from tests.aws import REGION, aws_server, client

@@ -10,8 +10,8 @@ from polynya.cluster.accept import WantedTask
 from polynya.cluster.decide import Rules
 from polynya.cluster.messages import Observed, RoundEnded, RunEnded
 from polynya.cluster.supervisor import Supervisor
-from polynya.engine.backlog import Waiting
-from polynya.landing.batch import FilePart
+from polynya.engine.work.backlog import Waiting
+from polynya.formats.batch import FilePart
 from polynya.model.errors import DependencyError, OperationError, PolynyaError, TaskStoppedError
 from polynya.observe.events import Event
 from polynya.testing.fakes import FakeClock

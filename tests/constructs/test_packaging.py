@@ -102,5 +102,5 @@ def test_the_code_has_what_a_node_starts(tmp_path: Path) -> None:
         names = {member.name: member.mode for member in packed}
     assert archive.name == archive.sha256
     assert names["polynya/cli/main.py"] == names["node/polynya-agent.service"] == 0o644
-    assert names["polynya/lake/jars.lock.json"] == 0o644
+    assert names["polynya/lake/spark/jars.lock.json"] == 0o644
     assert {names[f"node/{name}"] for name in ("polynya", "launched", "drain", "health")} == {0o755}

@@ -29,10 +29,10 @@ from typing import Any
 import pytest
 
 from polynya.cli.main import main
-from polynya.lake.catalog import spark_properties
-from polynya.lake.naming import CATALOG
-from polynya.lake.session import use_in_this_thread
-from polynya.model.loader import LoadedProject, load_project
+from polynya.lake.spark.catalog import spark_properties
+from polynya.lake.spark.naming import CATALOG
+from polynya.lake.spark.session import use_in_this_thread
+from polynya.model.reading.loader import LoadedProject, load_project
 from polynya.store.clock import SystemClock
 from tests.docs.pages import ROOT, Block
 from tests.projects import PROJECT

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.oracle.driver import ROOT, command, environment
 
-COMMIT = "polynya.lake.commit.commit_row_delta"
+COMMIT = "polynya.lake.iceberg.commit.commit_row_delta"
 KILLED = -signal.SIGKILL
 
 # Wraps the commit before anything imports it; `sys.argv` holds hook, mode, number, folder, CLI.

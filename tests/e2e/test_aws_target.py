@@ -1,7 +1,8 @@
 """The whole way on S3 and Glue, against a server on this machine that stands in for AWS.
 
 What it cannot show: the server's Glue takes an update that is based on an old version of a table,
-so that nothing is proven here about two owners. `tests/lake/test_two_owners.py` proves it on JDBC.
+so that nothing is proven here about two owners. `tests/lake/apply/test_two_owners.py`
+proves it on JDBC.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ COMMANDS = """\
 import json
 import sys
 from polynya.cli.main import main
-from polynya.lake.aws_errors import aws_error
-from polynya.lake.session import SparkSession
-from polynya.lake.views import drop_views
+from polynya.lake.spark.aws_errors import aws_error
+from polynya.lake.spark.session import SparkSession
+from polynya.lake.read.views import drop_views
 
 folder = sys.argv[1]
 def polynya(*words):

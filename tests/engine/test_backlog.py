@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from polynya.engine.backlog import FIRST_GUESS, Backlog, Waiting
-from polynya.landing.batch import FilePart
+from polynya.engine.work.backlog import FIRST_GUESS, Backlog, Waiting
+from polynya.formats.batch import FilePart
 
 MB = 1_000_000
 

@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.engine.plan import Facts, plan_dataset
-from polynya.lake.state import CopyState
+from polynya.engine.plan.plan import Facts, plan_dataset
+from polynya.lake.table.state import CopyState
+from polynya.model.config.evolution import SchemaEvolution
+from polynya.model.config.recorded import recorded
+from polynya.model.config.task import ResolvedDataset
 from polynya.model.datatypes import parse_type
-from polynya.model.evolution import SchemaEvolution
-from polynya.model.recorded import recorded
-from polynya.model.task import ResolvedDataset
 
 USERS = ResolvedDataset(
     task="users",

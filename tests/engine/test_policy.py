@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.engine.policy import PendingFacts, decide
-from polynya.model.settings import ApplyPolicy
+from polynya.engine.work.policy import PendingFacts, decide
+from polynya.model.config.settings import ApplyPolicy
 
 POLICY = ApplyPolicy.model_validate(
     {

@@ -6,12 +6,12 @@ from typing import cast
 
 import pytest
 
-from polynya.engine.context import EngineContext
-from polynya.engine.inventory import Entry
-from polynya.engine.replay import replay
-from polynya.lake.session import SparkSession
+from polynya.engine.plan.inventory import Entry
+from polynya.engine.verbs.replay import replay
+from polynya.engine.work.context import EngineContext
+from polynya.lake.spark.session import SparkSession
+from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import OperationError
-from polynya.model.task import StorageTask, resolved
 from polynya.testing.fakes import MemoryObjectStore
 
 

@@ -10,13 +10,13 @@ import sqlglot
 from botocore.exceptions import ClientError
 from sqlglot import exp
 
-from polynya.lake.shape import Shape
+from polynya.lake.fold.shape import Shape
 from polynya.mirror.glue_view import DEFINITION
 from polynya.mirror.publish import GlueMirror
 from polynya.mirror.trino import trino_views
 from polynya.model.datatypes import parse_type
 from polynya.model.errors import ConflictError, OperationError
-from polynya.model.loader import load_project
+from polynya.model.reading.loader import load_project
 from tests.aws import REGION, aws_server, client
 from tests.projects import write_project
 

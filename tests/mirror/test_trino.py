@@ -10,10 +10,10 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from polynya.lake.catalog import python_catalog
+from polynya.lake.spark.catalog import python_catalog
 from polynya.mirror.trino import trino_views
-from polynya.model.loader import load_project
-from tests.lake.lab import Feed, Lab, drop, put
+from polynya.model.reading.loader import load_project
+from tests.lab.lab import Feed, Lab, drop, put
 
 pytestmark = pytest.mark.spark
 

@@ -12,7 +12,7 @@ NOT_COVERED: Mapping[str, str] = {
     "SPK-CONV": "a property, not rows: test_random_histories.py and test_fold.py check it",
     "PAI-7": _NO_DATA + "ties follow semantics.md section 4, not input order",
     "DBZ-2": _NO_DATA + "Debezium truncates are in the random histories",
-    "DBZ-4": "one record, no rows: tests/lake/test_flattened.py lands it and reads the views",
+    "DBZ-4": "one record, no rows: tests/engine/test_flattened.py lands it and reads the views",
     "DBZ-6": _NO_DATA + "`r` events as upserts are in the random histories",
     "DBZ-8": _NO_DATA + "LSNs that go backwards are in the random histories",
     "SNAP-1": "the gap is a delete of its own in our contract: X-SNAP-1 is the case with one",

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from polynya.engine.rebuild import rebuild
-from polynya.lake.query import run_query
-from polynya.lake.state import Suspension
-from polynya.lake.suspension import resume, suspend
-from polynya.lake.verify import verify
+from polynya.engine.verbs.rebuild import rebuild
+from polynya.lake.read.query import run_query
+from polynya.lake.read.verify import verify
+from polynya.lake.table.state import Suspension
+from polynya.lake.table.suspension import resume, suspend
 from polynya.model.errors import SuspendedError
-from tests.lake.lab import STARTED, Lab
+from tests.lab.lab import STARTED, Lab
 from tests.oracle.datasets import Dataset
 from tests.oracle.emit import debezium_lines
 from tests.oracle.fold import UPSERT, Event

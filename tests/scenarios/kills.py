@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from polynya.lake import commit
-from polynya.lake.gateway import IcebergTable
+from polynya.lake.iceberg import commit
+from polynya.lake.iceberg.gateway import IcebergTable
 
 
 class Killed(BaseException):

@@ -9,11 +9,11 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polynya.engine.rebuild import rebuild
-from polynya.engine.reload import reload
-from polynya.lake.verify import verify
-from polynya.model.reload import ReloadMode
-from tests.lake.lab import EPOCH, Feed, Lab
+from polynya.engine.verbs.rebuild import rebuild
+from polynya.engine.verbs.reload import reload
+from polynya.lake.read.verify import verify
+from polynya.model.config.reload import ReloadMode
+from tests.lab.lab import EPOCH, Feed, Lab
 from tests.oracle.histories import Choices
 from tests.oracle.values import bag, difference
 from tests.scenarios.kills import Kill, in_spite_of

@@ -9,9 +9,9 @@ import os
 
 import pytest
 
-from polynya.lake import compare
-from polynya.landing.debezium.decode import EventDecoder
-from tests.lake.lab import Lab
+from polynya.formats.debezium.decode import EventDecoder
+from polynya.lake.copy import compare
+from tests.lab.lab import Lab
 from tests.oracle.histories import seeded
 from tests.scenarios.capture_life import CaptureLife
 from tests.scenarios.life import Life

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from polynya.cli.main import main as polynya
-from polynya.lake.jars import jar_paths
+from polynya.lake.spark.jars import jar_paths
 from polynya_constructs.packaging.archive import write_archive
 from tests.aws import REGION, aws_server, client
 from tests.stacks.conftest import STAND_IN

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from polynya.model.config.fields import Frozen
 from polynya.model.errors import ConfigErrors
-from polynya.model.fields import Frozen
 from stacks.settings.cluster import ClusterSettings, NetworkAgentSettings, ScheduleSettings
 from stacks.settings.consumption import (
     AthenaSettings,

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from polynya.model.bucket.bundle import MAX_FILES, decode, encode, revision_of
 from polynya.model.bucket.exchange import content_hash
+from polynya.model.documents.yaml_reader import MAX_FILE_BYTES
 from polynya.model.errors import ConfigError, ConflictError, OperationError
-from polynya.model.yaml_reader import MAX_FILE_BYTES
-from polynya.store import bucket_reader
-from polynya.store.config_bucket import BucketSource, ConfigBucket, Origin
+from polynya.store.bucket import reader as bucket_reader
+from polynya.store.bucket.config_bucket import BucketSource, ConfigBucket, Origin
 from polynya.store.object_store import ObjectStore
 from polynya.testing.fakes import MemoryObjectStore
 
@@ -129,7 +129,7 @@ def test_hostile_objects_are_named_and_the_others_count(store: ObjectStore) -> N
 
 
 def test_keys_that_are_no_paths_are_refused_by_name(access, place) -> None:
-    from polynya.store.s3 import S3ObjectStore
+    from polynya.store.aws.s3 import S3ObjectStore
     from tests.aws import client
 
     store = S3ObjectStore(place, access)

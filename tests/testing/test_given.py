@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.landing.discovery import glob_pattern
+from polynya.formats.files.discovery import glob_pattern
 from polynya.model.errors import ConfigError, OperationError
-from polynya.model.loader import load_project
-from polynya.model.task_test_loader import load_tests
+from polynya.model.reading.loader import load_project
+from polynya.model.reading.task_test_loader import load_tests
 from polynya.testing.given import landing_files
 from tests.projects import BANK, USERS, write_project
 

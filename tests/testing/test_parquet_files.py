@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.landing.batch import BatchLimits, FilePart
-from polynya.landing.native import read_native
+from polynya.formats.batch import BatchLimits, FilePart
+from polynya.formats.native.reader import read_native
+from polynya.model.config.task import StorageTask, resolved
 from polynya.model.datatypes import parse_type
-from polynya.model.task import StorageTask, resolved
 from polynya.testing.fakes import MemoryObjectStore
 from polynya.testing.parquet_files import parquet_file
 

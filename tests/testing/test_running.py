@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from polynya.cli.main import main
-from tests.lake.events import upsert
+from tests.lab.events import upsert
 from tests.oracle.emit import debezium_lines
 from tests.projects import BANK
 

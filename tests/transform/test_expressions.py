@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 
 from polynya.model.errors import ConfigError
-from polynya.model.loader import load_project
-from polynya.transform.expressions import (
-    expression_columns,
-    string_literal,
-    validate_expression,
-)
+from polynya.model.reading.loader import load_project
+from polynya.transform.expressions import expression_columns, string_literal, validate_expression
 from polynya.transform.parsing import unescape
 from polynya.transform.project import expression_errors
 from tests.projects import USERS, write_project

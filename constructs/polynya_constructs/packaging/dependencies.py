@@ -100,7 +100,16 @@ def _platforms(architecture: Architecture) -> Iterator[str]:
 def _copy_jars(project: Path, folder: Path) -> None:
     """Fetch and verify the jars as the runtime itself does, and copy them."""
     fetched = _run(
-        [sys.executable, "-m", "polynya.lake.jars", "fetch", "--group", "core", "--group", "aws"],
+        [
+            sys.executable,
+            "-m",
+            "polynya.lake.spark.jars",
+            "fetch",
+            "--group",
+            "core",
+            "--group",
+            "aws",
+        ],
         cwd=project,
     )
     folder.mkdir()

@@ -19,7 +19,7 @@ PYTHON: Final = "3.11"
 LOCKS: Final = (
     "requirements.txt",
     "requirements/build.txt",
-    "runtime/polynya/lake/jars.lock.json",
+    "runtime/polynya/lake/spark/jars.lock.json",
 )
 # Change it when the same locks are to make other files.
 _RECIPE = "1"

@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from polynya.cli.options import GlobalOptions
 from polynya.cli.output import Output
-from polynya.model.loader import LoadedProject, load_project
+from polynya.model.reading.loader import LoadedProject, load_project
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,30 +50,30 @@ class Command:
     help: str
 
 
+def _verb(name: str, target: str, line: str) -> Command:
+    return Command(name, f"polynya.cli.{target}", line)
+
+
 COMMANDS: Final = (
-    Command("init", "polynya.cli.init:init", "Create a project that runs as it is."),
-    Command("validate", "polynya.cli.validate:validate", "Check all files of a project, offline."),
-    Command("plan", "polynya.cli.plan:plan", "What a changed configuration does to the tables."),
-    Command("apply", "polynya.cli.apply:apply", "Bring tables and views in line with it."),
-    Command("run", "polynya.cli.run:run", "Process what has landed."),
-    Command("agent", "polynya.cli.agent:app", "Keep tasks running; take up edits; drain."),
-    Command("reload", "polynya.cli.reload:reload", "Read a full load again, move the differences."),
-    Command("query", "polynya.cli.query:query", "Answer SQL over the live views."),
-    Command(
-        "status", "polynya.cli.status:status", "How fresh each dataset is, and what is pending."
-    ),
-    Command("history", "polynya.cli.history:history", "Every event and version of one record."),
-    Command("quarantine", "polynya.cli.quarantine:app", "Rejected records: list, show, replay."),
-    Command("dataset", "polynya.cli.dataset:app", "Suspend one dataset, or let it go on."),
-    Command(
-        "rebuild", "polynya.cli.rebuild:rebuild", "Derive tables anew from the events they keep."
-    ),
-    Command("verify", "polynya.cli.verify:verify", "Prove that the tables keep their promises."),
-    Command("test", "polynya.cli.test:run_tests", "Run the project's tests of its tasks."),
-    Command("config", "polynya.cli.config:app", "The project in its bucket: push, pull, diff."),
-    Command("doctor", "polynya.cli.doctor:doctor", "Check Java, jars, folders and the project."),
-    Command("schema", "polynya.cli.schema:app", "JSON Schema of project and task files."),
-    Command("explain", "polynya.cli.explain:explain", "Explain an error code."),
+    _verb("init", "project.init:init", "Create a project that runs as it is."),
+    _verb("validate", "project.validate:validate", "Check all files of a project, offline."),
+    _verb("plan", "project.plan:plan", "What a changed configuration does to the tables."),
+    _verb("apply", "project.apply:apply", "Bring tables and views in line with it."),
+    _verb("run", "operate.run:run", "Process what has landed."),
+    _verb("agent", "operate.agent:app", "Keep tasks running; take up edits; drain."),
+    _verb("reload", "operate.reload:reload", "Read a full load again, move the differences."),
+    _verb("query", "inspect.query:query", "Answer SQL over the live views."),
+    _verb("status", "inspect.status:status", "How fresh each dataset is, and what is pending."),
+    _verb("history", "inspect.history:history", "Every event and version of one record."),
+    _verb("quarantine", "operate.quarantine:app", "Rejected records: list, show, replay."),
+    _verb("dataset", "operate.dataset:app", "Suspend one dataset, or let it go on."),
+    _verb("rebuild", "operate.rebuild:rebuild", "Derive tables anew from the events they keep."),
+    _verb("verify", "inspect.verify:verify", "Prove that the tables keep their promises."),
+    _verb("test", "project.test:run_tests", "Run the project's tests of its tasks."),
+    _verb("config", "project.config:app", "The project in its bucket: push, pull, diff."),
+    _verb("doctor", "operate.doctor:doctor", "Check Java, jars, folders and the project."),
+    _verb("schema", "project.schema:app", "JSON Schema of project and task files."),
+    _verb("explain", "project.explain:explain", "Explain an error code."),
 )
 
 
@@ -138,7 +138,7 @@ def _outside(error: Exception) -> PolynyaError | None:
     """The error of a cause in AWS. Only who loaded PySpark and PyIceberg can have one."""
     if "pyiceberg" not in sys.modules:
         return None
-    from polynya.lake.aws_errors import aws_error
+    from polynya.lake.spark.aws_errors import aws_error
 
     outside = aws_error(error)
     if outside is not None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from polynya.cli.options import usage_error
-from polynya.model.loader import LoadedProject
-from polynya.model.problems import suggest
-from polynya.model.task import StorageTask
+from polynya.model.config.task import StorageTask
+from polynya.model.documents.problems import suggest
+from polynya.model.reading.loader import LoadedProject
 
 
 def select_tasks(project: LoadedProject, patterns: Sequence[str]) -> list[StorageTask]:

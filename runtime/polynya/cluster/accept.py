@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from polynya.model.config.task import StorageTask
+from polynya.model.contract.paths import relative_path_problem
 from polynya.model.errors import ConfigError, ConfigErrors
-from polynya.model.loader import PROJECT_FILES, LoadedProject, load_project
-from polynya.model.paths import relative_path_problem
-from polynya.model.task import StorageTask
-from polynya.store.configuration import FolderSource, Snapshot, identity_of, write_to
+from polynya.model.reading.loader import PROJECT_FILES, LoadedProject, load_project
+from polynya.store.bucket.configuration import FolderSource, Snapshot, identity_of, write_to
 
 _IN_FORCE: Final = "in-force"
 _CANDIDATE: Final = "candidate"

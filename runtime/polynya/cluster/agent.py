@@ -24,8 +24,8 @@ from polynya.cluster.messages import (
 from polynya.cluster.report import Facts, Node, node_report
 from polynya.cluster.supervisor import Supervisor
 from polynya.cluster.watch import Watch
-from polynya.model.loader import LoadedProject
-from polynya.model.target import ResolvedTarget
+from polynya.model.config.target import ResolvedTarget
+from polynya.model.reading.loader import LoadedProject
 from polynya.observe.events import Event, EventSink
 from polynya.store.clock import Clock
 

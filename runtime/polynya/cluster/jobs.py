@@ -9,9 +9,9 @@ from typing import Final
 
 from polynya.cluster.decide import Action, Decision, Failure, JobFacts, pause_after
 from polynya.cluster.messages import JobKey, Run
-from polynya.engine.backlog import Backlog, Waiting
+from polynya.engine.work.backlog import Backlog, Waiting
+from polynya.model.config.task import StorageTask
 from polynya.model.errors import PolynyaError, TaskStoppedError
-from polynya.model.task import StorageTask
 from polynya.observe.events import Event
 
 #: Events after which data is where it was not before.

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import NamedTuple, Protocol, TypeAlias
 
-from polynya.engine.backlog import Backlog
+from polynya.engine.work.backlog import Backlog
+from polynya.model.config.task import StorageTask
 from polynya.model.errors import PolynyaError
-from polynya.model.task import StorageTask
 from polynya.observe.events import Event
-from polynya.store.configuration import Snapshot
+from polynya.store.bucket.configuration import Snapshot
 
 
 class JobKey(NamedTuple):

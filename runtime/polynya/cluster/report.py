@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from polynya.cluster.accept import InForce
 from polynya.cluster.jobs import Job
-from polynya.engine.backlog import Waiting
-from polynya.engine.threads import THREADS
+from polynya.engine.work.backlog import Waiting
+from polynya.engine.work.threads import THREADS
 from polynya.model.errors import PolynyaError
 
 FORMAT_VERSION: Final = "1.0"

@@ -20,16 +20,16 @@ from polynya.cluster.systemd import Notify, notifier, watchdog_seconds
 from polynya.cluster.work import EngineWorkers
 from polynya.engine.runner import as_polynya
 from polynya.engine.start import start_engine
-from polynya.model.aws import AwsAccess
+from polynya.model.config.aws import AwsAccess
+from polynya.model.contract.location import S3Location, parse_location
 from polynya.model.errors import ConflictError
-from polynya.model.loader import LoadedProject
-from polynya.model.location import S3Location, parse_location
+from polynya.model.reading.loader import LoadedProject
 from polynya.observe.events import EventSink
-from polynya.store.bucket_reader import POINTER
+from polynya.store.aws.kinesis import KinesisStream
+from polynya.store.bucket.config_bucket import BucketSource
+from polynya.store.bucket.configuration import ConfigurationSource, FolderSource
+from polynya.store.bucket.reader import POINTER
 from polynya.store.clock import Clock, SystemClock
-from polynya.store.config_bucket import BucketSource
-from polynya.store.configuration import ConfigurationSource, FolderSource
-from polynya.store.kinesis import KinesisStream
 from polynya.store.object_store import LocalObjectStore
 from polynya.store.places import store_at
 

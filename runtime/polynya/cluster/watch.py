@@ -7,7 +7,7 @@ from typing import Any
 
 from polynya.cluster.accept import Acceptance, InForce
 from polynya.model.errors import DependencyError, PolynyaError
-from polynya.store.configuration import Snapshot
+from polynya.store.bucket.configuration import Snapshot
 
 
 class Watch:

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from polynya.cluster.messages import Inbox, JobKey, Observed, RoundEnded, RunEnded
-from polynya.engine.backlog import Backlog
-from polynya.engine.context import EngineContext
 from polynya.engine.runner import POLL_SECONDS, Unit, as_polynya, run_once, units
-from polynya.engine.threads import THREADS
-from polynya.lake.session import is_alive
+from polynya.engine.work.backlog import Backlog
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.threads import THREADS
+from polynya.lake.spark.session import is_alive
+from polynya.model.config.task import StorageTask
 from polynya.model.errors import PolynyaError, SuspendedError
-from polynya.model.task import StorageTask
 
 #: How often a job that waits for its turn looks whether it was told to stop, in seconds.
 _TURN_SECONDS: Final = 0.2

@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from polynya.engine.context import EngineContext
-from polynya.engine.debezium_task import DebeziumTask
-from polynya.engine.extracts_task import ExtractsDataset
-from polynya.engine.folder_task import FolderTask
-from polynya.engine.native_task import NativeDataset
-from polynya.engine.threads import THREADS
-from polynya.engine.truce import lost
-from polynya.lake.aws_errors import aws_error
+from polynya.engine.tasks.capture import DebeziumTask
+from polynya.engine.tasks.extracts import ExtractsDataset
+from polynya.engine.tasks.folders import FolderTask
+from polynya.engine.tasks.native import NativeDataset
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.threads import THREADS
+from polynya.engine.work.truce import lost
+from polynya.lake.spark.aws_errors import aws_error
+from polynya.model.config.settings import DISCOVERING
+from polynya.model.config.task import ResolvedDataset, StorageTask, resolved
 from polynya.model.errors import (
     ConflictError,
     InternalError,
@@ -21,8 +23,6 @@ from polynya.model.errors import (
     SuspendedError,
     TaskStoppedError,
 )
-from polynya.model.settings import DISCOVERING
-from polynya.model.task import ResolvedDataset, StorageTask, resolved
 from polynya.observe.events import Event
 
 #: Pause between two looks at the landing zone when nothing was found.

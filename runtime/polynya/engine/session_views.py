@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from polynya.engine.inventory import inventory
+from polynya.engine.plan.inventory import inventory
 from polynya.engine.start import start_spark
-from polynya.lake.catalog import python_catalog
-from polynya.lake.inspect import shape
-from polynya.lake.layout import create_namespaces
-from polynya.lake.naming import view_catalog
-from polynya.lake.session import SparkSession
-from polynya.lake.views import create_views
-from polynya.model.identifiers import quote_path
-from polynya.model.loader import LoadedProject
+from polynya.lake.iceberg.layout import create_namespaces
+from polynya.lake.read.inspect import shape
+from polynya.lake.read.views import create_views
+from polynya.lake.spark.catalog import python_catalog
+from polynya.lake.spark.naming import view_catalog
+from polynya.lake.spark.session import SparkSession
+from polynya.model.contract.identifiers import quote_path
+from polynya.model.reading.loader import LoadedProject
 
 
 def start_reader(project: LoadedProject, statements: str) -> SparkSession:

@@ -6,18 +6,18 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from polynya.engine.context import EngineContext
-from polynya.engine.policy import ApplyMode
-from polynya.lake.cache import cache_root
-from polynya.lake.catalog import spark_properties
-from polynya.lake.cds import cds_options
-from polynya.lake.jars import jars_of
-from polynya.lake.java import find_java
-from polynya.lake.session import SessionSettings, SparkSession, start_session
-from polynya.lake.shape import Shape
-from polynya.model.loader import LoadedProject
-from polynya.model.target import ResolvedTarget
-from polynya.model.task import ResolvedDataset
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.policy import ApplyMode
+from polynya.lake.fold.shape import Shape
+from polynya.lake.spark.cache import cache_root
+from polynya.lake.spark.catalog import spark_properties
+from polynya.lake.spark.class_archive import cds_options
+from polynya.lake.spark.jars import jars_of
+from polynya.lake.spark.java import find_java
+from polynya.lake.spark.session import SessionSettings, SparkSession, start_session
+from polynya.model.config.target import ResolvedTarget
+from polynya.model.config.task import ResolvedDataset
+from polynya.model.reading.loader import LoadedProject
 from polynya.observe.events import EventSink, discard
 from polynya.store.places import store_at
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from polynya.lake.shape import Shape
+from polynya.lake.fold.shape import Shape
 from polynya.mirror.glue_view import DEFINITION, MAX_TEXT, table_input
 from polynya.mirror.trino import trino_views
+from polynya.model.config.target import ResolvedTarget
+from polynya.model.config.task import ResolvedDataset
 from polynya.model.errors import OperationError
-from polynya.model.target import ResolvedTarget
-from polynya.model.task import ResolvedDataset
-from polynya.store.glue import GlueViews
+from polynya.store.aws.glue import GlueViews
 
 
 class GlueMirror:

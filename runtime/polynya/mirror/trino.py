@@ -14,14 +14,14 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from polynya.lake.shape import Shape
-from polynya.lake.view_sql import definitions
+from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.view_text import definitions
 from polynya.mirror.trino_types import has_json, has_same_text, quoted, trino_type
-from polynya.model import headers as h
+from polynya.model.config.task import ResolvedDataset
+from polynya.model.contract import headers as h
+from polynya.model.contract.identifiers import quote_path
 from polynya.model.datatypes import BINARY, BOOLEAN, STRING, TIMESTAMP, DataType
 from polynya.model.errors import OperationError
-from polynya.model.identifiers import quote_path
-from polynya.model.task import ResolvedDataset
 
 #: What a view may show beside the data.
 _HEADERS: Final[Mapping[str, DataType]] = {

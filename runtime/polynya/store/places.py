@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from polynya.model.aws import AwsAccess
-from polynya.model.location import Location
+from polynya.model.config.aws import AwsAccess
+from polynya.model.contract.location import Location
 from polynya.store.object_store import LocalObjectStore, ObjectStore
 
 
@@ -15,6 +15,6 @@ def store_at(place: Location, access: AwsAccess) -> ObjectStore:
         place.mkdir(parents=True, exist_ok=True)
         return LocalObjectStore(place)
     # Start-up time: the AWS SDK takes as long as the rest of a command on local folders.
-    from polynya.store.s3 import S3ObjectStore
+    from polynya.store.aws.s3 import S3ObjectStore
 
     return S3ObjectStore(place, access)

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from polynya.landing.discovery import glob_pattern
+from polynya.formats.files.discovery import glob_pattern
+from polynya.model.config.settings import DISCOVERING
+from polynya.model.config.task import resolved
 from polynya.model.errors import ConfigError
-from polynya.model.settings import DISCOVERING
-from polynya.model.task import resolved
-from polynya.model.task_test_loader import LoadedTest
+from polynya.model.reading.task_test_loader import LoadedTest
 from polynya.store.object_store import LocalObjectStore
 from polynya.testing.parquet_files import parquet_file
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polynya.landing.arrow_types import arrow_type
+from polynya.formats.values.arrow_types import arrow_type
 from polynya.model.datatypes import DataType, storage_type
 
 

@@ -15,23 +15,23 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from polynya.engine.context import EngineContext
-from polynya.engine.ledger import ledger_dataset
 from polynya.engine.runner import run_once, units
-from polynya.lake.dataset import DatasetTable
-from polynya.lake.naming import internal_path, view_catalog
-from polynya.lake.query import to_json
-from polynya.lake.session import SparkSession
-from polynya.model import headers as h
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.ledger import ledger_dataset
+from polynya.lake.read.query import to_json
+from polynya.lake.spark.naming import internal_path, view_catalog
+from polynya.lake.spark.session import SparkSession
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.config.settings import DISCOVERING
+from polynya.model.config.task import ResolvedDataset, StorageTask, resolved
+from polynya.model.config.task_tests import RELATIONS, moment
+from polynya.model.contract import headers as h
+from polynya.model.contract.headers import Partition
+from polynya.model.contract.identifiers import quote_path, shown
+from polynya.model.documents.problems import suggest
 from polynya.model.errors import PolynyaError
-from polynya.model.headers import Partition
-from polynya.model.identifiers import quote_path, shown
-from polynya.model.loader import LoadedProject
-from polynya.model.problems import suggest
-from polynya.model.settings import DISCOVERING
-from polynya.model.task import ResolvedDataset, StorageTask, resolved
-from polynya.model.task_test_loader import LoadedTest
-from polynya.model.task_tests import RELATIONS, moment
+from polynya.model.reading.loader import LoadedProject
+from polynya.model.reading.task_test_loader import LoadedTest
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
 from polynya.testing.given import landing_files
 from polynya.testing.rows import Difference, Row, as_column, differences

@@ -14,10 +14,10 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 
+from polynya.model.contract.identifiers import shown
 from polynya.model.datatypes import Array, DataType, MapType, Struct, Void
+from polynya.model.documents.problems import suggest
 from polynya.model.errors import ConfigError
-from polynya.model.identifiers import shown
-from polynya.model.problems import suggest
 from polynya.transform.functions import ALLOWED_FUNCTIONS
 from polynya.transform.parsing import parse, refuse
 

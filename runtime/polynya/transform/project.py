@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from polynya.model.config.task import StorageTask
 from polynya.model.errors import ConfigError
-from polynya.model.loader import LoadedProject
-from polynya.model.task import StorageTask
+from polynya.model.reading.loader import LoadedProject
 from polynya.transform.expressions import validate_expression
 
 EXPRESSION_SETTINGS: Final = ("apply_as_deletes", "apply_as_truncates")

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import Field, ValidationError
 
 from polynya.model.bucket.bundle import damaged
-from polynya.model.fields import Frozen
+from polynya.model.config.fields import Frozen
 
 MAX_POINTER_BYTES: Final = 4_000_000
 

@@ -1,0 +1,1 @@
+"""Commands that run tasks or change tables."""

@@ -1,0 +1,158 @@
+"""`polynya agent`: keep the tasks of a configuration running, on one node."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from polynya.cli.context import Context, verb_app
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.json_values import to_json
+from polynya.cli.operate.agent_status import status, work_folder
+from polynya.cli.options import usage_error
+from polynya.cli.output import JsonOutput
+from polynya.observe.events import Event
+from polynya.store.clock import SystemClock
+
+if TYPE_CHECKING:
+    from polynya.cluster.messages import Inbox
+
+#: A second signal within so many seconds is the first one again: `timeout` sends it to the process
+#: and to its group.
+SECOND_SIGNAL_SECONDS: Final = 0.5
+
+app = verb_app(
+    "agent",
+    """Keep the tasks of a configuration running on one node, and take it up when it changes.
+
+    Writes one JSON object per line. SIGTERM ends it after the steps that are running, with code 0;
+    a second one ends it at once.
+
+    For example: `polynya agent --config s3://acme-config/shop --work /var/lib/polynya`.
+    """,
+)
+app.command(status)
+
+
+@app.default
+def agent(
+    *,
+    config: str | None = None,
+    work: Path | None = None,
+    node_id: str | None = None,
+    cluster: str | None = None,
+    metrics: Literal["emf"] | None = None,
+    metrics_file: Path | None = None,
+    stream: str | None = None,
+    poll_seconds: float = 10.0,
+    drain_seconds: float = 90.0,
+    context: Context,
+) -> int:
+    """Keep the tasks of a configuration running.
+
+    Args:
+        config: `s3://BUCKET/PREFIX` or a folder; default the project folder.
+        work: folder of its own, for the last good configuration and its state; default
+            `.polynya/agent` in the project folder.
+        node_id: name of the node; default `POLYNYA_NODE_ID`, else the host's name.
+        cluster: dimension of its metrics; default `POLYNYA_CLUSTER`, else the project's name.
+        metrics: `emf` writes metrics in CloudWatch's embedded metric format once a minute.
+        metrics_file: file for them; default standard output.
+        stream: Kinesis data stream, name or ARN, that takes its reports.
+        poll_seconds: time between two looks at the configuration.
+        drain_seconds: longest time that running steps are given when it is told to end.
+        context: given by `main`.
+    """
+    # Start-up time: pyspark.
+    from queue import SimpleQueue
+
+    from polynya.cluster.agent import Ended, Pace
+    from polynya.cluster.messages import DrainAsked
+    from polynya.cluster.start import Settings, make_agent
+
+    if poll_seconds <= 0 or drain_seconds < 0:
+        raise usage_error("`--poll-seconds` is more than 0, `--drain-seconds` not less")
+    environment = dict(os.environ)
+    output = JsonOutput(context.options)
+    place = config or str(context.options.project)
+    inbox: Inbox = SimpleQueue()
+    settings = Settings(
+        config=place,
+        work=work or work_folder(place),
+        node_id=node_id or environment.get("POLYNYA_NODE_ID") or socket.gethostname(),
+        target=context.options.target,
+        cluster=cluster or environment.get("POLYNYA_CLUSTER") or None,
+        stream=stream,
+        metrics=_metrics_writer(metrics, metrics_file),
+        encode=to_json,
+        pace=Pace(poll=poll_seconds, drain=drain_seconds),
+    )
+    signals = _Signals(lambda name: inbox.put(DrainAsked(name)))
+    ended = make_agent(settings, _voice(output), inbox).run()
+    sys.stdout.flush()
+    if ended is Ended.RESTART:
+        # The same process, as its service manager knows it; locks and pipes close by themselves.
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606
+    code = ExitCode.INTERRUPTED if signals.interrupted else ExitCode.OK
+    if ended is Ended.CUT_OFF:
+        # Threads in the middle of a step would keep the process; what they had not committed is
+        # not there.
+        os._exit(code)
+    return code
+
+
+class _Signals:
+    """The first signal asks the agent to drain, the second one ends the process."""
+
+    def __init__(self, drain: Callable[[str], None]) -> None:
+        self._drain = drain
+        self._asked_at: float | None = None
+        self.interrupted = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._take)
+
+    def _take(self, number: int, _frame: object) -> None:
+        now = SystemClock().monotonic()
+        if self._asked_at is not None:
+            if now - self._asked_at > SECOND_SIGNAL_SECONDS:
+                os._exit(128 + number)
+            return
+        self._asked_at, self.interrupted = now, number == signal.SIGINT
+        self._drain(signal.Signals(number).name)
+
+
+def _voice(output: JsonOutput) -> Callable[[Event], None]:
+    """Write events as lines; who does not read them any more stops nothing."""
+
+    def tell(event: Event) -> None:
+        now = SystemClock().now()
+        with suppress(OSError):
+            output.result(event.type, {"at": now, "subject": event.subject, **event.fields})
+
+    return tell
+
+
+def _metrics_writer(
+    form: Literal["emf"] | None, file: Path | None
+) -> Callable[[Mapping[str, object]], None] | None:
+    if form is None:
+        if file is not None:
+            raise usage_error("`--metrics-file` needs `--metrics emf`")
+        return None
+
+    def write(record: Mapping[str, object]) -> None:
+        line = to_json(record) + "\n"
+        if file is None:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            return
+        with file.open("a", encoding="utf-8") as out:
+            out.write(line)
+
+    return write

@@ -1,0 +1,104 @@
+"""`polynya dataset`: suspend one dataset, or let it go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from polynya.cli.context import CommandContext, Context, verb_app
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.options import usage_error
+from polynya.cli.selection import select_tasks
+from polynya.store.clock import SystemClock
+
+if TYPE_CHECKING:
+    from polynya.engine.plan.inventory import Entry
+
+#: What a suspended dataset may be told to do with what it met.
+Accepted: TypeAlias = Literal["apply", "ignore"]
+
+app = verb_app("dataset", "Suspend one dataset, or let it go on.")
+
+
+@app.command
+def resume(task: str, dataset: str, /, *, accept: Accepted | None = None, context: Context) -> int:
+    """Let a suspended dataset go on: the next run reads from the first record it has not copied.
+
+    Without `--accept` it meets the same again, unless the settings or the files have changed.
+
+    For example: `polynya dataset resume shop orders --accept apply`.
+
+    Args:
+        task: name of the task.
+        dataset: name of the dataset.
+        accept: let the next batch `apply` or `ignore` what the dataset was suspended for, once;
+            bad records go to quarantine then. The policy of the dataset stays.
+        context: given by `main`.
+    """
+    # Start-up time: pyspark.
+    from polynya.engine.start import start_engine
+    from polynya.lake.table.dataset import DatasetTable
+    from polynya.lake.table.suspension import resume as resume_table
+
+    entry = _entry(context, task, dataset)
+    engine = start_engine(context.load(tolerant=True))
+    target = DatasetTable.existing(engine.spark, entry.dataset, engine.owner)
+    suspension = target.state.copy.suspended
+    accepted = {suspension.cause: accept} if suspension is not None and accept else {}
+    ended = resume_table(target, accepted)
+    how = f"; the next batch may {accept} it" if accept else ""
+    data = {"dataset": entry.name, "cause": ended.cause, "reason": ended.reason, "accept": accept}
+    context.output.result(
+        "dataset.resumed", data, f"{entry.name} goes on; it waited for: {ended.reason}{how}"
+    )
+    return ExitCode.OK
+
+
+@app.command
+def suspend(
+    task: str, dataset: str, /, *, reason: str = "somebody asked for it", context: Context
+) -> int:
+    """Keep a dataset from being copied until `resume`; what was copied before is still applied.
+
+    For example: `polynya dataset suspend shop orders --reason "wait for the new column"`.
+
+    Args:
+        task: name of the task.
+        dataset: name of the dataset.
+        reason: what `status` and every run will say.
+        context: given by `main`.
+    """
+    # Start-up time: pyspark.
+    from polynya.engine.start import start_engine
+    from polynya.lake.table.dataset import DatasetTable
+    from polynya.lake.table.state import Suspension
+    from polynya.lake.table.suspension import suspend as suspend_table
+
+    entry = _entry(context, task, dataset)
+    engine = start_engine(context.load(tolerant=True))
+    target = DatasetTable.existing(engine.spark, entry.dataset, engine.owner)
+    since = SystemClock().now().isoformat()
+    suspend_table(target, Suspension("asked", reason, entry.name, since))
+    context.output.result(
+        "dataset.suspended", {"dataset": entry.name, "reason": reason}, f"{entry.name} is suspended"
+    )
+    return ExitCode.OK
+
+
+def _entry(context: CommandContext, task: str, dataset: str) -> Entry:
+    """The table of a dataset; a usage error when there is none."""
+    # Start-up time: PyIceberg.
+    from polynya.engine.plan.inventory import inventory
+    from polynya.lake.spark.catalog import python_catalog
+
+    project = context.load(tolerant=True)
+    chosen = {one.name for one in select_tasks(project, [task])}
+    entries = [
+        entry
+        for entry in inventory(project, python_catalog(project.target))
+        if entry.task.name in chosen and not entry.is_ledger and entry.table is not None
+    ]
+    for entry in entries:
+        if entry.dataset.name == dataset:
+            return entry
+    names = ", ".join(entry.dataset.name for entry in entries)
+    raise usage_error(f"the task {task} has no table of a dataset `{dataset}`", names or None)

@@ -1,0 +1,127 @@
+"""`polynya reload`: read a full load again and move only the differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from polynya.cli.context import Context
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.operate.run import show
+from polynya.cli.options import usage_error
+from polynya.cli.stopping import Stopping
+from polynya.formats.load_place import has_place
+from polynya.model.config.reload import ReloadMode
+from polynya.model.config.task import ResolvedDataset
+from polynya.store.clock import SystemClock
+
+
+def reload(
+    task: str,
+    /,
+    *,
+    dataset: str | None = None,
+    mode: ReloadMode = "compare_and_apply_with_deleted_rows",
+    files: str | None = None,
+    as_of: str | None = None,
+    abandon: bool = False,
+    accept_incomplete: bool = False,
+    context: Context,
+) -> int:
+    """Read the full load of a task's datasets again and bring their tables in line with it.
+
+    The new extract takes the place of the old one in the landing zone, where `initial_load` says.
+    It gathers beside Current, which readers see unchanged until one commit moves what differs.
+    A reload that was killed goes on when it is called again. Stop `polynya run` meanwhile, or let
+    it give the datasets up. For native formats, `dms` and `replicate`.
+
+    For example: `polynya reload users --mode compare_and_apply_without_deleted_rows`.
+
+    Args:
+        task: name of the task.
+        dataset: only this dataset.
+        mode: compare with Current and apply the differences, deleting rows that the load lacks or
+            keeping them; `truncate_and_insert` ends every record and begins anew;
+            `drop_and_create` forgets what the table held, history included.
+        files: glob of the files of the load below the landing path, in place of `initial_load`.
+        as_of: for `dms` and `replicate`, which need it: when the full load began (ISO 8601, UTC
+            without an offset). Records that changed later stay as they are.
+        accept_incomplete: move the differences although the load is empty or some of its records
+            went to quarantine; records that it lacks are deleted.
+        abandon: give up a reload that has begun; Current stays as it is.
+        context: given by `main`.
+    """
+    # Start-up time: pyspark.
+    from polynya.cli.selection import select_tasks
+    from polynya.engine.plan.inventory import inventory
+    from polynya.engine.start import start_engine
+    from polynya.engine.verbs.reload import reload as reload_dataset
+    from polynya.lake.copy.reload import abandon as abandon_reload
+    from polynya.lake.spark.catalog import python_catalog
+    from polynya.lake.table.dataset import DatasetTable
+
+    project = context.load(tolerant=True)
+    (chosen,) = select_tasks(project, [task])
+    named = [
+        entry.dataset
+        for entry in inventory(project, python_catalog(project.target))
+        if entry.task == chosen and not entry.is_ledger and dataset in (None, entry.dataset.name)
+    ]
+    if not named:
+        raise usage_error(f"the task {task} has no dataset `{dataset}`")
+    began = None if abandon else began_at(named, as_of, SystemClock().now())
+    engine = start_engine(project, sink=lambda event: show(context.output, event))
+    stopping = Stopping.on_signals(engine.stop, context.output)
+    for wanted in named:
+        name = f"{wanted.schema}.{wanted.view}"
+        if abandon:
+            abandon_reload(DatasetTable.existing(engine.spark, wanted, engine.owner))
+            context.output.result("reload.abandoned", {"dataset": name}, f"{name}: given up")
+            continue
+        result = reload_dataset(
+            engine,
+            chosen,
+            wanted,
+            mode=mode,
+            files=files,
+            as_of=began,
+            accept_incomplete=accept_incomplete,
+        )
+        if result is None:
+            return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK
+        data = {"dataset": name, "mode": mode, "rows_loaded": result.loaded,
+                "rows_quarantined": result.quarantined, "rows_written": result.current,
+                "versions_closed": result.prior, "rows_removed": result.removed,
+                "seconds": result.seconds}  # fmt: skip
+        text = (
+            f"reloaded {name}: {result.loaded:,} rows loaded, {result.current:,} written to "
+            f"Current, {result.prior:,} to Prior, {result.removed:,} removed, "
+            f"{result.quarantined:,} quarantined, in {result.seconds:.1f} s"
+        )
+        context.output.result("reloaded", data, text)
+    return ExitCode.OK
+
+
+def began_at(
+    datasets: Sequence[ResolvedDataset], as_of: str | None, now: datetime
+) -> datetime | None:
+    """When the load began, which the order of some formats needs and that of others cannot use."""
+    placed = [one for one in datasets if has_place(one)]
+    if as_of is None:
+        if placed:
+            raise usage_error(
+                f"the load of {placed[0].view} needs `--as-of`: changes that were copied may be "
+                "later than what the load read",
+                "say when the full load began, such as `--as-of 2026-11-21T10:00:00Z`",
+            )
+        return None
+    if len(placed) < len(datasets):
+        raise usage_error("`--as-of` needs changes that are ordered by time: `dms` or `replicate`")
+    try:
+        began = datetime.fromisoformat(as_of)
+    except ValueError:
+        raise usage_error(f"`{as_of}` is no time in ISO 8601") from None
+    began = began if began.tzinfo else began.replace(tzinfo=UTC)
+    if began > now:
+        raise usage_error(f"`{as_of}` has not come yet")
+    return began.astimezone(UTC)

@@ -1,0 +1,81 @@
+"""`polynya plan`: what a changed configuration does to the tables."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from rich.tree import Tree
+
+from polynya.cli.context import CommandContext, Context
+from polynya.cli.exit_codes import ExitCode
+from polynya.model.reading.loader import LoadedProject
+
+if TYPE_CHECKING:
+    from polynya.engine.plan.plan import DatasetPlan
+    from polynya.engine.plan.project import Plan
+
+_WHO = {
+    "apply": "polynya apply",
+    "run": "next run",
+    "decide": "decide first",
+    "nobody": "nothing to do",
+}
+
+
+def plan(*, context: Context) -> int:
+    """Compare the configuration with the tables and say what it means for the data.
+
+    Each change has its consequence, and who carries it out: `polynya apply` what needs no records,
+    the next `polynya run` the rest. Reads the catalog only, needs no Java, writes nothing. Exit
+    code 3 when something changes, 0 when nothing does.
+
+    For example: `polynya plan --json`.
+    """
+    project, found = make_plan(context)
+    show_plan(context, project, found)
+    return ExitCode.CHANGES if found.has_changes else ExitCode.OK
+
+
+def make_plan(context: CommandContext) -> tuple[LoadedProject, Plan]:
+    """The project and its plan. Raises ConfigErrors for a project with any error."""
+    # Start-up time: PyIceberg.
+    from polynya.engine.plan.project import plan_project
+    from polynya.lake.spark.catalog import has_tables, python_catalog
+
+    project = context.load()
+    catalog = python_catalog(project.target) if has_tables(project.target) else None
+    return project, plan_project(project, catalog)
+
+
+def show_plan(context: CommandContext, project: LoadedProject, found: Plan) -> None:
+    """Say a plan: a tree, or a JSON line for each dataset and one for the whole."""
+    tree = Tree(f"target {project.target.name}")
+    for planned in found.datasets:
+        _tell(context, tree, planned.plan)
+    for task in found.undiscovered:
+        text = "its tables are found in what has landed, by the next run"
+        context.output.result("plan.task", {"task": task, "kind": "new_task", "means": text})
+        tree.add(f"new task {task}").add(text)
+    for one in found.unconfigured:
+        _tell(context, tree, one)
+    changes = list(found.changes())
+    data = {
+        "changes": found.has_changes,
+        "datasets": len(found.datasets),
+        "to_decide": sum(change.action == "decide" for change in changes),
+        "destructive": sum(change.destructive for change in changes),
+    }
+    context.output.result("plan", data, tree if tree.children else "nothing changes")
+
+
+def _tell(context: CommandContext, tree: Tree, one: DatasetPlan) -> None:
+    changes = [asdict(change) for change in one.changes]
+    context.output.result(
+        "plan.dataset", {"dataset": one.name, "task": one.task, "changes": changes}
+    )
+    branch = tree.add(f"{one.name}  (task {one.task})")
+    for change in one.changes:
+        mark = "DESTRUCTIVE  " if change.destructive else ""
+        leaf = branch.add(f"{mark}{change.what}")
+        leaf.add(f"{change.means}  [{_WHO[change.action]}]")

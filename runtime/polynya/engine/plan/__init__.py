@@ -1,0 +1,1 @@
+"""What a changed configuration does to the tables of a project."""

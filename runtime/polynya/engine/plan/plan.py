@@ -1,0 +1,248 @@
+"""What a changed configuration does to tables: a pure function from facts to changes.
+
+Each change says what differs, what that means for the data, and who has to act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.view_text import definitions
+from polynya.lake.table.shaping import data_columns, shape_of
+from polynya.lake.table.state import CopyState
+from polynya.model.config.recorded import LATER, contradicted, recorded, shown_before
+from polynya.model.config.settings import DISCOVERING
+from polynya.model.config.task import ResolvedDataset
+from polynya.model.datatypes import DataType, parse_type
+
+#: Who has to act: `polynya apply`, only the next run, or somebody who decides; "nobody" needs to.
+Action: TypeAlias = Literal["apply", "run", "decide", "nobody"]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One configured dataset and its table: `copy` is None before there is one.
+
+    `included` is false for a table that `include` and `exclude` leave out by now. `tasks` are the
+    names of all tasks of the project.
+    """
+
+    dataset: ResolvedDataset
+    copy: CopyState | None
+    included: bool = True
+    tasks: frozenset[str] = frozenset()
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether any record was ever written."""
+        return self.copy is not None and bool(self.copy.totals.get("rows_out"))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One consequence. `kind` is a stable name, `what` differs, `means` says it for the data.
+
+    `destructive`: something that can be queried now will be gone.
+    """
+
+    kind: str
+    what: str
+    means: str
+    action: Action
+    destructive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPlan:
+    """All changes of one dataset; `stale_views` are those that `apply` drops, as `schema.view`."""
+
+    name: str
+    task: str
+    changes: tuple[Change, ...]
+    stale_views: tuple[str, ...] = ()
+
+
+_MEANS: Final = {
+    "landing_path": "files are looked for there; what was copied stays",
+    "path": "files that match are read if they were not read before; what was copied stays",
+    "initial_load": "its files are read if they were not read before",
+    "source": "events of this source table are taken from now on; what was copied stays",
+    "timestamp": "times of later events come from it; versions that are there keep theirs",
+    "apply_as_deletes": "decides for later events; what was copied keeps its operation",
+    "apply_as_truncates": "decides for later events; what was copied keeps its operation",
+    "ignore_null_updates": "decides for later events; what was copied keeps its NULLs",
+    "extracts": "decides for later extracts; what was compared stays",
+    "columns": "later records are read with these types; rows that are there are not read again",
+    "tombstone_retention": "holds from the next apply on",
+    "changes_retention": "events that are applied from now on are kept for so long; without it, "
+    "and beyond that time, the next apply forgets those that are kept",
+    "on_bad_record": "decides for later bad records; what is in quarantine stays there",
+    "schema_evolution": "decides for later changes of the source",
+}
+_ORDER: Final = (
+    "refused (POLYNYA-LAKE-020): what was copied and what comes next cannot be put into one order; "
+    "give the dataset a new `name`, which builds a new table from what has landed, or take it back"
+)
+
+
+def plan_dataset(facts: Facts) -> DatasetPlan:
+    """Decide what the configuration does to one dataset."""
+    dataset, copy = facts.dataset, facts.copy
+    name = f"{dataset.schema}.{dataset.view}"
+    if copy is None:
+        return DatasetPlan(name, dataset.task, (_new(dataset),))
+    views = _views(dataset, copy)
+    changes = [
+        *_task(facts, copy),
+        *_keys(facts, copy),
+        *_lasting(facts, copy),
+        *_columns(dataset, copy),
+        *_history(dataset, copy),
+        *views.changes(),
+        *_later(dataset, copy),
+    ]
+    return DatasetPlan(name, dataset.task, tuple(changes), views.gone)
+
+
+def _new(dataset: ResolvedDataset) -> Change:
+    what = f"new dataset: {dataset.internal_schema}.{dataset.internal_table}"
+    return Change("new_dataset", what, "the next run copies all that has landed for it", "apply")
+
+
+def _task(facts: Facts, copy: CopyState) -> Iterator[Change]:
+    dataset = facts.dataset
+    if not facts.included:
+        yield Change(
+            "excluded",
+            f"the source table {dataset.source} is left out",
+            "its tables and views stay as they are; nothing is copied to them",
+            "nobody",
+        )
+    if copy.task is None or copy.task == dataset.task:
+        return
+    what = f"filled by the task {copy.task} until now, by {dataset.task} from now on"
+    if copy.task in facts.tasks:
+        yield Change(
+            "task",
+            what,
+            "refused (POLYNYA-LAKE-009): both tasks are there; give one a `prefix` or a `schema`",
+            "decide",
+        )
+    else:
+        yield Change("task", what, "the task was renamed; its tables go on under it", "apply")
+
+
+def _keys(facts: Facts, copy: CopyState) -> Iterator[Change]:
+    before, now = copy.keys, list(facts.dataset.keys)
+    if facts.has_rows and now and before != now:
+        yield Change(
+            "keys",
+            f"keys: {_shown(before)} → {_shown(now)}",
+            "refused (POLYNYA-LAKE-010): versions are matched by the keys that the table was made "
+            "with; set the old ones again, or give the dataset a new `name`",
+            "decide",
+        )
+
+
+def _lasting(facts: Facts, copy: CopyState) -> Iterator[Change]:
+    after = recorded(facts.dataset, {}, has_rows=False)
+    for name in contradicted(facts.dataset, copy.settings) if facts.has_rows else ():
+        what = f"{name}: {_shown(copy.settings[name])} → {_shown(after[name])}"
+        yield Change("full_reload", what, _ORDER, "decide")
+
+
+def _columns(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+    if "except_columns" not in copy.settings:
+        return
+    before, now = set(copy.settings["except_columns"]), set(dataset.except_columns)
+    known = set(copy.schema)
+    if gone := sorted((now - before) & known):
+        means = "the views lose it, later rows hold NULL in it; what is stored stays stored"
+        yield Change(
+            "columns_excluded", f"excluded: {', '.join(gone)}", means, "apply", destructive=True
+        )
+    if back := sorted((before - now) & known):
+        means = "the views show it; rows that were copied without it hold NULL"
+        yield Change("columns_included", f"no longer excluded: {', '.join(back)}", means, "apply")
+
+
+def _history(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+    before = copy.settings.get("history")
+    if before is None or before == dataset.history:
+        return
+    if dataset.history:
+        means = "versions are kept from now on; those before the last apply are not there"
+        if dataset.changes_retention is not None:
+            means += ", until `polynya rebuild` makes them from the events that are kept"
+        yield Change("history_on", "history: false → true", means, "apply")
+    else:
+        means = "applies stop keeping versions, and remove those that are there when they are old"
+        yield Change("history_off", "history: true → false", means, "apply", destructive=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Views:
+    made: tuple[str, ...]
+    changed: tuple[str, ...]
+    gone: tuple[str, ...]
+
+    def changes(self) -> Iterator[Change]:
+        if self.made:
+            yield Change("views", f"new views: {', '.join(self.made)}", "metadata only", "apply")
+        if self.changed:
+            what = f"views recreated: {', '.join(self.changed)}"
+            yield Change("views", what, "metadata only", "apply")
+        if self.gone:
+            what = f"views dropped: {', '.join(self.gone)}"
+            means = "queries that name them fail; the rows stay in the internal table"
+            yield Change("views", what, means, "apply", destructive=True)
+
+
+def _views(dataset: ResolvedDataset, copy: CopyState) -> _Views:
+    """Compare the SQL of the views with the settings that the table remembers and with today's."""
+    if not copy.schema or not copy.settings:
+        return _Views((), (), ())
+    old = shown_before(dataset, copy.settings)
+    before, after = _sql(old, copy), _sql(dataset, copy)
+    return _Views(
+        made=tuple(sorted(set(after) - set(before))),
+        changed=tuple(sorted(n for n in set(after) & set(before) if after[n] != before[n])),
+        gone=tuple(sorted(set(before) - set(after))),
+    )
+
+
+def _sql(dataset: ResolvedDataset, copy: CopyState) -> dict[str, str]:
+    known: Mapping[str, DataType] = {name: parse_type(kind) for name, kind in copy.schema.items()}
+    keys = tuple(key for key in copy.keys if key in data_columns(dataset, known))
+    shape: Shape = shape_of(dataset, copy, known, keys)
+    sql = definitions(dataset, shape, dataset.internal_table)
+    return {f"{dataset.schema}.{name}": text for name, text in sql.items()}
+
+
+def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+    after = recorded(dataset, {}, has_rows=False)
+    for name in LATER:
+        if name in copy.settings and copy.settings[name] != after[name]:
+            # The name of the source is in the data; it is only a setting where it was declared.
+            if name == "source" and dataset.format not in DISCOVERING:
+                continue
+            what = f"{name}: {_shown(copy.settings[name])} → {_shown(after[name])}"
+            forgets = name == "changes_retention" and after[name] is None
+            yield Change("setting", what, _MEANS[name], "run", destructive=forgets)
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case None:
+            return "not set"
+        case list():
+            return f"[{', '.join(map(str, value))}]"
+        case dict():
+            return f"{{{', '.join(f'{name}: {kind}' for name, kind in value.items())}}}"
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)

@@ -1,0 +1,149 @@
+"""The plan of a project: facts from the catalog, without a JVM, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
+
+from polynya.engine.plan.inventory import Entry, inventory
+from polynya.engine.plan.plan import Change, DatasetPlan, Facts, plan_dataset
+from polynya.engine.work.ledger import ledger_dataset
+from polynya.lake.read import inspect
+from polynya.lake.table.state import CopyState
+from polynya.model.config.settings import DISCOVERING
+from polynya.model.config.sources import datasets_of_sources, included
+from polynya.model.config.task import StorageTask
+from polynya.model.contract import headers as h
+from polynya.model.reading.loader import LoadedProject
+
+_INTERNAL = "_internal"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDataset:
+    """A dataset, its table if there is one, and its plan."""
+
+    entry: Entry
+    plan: DatasetPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a project's configuration does to its tables; datasets without changes are left out.
+
+    `undiscovered` are tasks that find their tables and have not run yet; `unconfigured` are tables
+    that no task fills any more.
+    """
+
+    datasets: tuple[PlannedDataset, ...]
+    undiscovered: tuple[str, ...]
+    unconfigured: tuple[DatasetPlan, ...]
+
+    def changes(self) -> Iterator[Change]:
+        """All changes of all configured datasets."""
+        for one in self.datasets:
+            yield from one.plan.changes
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether `apply`, a run or somebody has anything to do."""
+        acted_on = (change.action != "nobody" for change in self.changes())
+        return bool(self.undiscovered) or any(acted_on)
+
+
+def plan_project(project: LoadedProject, catalog: Catalog | None) -> Plan:
+    """Compare a project with its tables; `catalog` None: nothing was ever run."""
+    tasks = frozenset(task.name for task in project.tasks)
+    entries = list(inventory(project, catalog))
+    undiscovered = [e.task for e in entries if e.is_ledger and e.table is None]
+    orphans: list[_Orphan] = []
+    if catalog is not None:
+        known = {e.dataset.internal_schema + "." + e.dataset.internal_table for e in entries}
+        orphans = list(_orphans(catalog, {name.lower() for name in known}))
+        entries += _of_renamed(undiscovered, orphans, tasks, catalog)
+    taken = {(e.dataset.internal_schema, e.dataset.internal_table) for e in entries}
+    planned = [
+        PlannedDataset(entry, plan_dataset(_facts(entry, tasks)))
+        for entry in entries
+        if not entry.is_ledger
+    ]
+    return Plan(
+        tuple(one for one in planned if one.plan.changes),
+        tuple(task.name for task in undiscovered),
+        tuple(_unconfigured(one) for one in orphans if (one.schema, one.name) not in taken),
+    )
+
+
+def _facts(entry: Entry, tasks: frozenset[str]) -> Facts:
+    source = entry.dataset.source
+    discovered = entry.task.landing.format in DISCOVERING and source is not None
+    return Facts(
+        dataset=entry.dataset,
+        copy=_copy_state(entry.table) if entry.table is not None else None,
+        included=not discovered or included(entry.task, source or ""),
+        tasks=tasks,
+    )
+
+
+def _copy_state(table: Table) -> CopyState:
+    return inspect.states(table)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Orphan:
+    """An internal table that belongs to no dataset of the project."""
+
+    schema: str
+    name: str
+    copy: CopyState
+
+
+def _orphans(catalog: Catalog, known: set[str]) -> Iterator[_Orphan]:
+    """Internal tables of the catalog but the known ones, given as `schema.table` in lower case."""
+    for schema in sorted(catalog.list_namespaces()):
+        for identifier in sorted(catalog.list_tables(schema)):
+            name = identifier[-1]
+            if not name.endswith(_INTERNAL) or ".".join(identifier).lower() in known:
+                continue
+            table = catalog.load_table(identifier)
+            if h.STATE in table.schema().column_names:
+                yield _Orphan(".".join(schema), name, _copy_state(table))
+
+
+def _of_renamed(
+    new: Sequence[StorageTask],
+    orphans: Sequence[_Orphan],
+    tasks: frozenset[str],
+    catalog: Catalog,
+) -> Iterator[Entry]:
+    """Tables that a task which is gone had found, where a new task would find them again.
+
+    The ledger of the old task lists them.
+    """
+    names = {(one.schema, one.name) for one in orphans}
+    for task in new:
+        schema = ledger_dataset(task).internal_schema
+        members = {
+            source
+            for one in orphans
+            if one.schema == schema and one.copy.task not in tasks
+            for source in one.copy.members
+            if included(task, source)
+        }
+        for dataset in datasets_of_sources(task, members)[0].values():
+            if (dataset.internal_schema, dataset.internal_table) in names:
+                yield Entry(task, dataset, inspect.load(catalog, dataset))
+
+
+def _unconfigured(orphan: _Orphan) -> DatasetPlan:
+    task = orphan.copy.task or "unknown"
+    change = Change(
+        "unconfigured",
+        f"the task {task} fills it no more",
+        "it stays as it is, with its views; nothing is copied to it",
+        "nobody",
+    )
+    return DatasetPlan(f"{orphan.schema}.{orphan.name}", task, (change,))

@@ -1,0 +1,1 @@
+"""The kinds of storage task: how each finds, reads and copies what has landed."""

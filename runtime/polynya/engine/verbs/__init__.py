@@ -1,0 +1,1 @@
+"""What commands ask of one dataset: configure, reload, rebuild, replay."""

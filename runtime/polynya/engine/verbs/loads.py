@@ -1,0 +1,118 @@
+"""Where the full load of a dataset lies, by the format of its task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from polynya.engine.tasks.delivered import Delivered, delivered
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.gather import Load
+from polynya.formats.batch import BatchLimits, FileProgress
+from polynya.formats.files.discovery import Discovery, discover, glob_pattern, relative_to, unread
+from polynya.formats.files.folders import sorted_out
+from polynya.formats.native.reader import read_native
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.config.settings import DISCOVERING
+from polynya.model.config.task import ResolvedDataset, StorageTask
+from polynya.model.errors import OperationError
+
+
+def load_of(
+    context: EngineContext, task: StorageTask, target: DatasetTable, glob: str | None
+) -> Load:
+    """The full load of a dataset.
+
+    `glob` names files below the landing path, by default those of `initial_load`, or whatever the
+    service names as a full load of the table.
+
+    Raises OperationError when the dataset says nowhere where it lies.
+    """
+    dataset = target.dataset
+    if dataset.format == "debezium":
+        raise _nothing_to_reload(
+            dataset,
+            "a capture has no files of a full load",
+            fix="take a new snapshot with the connector: its records are upserts; docs/reload.md "
+            "says how to find those that are gone",
+        )
+    if dataset.format in DISCOVERING:
+        return _delivered_load(context, task, target, glob)
+    return _native_load(context, task, target, glob)
+
+
+def refuse_nothing(load: Load, dataset: ResolvedDataset, glob: str | None) -> None:
+    """Raise OperationError for a load of which no file has landed."""
+    if load.find({}).files:
+        return
+    named = glob or dataset.initial_load
+    why = f"no file matches `{named}`" if named else "no file of a full load has landed"
+    raise _nothing_to_reload(dataset, why)
+
+
+def _native_load(
+    context: EngineContext, task: StorageTask, target: DatasetTable, glob: str | None
+) -> Load:
+    dataset, limits = target.dataset, BatchLimits(task.batch.max_rows, task.batch.max_bytes)
+    wanted = glob or dataset.initial_load
+    if wanted is None:
+        raise _nothing_to_reload(dataset, "no `initial_load`")
+    return Load(
+        find=lambda done: discover(
+            context.landing, dataset.landing_path, wanted, done, may_grow=False
+        ),
+        read=lambda files: read_native(
+            context.landing, target.reading, files, target.known_schema(), limits, load=True
+        ),
+    )
+
+
+def _delivered_load(
+    context: EngineContext, task: StorageTask, target: DatasetTable, glob: str | None
+) -> Load:
+    dataset, limits = target.dataset, BatchLimits(task.batch.max_rows, task.batch.max_bytes)
+    form = delivered(task)
+    return Load(
+        find=lambda done: _loads(context, dataset, form, glob, done),
+        read=lambda files: form.read(
+            context.landing,
+            target.reading,
+            files,
+            target.known_schema(),
+            tuple(target.state.copy.keys),
+            limits=limits,
+        ),
+    )
+
+
+def _loads(
+    context: EngineContext,
+    dataset: ResolvedDataset,
+    form: Delivered,
+    glob: str | None,
+    done: Mapping[str, FileProgress],
+) -> Discovery:
+    root = dataset.landing_path
+    folders = sorted_out(
+        list(context.landing.list(root)), root, form.table_of, lambda one: one == dataset.source
+    )
+    pattern = glob_pattern(glob or "**")
+    loads = [
+        info
+        for info in folders.tables.get(dataset.source or "", ())
+        if form.is_load(info.path) and pattern.fullmatch(relative_to(root, info.path))
+    ]
+    return unread(loads, done, may_grow=False)
+
+
+def _nothing_to_reload(
+    dataset: ResolvedDataset,
+    why: str,
+    fix: str = "land the new full load where `initial_load` says, or name its files with `--files`",
+) -> OperationError:
+    return OperationError(
+        "POLYNYA-LAKE-014",
+        f"there is nothing to reload {dataset.schema}.{dataset.view} from: {why}",
+        where=f"task {dataset.task}",
+        state="nothing was changed",
+        fix=fix,
+    )

@@ -1,0 +1,102 @@
+"""Reload one dataset: read its full load again, and move the differences to Current."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from polynya.engine.verbs.loads import load_of, refuse_nothing
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.gather import gather
+from polynya.engine.work.steps import subject_of, tell_applied
+from polynya.engine.work.views import publish
+from polynya.formats.load_place import place_of
+from polynya.lake.copy import reload as lake
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.config.reload import ReloadMode
+from polynya.model.config.task import ResolvedDataset, StorageTask
+from polynya.model.contract.headers import Partition
+from polynya.model.errors import OperationError
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadResult:
+    """What a reload did: rows loaded and rejected, and rows that its apply wrote and removed."""
+
+    loaded: int
+    quarantined: int
+    current: int
+    prior: int
+    removed: int
+    seconds: float
+
+
+def reload(
+    context: EngineContext,
+    task: StorageTask,
+    dataset: ResolvedDataset,
+    *,
+    mode: ReloadMode,
+    files: str | None = None,
+    as_of: datetime | None = None,
+    accept_incomplete: bool = False,
+) -> ReloadResult | None:
+    """Reload a dataset; goes on where a killed one stood. None when it was told to stop.
+
+    `files` is a glob below the landing path, by default the dataset's full load (`load_of`): all of
+    them are read, also those that were read before. `as_of` is when the load began, for formats
+    whose order tells the time (`has_place`): what was changed later stays as it is.
+
+    Raises OperationError, and leaves Current as it is: no file is there, a file changed while it
+    was read, or the load is not whole and that is not accepted (see `lake.reload.finish`).
+    """
+    started = context.clock.monotonic()
+    target = DatasetTable.open(context.spark, dataset, context.owner)
+    load = load_of(context, task, target, files)
+    target.take_over()
+    if target.state.copy.reloading is None:
+        refuse_nothing(load, dataset, files)
+        _apply_pending(context, target)
+    place = None if as_of is None else place_of(dataset, as_of)
+    lake.begin(target, mode, now=as_of or context.clock.now(), place=place)
+    changed = gather(context, target, load)
+    if changed is not None:
+        raise _changed(target, changed)
+    if context.stop.is_set():
+        return None
+    gathered = lake.under_way(target)
+    applied = lake.finish(
+        target,
+        context.applier,
+        now=context.clock.now(),
+        incomplete="accept" if accept_incomplete else "refuse",
+    )
+    publish(context, target, target.shape())
+    rows = applied.rows
+    result = ReloadResult(
+        gathered.rows,
+        gathered.quarantined,
+        rows["current"],
+        rows["prior"],
+        rows["removed"],
+        round(context.clock.monotonic() - started, 3),
+    )
+    tell_applied(context, target, applied)
+    return result
+
+
+def _apply_pending(context: EngineContext, target: DatasetTable) -> None:
+    if target.table.files(Partition.CHANGES, target.state.snapshot):
+        context.applier.apply(
+            target, target.shape(), reason="a reload begins", now=context.clock.now()
+        )
+
+
+def _changed(target: DatasetTable, path: str) -> OperationError:
+    return OperationError(
+        "POLYNYA-LAKE-016",
+        f"{path} changed or left while {subject_of(target)} was being reloaded from it",
+        where=path,
+        state="what was loaded is kept beside Current, which is as before",
+        fix="`polynya reload --abandon` the load, then reload when the file is whole",
+    )

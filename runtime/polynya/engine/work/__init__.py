@@ -1,0 +1,1 @@
+"""The steps of one dataset: copy a batch, apply if it is worth it, publish views, report."""

@@ -1,0 +1,87 @@
+"""What has landed and is not copied yet, and how long it will take.
+
+Every look at the landing zone is told here. What was to be read at one look and is not at the next
+one was copied in between: that gives the speed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from polynya.formats.batch import FilePart
+
+#: Speed of a dataset that was not measured yet, in bytes per second.
+FIRST_GUESS: Final = 1_000_000.0
+#: Weight of what was measured before, each time something is added to it.
+_FADING: Final = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits. `seconds` is the work in it, `oldest_seconds` how long the oldest file waits.
+
+    A file waits from the moment at which it was first seen. It counts whole until it is read whole.
+    """
+
+    files: int = 0
+    size_bytes: int = 0
+    seconds: float = 0.0
+    oldest_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Subject:
+    """One dataset: its unread files with their size and since when, and what was measured."""
+
+    files: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    looked_at: float = 0.0
+    done_bytes: float = 0.0
+    busy_seconds: float = 0.0
+
+    def rate(self) -> float:
+        if self.done_bytes <= 0 or self.busy_seconds <= 0:
+            return FIRST_GUESS
+        return self.done_bytes / self.busy_seconds
+
+
+class Backlog:
+    """The backlog of one job. Told by the threads of the job, read by others."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._subjects: dict[str, _Subject] = {}
+
+    def found(self, subject: str, parts: Iterable[FilePart], now: float) -> None:
+        """Take note of the unread files of a dataset; `now` in monotonic seconds."""
+        with self._lock:
+            before = self._subjects.setdefault(subject, _Subject())
+            files = {
+                part.path: (part.size, before.files.get(part.path, (0, now))[1]) for part in parts
+            }
+            if before.files:
+                gone = sum(size for path, (size, _) in before.files.items() if path not in files)
+                before.done_bytes = _FADING * before.done_bytes + gone
+                before.busy_seconds = _FADING * before.busy_seconds + now - before.looked_at
+            before.files, before.looked_at = files, now
+
+    def resume(self, now: float) -> None:
+        """The job goes on; the time since it last looked was none of its work."""
+        with self._lock:
+            for subject in self._subjects.values():
+                subject.looked_at = now
+
+    def waiting(self, now: float) -> Waiting:
+        """What waits in all datasets together."""
+        with self._lock:
+            found = [(one.files.values(), one.rate()) for one in self._subjects.values()]
+        sizes = [sum(size for size, _ in files) for files, _ in found]
+        since = [moment for files, _ in found for _, moment in files]
+        return Waiting(
+            files=len(since),
+            size_bytes=sum(sizes),
+            seconds=sum(size / rate for size, (_, rate) in zip(sizes, found, strict=True)),
+            oldest_seconds=max(now - min(since), 0.0) if since else 0.0,
+        )

@@ -1,0 +1,29 @@
+"""The position of a task that finds its tables in the data.
+
+Each dataset's table remembers how far it read each file; the ledger remembers which tables there
+are and holds what belongs to no dataset. Where one file feeds many datasets (Debezium) it also
+remembers which files are done for all of them. It is an internal table without data columns, so
+that its commits are fenced and its quarantine is read like any other.
+"""
+
+from __future__ import annotations
+
+from polynya.model.config.settings import Dataset
+from polynya.model.config.task import ResolvedDataset, StorageTask, resolved
+
+LEDGER_SUFFIX = "__landing"
+
+
+def ledger_dataset(task: StorageTask) -> ResolvedDataset:
+    """The pseudo dataset that the ledger of a task is stored under.
+
+    A bad record that belongs to no dataset has none to suspend: it is quarantined, or ends the task
+    where the defaults say so.
+    """
+    stops = task.defaults.on_bad_record == "stop"
+    dataset = Dataset(
+        name=f"{task.name}{LEDGER_SUFFIX}",
+        mode="append_only",
+        on_bad_record="stop" if stops else "quarantine",
+    )
+    return resolved(task, dataset)

@@ -1,0 +1,75 @@
+"""When to apply: a pure function from facts to a decision with its reason. Semantics section 8.
+
+An apply costs a scan of the keys of Current, so it should be worth it; a query pays for pending
+changes, so they should not pile up. Sources of the default figures: docs/adr/0006-when-to-apply.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from polynya.model.config.settings import ApplyPolicy
+
+ApplyMode = Literal["policy", "always", "never"]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFacts:
+    """Pending Changes of one dataset and the size of its Current.
+
+    `age` is None without pending changes.
+    """
+
+    rows: int
+    size_bytes: int
+    files: int
+    current_rows: int
+    age: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyDecision:
+    """Whether to apply, and why or why not."""
+
+    apply: bool
+    reason: str
+
+
+def decide(facts: PendingFacts, policy: ApplyPolicy, mode: ApplyMode = "policy") -> ApplyDecision:
+    """Decide whether pending changes are applied now."""
+    if facts.rows == 0:
+        return ApplyDecision(apply=False, reason="nothing is pending")
+    if mode == "always":
+        return ApplyDecision(apply=True, reason="asked to apply always")
+    if mode == "never":
+        return ApplyDecision(apply=False, reason="asked to apply never")
+    enough = max(policy.max_pending_rows, int(policy.min_fraction * facts.current_rows))
+    limits = [
+        (facts.rows >= enough, f"{facts.rows} pending rows reached {enough}"),
+        (
+            facts.size_bytes >= policy.max_pending_bytes,
+            f"{facts.size_bytes} pending bytes reached {policy.max_pending_bytes}",
+        ),
+        (
+            facts.files >= policy.max_pending_files,
+            f"{facts.files} pending files reached {policy.max_pending_files}",
+        ),
+        (
+            facts.age is not None and facts.age >= policy.max_pending_age,
+            f"the oldest pending change is {_seconds(facts.age)} old",
+        ),
+    ]
+    for reached, reason in limits:
+        if reached:
+            return ApplyDecision(apply=True, reason=reason)
+    return ApplyDecision(
+        apply=False,
+        reason=f"{facts.rows} pending rows of {enough}, "
+        f"{facts.files} files of {policy.max_pending_files}",
+    )
+
+
+def _seconds(age: timedelta | None) -> str:
+    return f"{age.total_seconds():.0f} s" if age is not None else "unknown"

@@ -1,0 +1,261 @@
+"""From Kafka Connect schemas to column types, with the decoder of each type's JSON encoding.
+
+What has no exact counterpart becomes text: times of day, intervals, decimals without a scale or of
+more than 38 digits. Nanosecond times become `timestamp_ntz` when every value of the column's first
+batch is a whole microsecond, else `bigint` nanoseconds.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from decimal import Context, Decimal
+from typing import Any, TypeAlias
+
+from polynya.formats.values import instants
+from polynya.formats.values.exact import exact_decimal
+from polynya.formats.values.instants import DAY_MICROS, Micros, Nanos
+from polynya.model.datatypes import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Array,
+    DataType,
+    MapType,
+    Struct,
+    Void,
+)
+from polynya.model.datatypes import Decimal as DecimalType
+
+#: A value that is not None, decoded. Raises ValueError.
+Decoder: TypeAlias = Callable[[Any], Any]
+Typed: TypeAlias = tuple[DataType, Decoder]
+
+_EXACT = Context(prec=1000)
+_MAX_PRECISION = 38
+_MAX_SCALE = 1000
+_MAX_DEPTH = 64
+
+
+def typed(schema: Mapping[str, Any], depth: int = 0) -> Typed:
+    """The column type and decoder of a Connect schema. Raises ValueError when it is none."""
+    if depth > _MAX_DEPTH:
+        raise ValueError("the schema is nested too deep")
+    name = schema.get("name")
+    if name in _PARAMETRIC:
+        return _PARAMETRIC[name](schema)
+    if name in _LOGICAL:
+        return _LOGICAL[name]
+    kind = schema.get("type")
+    if kind == "struct":
+        return _struct(schema, depth)
+    if kind == "array":
+        return _array(schema, depth)
+    if kind == "map":
+        return _map(schema, depth)
+    if not isinstance(kind, str) or kind not in _PRIMITIVES:
+        raise ValueError(f"type {kind!r} of the event's schema is not known")
+    return _PRIMITIVES[kind]
+
+
+def fields_of(schema: Mapping[str, Any], depth: int = 0) -> dict[str, Typed]:
+    """The typed fields of a struct schema. Raises ValueError."""
+    fields = schema.get("fields")
+    if not isinstance(fields, list):
+        raise ValueError("the schema of a struct has no fields")  # noqa: TRY004
+    found: dict[str, Typed] = {}
+    for item in fields:
+        if not isinstance(item, dict) or not isinstance(item.get("field"), str):
+            raise ValueError("a field of the event's schema has no name")  # noqa: TRY004
+        found[item["field"]] = typed(item, depth + 1)
+    return found
+
+
+def decode_binary(value: Any) -> bytes:
+    """Base64 as Connect writes bytes."""
+    if not isinstance(value, str):
+        raise ValueError(f"{str(value)[:60]!r} is not base64")  # noqa: TRY004
+    try:
+        return base64.b64decode(value, validate=True)
+    except binascii.Error:
+        raise ValueError(f"{value[:60]!r} is not base64") from None
+
+
+def unscaled_decimal(value: str, scale: int) -> Decimal:
+    """Base64 of a big-endian two's complement number, shifted by the scale."""
+    number = int.from_bytes(decode_binary(value), "big", signed=True)
+    return Decimal(number).scaleb(-scale, context=_EXACT)
+
+
+def time_text(micros: int, fraction: int = 0) -> str:
+    """A time of day or duration as `[-]HH:MM:SS[.fraction]`; `fraction`: nanoseconds below a µs."""
+    sign = "-" if micros < 0 else ""
+    seconds, rest = divmod(abs(micros), 1_000_000)
+    text = f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    if fraction:
+        return f"{text}.{rest:06d}{fraction:03d}"
+    return f"{text}.{rest:06d}" if rest else text
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{str(value)[:60]!r} is not a whole number")  # noqa: TRY004
+    return value
+
+
+def _floating(value: Any) -> Any:
+    # Connect writes what JSON has no number for as text.
+    return float(value) if value in ("NaN", "Infinity", "-Infinity") else value
+
+
+def _time(unit_micros: int) -> Decoder:
+    return lambda value: time_text(_whole(value) * unit_micros)
+
+
+def _nano_time(value: Any) -> str:
+    number = _whole(value)
+    micros, fraction = divmod(abs(number), 1000)
+    text = time_text(micros, fraction)
+    return f"-{text}" if number < 0 else text
+
+
+def _wall_clock(unit_micros: int) -> Decoder:
+    return lambda value: Micros(instants.in_range(_whole(value) * unit_micros))
+
+
+def _instant(value: Any) -> Micros:
+    if not isinstance(value, str):
+        raise ValueError(f"{str(value)[:60]!r} is not an ISO 8601 date-time")  # noqa: TRY004
+    return Micros(instants.iso_micros(value, exact=True))
+
+
+def _days(value: Any) -> int:
+    return instants.days_in_range(_whole(value))
+
+
+def _iso_date(value: Any) -> int:
+    return _instant(str(value).removesuffix("Z")) // DAY_MICROS
+
+
+def _decimal(schema: Mapping[str, Any]) -> Typed:
+    parameters = schema.get("parameters") or {}
+    try:
+        scale = int(parameters["scale"])
+        precision = int(parameters.get("connect.decimal.precision", _MAX_PRECISION))
+    except (LookupError, ValueError, TypeError, AttributeError):
+        raise ValueError("a decimal of the event's schema has no scale") from None
+    if abs(scale) > _MAX_SCALE:
+        raise ValueError(f"scale {scale} is out of range")
+
+    def number(value: Any) -> Decimal:
+        return unscaled_decimal(value, scale) if isinstance(value, str) else exact_decimal(value)
+
+    if 0 <= scale <= precision <= _MAX_PRECISION:
+        return DecimalType(precision, scale), number
+    # More digits than a decimal column has: exact as text only.
+    return STRING, lambda value: format(number(value), "f")
+
+
+def _variable_decimal(_: Mapping[str, Any]) -> Typed:
+    return STRING, decode_variable_decimal
+
+
+def decode_variable_decimal(value: Any) -> str:
+    """`{"scale", "value"}` as plain decimal text."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{str(value)[:60]!r} is no decimal with its scale")  # noqa: TRY004
+    scale = _whole(value.get("scale"))
+    if abs(scale) > 20_000:
+        raise ValueError(f"scale {scale} is out of range")
+    number = int.from_bytes(decode_binary(value.get("value")), "big", signed=True)
+    return format(Decimal((int(number < 0), Decimal(abs(number)).as_tuple().digits, -scale)), "f")
+
+
+def _struct(schema: Mapping[str, Any], depth: int) -> Typed:
+    fields = fields_of(schema, depth)
+
+    def decode(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {name: _optional(fields.get(name), inner) for name, inner in value.items()}
+
+    return Struct(tuple((name, kind) for name, (kind, _) in fields.items())), decode
+
+
+def _array(schema: Mapping[str, Any], depth: int) -> Typed:
+    item = typed(_part(schema, "items"), depth + 1)
+
+    def decode(value: Any) -> Any:
+        return [_optional(item, one) for one in value] if isinstance(value, list) else value
+
+    return Array(item[0]), decode
+
+
+def _map(schema: Mapping[str, Any], depth: int) -> Typed:
+    key, item = (typed(_part(schema, part), depth + 1) for part in ("keys", "values"))
+
+    def decode(value: Any) -> Any:
+        pairs = value.items() if isinstance(value, dict) else value
+        return [(_optional(key, one), _optional(item, other)) for one, other in pairs]
+
+    return MapType(key[0], item[0]), decode
+
+
+def _part(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = schema.get(name)
+    if not isinstance(part, dict):
+        raise ValueError(f"the event's schema has no {name}")  # noqa: TRY004
+    return part
+
+
+def _optional(kind: Typed | None, value: Any) -> Any:
+    return value if value is None or kind is None else kind[1](value)
+
+
+_PRIMITIVES: dict[str, Typed] = {
+    "boolean": (BOOLEAN, _same),
+    "int8": (INT, _same),
+    "int16": (INT, _same),
+    "int32": (INT, _same),
+    "int64": (BIGINT, _same),
+    "float": (FLOAT, _floating),
+    "float32": (FLOAT, _floating),
+    "double": (DOUBLE, _floating),
+    "float64": (DOUBLE, _floating),
+    "string": (STRING, _same),
+    "bytes": (BINARY, decode_binary),
+}
+_TIME = "io.debezium.time."
+_CONNECT = "org.apache.kafka.connect.data."
+_LOGICAL: dict[Any, Typed] = {
+    f"{_CONNECT}Date": (DATE, _days),
+    f"{_CONNECT}Time": (STRING, _time(1000)),
+    f"{_CONNECT}Timestamp": (TIMESTAMP_NTZ, _wall_clock(1000)),
+    f"{_TIME}Date": (DATE, _days),
+    f"{_TIME}Time": (STRING, _time(1000)),
+    f"{_TIME}MicroTime": (STRING, _time(1)),
+    f"{_TIME}NanoTime": (STRING, _nano_time),
+    f"{_TIME}Timestamp": (TIMESTAMP_NTZ, _wall_clock(1000)),
+    f"{_TIME}MicroTimestamp": (TIMESTAMP_NTZ, _wall_clock(1)),
+    # The values decide, see the module's first lines.
+    f"{_TIME}NanoTimestamp": (Void(), lambda value: Nanos(_whole(value))),
+    f"{_TIME}ZonedTimestamp": (TIMESTAMP, _instant),
+    f"{_TIME}IsoDate": (DATE, _iso_date),
+    f"{_TIME}IsoTimestamp": (TIMESTAMP_NTZ, _instant),
+}
+_PARAMETRIC: dict[Any, Callable[[Mapping[str, Any]], Typed]] = {
+    f"{_CONNECT}Decimal": _decimal,
+    "io.debezium.data.VariableScaleDecimal": _variable_decimal,
+}

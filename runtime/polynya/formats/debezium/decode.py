@@ -1,0 +1,263 @@
+"""One change event into the values of its row: data, operation, place, time, former key."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from polynya.formats.debezium import extended_json
+from polynya.formats.debezium.connect_types import Typed, fields_of, unscaled_decimal
+from polynya.formats.debezium.envelope import ChangeEvent, Wrapped, old_key
+from polynya.formats.debezium.position import native_position
+from polynya.formats.debezium.scope import TableSettings
+from polynya.formats.errors import RecordError
+from polynya.formats.values.change_identifier import Place
+from polynya.formats.values.instants import in_range
+from polynya.model.datatypes import Decimal as DecimalType
+
+_FIRST_LOAD = frozenset(
+    {"first", "first_in_data_collection", "true", "last_in_data_collection", "last"}
+)
+_OPERATIONS = {"c": "I", "u": "U", "d": "D", "t": "T"}
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
+_TIME_UNITS = (("ts_us", 1, 1), ("ts_ns", 1, 1000), ("ts_ms", 1000, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedEvent:
+    """What one event says about its row.
+
+    Attributes:
+        operation: L, I, U, D or T.
+        data: values of the row; of the key only for a delete, none for a truncate.
+        unsent: columns that the source did not send; they are None in `data`.
+        place: native position.
+        micros: source time.
+        old_key: key before a change of key.
+        sequence: values of `sequence_by`: from the row, from the row before a delete, or from the
+            envelope.
+    """
+
+    operation: str
+    data: dict[str, Any]
+    unsent: tuple[str, ...]
+    place: Place | None
+    micros: int | None
+    old_key: dict[str, Any] | None
+    sequence: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class EventDecoder:
+    """Decodes the events of one table; remembers the schema of the last one, they rarely change.
+
+    Attributes:
+        settings: of the table.
+        placeholder: text that stands for a column that was not sent.
+        keys: key columns; settled by the configuration, else by the first event with a key.
+        fields: types of the row by the last schema, empty while schemas are off.
+    """
+
+    settings: TableSettings
+    placeholder: str
+    keys: tuple[str, ...] = ()
+    fields: dict[str, Typed] = field(default_factory=dict)
+    _schema: Mapping[str, Any] | None = None
+    _unavailable: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.keys = self.settings.keys or self.keys
+        encoded = base64.b64encode(self.placeholder.encode()).decode()
+        self._unavailable = frozenset({self.placeholder, encoded})
+
+    def decode(self, event: ChangeEvent, raw: bytes) -> DecodedEvent:
+        """Decode one event. Raises RecordError."""
+        if event.schema is not None:
+            self._learn(event.schema)
+        key = self._key(event)
+        if not self.keys and key:
+            self.keys = tuple(key)
+        data, unsent = self._row(event, key, may_be_unsent=self._mentions_placeholder(raw))
+        return DecodedEvent(
+            operation=_operation(event),
+            data=data,
+            unsent=unsent,
+            place=self._place(event),
+            micros=source_micros(event),
+            old_key=self._old_key(old_key(event.headers)),
+            sequence=self._sequence(event, data),
+        )
+
+    def _mentions_placeholder(self, raw: bytes) -> bool:
+        return any(text.encode() in raw for text in self._unavailable)
+
+    def _learn(self, schema: Mapping[str, Any]) -> None:
+        if schema is self._schema or schema == self._schema:
+            return
+        try:
+            row = next(item for item in schema["fields"] if item["field"] in {"after", "before"})
+            # A document of MongoDB is one JSON text, its fields have no schema.
+            self.fields = fields_of(row) if row.get("type") == "struct" else {}
+        except (ValueError, LookupError, TypeError, StopIteration) as error:
+            raise RecordError("bad_schema", f"the event's schema cannot be read: {error}") from None
+        self._schema = schema
+
+    def _key(self, event: ChangeEvent) -> dict[str, Any]:
+        """The key payload, decoded; empty for tables without one."""
+        payload = event.key.payload
+        if not isinstance(payload, dict):
+            return {}
+        if _is_document(event):
+            return {"_id": extended_json.identifier(payload.get("id"))}
+        return self._typed(payload, event.key)
+
+    def _typed(self, payload: Mapping[str, Any], wrapped: Wrapped | None = None) -> dict[str, Any]:
+        fields = self.fields
+        if wrapped is not None and wrapped.schema is not None:
+            try:
+                fields = fields_of(wrapped.schema)
+            except ValueError as error:
+                raise RecordError("bad_schema", f"the key's schema: {error}") from None
+        return {name: self._value(fields, name, value) for name, value in payload.items()}
+
+    def _value(self, fields: Mapping[str, Typed], name: str, value: Any) -> Any:
+        if value is None:
+            return None
+        try:
+            if name in fields:
+                return fields[name][1](value)
+            declared = self.settings.columns.get(name)
+            if isinstance(declared, DecimalType) and isinstance(value, str):
+                return decimal_text(value, declared)
+        except ValueError as error:
+            raise RecordError("bad_value", f"column {name}: {error}") from None
+        return value
+
+    def _row(
+        self, event: ChangeEvent, key: dict[str, Any], *, may_be_unsent: bool
+    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+        if event.operation == "t":
+            return {}, ()
+        if event.operation == "d":
+            return self._deleted(event, key), ()
+        after = event.value.get("after")
+        if _is_document(event) and after is not None:
+            return extended_json.document(after), ()
+        if not isinstance(after, dict):
+            raise RecordError("no_after", f"operation {event.operation} without the row after it")
+        if not may_be_unsent:
+            return self._typed(after), ()
+        unsent = tuple(name for name, value in after.items() if self._is_unsent(value))
+        sent = {name: None if name in unsent else value for name, value in after.items()}
+        return self._typed(sent), unsent
+
+    def _deleted(self, event: ChangeEvent, key: dict[str, Any]) -> dict[str, Any]:
+        """Key columns of the row that went; without a key all that the source said of it."""
+        before = self._before(event)
+        if not self.keys:
+            return before
+        return {name: key[name] if name in key else before.get(name) for name in self.keys}
+
+    def _before(self, event: ChangeEvent) -> dict[str, Any]:
+        before = event.value.get("before")
+        if _is_document(event):
+            return extended_json.document(before) if before is not None else {}
+        return self._typed(before) if isinstance(before, dict) else {}
+
+    def _is_unsent(self, value: Any) -> bool:
+        if isinstance(value, str):
+            return value in self._unavailable
+        return isinstance(value, list) and len(value) == 1 and self._is_unsent(value[0])
+
+    def _old_key(self, old: Wrapped | None) -> dict[str, Any] | None:
+        return None if old is None else self._typed(old.payload, old)
+
+    def _place(self, event: ChangeEvent) -> Place | None:
+        try:
+            place = native_position(event.value)
+        except RecordError:
+            if self.settings.sequence_by:
+                # The configuration gives the order, the position would only break ties.
+                return None
+            raise
+        if place is None and not self.settings.sequence_by:
+            connector = str(event.source.get("connector"))[:40]
+            raise RecordError("no_position", f"connector {connector!r} gives no position")
+        return place
+
+    def _sequence(self, event: ChangeEvent, data: Mapping[str, Any]) -> tuple[Any, ...]:
+        names = self.settings.sequence_by
+        if not names:
+            return ()
+        before = self._before(event) if event.operation == "d" else {}
+        return tuple(_sequence_value(name, event, (data, before)) for name in names)
+
+
+def _is_document(event: ChangeEvent) -> bool:
+    return event.source.get("connector") == "mongodb"
+
+
+def _operation(event: ChangeEvent) -> str:
+    if event.operation != "r":
+        return _OPERATIONS[event.operation]
+    marker = event.source.get("snapshot")
+    return "L" if marker is True or marker in _FIRST_LOAD else "U"
+
+
+def _sequence_value(name: str, event: ChangeEvent, rows: Sequence[Mapping[str, Any]]) -> Any:
+    """A column of the row, else a path into the envelope such as `source.scn` or `ts_ms`."""
+    for row in rows:
+        if row.get(name) is not None:
+            return row[name]
+    value: Any = event.value
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def source_micros(event: ChangeEvent) -> int | None:
+    """When the source made the change; the connector's clock where the source does not say.
+
+    Raises:
+        RecordError: bad_timestamp, outside the years 0001 to 9999.
+    """
+    for holder, units in ((event.source, _TIME_UNITS), (event.value, _TIME_UNITS[2:])):
+        for name, factor, divisor in units:
+            number = holder.get(name)
+            if isinstance(number, str) and number.isascii() and number.isdigit():
+                number = int(number[:20])
+            # Some snapshots say 0 for a time that they do not know.
+            if isinstance(number, int) and not isinstance(number, bool) and number > 0:
+                return _in_calendar(number * factor // divisor, name)
+    return None
+
+
+def _in_calendar(micros: int, name: str) -> int:
+    try:
+        return in_range(micros)
+    except ValueError as error:
+        raise RecordError("bad_timestamp", f"{name} of the event: {error}") from None
+
+
+def decimal_text(text: str, kind: DecimalType) -> Decimal:
+    """A declared decimal from its text, or from base64 of a `precise` capture without schemas.
+
+    Text with a sign, a point or a length that base64 cannot have is a number. Other digits could
+    be either: with scale 0 they are a number and base64 is refused, so that a precise column fails
+    as a whole; with a scale they are refused.
+
+    Raises:
+        ValueError: neither, or ambiguous.
+    """
+    is_number = _NUMBER.fullmatch(text) is not None
+    if is_number and (kind.scale == 0 or not text.isdigit() or len(text) % 4):
+        return Decimal(text)
+    if is_number:
+        raise ValueError(f"{text!r} may be a number or base64; turn the capture's schemas on")
+    if kind.scale == 0:
+        raise ValueError(f"{text[:60]!r} is not a number; base64 needs the capture's schemas")
+    return unscaled_decimal(text, kind.scale)

@@ -1,0 +1,149 @@
+"""One line of a capture: unwrapping schemas and headers, and telling change events from the rest.
+
+A line is `{"key", "value", "headers"}` as an engine or connector delivers it, or a bare value. Key,
+value and header texts may each be wrapped as `{"schema", "payload"}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polynya.formats.errors import RecordError
+from polynya.formats.records.json_text import parse_value
+
+OLD_KEY_HEADER = "__debezium.oldkey"
+_OPERATIONS = frozenset("rcudt")
+_TRANSACTION_STATES = frozenset({"BEGIN", "END"})
+_HEARTBEAT_FIELDS = frozenset({"ts_ms", "ts_us", "ts_ns"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """A payload and its Kafka Connect schema; None where schemas are off."""
+
+    schema: Mapping[str, Any] | None
+    payload: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeEvent:
+    """A change of one record of one table."""
+
+    key: Wrapped
+    value: Mapping[str, Any]
+    schema: Mapping[str, Any] | None
+    headers: Any
+
+    @property
+    def operation(self) -> str:
+        """`r`, `c`, `u`, `d` or `t`."""
+        return str(self.value["op"])
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        """Where in the source the event happened."""
+        source = self.value.get("source")
+        return source if isinstance(source, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class NoChange:
+    """A record that changes no row; `counter` names what it is.
+
+    `ddl` is the value of one that tells of a statement.
+    """
+
+    counter: str
+    ddl: Mapping[str, Any] | None = None
+
+
+def as_truncate(statement: Mapping[str, Any]) -> ChangeEvent:
+    """The event of a table that a statement emptied, at the place of the statement."""
+    nothing = Wrapped(None, None)
+    return ChangeEvent(nothing, {**statement, "op": "t"}, None, None)
+
+
+def open_envelope(record: Mapping[str, Any]) -> ChangeEvent | NoChange:
+    """Tell what a line is.
+
+    Raises:
+        RecordError: unknown_op, or not_an_event for what Debezium never writes.
+    """
+    if "value" in record and "op" not in record:
+        if record["value"] is None:
+            return NoChange("tombstones")
+        key, value = unwrap(record.get("key")), unwrap(record["value"])
+        headers = record.get("headers")
+    else:
+        key, value, headers = Wrapped(None, None), unwrap(record), None
+    payload = value.payload
+    if not isinstance(payload, dict):
+        raise RecordError("not_an_event", "the value is no object")
+    counter = _counter(payload, record.get("destination"))
+    if counter is not None:
+        return NoChange(counter, payload if counter == "ddl_events" else None)
+    operation = payload.get("op")
+    if operation is None:
+        raise RecordError("not_an_event", "the value has no `op`: it is no Debezium event")
+    known_operation(operation)
+    return ChangeEvent(key, payload, value.schema, headers)
+
+
+def known_operation(operation: Any) -> str:
+    """An operation of Debezium. Raises RecordError unknown_op."""
+    if not isinstance(operation, str) or operation not in _OPERATIONS:
+        raise RecordError("unknown_op", f"operation {str(operation)[:20]!r} is not known")
+    return operation
+
+
+def unwrap(value: Any) -> Wrapped:
+    """Separate a payload from its schema."""
+    if isinstance(value, dict) and len(value) == 2 and "schema" in value and "payload" in value:
+        schema = value["schema"]
+        # A row may have two columns of these names.
+        if schema is None or isinstance(schema, dict):
+            return Wrapped(schema, value["payload"])
+    return Wrapped(None, value)
+
+
+def _counter(payload: Mapping[str, Any], destination: Any) -> str | None:
+    """What a value that is no change event counts as, or None."""
+    if "op" not in payload:
+        # Any JSON value may stand here, also one that cannot be in a set.
+        if str(payload.get("status")) in _TRANSACTION_STATES and "id" in payload:
+            return "transactions"
+        if "ddl" in payload or "tableChanges" in payload:
+            return "ddl_events"
+        only_times = payload and _HEARTBEAT_FIELDS.issuperset(payload)
+        if only_times or is_heartbeat_topic(destination):
+            return "heartbeats"
+        return None
+    return "messages" if payload["op"] == "m" else None
+
+
+def is_heartbeat_topic(topic: Any) -> bool:
+    """Whether a record comes from the topic of heartbeats."""
+    return isinstance(topic, str) and "__debezium-heartbeat" in topic
+
+
+def header_pairs(headers: Any) -> Iterator[tuple[str, Any]]:
+    """Names and values of headers, a list of pairs or an object; whatever else counts as none."""
+    pairs = headers.items() if isinstance(headers, dict) else headers
+    if not isinstance(pairs, Iterable):
+        return
+    for pair in pairs:
+        if isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str):
+            yield pair[0], pair[1]
+
+
+def old_key(headers: Any) -> Wrapped | None:
+    """The key that the record had before, from the header of a key change. Raises RecordError."""
+    for name, text in header_pairs(headers):
+        if name == OLD_KEY_HEADER:
+            old = unwrap(parse_value(text.encode()) if isinstance(text, str) else text)
+            if not isinstance(old.payload, dict):
+                raise RecordError("bad_header", f"header {OLD_KEY_HEADER} holds no key")
+            return old
+    return None

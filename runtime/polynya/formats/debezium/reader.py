@@ -1,0 +1,230 @@
+"""Reading the files of a Debezium capture once for all tables of a task."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from polynya.formats.batch import WHOLE_FILE, DatasetBatch, FilePart, FileProgress, Limits, Rejected
+from polynya.formats.debezium.ddl import table_ddl
+from polynya.formats.debezium.decode import EventDecoder
+from polynya.formats.debezium.envelope import ChangeEvent, NoChange, as_truncate, open_envelope
+from polynya.formats.debezium.flat import Flattened
+from polynya.formats.debezium.records import records_of
+from polynya.formats.debezium.scope import DebeziumScope, table_of
+from polynya.formats.debezium.source_tables import SourceTables
+from polynya.formats.debezium.tables import TableEvents
+from polynya.formats.errors import RecordError, UnreadableFileError
+from polynya.formats.files.landed_file import landed_file
+from polynya.formats.records.opened import RawRecord
+from polynya.formats.values.buffer import RecordBuffer
+from polynya.formats.values.table import no_rows
+from polynya.model.datatypes import DataType
+from polynya.store.object_store import ObjectStore
+
+UNROUTED = ""
+"""Name, in `done`, of the records that belong to no table."""
+
+
+@dataclass(frozen=True, slots=True)
+class DebeziumBatch:
+    """One read of a capture.
+
+    Attributes:
+        datasets: by `schema.table` (or `db.table`), those with records in this batch.
+        unrouted: accounting of the records without a table: transaction metadata, tombstones and
+            tables that the task leaves out (filtered), lines that cannot be read (rejected). It has
+            no rows.
+        files: how far each file was read; the same for all datasets.
+        left: names of renamed tables that a policy takes for new ones.
+    """
+
+    datasets: Mapping[str, DatasetBatch]
+    unrouted: DatasetBatch
+    files: Mapping[str, FileProgress]
+    left: frozenset[str] = frozenset()
+
+
+def read_debezium(
+    source: ObjectStore,
+    scope: DebeziumScope,
+    files: Sequence[FilePart],
+    known: Mapping[str, Mapping[str, DataType]],
+    limits: Limits,
+    *,
+    done: Mapping[str, Mapping[str, int]] | None = None,
+    keys: Mapping[str, tuple[str, ...]] | None = None,
+) -> DebeziumBatch:
+    """Read the next batch of all tables.
+
+    Args:
+        source: store that the paths of `files` belong to.
+        scope: tables that the task wants, and their settings.
+        files: what to read, in order; each from record `start` on, the lowest any dataset needs.
+        known: by dataset, every source column so far.
+        limits: count records of all tables together.
+        done: by dataset and file, records that the dataset has already consumed; they are neither
+            given nor counted again. `UNROUTED` names the accounting of records without a table.
+        keys: by dataset, of all that there are, key columns of earlier batches; a batch may hold no
+            event with a key.
+
+    Returns:
+        A batch for each dataset with records, and for `scope.only` also without one; duplicates
+        after a restart of the capture are in it.
+    """
+    reading = Reading(scope, limits, done or {}, keys or {})
+    if scope.only is not None:
+        reading.table(scope.only)
+    for part in files:
+        if reading.is_full:
+            break
+        reading.take_file(source, part)
+    return reading.to_batch(known)
+
+
+@dataclass(slots=True)
+class Reading:
+    """The state of one read: events by table, and what belongs to none."""
+
+    scope: DebeziumScope
+    limits: Limits
+    done: Mapping[str, Mapping[str, int]]
+    keys: Mapping[str, tuple[str, ...]]
+    unrouted: RecordBuffer = field(init=False)
+    flattened: Flattened | None = field(init=False)
+    sources: SourceTables = field(init=False)
+    tables: dict[str, TableEvents] = field(default_factory=dict)
+    counters: Counter[str] = field(default_factory=Counter)
+    files: dict[str, FileProgress] = field(default_factory=dict)
+    taken: int = 0
+    taken_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.unrouted = RecordBuffer(self.limits)
+        self.sources = SourceTables(self.scope.called)
+        form = self.scope.flattening
+        self.flattened = None if form is None else Flattened(form)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the batch ends here."""
+        return self.taken >= self.limits.max_rows or self.taken_bytes >= self.limits.max_bytes
+
+    def take_file(self, source: ObjectStore, part: FilePart) -> None:
+        """Read one file, as far as the limits allow."""
+        counters = self.counters.copy()
+        try:
+            with landed_file(source, part.path, "debezium") as file:
+                offset, complete = part.start, True
+                records = records_of(file, part.start)
+                if self.flattened is not None:
+                    self.flattened.begin_file()
+                for record in records:
+                    self.take(part.path, offset, record)
+                    offset += 1
+                    if self.is_full:
+                        # Looking one record ahead: a file that ends exactly here is complete.
+                        complete = not list(islice(records, 1))
+                        break
+        except UnreadableFileError as error:
+            self._forget(part.path)
+            self.counters = counters
+            self._refuse_file(part, str(error))
+            return
+        self.files[part.path] = FileProgress(part.size, offset, complete)
+
+    def _forget(self, path: str) -> None:
+        """Drop what this read took from a file that turned out to be damaged."""
+        self.unrouted.forget(path)
+        self.sources.forget(path)
+        for table in self.tables.values():
+            table.forget(path)
+        asked = self.scope.only
+        self.tables = {
+            name: table
+            for name, table in self.tables.items()
+            if name == asked or not table.is_empty
+        }
+
+    def _refuse_file(self, part: FilePart, error: str) -> None:
+        self.files[part.path] = FileProgress(part.size, part.start, complete=True)
+        if not self._is_done(UNROUTED, part.path, part.start):
+            refused = Rejected(part.path, WHOLE_FILE, "unreadable_file", error, b"")
+            self.unrouted.rejected.append(refused)
+
+    def _is_done(self, dataset: str, file: str, offset: int) -> bool:
+        return offset < self.done.get(dataset, {}).get(file, 0)
+
+    def take(self, file: str, offset: int, record: RawRecord) -> None:
+        """Route one record."""
+        raw, parsed = record
+        self.taken += 1
+        self.taken_bytes += len(raw)
+        try:
+            event = self._opened(parsed, file)
+            name = self._dataset_of(event)
+        except RecordError as error:
+            if not self._is_done(UNROUTED, file, offset):
+                self.unrouted.add(file, offset, raw, error)
+            return
+        if not isinstance(event, ChangeEvent):
+            if event.ddl is None or not self._follow(file, offset, raw, event.ddl):
+                self._filter(file, offset, event.counter)
+        elif not self.scope.includes(name):
+            self._filter(file, offset, "not_included")
+        elif not self._is_done(name, file, offset):
+            self.table(name).add(file, offset, raw, event)
+
+    def _dataset_of(self, event: ChangeEvent | NoChange) -> str:
+        return (
+            self.sources.dataset(table_of(event.source)) if isinstance(event, ChangeEvent) else ""
+        )
+
+    def _follow(self, file: str, offset: int, raw: bytes, statement: Mapping[str, Any]) -> bool:
+        """Do what the policies say of a statement; tell whether it became an event of a dataset."""
+        datasets = {*self.keys, *self.tables}
+        became = False
+        for ddl in table_ddl(statement):
+            name = self.sources.dataset(ddl.table)
+            known = name in datasets and self.scope.includes(name)
+            if not known or self._is_done(name, file, offset):
+                continue
+            policies = self.scope.settings(name).evolution
+            if self.sources.follow(file, ddl, policies, datasets):
+                self.table(name).add(file, offset, raw, as_truncate(statement))
+                became = True
+        return became
+
+    def _opened(self, parsed: dict[str, Any] | RecordError, file: str) -> ChangeEvent | NoChange:
+        if isinstance(parsed, RecordError):
+            raise parsed
+        if self.flattened is None:
+            return open_envelope(parsed)
+        return self.flattened.open(parsed, file)
+
+    def _filter(self, file: str, offset: int, counter: str) -> None:
+        if not self._is_done(UNROUTED, file, offset):
+            self.counters[counter] += 1
+
+    def table(self, name: str) -> TableEvents:
+        """The events of one table so far."""
+        table = self.tables.get(name)
+        if table is None:
+            settings, placeholder = self.scope.settings(name), self.scope.placeholder
+            decoder = EventDecoder(settings, placeholder, self.keys.get(name, ()))
+            table = self.tables[name] = TableEvents(decoder, RecordBuffer(self.limits))
+        return table
+
+    def to_batch(self, known: Mapping[str, Mapping[str, DataType]]) -> DebeziumBatch:
+        """Type everything that was taken."""
+        for name in self.sources.in_news:
+            self.table(name)
+        datasets = {
+            name: self.sources.told(name, table.to_batch(known.get(name, {}), self.files))
+            for name, table in self.tables.items()
+        }
+        unrouted = no_rows(self.files, self.unrouted.rejected, filtered=self.counters)
+        return DebeziumBatch(datasets, unrouted, self.files, self.sources.left)

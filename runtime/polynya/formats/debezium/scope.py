@@ -1,0 +1,94 @@
+"""Which tables of a capture belong to a task, and the settings of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from polynya.formats.debezium.flat import Flattening
+from polynya.formats.errors import RecordError
+from polynya.model.config.evolution import SchemaEvolution
+from polynya.model.config.task import ResolvedDataset
+from polynya.model.datatypes import DataType
+
+#: What Debezium writes for a column that the source did not send (`unavailable.value.placeholder`).
+PLACEHOLDER = "__debezium_unavailable_value"
+
+
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    """What the configuration says about one table; empty means that the data decides."""
+
+    keys: tuple[str, ...] = ()
+    sequence_by: tuple[str, ...] = ()
+    timestamp: str | None = None
+    columns: Mapping[str, DataType] = field(default_factory=dict)
+    evolution: SchemaEvolution = field(default_factory=SchemaEvolution)
+
+    @classmethod
+    def of(cls, dataset: ResolvedDataset) -> TableSettings:
+        """The part of a dataset's settings that reading needs."""
+        return cls(
+            dataset.keys,
+            dataset.sequence_by,
+            dataset.timestamp,
+            dataset.columns,
+            dataset.schema_evolution,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DebeziumScope:
+    """The tables of a task.
+
+    Attributes:
+        include: globs of `schema.table` (`db.table` where the source has no schemas); case matters.
+        exclude: globs that win over `include`.
+        tables: settings of single tables, by `schema.table`.
+        names: settings by the table's own name, for tables that are not in `tables`.
+        default: settings of all others.
+        placeholder: text that stands for a column that was not sent.
+        only: read no other table than this one; None for all.
+        without: tables to leave out, by `schema.table`.
+        called: names that tables have since they were renamed, to the name of their dataset.
+        flattening: how events were flattened; None: they are in their envelopes.
+    """
+
+    include: tuple[str, ...] = ("*",)
+    exclude: tuple[str, ...] = ()
+    tables: Mapping[str, TableSettings] = field(default_factory=dict)
+    names: Mapping[str, TableSettings] = field(default_factory=dict)
+    default: TableSettings = field(default_factory=TableSettings)
+    placeholder: str = PLACEHOLDER
+    only: str | None = None
+    without: frozenset[str] = frozenset()
+    called: Mapping[str, str] = field(default_factory=dict)
+    flattening: Flattening | None = None
+
+    def includes(self, table: str) -> bool:
+        """Whether the task wants this table."""
+        if table in self.without or self.only not in {None, table}:
+            return False
+        if any(fnmatchcase(table, glob) for glob in self.exclude):
+            return False
+        return table in self.tables or any(fnmatchcase(table, glob) for glob in self.include)
+
+    def settings(self, table: str) -> TableSettings:
+        """The settings of a table."""
+        own = self.tables.get(table)
+        return own if own is not None else self.names.get(table.rpartition(".")[2], self.default)
+
+
+def table_of(source: Mapping[str, Any]) -> str:
+    """`schema.table`, or `db.table` where the source has no schemas.
+
+    Raises:
+        RecordError: no_dataset, when the event does not say which table it belongs to.
+    """
+    space = source.get("schema") or source.get("db")
+    table = source.get("table") or source.get("collection")
+    if not isinstance(space, str) or not isinstance(table, str) or not space or not table:
+        raise RecordError("no_dataset", "the event does not name its schema (or db) and table")
+    return f"{space}.{table}"

@@ -1,0 +1,1 @@
+"""Landed files: which there are, which are unread, and their decompressed content."""

@@ -1,0 +1,122 @@
+"""Which landed files are to be read: name order, nothing unfinished, nothing twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from polynya.formats.batch import FilePart, FileProgress
+from polynya.store.object_store import ObjectInfo, ObjectStore
+
+#: Writers rename to the final name when a file is whole.
+_UNFINISHED = (".tmp", ".part", ".partial", ".inprogress", ".crdownload", ".crc", "~")
+_HIDDEN = (".", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A file that changed after it was read, sizes in bytes. It is not read again."""
+
+    path: str
+    was: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """Files to read in name order, and files that changed after they were read."""
+
+    files: tuple[FilePart, ...]
+    changed: tuple[ChangedFile, ...]
+
+
+def discover(
+    store: ObjectStore,
+    root: str,
+    glob: str,
+    done: Mapping[str, FileProgress],
+    *,
+    may_grow: bool = True,
+) -> Discovery:
+    """Find what has landed.
+
+    Args:
+        store: paths of the result belong to it.
+        root: folder to look in, "" for the store's own.
+        glob: paths below `root`: `*` and `?` stay inside one folder, `**` crosses folders.
+        done: what was read so far, by path.
+        may_grow: records may be appended to a file while it is read.
+
+    Returns:
+        Files that are new or not yet complete. A complete file that has another size, or a partly
+        read one that shrank (or grew, unless it may), is reported as changed.
+    """
+    return unread(matching(store.list(root), root, glob), done, may_grow=may_grow)
+
+
+def matching(landed: Iterable[ObjectInfo], root: str, glob: str) -> Iterator[ObjectInfo]:
+    """The landed files below `root` that a glob names and that are finished."""
+    pattern = glob_pattern(glob)
+    for info in landed:
+        relative = relative_to(root, info.path)
+        if pattern.fullmatch(relative) and not _is_unfinished(relative):
+            yield info
+
+
+def relative_to(root: str, path: str) -> str:
+    """A path below `root`, "" for the store's own root."""
+    return path.removeprefix(f"{root}/") if root else path
+
+
+def unread(
+    landed: Iterable[ObjectInfo], done: Mapping[str, FileProgress], *, may_grow: bool = True
+) -> Discovery:
+    """What of the landed files is to be read; see `discover`."""
+    files: list[FilePart] = []
+    changed: list[ChangedFile] = []
+    for info in landed:
+        before = done.get(info.path)
+        if before is None:
+            files.append(FilePart(info.path, info.size))
+        elif info.size != before.size and (
+            before.complete or info.size < before.size or not may_grow
+        ):
+            changed.append(ChangedFile(info.path, before.size, info.size))
+        elif not before.complete:
+            files.append(FilePart(info.path, info.size, before.records))
+    return Discovery(tuple(sorted(files, key=lambda part: part.path)), tuple(changed))
+
+
+def _is_unfinished(path: str) -> bool:
+    # `.` and `..` are no names of folders. A key on S3 may hold them: the file is refused by name.
+    hidden = any(part.startswith(_HIDDEN) for part in path.split("/") if part not in {".", ".."})
+    return hidden or path.endswith(_UNFINISHED)
+
+
+def is_unfinished_in_table_folder(path: str) -> bool:
+    """The same where folders are named by source tables: a table's name may begin with `_`."""
+    *folders, name = path.split("/")
+    hidden = name.startswith(_HIDDEN) or any(part.startswith(".") for part in folders)
+    return hidden or name.endswith(_UNFINISHED)
+
+
+@lru_cache(maxsize=256)
+def glob_pattern(glob: str) -> re.Pattern[str]:
+    """The regular expression of a glob; case matters."""
+    parts: list[str] = []
+    position = 0
+    for match in re.finditer(r"\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]", glob):
+        parts.append(re.escape(glob[position : match.start()]))
+        parts.append(_translated(match[0]))
+        position = match.end()
+    return re.compile("".join(parts) + re.escape(glob[position:]), re.DOTALL)
+
+
+def _translated(token: str) -> str:
+    simple = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    if token in simple:
+        return simple[token]
+    inner = re.sub(r"([\\\[^])", r"\\\1", token[1:-1])
+    return f"[^/{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"

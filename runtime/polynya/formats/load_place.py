@@ -1,0 +1,20 @@
+"""Where a full load stands among the changes of a service, by the time at which it began."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from polynya.formats.values import instants
+from polynya.model.config.task import ResolvedDataset
+
+
+def has_place(dataset: ResolvedDataset) -> bool:
+    """Whether the order of a dataset's changes begins with their time."""
+    return dataset.format == "replicate" or (dataset.format == "dms" and not dataset.sequence_by)
+
+
+def place_of(dataset: ResolvedDataset, began: datetime) -> str:
+    """The beginning of the change identifiers of that time (see `has_place`)."""
+    stamp = instants.stamp(instants.datetime_micros(began))
+    # DMS: 20 digits to the microsecond; Replicate: 16 to the hundredth of a second.
+    return stamp[:16] + (stamp[-4:] if dataset.format == "dms" else "")

@@ -1,0 +1,1 @@
+"""Files of records without change metadata: the configuration says what an event is."""

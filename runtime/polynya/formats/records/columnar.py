@@ -1,0 +1,169 @@
+"""Parquet and ORC through Arrow. A record's raw bytes are its JSON text (`plain`)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, time
+from typing import Any, BinaryIO
+from uuid import UUID
+
+import pyarrow as pa
+from pyarrow import orc, parquet
+
+from polynya.formats.errors import UnreadableFileError
+from polynya.formats.records.opened import OpenedFile, RawRecord
+from polynya.formats.values.arrow_types import from_arrow
+from polynya.formats.values.exact import json_text
+from polynya.model.datatypes import DataType
+from polynya.model.errors import PolynyaError
+
+_BATCH_ROWS = 16_384
+
+
+def open_parquet(file: BinaryIO, start: int) -> OpenedFile:
+    """Read a Parquet file."""
+    try:
+        reader = parquet.ParquetFile(file)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise UnreadableFileError(f"not a whole Parquet file: {error}") from error
+    return _opened(reader.schema_arrow, lambda: reader.iter_batches(_BATCH_ROWS), start)
+
+
+def open_orc(file: BinaryIO, start: int) -> OpenedFile:
+    """Read an ORC file."""
+    watched = _Watched(file)
+    try:
+        reader = orc.ORCFile(watched)
+        schema = reader.schema
+    except (pa.ArrowException, OSError, ValueError) as error:
+        watched.raise_failure()
+        raise UnreadableFileError(f"not a whole ORC file: {error}") from error
+
+    def stripes() -> Iterator[pa.RecordBatch]:
+        for index in range(reader.nstripes):
+            try:
+                yield reader.read_stripe(index)
+            except (pa.ArrowException, OSError):
+                watched.raise_failure()
+                raise
+
+    return _opened(schema, stripes, start)
+
+
+class _Watched:
+    """A file that remembers why it could not be read.
+
+    The ORC library makes an error of its own of everything. A store that did not answer would pass
+    for a damaged file.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._failure: PolynyaError | None = None
+        self.seek, self.tell = file.seek, file.tell
+        self.closed = False
+
+    def read(self, size: int = -1) -> bytes:
+        """As of any file."""
+        try:
+            return self._file.read(size)
+        except PolynyaError as error:
+            self._failure = error
+            raise
+
+    def raise_failure(self) -> None:
+        """Raise what kept the file from being read, if anything did."""
+        if self._failure is not None:
+            raise self._failure
+
+
+def _opened(
+    schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], start: int
+) -> OpenedFile:
+    if len(set(schema.names)) != len(schema.names):
+        raise UnreadableFileError("two columns of the file have the same name")
+    try:
+        types: dict[str, DataType] = {field.name: from_arrow(field.type) for field in schema}
+    except ValueError as error:
+        raise UnreadableFileError(f"a column has a type that no table can hold: {error}") from error
+    return OpenedFile(_records(batches, start), types)
+
+
+def _records(batches: Callable[[], Iterator[pa.RecordBatch]], start: int) -> Iterator[RawRecord]:
+    skip = start
+    try:
+        for batch in batches():
+            if skip >= batch.num_rows:
+                skip -= batch.num_rows
+                continue
+            rows = batch.slice(skip)
+            skip = 0
+            names = rows.schema.names
+            columns = [_values(column) for column in rows.columns]
+            for values in zip(*columns, strict=True):
+                record = dict(zip(names, values, strict=True))
+                yield json_text(plain(record)).encode(), record
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise UnreadableFileError(f"damaged: {error}") from error
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """The values in types that Python has, none of them narrowed."""
+    try:
+        values = column.cast(_python_type(column.type)).to_pylist()
+    except (ValueError, OverflowError):
+        # Finer than a microsecond, or no day of the calendar. As text the exact ones still arrive,
+        # and the others are refused by name.
+        values = column.cast(_python_type(column.type, times_as_text=True)).to_pylist()
+    return [as_text(value) for value in values] if _holds_uuid(column.type) else values
+
+
+def _python_type(kind: pa.DataType, *, times_as_text: bool = False) -> pa.DataType:
+    def inner(part: pa.DataType) -> pa.DataType:
+        return _python_type(part, times_as_text=times_as_text)
+
+    types = pa.types
+    if types.is_dictionary(kind):
+        return inner(kind.value_type)
+    if types.is_struct(kind):
+        return pa.struct([pa.field(field.name, inner(field.type)) for field in kind])
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return pa.list_(inner(kind.value_type))
+    if types.is_map(kind):
+        return pa.map_(inner(kind.key_type), inner(kind.item_type))
+    if types.is_time(kind) or (times_as_text and (types.is_date(kind) or types.is_timestamp(kind))):
+        return pa.string()
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if types.is_duration(kind):
+        return pa.int64()
+    return pa.float32() if types.is_float16(kind) else kind
+
+
+def _holds_uuid(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.UuidType):
+        return True
+    return any(_holds_uuid(kind.field(index).type) for index in range(kind.num_fields))
+
+
+def as_text(value: Any) -> Any:
+    """A value with its times of day and UUIDs as text, also those inside."""
+    if isinstance(value, dict):
+        return {name: as_text(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_text(inner) for inner in value]
+    return str(value) if isinstance(value, time | UUID) else value
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can spell it, so that its declared type reads it back: binary as base64."""
+    if isinstance(value, dict):
+        return {name: plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return value

@@ -1,0 +1,43 @@
+"""JSON lines: one object a line; blank lines are no records, a byte order mark is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import BinaryIO
+
+from polynya.formats.errors import RecordError
+from polynya.formats.records.json_text import parse_object
+from polynya.formats.records.opened import OpenedFile, RawRecord
+
+_BOM = b"\xef\xbb\xbf"
+_BLANK = b" \t\r\n"
+
+
+def lines(file: BinaryIO, start: int = 0) -> Iterator[bytes]:
+    """The lines that are records, from the `start`-th on, without their line ends."""
+    return islice(_all_lines(file), start, None)
+
+
+def _all_lines(file: BinaryIO) -> Iterator[bytes]:
+    first = True
+    for line in file:
+        raw = line.rstrip(b"\r\n")
+        if first:
+            first = False
+            raw = raw.removeprefix(_BOM)
+        if raw.strip(_BLANK):
+            yield raw
+
+
+def open_json(file: BinaryIO, start: int) -> OpenedFile:
+    """Read a file of JSON lines."""
+    return OpenedFile(_records(file, start))
+
+
+def _records(file: BinaryIO, start: int) -> Iterator[RawRecord]:
+    for raw in lines(file, start):
+        try:
+            yield raw, parse_object(raw)
+        except RecordError as error:
+            yield raw, error

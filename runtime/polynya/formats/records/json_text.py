@@ -1,0 +1,119 @@
+"""Strict JSON of one record: unique keys, no NaN, bounded depth, every number kept exactly."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from polynya.formats.errors import RecordError
+
+MAX_DEPTH = 64
+MAX_NUMBER_LENGTH = 400
+
+# Possessive, and a string without an end swallows the rest: linear time on any input.
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+# Any literal of at most this many characters without an exponent has few enough digits to survive a
+# double.
+_SAFE_LITERAL = 16
+
+
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """One JSON object. Floats that a double cannot hold exactly (by shortest text) come as Decimal.
+
+    Raises:
+        RecordError: bad_utf8, bad_json, duplicate_key, bad_number, too_deep or not_an_object.
+    """
+    value = parse_value(raw)
+    if not isinstance(value, dict):
+        raise RecordError("not_an_object", f"a record is a JSON object, this is {_kind(value)}")
+    return value
+
+
+def parse_value(raw: bytes) -> Any:
+    """Any JSON value. Raises RecordError as `parse_object`."""
+    _check_depth(raw)
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RecordError("bad_utf8", f"not UTF-8: {error.reason} at byte {error.start}") from None
+    text = text.strip(" \t\r\n")
+    try:
+        # Without JSONDecoder.decode and its two passes over white space: this is the hot loop.
+        value, end = _scan(text, 0)
+    except StopIteration as error:
+        raise RecordError("bad_json", f"not JSON: no value at character {error.value}") from None
+    except json.JSONDecodeError as error:
+        fault = error.msg.removesuffix(" at")
+        raise RecordError("bad_json", f"not JSON: {fault} at character {error.pos}") from None
+    except RecursionError:
+        raise RecordError("too_deep", f"nested deeper than {MAX_DEPTH}") from None
+    except ValueError as error:
+        # Python refuses to convert integers of thousands of digits.
+        raise RecordError("bad_number", str(error)) from None
+    if end != len(text):
+        raise RecordError("bad_json", f"not JSON: more text after the value at character {end}")
+    if _SURROGATE.search(text):
+        _check_surrogates(value)
+    return value
+
+
+def _check_depth(raw: bytes) -> None:
+    # Counting is fast and rules out almost every record; only the rest is scanned.
+    if raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH:
+        return
+    depth = 0
+    for match in _TOKEN.finditer(raw):
+        token = match[0]
+        if token in b"{[":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise RecordError("too_deep", f"nested deeper than {MAX_DEPTH}")
+        elif token in b"}]":
+            depth -= 1
+
+
+def _check_surrogates(value: object) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")
+    except UnicodeEncodeError:
+        raise RecordError("bad_utf8", "a lone surrogate is no character") from None
+
+
+def _float(literal: str) -> float | Decimal:
+    if len(literal) > MAX_NUMBER_LENGTH:
+        raise RecordError("bad_number", f"a number of {len(literal)} characters")
+    number = float(literal)
+    if len(literal) <= _SAFE_LITERAL and "e" not in literal and "E" not in literal:
+        return number
+    exact = Decimal(literal)
+    if number - number == 0.0 and (Decimal(repr(number)) == exact or Decimal(number) == exact):
+        return number
+    if abs(exact.adjusted()) > MAX_NUMBER_LENGTH:
+        raise RecordError("bad_number", f"{literal[:40]} is out of range")
+    return exact
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RecordError("duplicate_key", f"key {twice[:64]!r} appears twice in one object")
+    return found
+
+
+def _constant(literal: str) -> NoReturn:
+    raise RecordError("bad_number", f"{literal} is not JSON")
+
+
+def _kind(value: object) -> str:
+    names = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
+_scan: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]

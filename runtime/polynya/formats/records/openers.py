@@ -1,0 +1,49 @@
+"""One module for each native file format: bytes to records, nothing about datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import BinaryIO, TypeAlias
+
+from polynya.formats.records.avro import open_avro
+from polynya.formats.records.columnar import open_orc, open_parquet
+from polynya.formats.records.delimited import Layout, open_csv, text_builder
+from polynya.formats.records.json_lines import open_json
+from polynya.formats.records.opened import OpenedFile
+from polynya.formats.values.columns import Builder, build
+from polynya.model.config.task import ResolvedDataset
+
+#: (content, first record) → records
+Opener: TypeAlias = Callable[[BinaryIO, int], OpenedFile]
+
+_OPENERS: dict[str, Opener] = {
+    "json": open_json,
+    "parquet": open_parquet,
+    "orc": open_orc,
+    "avro": open_avro,
+}
+
+
+def opener_of(file_format: str) -> Opener:
+    """How to read a file of a format that has no settings."""
+    return _OPENERS[file_format]
+
+
+def file_opener(dataset: ResolvedDataset) -> Opener:
+    """How to read the files of a native dataset."""
+    if dataset.format != "csv":
+        return opener_of(dataset.format)
+    return partial(open_csv, layout=Layout.of(dataset))
+
+
+def record_opener(dataset: ResolvedDataset) -> Opener:
+    """How to read a record of a native dataset from its raw bytes, which are CSV or JSON."""
+    if dataset.format != "csv":
+        return open_json
+    return partial(open_csv, layout=Layout.of(dataset).of_one_record())
+
+
+def builder_of(file_format: str) -> Builder:
+    """How to type the columns of this native format."""
+    return text_builder if file_format == "csv" else build

@@ -1,0 +1,146 @@
+"""Reading the files of one table that Qlik Replicate wrote: they become one `DatasetBatch`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from polynya.formats.batch import DatasetBatch, FilePart, FileProgress, Limits
+from polynya.formats.errors import UnreadableFileError
+from polynya.formats.files.landed_file import landed_file
+from polynya.formats.replicate.books import FileFacts, to_batch
+from polynya.formats.replicate.header import BEFORE_IMAGE
+from polynya.formats.replicate.metadata import HEADER_PREFIX, Metadata, read_metadata
+from polynya.formats.replicate.names import is_load, kind_of
+from polynya.formats.replicate.rows import HEADER, Described, open_replicate
+from polynya.formats.values.buffer import RecordBuffer
+from polynya.formats.values.names import NameSpace, column_problem
+from polynya.formats.values.observed import Observed
+from polynya.model.config.task import ResolvedDataset
+from polynya.model.datatypes import DataType
+from polynya.store.object_store import ObjectStore
+
+
+def read_replicate(
+    source: ObjectStore,
+    dataset: ResolvedDataset,
+    files: Sequence[FilePart],
+    known: Mapping[str, DataType],
+    keys: tuple[str, ...],
+    *,
+    limits: Limits,
+) -> DatasetBatch:
+    """Read the next batch.
+
+    Args:
+        source: store that the paths of `files` and their `.dfm` files belong to.
+        dataset: settings.
+        files: what to read, in order; each from record `start` on.
+        known: every source column so far.
+        keys: key columns of earlier batches.
+        limits: the batch ends when one of them is reached, not between a before image and its
+            update, and before a file of another format.
+
+    Returns:
+        Rows with operation L, I, U, D or T, rejected records and progress of the files. A file that
+        cannot be read, or is not what its `.dfm` file says, is one rejected record and complete.
+    """
+    reading = _Reading(source, dataset, known, dataset.keys or keys, RecordBuffer(limits))
+    for part in files:
+        if reading.is_full:
+            break
+        try:
+            own = kind_of(part.path)
+            if reading.kind not in {None, own}:
+                break
+            reading.take_file(part)
+            reading.kind = own
+        except UnreadableFileError as error:
+            reading.buffer.refuse_file(part.path, part.size, str(error), start=part.start)
+    return to_batch(
+        reading.buffer,
+        dataset,
+        known,
+        reading.keys,
+        FileFacts(
+            reading.kind or "csv",
+            reading.types.types,
+            reading.observed.types,
+            reading.types.conflicts,
+            reading.types.columns,
+        ),
+    )
+
+
+class _Reading:
+    """The state of one read: what the files and their metadata gave so far."""
+
+    def __init__(
+        self,
+        source: ObjectStore,
+        dataset: ResolvedDataset,
+        known: Mapping[str, DataType],
+        keys: tuple[str, ...],
+        buffer: RecordBuffer,
+    ) -> None:
+        self.buffer = buffer
+        self.keys = keys
+        self.kind: str | None = None
+        self.types = Observed()
+        self.observed = Observed()
+        self._source = source
+        self._dataset = dataset
+        self._known = known
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the batch ends here: one more record may follow a before image."""
+        if not self.buffer.is_full:
+            return False
+        last = [record[HEADER].operation for record in self.buffer.records[-2:]]
+        # Two in a row are no pair; a file of nothing else must not fill the memory.
+        return last[-1:] != [BEFORE_IMAGE] or last == [BEFORE_IMAGE, BEFORE_IMAGE]
+
+    def take_file(self, part: FilePart) -> None:
+        """Read one file, as far as the limits allow. Raises UnreadableFileError."""
+        metadata = read_metadata(self._source, part.path, self._dataset.delivery)
+        self._check_names(metadata)
+        # Also of a file that is refused: a table that begins with one still gets its keys.
+        self.keys = self._agreed_keys(metadata)
+        described = Described(
+            kind_of(part.path), is_load(part.path, self._dataset.landing_path), metadata
+        )
+        has_header = self._dataset.delivery.has_header
+        with landed_file(self._source, part.path, described.kind) as file:
+            opened = open_replicate(file, part.start, described, has_header=has_header)
+            offset, complete = part.start, False
+            for raw, parsed in opened.records:
+                if self.is_full:
+                    break
+                self.buffer.add(part.path, offset, raw, parsed)
+                offset += 1
+            else:
+                complete = True
+        self.buffer.progress[part.path] = FileProgress(part.size, offset, complete)
+        # Not before: a file that turns out to be damaged has no say in the types.
+        self.types.learn(metadata.types)
+        self.observed.learn(opened.types)
+
+    def _check_names(self, metadata: Metadata) -> None:
+        """Whether the table can have the columns. They come before any record could be refused."""
+        space = NameSpace([*self._known, *self._dataset.columns, *self.types.types])
+        for name in metadata.columns:
+            if name.startswith(HEADER_PREFIX):
+                continue
+            problem = column_problem(name) or space.clash(name)
+            if problem is not None:
+                raise UnreadableFileError(f"its .dfm file names {problem}")
+
+    def _agreed_keys(self, metadata: Metadata) -> tuple[str, ...]:
+        own = metadata.keys
+        if self._dataset.keys or not own or not self.keys:
+            return self.keys or own
+        if own != self.keys:
+            raise UnreadableFileError(
+                f"its .dfm file names the keys {list(own)}, the table has {list(self.keys)}"
+            )
+        return own

@@ -1,0 +1,1 @@
+"""From records to typed columns: exact values, order, settled types."""

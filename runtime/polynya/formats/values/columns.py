@@ -1,0 +1,316 @@
+"""A column of Python values becomes a typed Arrow column; what does not fit is named, not changed.
+
+The type of a column is settled once: a declared type stays; a known type may only take Iceberg's
+promotions; a new column takes the type of its first value, widened inside the batch as far as no
+value loses anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal as Number
+from itertools import chain
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from polynya.formats.values.arrow_types import arrow_type
+from polynya.formats.values.exact import (
+    MAX_FLOAT32,
+    digits_needed,
+    exact_decimal,
+    fit,
+    parse,
+    shown,
+)
+from polynya.formats.values.instants import Micros, Nanos
+from polynya.formats.values.iso_arrays import instants_of
+from polynya.formats.values.names import NameSpace, nested_problem
+from polynya.model.datatypes import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Array,
+    DataType,
+    Decimal,
+    MapType,
+    Struct,
+    Void,
+)
+from polynya.model.datatypes.types import MAX_PRECISION
+
+Values = Sequence[Any]
+#: index of the value → (rule, error)
+Faults = dict[int, tuple[str, str]]
+
+_NONE = type(None)
+_NUMBERS = frozenset({int, float, Number})
+#: Python types that Arrow converts exactly by itself, or refuses.
+_FAST: dict[DataType, frozenset[type]] = {
+    BOOLEAN: frozenset({bool}),
+    INT: frozenset({int}),
+    BIGINT: frozenset({int}),
+    DOUBLE: frozenset({int, float}),
+    STRING: frozenset({str}),
+}
+#: What a new column becomes when its first value has this Python type.
+_NATURAL: dict[type, DataType] = {
+    bool: BOOLEAN,
+    str: STRING,
+    bytes: BINARY,
+    date: DATE,
+    datetime: TIMESTAMP,
+    Micros: TIMESTAMP,
+    list: Array(Void()),
+    tuple: Array(Void()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A typed column; `faults` names the values that did not fit, they are NULL in `array`."""
+
+    type: DataType
+    array: pa.Array
+    faults: Faults
+
+
+class Builder(Protocol):
+    """Types one column; see `build`."""
+
+    def __call__(self, values: Values, known: DataType | None, *, declared: bool = False) -> Column:
+        """Build the column."""
+        ...
+
+
+def build(values: Values, known: DataType | None, *, declared: bool = False) -> Column:
+    """Type a column.
+
+    Args:
+        values: one value a record, None where it is NULL or missing.
+        known: type of the column so far; None or Void when there is none.
+        declared: the type comes from the configuration: it does not change, and text is parsed.
+    """
+    kinds = set(map(type, values)) - {_NONE}
+    if known is None or isinstance(known, Void):
+        known = _inferred(values, kinds)
+    match known:
+        case Void():
+            return Column(known, pa.nulls(len(values), pa.string()), {})
+        case Struct():
+            return _struct(values, known, declared=declared)
+        case Array():
+            return _array(values, known, declared=declared)
+        case MapType():
+            return _map(values, known, declared=declared)
+        case _:
+            return _leaf(values, kinds, known, declared=declared)
+
+
+def _inferred(values: Values, kinds: set[type]) -> DataType:
+    """The type of a new column, one level deep: the rest settles while it is built."""
+    if len(kinds) > 1:
+        first = next(value for value in values if value is not None)
+        kinds = kinds & _NUMBERS if type(first) in _NUMBERS else {type(first)}
+    if not kinds:
+        return Void()
+    if kinds <= _NUMBERS:
+        return _inferred_number([value for value in values if type(value) in _NUMBERS], kinds)
+    if kinds == {dict}:
+        return Struct(()) if any(values) else STRING
+    if kinds == {Nanos}:
+        whole = all(value % 1000 == 0 for value in values if type(value) is Nanos)
+        return TIMESTAMP_NTZ if whole else BIGINT
+    return _NATURAL.get(kinds.pop(), STRING)
+
+
+def _inferred_number(numbers: list[Any], kinds: set[type]) -> DataType:
+    if kinds == {float}:
+        return DOUBLE
+    if kinds == {int}:
+        return (
+            BIGINT
+            if min(numbers) >= -(1 << 63) and max(numbers) < 1 << 63
+            else Decimal(MAX_PRECISION, 0)
+        )
+    if Number not in kinds and all(type(n) is float or _is_exact_double(n) for n in numbers):
+        return DOUBLE
+    needed = [digits_needed(exact_decimal(number)) for number in numbers]
+    scale = min(max(fraction for _, fraction in needed), MAX_PRECISION)
+    # Room for growth: a decimal column gains precision later, never scale.
+    return Decimal(MAX_PRECISION, scale)
+
+
+def _is_exact_double(number: int) -> bool:
+    return abs(number) <= 1 << 53 or (abs(number) < 1 << 1023 and int(float(number)) == number)
+
+
+def _leaf(values: Values, kinds: set[type], known: DataType, *, declared: bool) -> Column:
+    if not declared:
+        known = _promoted(values, kinds, known)
+    if kinds <= _FAST.get(known, frozenset()):
+        try:
+            return Column(known, pa.array(values, arrow_type(known)), {})
+        except (pa.ArrowInvalid, OverflowError):
+            pass  # a number out of range: find out which
+    if known == TIMESTAMP and kinds == {str}:
+        times = instants_of(pa.array(values, pa.string()))
+        if times is not None:
+            return Column(known, times, {})
+    convert = parse if declared else fit
+    out: list[Any] = []
+    faults: Faults = {}
+    for index, value in enumerate(values):
+        if value is None:
+            out.append(None)
+            continue
+        try:
+            out.append(convert(value, known))
+        except ValueError as error:
+            out.append(None)
+            faults[index] = ("bad_value" if declared else _rule(value), str(error))
+    return Column(known, pa.array(out, arrow_type(known)), faults)
+
+
+def _rule(value: object) -> str:
+    huge = isinstance(value, int | Number) and abs(value) >= 10**MAX_PRECISION
+    return "bad_number" if huge else "type_mismatch"
+
+
+def _promoted(values: Values, kinds: set[type], known: DataType) -> DataType:
+    """The known type after the promotions that Iceberg makes in place."""
+    if known == INT and int in kinds:
+        numbers = [value for value in values if type(value) is int]
+        return BIGINT if max(numbers) >= 1 << 31 or min(numbers) < -(1 << 31) else INT
+    if known == FLOAT and not kinds.isdisjoint(_NUMBERS):
+        return (
+            DOUBLE
+            if any(type(v) in _NUMBERS and MAX_FLOAT32 < abs(v) < math.inf for v in values)
+            else FLOAT
+        )
+    if isinstance(known, Decimal) and known.precision < MAX_PRECISION:
+        numbers = [value for value in values if type(value) in _NUMBERS and math.isfinite(value)]
+        whole = max((digits_needed(exact_decimal(number))[0] for number in numbers), default=0)
+        if known.precision < whole + known.scale <= MAX_PRECISION:
+            return Decimal(whole + known.scale, known.scale)
+    return known
+
+
+def _struct(values: Values, known: Struct, *, declared: bool) -> Column:
+    faults: Faults = {}
+    rows = _only(values, (dict,), known, faults)
+    children = dict(known.fields)
+    names = NameSpace(children)
+    bad_names: dict[str, str] = {}
+    for name in dict.fromkeys(chain.from_iterable(row for row in rows if row)):
+        problem = None if name in children else nested_problem(name) or names.clash(name)
+        if problem:
+            bad_names[name] = problem
+        else:
+            children.setdefault(name, Void())
+    if bad_names:
+        _fault_names(rows, bad_names, faults)
+    built = {
+        name: build([row.get(name) if row else None for row in rows], kind, declared=declared)
+        for name, kind in children.items()
+    }
+    for name, column in built.items():
+        for index, (rule, error) in column.faults.items():
+            faults.setdefault(index, (rule, f"{name}: {error}"))
+    if not built:
+        # Nothing but empty objects and refused names: there is no field to make a struct of.
+        empty = [None if index in faults else row for index, row in enumerate(rows)]
+        column = _leaf(empty, {dict}, STRING, declared=declared)
+        return Column(STRING, column.array, faults)
+    kind = Struct(tuple((name, column.type) for name, column in built.items()))
+    storage = arrow_type(kind)
+    mask = pa.array([row is None for row in rows], pa.bool_())
+    array = pa.StructArray.from_arrays(
+        [column.array for column in built.values()], fields=list(storage), mask=mask
+    )
+    return Column(kind, array, faults)
+
+
+def _fault_names(rows: list[dict[str, Any] | None], bad: dict[str, str], faults: Faults) -> None:
+    for index, row in enumerate(rows):
+        hit = next((name for name in row if name in bad), None) if row else None
+        if hit is not None:
+            faults.setdefault(index, ("bad_column", bad[hit]))
+
+
+def _array(values: Values, known: Array, *, declared: bool) -> Column:
+    faults: Faults = {}
+    rows = _only(values, (list, tuple), known, faults)
+    element = build(
+        list(chain.from_iterable(row for row in rows if row)), known.element, declared=declared
+    )
+    _fault_owners(rows, element.faults, faults)
+    kind = Array(element.type)
+    array = pa.ListArray.from_arrays(_offsets(rows), element.array, type=arrow_type(kind))
+    return Column(kind, array, faults)
+
+
+def _map(values: Values, known: MapType, *, declared: bool) -> Column:
+    faults: Faults = {}
+    rows = _only(values, (dict, list), known, faults)
+    pairs: list[list[Any] | None] = [
+        list(row.items()) if isinstance(row, dict) else row for row in rows
+    ]
+    flat = list(chain.from_iterable(row for row in pairs if row))
+    keys = build([key for key, _ in flat], known.key, declared=declared)
+    items = build([item for _, item in flat], known.value, declared=declared)
+    _fault_owners(pairs, {**items.faults, **keys.faults}, faults)
+    kind = MapType(keys.type, items.type)
+    key_array = keys.array
+    if keys.faults:
+        # A map cannot have NULL keys; the records of these are refused anyway.
+        pairs = [None if index in faults else row for index, row in enumerate(pairs)]
+        return Column(kind, _map(pairs, kind, declared=declared).array, faults)
+    array = pa.MapArray.from_arrays(_offsets(pairs), key_array, items.array)
+    return Column(kind, array.cast(arrow_type(kind)), faults)
+
+
+def _only(values: Values, allowed: tuple[type, ...], kind: DataType, faults: Faults) -> list[Any]:
+    """The values with None for those that are no container of the right kind."""
+    rows: list[Any] = []
+    for index, value in enumerate(values):
+        if value is None or isinstance(value, allowed):
+            rows.append(value)
+            continue
+        faults[index] = ("type_mismatch", f"{shown(value)} is not {_article(kind)}")
+        rows.append(None)
+    return rows
+
+
+def _article(kind: DataType) -> str:
+    return {Struct: "an object", Array: "an array"}.get(type(kind), "a map")
+
+
+def _fault_owners(rows: Iterable[Any], inner: Faults, faults: Faults) -> None:
+    """Give the faults of flattened elements to the records that hold them."""
+    if not inner:
+        return
+    owners = [index for index, row in enumerate(rows) for _ in row or ()]
+    for position, (rule, error) in inner.items():
+        faults.setdefault(owners[position], (rule, f"element: {error}"))
+
+
+def _offsets(rows: Sequence[Any]) -> pa.Array:
+    """Arrow's list offsets; a NULL list is a NULL offset."""
+    offsets: list[int | None] = []
+    total = 0
+    for row in rows:
+        offsets.append(None if row is None else total)
+        total += len(row) if row else 0
+    offsets.append(total)
+    return pa.array(offsets, pa.int32())

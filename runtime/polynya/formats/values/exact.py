@@ -1,0 +1,229 @@
+"""One value into one type without loss, or a ValueError that says why not.
+
+A value of the wrong Python type is a ValueError as well: to the caller both are a bad record.
+`fit` takes JSON and Python values and only changes the representation of a number. `parse` is for
+declared columns and for text formats: it also reads numbers, dates and times from their text. Both
+give what `pyarrow.array` takes: microseconds for timestamps, days for dates.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import re
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any
+
+from polynya.formats.values import instants
+from polynya.model.datatypes import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+)
+from polynya.model.datatypes import Decimal as DecimalType
+
+_WIDE = Context(prec=1000)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
+_BOUNDS: dict[DataType, int] = {INT: 1 << 31, BIGINT: 1 << 63}
+MAX_FLOAT32 = 3.4028234663852886e38
+
+
+def shown(value: object) -> str:
+    """A value for an error message, short."""
+    text = value if isinstance(value, str) else repr(value)
+    return f"{text[:60]!r}" if isinstance(value, str) else text[:60]
+
+
+def exact_decimal(value: int | float | Decimal) -> Decimal:
+    """The number that the record spelled. Raises ValueError for NaN and infinities."""
+    number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if not number.is_finite():
+        raise ValueError(f"{value} is not a number")
+    return number
+
+
+def digits_needed(number: Decimal) -> tuple[int, int]:
+    """(digits before the point, digits after it) of a finite number, trailing zeros not counted."""
+    if not number:
+        return 0, 0
+    reduced = number.normalize(_WIDE)
+    exponent = int(reduced.as_tuple().exponent)
+    return max(reduced.adjusted() + 1, 0), max(-exponent, 0)
+
+
+def to_decimal(number: Decimal, kind: DecimalType) -> Decimal:
+    """The number as decimal(p,s), exactly."""
+    whole, fraction = digits_needed(number)
+    if fraction > kind.scale or whole > kind.precision - kind.scale:
+        raise ValueError(f"{str(number)[:60]} does not fit {kind}")
+    return number
+
+
+def to_integer(value: int | float | Decimal, kind: DataType) -> int:
+    """The number as int or bigint, exactly."""
+    whole = int(value) if math.isfinite(value) else None
+    if whole is None or whole != value or not -_BOUNDS[kind] <= whole < _BOUNDS[kind]:
+        raise ValueError(f"{shown(value)} does not fit {kind}")
+    return whole
+
+
+def to_double(value: int | float | Decimal) -> float:
+    """The number as a double that spells the same; a double, also NaN, stays what it is."""
+    if isinstance(value, float):
+        return value
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{shown(value)} does not fit double")
+    if number != value and Decimal(repr(number)) != value:
+        raise ValueError(f"{shown(value)} does not fit double without loss")
+    return number
+
+
+def fit(value: Any, kind: DataType) -> Any:
+    """A value of the type, from a value that already is one. Raises ValueError."""
+    converter = _FITTERS.get(type(kind) if isinstance(kind, DecimalType) else kind)
+    if converter is None:
+        raise ValueError(f"no value fits {kind}")
+    return converter(value, kind)
+
+
+def _number(value: Any, kind: DataType) -> int | float | Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise ValueError(f"{shown(value)} is not a number, the column is {kind}")  # noqa: TRY004
+    return value
+
+
+def _fit_boolean(value: Any, kind: DataType) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{shown(value)} is not a {kind}")  # noqa: TRY004
+    return value
+
+
+def _fit_string(value: Any, kind: DataType) -> str:
+    # An empty object has no fields to infer columns from: it is held as its text.
+    if value == {} and isinstance(value, dict):
+        return "{}"
+    if not isinstance(value, str):
+        raise ValueError(f"{shown(value)} is not a {kind}")  # noqa: TRY004
+    return value
+
+
+def _fit_float(value: Any, kind: DataType) -> float:
+    number = to_double(_number(value, kind))
+    if math.isfinite(number) and abs(number) > MAX_FLOAT32:
+        raise ValueError(f"{shown(value)} does not fit {kind}")
+    return number
+
+
+def _fit_binary(value: Any, kind: DataType) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        try:
+            return base64.b64decode(value, validate=True)
+        except binascii.Error:
+            raise ValueError(f"{shown(value)} is not base64") from None
+    raise ValueError(f"{shown(value)} is not {kind}")
+
+
+def _fit_date(value: Any, kind: DataType) -> int:
+    if isinstance(value, str):
+        return instants.iso_days(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return instants.days_in_range(value)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return instants.date_days(value)
+    raise ValueError(f"{shown(value)} is not a {kind}")
+
+
+def _fit_timestamp(value: Any, kind: DataType) -> int:
+    if isinstance(value, instants.Micros):
+        return instants.in_range(int(value))
+    if isinstance(value, instants.Nanos):
+        micros, rest = divmod(int(value), 1000)
+        if rest:
+            raise ValueError(f"{value} ns is finer than a microsecond")
+        return instants.in_range(micros)
+    if isinstance(value, datetime):
+        return instants.datetime_micros(value)
+    if isinstance(value, date):
+        return instants.date_days(value) * instants.DAY_MICROS
+    if isinstance(value, str):
+        return instants.iso_micros(value, exact=True)
+    return instants.epoch_micros(_number(value, kind), exact=True)
+
+
+_FITTERS: dict[Any, Callable[[Any, Any], Any]] = {
+    BOOLEAN: _fit_boolean,
+    INT: lambda value, kind: to_integer(_number(value, kind), kind),
+    BIGINT: lambda value, kind: to_integer(_number(value, kind), kind),
+    FLOAT: _fit_float,
+    DOUBLE: lambda value, kind: to_double(_number(value, kind)),
+    DecimalType: lambda value, kind: to_decimal(exact_decimal(_number(value, kind)), kind),
+    STRING: _fit_string,
+    BINARY: _fit_binary,
+    DATE: _fit_date,
+    TIMESTAMP: _fit_timestamp,
+    TIMESTAMP_NTZ: _fit_timestamp,
+}
+
+
+def parse(value: Any, kind: DataType) -> Any:
+    """A value of a declared type, also from its text. Raises ValueError."""
+    if kind == STRING:
+        if isinstance(value, bytes):
+            return base64.b64encode(value).decode()
+        return value if isinstance(value, str) else json_text(value)
+    if isinstance(value, str):
+        value = _from_text(value, kind)
+    elif kind == BOOLEAN and value in (0, 1):
+        return bool(value)
+    return fit(value, kind)
+
+
+def _from_text(text: str, kind: DataType) -> Any:
+    if kind == BOOLEAN:
+        if text.lower() not in {"true", "false"}:
+            raise ValueError(f"{shown(text)} is not a boolean")
+        return text.lower() == "true"
+    if kind in _BOUNDS or isinstance(kind, DecimalType):
+        return _number_text(text, whole=kind in _BOUNDS)
+    if kind in {FLOAT, DOUBLE}:
+        return float(_number_text(text, whole=False))
+    if kind in {TIMESTAMP, TIMESTAMP_NTZ} and _INTEGER.fullmatch(text):
+        return int(text)
+    return text
+
+
+def _number_text(text: str, *, whole: bool) -> int | Decimal:
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"{shown(text)} is not a number") from None
+    if "_" in text or not text.isascii() or not number.is_finite() or abs(number.adjusted()) > 400:
+        raise ValueError(f"{shown(text)} is not a number")
+    if whole and number != number.to_integral_value():
+        raise ValueError(f"{shown(text)} is not a whole number")
+    return number
+
+
+def json_text(value: object) -> str:
+    """The JSON text of a value: what a declared string column holds of anything but a string."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)

@@ -1,0 +1,58 @@
+"""A batch as if its columns had always been called and chosen as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.formats.batch import DatasetBatch
+
+_UNSENT = "__unsent"
+
+
+def reshaped(
+    batch: DatasetBatch, renames: Mapping[str, str], drops: Collection[str]
+) -> DatasetBatch:
+    """The batch with renamed columns (old name → new name) and without dropped ones.
+
+    Records from before the renaming have their value under the old name.
+    """
+    rows = batch.rows
+    for old, new in renames.items():
+        both = pc.coalesce(rows.column(new), rows.column(old))
+        rows = rows.drop_columns([new]).set_column(rows.column_names.index(old), new, both)
+    gone = [name for name in drops if name in rows.column_names]
+    schema = {
+        renames.get(name, name): kind
+        for name, kind in batch.schema.items()
+        if name not in drops and name not in renames.values()
+    }
+    return replace(batch, rows=_with_names(rows.drop_columns(gone), renames), schema=schema)
+
+
+def _with_names(rows: pa.Table, renames: Mapping[str, str]) -> pa.Table:
+    column = rows.column(_UNSENT)
+    if column.null_count == len(column):
+        return rows
+    named = [names and [renames.get(name, name) for name in names] for names in column.to_pylist()]
+    place = rows.column_names.index(_UNSENT)
+    return rows.set_column(place, rows.schema.field(place), pa.array(named, column.type))
+
+
+def without_truncates(batch: DatasetBatch) -> DatasetBatch:
+    """The batch without the events that its source calls truncates; they count as filtered."""
+    kept = batch.rows.filter(pc.not_equal(pc.fill_null(batch.rows.column("__op"), ""), "T"))
+    ignored = batch.rows.num_rows - kept.num_rows
+    if not kept.num_rows:
+        # A filter that keeps nothing leaves columns without a chunk, which Spark does not take.
+        kept = kept.schema.empty_table()
+    counters = {**batch.counters, "ignored_truncates": ignored}
+    return replace(batch, rows=kept, rows_filtered=batch.rows_filtered + ignored, counters=counters)
+
+
+def truncates(batch: DatasetBatch) -> int:
+    """Number of events that the source calls truncates."""
+    return int(pc.sum(pc.equal(batch.rows.column("__op"), "T")).as_py() or 0)

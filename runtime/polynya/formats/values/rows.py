@@ -1,0 +1,162 @@
+"""Records (dictionaries) of one dataset become typed columns, with one fault a record at most."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, TypeAlias
+
+from polynya.formats.values.columns import Builder, Column, Faults, build
+from polynya.formats.values.evolve import Evolved, Source, evolved
+from polynya.formats.values.names import NameSpace, column_problem
+from polynya.model.config.evolution import SchemaChange, SchemaEvolution
+from polynya.model.datatypes import DataType, Void, widen
+
+Record: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Evolving:
+    """How the columns of a dataset may change.
+
+    Attributes:
+        policies: of the dataset.
+        pinned: columns whose types the configuration declares; those never change.
+        conflicts: types that the source declares now and that the known ones cannot become.
+        columns: names in the newest schema that the source declared, None without one.
+    """
+
+    policies: SchemaEvolution = field(default_factory=SchemaEvolution)
+    pinned: Collection[str] = ()
+    conflicts: Mapping[str, DataType] = field(default_factory=dict)
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTypes:
+    """What is known about the types before the records are looked at.
+
+    Attributes:
+        known: columns of the dataset so far.
+        declared: columns of the configuration; they do not follow the data.
+        observed: types that the files themselves give (parquet schema, Debezium schema).
+        evolving: how the columns may change.
+    """
+
+    known: Mapping[str, DataType]
+    declared: Mapping[str, DataType] = field(default_factory=dict)
+    observed: Mapping[str, DataType] = field(default_factory=dict)
+    evolving: Evolving = field(default_factory=Evolving)
+
+    def names(self) -> list[str]:
+        """Every column that exists whether or not a record has it."""
+        return list(dict.fromkeys([*self.known, *self.declared]))
+
+    def before(self, name: str) -> DataType | None:
+        """The type of a column before its values are seen."""
+        kind = self.known.get(name)
+        for source in (self.declared, self.observed):
+            offered = source.get(name)
+            if offered is not None and not isinstance(offered, Void):
+                # A column keeps its type when the new one cannot be reached in place.
+                kind = offered if kind is None else widen(kind, offered) or kind
+        return kind
+
+    def conflict(self, name: str) -> DataType | None:
+        """The type that the source declares now, if the known one cannot become it."""
+        known = self.known.get(name)
+        offered = self.evolving.conflicts.get(name) or self.observed.get(name)
+        if known is None or offered is None:
+            return None
+        return offered if widen(known, offered) is None else None
+
+
+@dataclass(frozen=True, slots=True)
+class TypedRecords:
+    """Columns in the order of first sight, and for each bad record its first reason.
+
+    `changes` is what the batch changes in what was known; `declared` names the columns of the
+    newest schema of the source, None when it declares none.
+    """
+
+    columns: dict[str, Column]
+    faults: Faults
+    changes: tuple[SchemaChange, ...] = ()
+    declared: tuple[str, ...] | None = None
+
+    def schema(self) -> dict[str, DataType]:
+        """Name to type."""
+        return {name: column.type for name, column in self.columns.items()}
+
+
+def typed_records(
+    records: Sequence[Record],
+    types: ColumnTypes,
+    builder: Builder = build,
+    *,
+    needed: Sequence[str] = (),
+) -> TypedRecords:
+    """Type every column of the records; columns of `needed` exist even when no record has them."""
+    faults: Faults = {}
+    names = dict.fromkeys([*_column_names(records, types, faults), *needed])
+    columns: dict[str, Column] = {}
+    variants: dict[str, Column] = {}
+    changes: list[SchemaChange] = []
+    taken = _taken(records, types)
+    for name in names:
+        values = [record.get(name) for record in records]
+        found = _typed(Source(name, values, types.known.get(name)), types, builder, needed, taken)
+        changes += found.changes
+        for made, column in found.columns.items():
+            (columns if made == name else variants)[made] = column
+            for index, (rule, error) in column.faults.items():
+                if made == name:
+                    faults.setdefault(index, (rule, f"column {name}: {error}"))
+    return TypedRecords({**columns, **variants}, faults, tuple(changes), types.evolving.columns)
+
+
+def _taken(records: Sequence[Record], types: ColumnTypes) -> frozenset[str]:
+    """Names that a column for other types may not have; nobody asks unless there may be one."""
+    if types.evolving.policies.policy("incompatible_type") != "apply":
+        return frozenset()
+    return frozenset(chain(types.observed, chain.from_iterable(records)))
+
+
+def _typed(
+    source: Source,
+    types: ColumnTypes,
+    builder: Builder,
+    keys: Sequence[str],
+    taken: Collection[str],
+) -> Evolved:
+    name, evolving = source.name, types.evolving
+    column = builder(source.values, types.before(name), declared=name in types.declared)
+    if not types.known or name in evolving.pinned:
+        return Evolved({name: column})
+    source = replace(
+        source,
+        conflict=types.conflict(name),
+        is_key=name in keys,
+        taken=taken,
+        siblings=types.known,
+    )
+    return evolved(source, column, builder, evolving.policies)
+
+
+def _column_names(records: Sequence[Record], types: ColumnTypes, faults: Faults) -> list[str]:
+    names = dict.fromkeys(types.names())
+    space = NameSpace(names)
+    bad: dict[str, str] = {}
+    for name in dict.fromkeys(chain(types.observed, chain.from_iterable(records))):
+        problem = None if name in names else column_problem(name) or space.clash(name)
+        if problem:
+            bad[name] = problem
+        else:
+            names[name] = None
+    if bad:
+        for index, record in enumerate(records):
+            hit = next((name for name in record if name in bad), None)
+            if hit is not None:
+                faults[index] = ("bad_column", bad[hit])
+    return list(names)

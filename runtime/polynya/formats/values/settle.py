@@ -1,0 +1,127 @@
+"""From records to one batch: types, order and faults settle together, the books add up.
+
+Every format gives its own way to place typed records in an order (`Placer`); the rest is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from polynya.formats.batch import DatasetBatch
+from polynya.formats.values.buffer import RecordBuffer
+from polynya.formats.values.columns import Builder, Column, Faults
+from polynya.formats.values.rows import ColumnTypes, Record, TypedRecords, typed_records
+from polynya.formats.values.table import Service, all_rejected, no_old_keys, rows_table
+
+# Each pass hears fewer broken records; so many different breaks in one batch are enough.
+_MAX_PASSES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Order and time of the records of a batch, one entry a record; times in microseconds.
+
+    `positions` are places that the source itself gives, None where it gives none. A record named
+    in `faults` has no place.
+    """
+
+    identifiers: Sequence[str | None]
+    tails: Sequence[str | None]
+    positions: Sequence[str | None]
+    times: Sequence[int | None]
+    faults: Faults
+
+
+#: typed columns of a batch → where its records stand
+Placer: TypeAlias = Callable[[Mapping[str, Column]], Placement]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Typed records with their place; `faults` names every record that is refused."""
+
+    typed: TypedRecords
+    placement: Placement
+    faults: Faults
+
+
+def settled(
+    records: Sequence[Record],
+    types: ColumnTypes,
+    builder: Builder,
+    place: Placer,
+    *,
+    needed: Sequence[str] = (),
+) -> Settled:
+    """Type and place the records so that a refused one has no say in the types of new columns.
+
+    Otherwise one broken record at the start could settle a column for good, against all others.
+    """
+    refused: Faults = {}
+    for _ in range(_MAX_PASSES):
+        typed = typed_records(records, types, builder, needed=needed)
+        placement = place(typed.columns)
+        found = {i: fault for i, fault in _final(typed, placement).items() if i not in refused}
+        if not found:
+            break
+        refused.update(found)
+        records = [{} if index in refused else record for index, record in enumerate(records)]
+    # A column's fault comes before the order's that follows from it.
+    return Settled(typed, placement, {**placement.faults, **typed.faults, **refused})
+
+
+def _final(typed: TypedRecords, placement: Placement) -> Faults:
+    """Faults that no other type of a new column would mend."""
+    names = {i: fault for i, fault in typed.faults.items() if fault[0] == "bad_column"}
+    places = {i: fault for i, fault in placement.faults.items() if i not in typed.faults}
+    return {**places, **names}
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What only some formats know of their records.
+
+    Attributes:
+        operations: one entry a record; None lets the settings decide.
+        unsent: columns that the source did not send, one entry a record; empty means none at all.
+        old_keys: the column `__old`; None when no record changed its key.
+        filtered: records that were read and left out, by the reason.
+    """
+
+    operations: Sequence[str | None]
+    unsent: Sequence[Sequence[str] | None] = ()
+    old_keys: Column | None = None
+    filtered: Mapping[str, int] = field(default_factory=dict)
+
+
+def batch_of(
+    buffer: RecordBuffer, done: Settled, keys: tuple[str, ...], extras: Extras
+) -> DatasetBatch:
+    """The batch of settled records and of what the files refused."""
+    count = len(buffer.records)
+    schema = done.typed.schema()
+    place = done.placement
+    service = Service(
+        operations=extras.operations,
+        identifiers=place.identifiers,
+        tails=place.tails,
+        positions=place.positions,
+        times=place.times,
+        unsent=extras.unsent or [None] * count,
+    )
+    old_keys = extras.old_keys or no_old_keys(keys, schema, count)
+    filtered = sum(extras.filtered.values())
+    return DatasetBatch(
+        rows=rows_table(buffer, service, done.typed.columns, old_keys, done.faults),
+        schema=schema,
+        keys=keys,
+        rejected=all_rejected(buffer, done.faults),
+        rows_in=count + len(buffer.rejected) + filtered,
+        rows_filtered=filtered,
+        files=dict(buffer.progress),
+        counters=dict(extras.filtered),
+        changes=done.typed.changes,
+        declared=done.typed.declared,
+    )

@@ -1,0 +1,1 @@
+"""Fold pending changes into Current and Prior, in one commit."""

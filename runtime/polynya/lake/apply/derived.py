@@ -1,0 +1,179 @@
+"""The versions that base, kept and pending events make, beside those that are stored.
+
+`polynya verify` reads the differences, `polynya rebuild` writes them. Same fold as an apply, but
+nothing stored is believed: only the base, whose events are not kept, enters as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from polynya.lake.apply.run import Folded, Run, folded
+from polynya.lake.fold import stored
+from polynya.lake.fold.differing import wrong_columns
+from polynya.lake.fold.fold import STORED_FIELDS, STORED_TYPE, event_columns
+from polynya.lake.fold.sql import literal, timestamp_literal
+from polynya.lake.table.state import Retaining
+from polynya.model.contract import headers as h
+from polynya.model.contract.headers import Partition
+from polynya.model.contract.identifiers import quote
+
+#: A version that is not stored, one that no event made, one that is stored otherwise.
+MISSING, SURPLUS, CHANGED = (
+    "__write AND NOT __drop",
+    "__drop AND NOT __write",
+    "__write AND __drop",
+)
+#: Columns of a folded version that `versions.table_rows` and `differences` need.
+_MADE = (
+    "__ci", "__tail", "__pos", "__ts", "__unsent", "__old", "__from", "__to", "__new_op", "__part",
+    "__last",
+)  # fmt: skip
+
+
+def rebuilt(run: Run, truncates: Sequence[Sequence[Any]]) -> Folded:
+    """Every version that all events make, and what of it must be written or removed."""
+    result = _derived(run, truncates, pending=True)
+    counted = {
+        "restored": MISSING,
+        "surplus": SURPLUS,
+        "corrected": CHANGED,
+        "current": f"__write AND __part = '{Partition.CURRENT}'",
+        "prior": f"__write AND __part = '{Partition.PRIOR}'",
+        "removed": "__drop",
+    }
+    rows, figures = run.settle_counting(
+        _compared(run, result),
+        [f"count_if({condition}) AS {name}" for name, condition in counted.items()],
+    )
+    pending = run.target.table.files(Partition.CHANGES, run.snapshot)
+    figures["events"] = sum(file.rows for file in pending)
+    return Folded(rows, {name: int(value) for name, value in figures.items()}, result.applied_to)
+
+
+def differences(run: Run, truncates: Sequence[Sequence[Any]]) -> DataFrame:
+    """Versions that are not stored as base and kept events make them.
+
+    Without history only the newest of each record counts. Which others are kept for the sake of
+    late events, and whether a version counts as insert or update, depends on what was stored when.
+    Columns: the keys, `__seq` string, `__write` and `__drop` boolean (see MISSING and the others),
+    `__wrong` array<string>, the names of the columns that differ.
+    """
+    result = _derived(run, truncates, pending=False)
+    wrong = _compared(run, result).where("__write OR __drop")
+    if not run.shape.history:
+        wrong = wrong.where(f"coalesce(__last, __s.part = '{Partition.CURRENT}')")
+    return run.settle(wrong)
+
+
+def base(run: Run, state: Retaining) -> str:
+    """Query of the stored versions whose events are not kept, as input of the fold."""
+    if state.since is None:
+        return f"SELECT * FROM ({stored.everything(run.shape, run.table)}) WHERE false"
+    since = timestamp_literal(datetime.fromisoformat(state.since))
+    return (
+        f"SELECT * FROM ({stored.everything(run.shape, run.table)}) "
+        f"WHERE coalesce(coalesce(__s.wcf, __s.mod) <= {since}, true)"
+    )
+
+
+def _derived(run: Run, truncates: Sequence[Sequence[Any]], *, pending: bool) -> Folded:
+    state = run.target.state.apply.retaining
+    assert state is not None, "who calls has seen that events are kept"
+    partitions = [Partition.RETAINED, *([Partition.CHANGES] if pending else [])]
+    listed = ", ".join(f"'{partition}'" for partition in partitions)
+    events = run.sql(
+        f"SELECT {event_columns(run.shape)} FROM {run.table} "
+        f"WHERE {h.PARTITION} IN ({listed}) AND {h.OPERATION} <> 'T'"
+    )
+    return folded(run, run.sql(base(run, state)).unionByName(events), truncates)
+
+
+def _compared(run: Run, result: Folded) -> DataFrame:
+    """Derived and stored versions side by side, as `versions.placed` would leave them.
+
+    `__s` tells where a version is stored, and since when readers know it: of one that has to be
+    written anew, since its event was applied.
+    """
+    shape = run.shape
+    data = [
+        f"coalesce(d.{quote(name)}, t.{quote(name)}) AS {quote(name)}"
+        if name in shape.keys
+        else f"d.{quote(name)}"
+        for name in shape.data
+    ]
+    place = {name: f"t.__s.`{name}`" for name in (*STORED_FIELDS, "file", "pos")}
+    place["wcf"] = "least(t.__s.wcf, d.__applied)"
+    fields = ", ".join(f"'{name}', {value}" for name, value in place.items())
+    columns = [
+        *data,
+        *(f"d.{name}" for name in _MADE),
+        "coalesce(d.__seq, t.__seq) AS __seq",
+        "true AS __own",
+        f"CAST(named_struct({fields}) AS {STORED_TYPE}) AS __s",
+        "coalesce(t.__s.ins, d.__first) AS __ins",
+        f"{_needed(run)} AS __kept",
+        "t.__seq IS NOT NULL AS __there",
+        f"{wrong_columns(shape)} AS __wrong",
+    ]
+    joined = (
+        f"SELECT {', '.join(columns)} FROM ({_made(run, result)}) d "
+        f"FULL OUTER JOIN ({_stored(run)}) t "
+        f"ON {shape.key_match('d', 't')} AND d.__seq = t.__seq AND t.__copy = 1"
+    )
+    judged = f"SELECT *, __kept AND __there AND size(__wrong) = 0 AS __same FROM ({joined})"
+    return run.sql(
+        "SELECT *, __kept AND NOT __same AS __write, __there AND NOT __same AS __drop "
+        f"FROM ({judged})"
+    )
+
+
+def _made(run: Run, result: Folded) -> str:
+    """Derived versions, when their events were applied, and since when their records are known."""
+    shape = run.shape
+    sequence = f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, ''))"
+    applied = (
+        f"SELECT {shape.key_list()}, {sequence} AS __seq, min({h.WAS_CURRENT_FROM}) AS __applied "
+        f"FROM {run.table} WHERE {h.PARTITION} = '{Partition.RETAINED}' AND {h.OPERATION} <> 'T' "
+        f"GROUP BY {shape.key_list()}, {sequence}"
+    )
+    first = (
+        "min(coalesce(v.__ins, IF(v.__new_op = 'L', v.__from, a.__applied))) "
+        f"OVER (PARTITION BY {shape.key_list('v')})"
+    )
+    return (
+        f"SELECT v.*, a.__applied, {first} AS __first FROM {run.view(result.rows)} v "
+        f"LEFT JOIN ({applied}) a ON {shape.key_match('v', 'a')} AND v.__seq = a.__seq "
+        "WHERE v.__kept"
+    )
+
+
+def _stored(run: Run) -> str:
+    """Stored versions; `__copy` numbers those that claim one place."""
+    copies = (
+        f"row_number() OVER (PARTITION BY {run.shape.key_list()}, __seq "
+        "ORDER BY __s.part, __s.file, __s.pos)"
+    )
+    sequenced = "SELECT *, concat(__ci, coalesce(__tail, '')) AS __seq"
+    return (
+        f"SELECT *, {copies} AS __copy "
+        f"FROM ({sequenced} FROM ({stored.everything(run.shape, run.table)}))"
+    )
+
+
+def _needed(run: Run) -> str:
+    """Whether a version belongs into the table.
+
+    A tombstone that is not stored and lies behind the horizon was removed by its own retention.
+    """
+    horizon = run.target.state.apply.horizon
+    if run.shape.history or horizon is None:
+        return "d.__seq IS NOT NULL"
+    forgotten = (
+        f"t.__seq IS NULL AND d.__part = '{Partition.PRIOR}' AND d.__seq <= {literal(horizon)}"
+    )
+    return f"d.__seq IS NOT NULL AND NOT ({forgotten})"

@@ -1,0 +1,197 @@
+"""Applied events that are kept: what a step adds to the partition `retained`, and what leaves it.
+
+Kept events and the versions that they made carry the same engine time, later than that of any step
+before. So one time, `Retaining.since`, parts the versions whose events are kept from the base,
+whose events are not; and whole files expire (docs/adr/0022-retained-events.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import DataFrame, functions
+
+from polynya.lake.apply.applier import CopyParts
+from polynya.lake.apply.run import Run
+from polynya.lake.fold.keys import key_hash
+from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.sql import timestamp_literal
+from polynya.lake.iceberg.gateway import LiveFile
+from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.state import Retaining
+from polynya.model.contract import headers as h
+from polynya.model.contract.headers import HEADERS, Partition
+from polynya.model.contract.identifiers import quote
+
+#: What an event keeps of its row in Changes.
+_KEPT = frozenset(
+    {
+        h.CHANGE_IDENTIFIER,
+        h.SEQUENCE_TAIL,
+        h.SOURCE_POSITION,
+        h.OPERATION,
+        h.TIMESTAMP,
+        h.UNSENT,
+        h.OLD_KEY,
+    }
+)
+_TICK = timedelta(microseconds=1)
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What one step does to the kept events.
+
+    `now` is the engine time of the step and `state` tells of the partition before it, None where
+    nothing is kept. `add` are the `count` rows that the step keeps, None for none; `remove` are
+    files that it takes out.
+    """
+
+    now: datetime
+    state: Retaining | None = None
+    add: DataFrame | None = None
+    count: int = 0
+    remove: tuple[LiveFile, ...] = ()
+
+    def following(self, count: int) -> Retaining | None:
+        """State after the step, which keeps so many rows more."""
+        if self.state is None or count == 0:
+            return self.state
+        time, oldest = self.now.isoformat(), self.state.oldest
+        return replace(self.state, latest=time, oldest=oldest or time, rows=self.state.rows + count)
+
+
+def before(target: DatasetTable, shape: Shape, now: datetime) -> Retention:
+    """What is kept before a step, and the time of the step: later than that of any before it."""
+    if target.dataset.changes_retention is None or shape.append_only:
+        return Retention(now)
+    state = target.state.apply.retaining or Retaining(since=_newest_version(target))
+    told = [datetime.fromisoformat(time) + _TICK for time in (state.since, state.latest) if time]
+    return Retention(max([now, *told]), state)
+
+
+def plan(run: Run, fresh: CopyParts | None, now: datetime) -> Retention:
+    """What an apply of all Changes, and of `fresh`, does to the kept events."""
+    target = run.target
+    known = before(target, run.shape, now)
+    if known.state is None:
+        forgets = target.state.apply.retaining is not None
+        return replace(known, remove=_all_files(run) if forgets else ())
+    count = sum(file.rows for file in target.table.files(Partition.CHANGES, run.snapshot))
+    count += fresh.events.count() if fresh is not None else 0
+    if count:
+        known = replace(known, add=_consumed(run, fresh, known.now), count=count)
+    if fresh is not None and fresh.instead:
+        return replace(known, state=Retaining(), remove=_all_files(run))
+    if target.dataset.changes_retention == "keep":
+        return known
+    return _without_expired(run, known)
+
+
+def events(run: Run, keeping: Retention) -> DataFrame | None:
+    """All kept events, those of this apply too; None for a dataset that keeps none."""
+    if keeping.state is None:
+        return None
+    kept = run.sql(f"SELECT * FROM {run.table} WHERE {h.PARTITION} = '{Partition.RETAINED}'")
+    return kept if keeping.add is None else kept.unionByName(keeping.add)
+
+
+def with_loaded_events(loaded: DataFrame, now: datetime) -> DataFrame:
+    """Rows of a first load, and each that goes straight to Current once more as a kept event."""
+    twice = f"explode(IF({h.PARTITION} = '{Partition.CURRENT}', array(false, true), array(false)))"
+    values = {
+        h.PARTITION: f"'{Partition.RETAINED}'",
+        h.INSERTED_TIMESTAMP: timestamp_literal(now),
+        h.WAS_CURRENT_FROM: timestamp_literal(now),
+        h.FROM_TIMESTAMP: "NULL",
+        h.MODIFIED_TIMESTAMP: "NULL",
+    }
+    replaced = {
+        name: functions.expr(f"IF(__event, {value}, {name})") for name, value in values.items()
+    }
+    copies = loaded.withColumn("__event", functions.expr(twice))
+    return copies.withColumns(replaced).drop("__event")
+
+
+def _newest_version(target: DatasetTable) -> str | None:
+    """When the newest version entered the table, None for a table that never held one."""
+    snapshot = target.state.snapshot
+    stored = (Partition.CURRENT, Partition.PRIOR)
+    if snapshot is None or not any(target.table.files(one, snapshot) for one in stored):
+        return target.state.apply.applied_at
+    newest = target.spark.sql(
+        f"SELECT unix_micros(max(coalesce({h.WAS_CURRENT_FROM}, {h.MODIFIED_TIMESTAMP}))) "
+        f"FROM {target.table.at(snapshot)} "
+        f"WHERE {h.PARTITION} IN ('{Partition.CURRENT}', '{Partition.PRIOR}')"
+    ).first()
+    known = [target.state.apply.applied_at]
+    if newest is not None and newest[0] is not None:
+        known.append(_iso(newest[0]))
+    return max((time for time in known if time), key=datetime.fromisoformat, default=None)
+
+
+def _all_files(run: Run) -> tuple[LiveFile, ...]:
+    return tuple(run.target.table.files(Partition.RETAINED, run.snapshot))
+
+
+def _without_expired(run: Run, known: Retention) -> Retention:
+    """Let go of files whose events were all applied too long ago: their versions join the base."""
+    state, keep = known.state, run.target.dataset.changes_retention
+    assert state is not None
+    assert isinstance(keep, timedelta)
+    limit = known.now - keep
+    if state.oldest is None or datetime.fromisoformat(state.oldest) >= limit:
+        return known
+    old: list[tuple[LiveFile, int]] = []
+    oldest: list[int] = []
+    for file, bounds in run.target.table.ranges(
+        Partition.RETAINED, run.snapshot, h.WAS_CURRENT_FROM
+    ):
+        if bounds is not None and bounds[1] < _micros(limit):
+            old.append((file, bounds[1]))
+        elif bounds is not None:
+            oldest.append(bounds[0])
+    if not old:
+        return known
+    after = replace(
+        state,
+        since=_iso(max(newest for _, newest in old)),
+        oldest=_iso(min(oldest)) if oldest else None,
+        rows=state.rows - sum(file.rows for file, _ in old),
+    )
+    return replace(known, state=after, remove=tuple(file for file, _ in old))
+
+
+def _consumed(run: Run, fresh: CopyParts | None, now: datetime) -> DataFrame:
+    """Events that an apply takes in, as rows of `retained`."""
+    pending = run.sql(f"SELECT * FROM {run.table} WHERE {h.PARTITION} = '{Partition.CHANGES}'")
+    rows = _retained(run.shape, pending, now)
+    return rows if fresh is None else rows.unionByName(_retained(run.shape, fresh.events, now))
+
+
+def _retained(shape: Shape, events: DataFrame, now: datetime) -> DataFrame:
+    """Events as rows of the partition, in the order of the columns of the table."""
+    there, time = set(events.columns), timestamp_literal(now)
+    copied = f"coalesce({h.INSERTED_TIMESTAMP}, {time})" if h.INSERTED_TIMESTAMP in there else time
+    columns = {
+        header.name: header.name if header.name in _KEPT else f"CAST(NULL AS {header.type})"
+        for header in HEADERS
+    }
+    columns |= {
+        h.PARTITION: f"'{Partition.RETAINED}'",
+        h.KEY_HASH: f"IF({h.OPERATION} = 'T', NULL, {key_hash(shape)})",
+        h.INSERTED_TIMESTAMP: copied,
+        h.WAS_CURRENT_FROM: time,
+    }
+    columns |= {name: quote(name) for name in shape.data}
+    return events.selectExpr(*(f"{value} AS {quote(name)}" for name, value in columns.items()))
+
+
+def _iso(micros: int) -> str:
+    return (_EPOCH + timedelta(microseconds=micros)).isoformat()
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - _EPOCH) // _TICK

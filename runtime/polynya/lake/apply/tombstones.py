@@ -1,0 +1,89 @@
+"""Retention of tombstones of datasets without history.
+
+Here stands what an apply removes, and the horizon that it leaves. With history, Prior keeps every
+delete for ever and there is no horizon (semantics section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, functions
+
+from polynya.lake.fold.fold import TRUNCATED
+from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.sql import timestamp_literal
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.contract import headers as h
+from polynya.model.contract.headers import Partition
+from polynya.model.contract.identifiers import quote
+
+_SEQUENCE = f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, ''))"
+#: An event that is older than a truncate keeps its place: truncates are never forgotten.
+_HORIZON = f"IF({h.SOURCE_POSITION} <=> '{TRUNCATED}', NULL, {_SEQUENCE})"
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """Rows to remove (columns part, file_path, pos; None for none) and the horizon after it."""
+
+    horizon: str | None
+    positions: pa.Table | None = None
+    oldest_kept: str | None = None
+
+    def oldest_tombstone(self, figures: Mapping[str, int], now: datetime) -> str | None:
+        """When the oldest tombstone that stays was written; the apply at `now` may write some."""
+        if self.oldest_kept is not None:
+            return self.oldest_kept
+        return now.isoformat() if figures["prior"] else None
+
+
+def find_purge(
+    target: DatasetTable,
+    shape: Shape,
+    snapshot: int,
+    now: datetime,
+    events: DataFrame | None = None,
+) -> Purge:
+    """Tombstones that were written longer than `tombstone_retention` ago.
+
+    Age is engine time: a capture of last year must not lose its tombstones while it is being
+    loaded. `events` are those that are kept for a while, as rows of the table: a tombstone stays
+    while one of them is older, or a rebuild would bring its record back.
+    """
+    state = target.state.apply
+    cutoff = now - target.dataset.tombstone_retention
+    oldest = state.oldest_tombstone
+    for_ever = shape.history or target.dataset.changes_retention == "keep"
+    if for_ever or oldest is None or datetime.fromisoformat(oldest) >= cutoff:
+        return Purge(state.horizon, oldest_kept=oldest)
+    keys = [f"{quote(key)} AS __k{index}" for index, key in enumerate(shape.keys)]
+    rows = target.spark.sql(
+        f"SELECT '{Partition.PRIOR}' AS part, _file AS file_path, _pos AS pos, "
+        f"{h.WAS_CURRENT_TO} AS written, {_SEQUENCE} AS seq, {_HORIZON} AS horizon, "
+        f"{', '.join(keys)} "
+        f"FROM {target.table.at(snapshot)} WHERE {h.PARTITION} = '{Partition.PRIOR}'"
+    )
+    old = rows.where(f"written < {timestamp_literal(cutoff)}")
+    kept = rows.where(f"written >= {timestamp_literal(cutoff)}")
+    if events is not None:
+        same = " AND ".join(f"o.__k{index} = e.__k{index}" for index in range(len(keys)))
+        older = events.selectExpr(*keys, f"{_SEQUENCE} AS seq").alias("e")
+        needed = functions.expr(f"{same} AND e.seq <= o.seq")
+        kept = kept.unionAll(old.alias("o").join(older, needed, "left_semi"))
+        old = old.alias("o").join(older, needed, "left_anti")
+    oldest_kept = kept.selectExpr("min(written)").first()
+    gone = old.select("part", "file_path", "pos", "horizon").toArrow()
+    horizons = [state.horizon, *gone.column("horizon").to_pylist()]
+    return Purge(
+        horizon=max((value for value in horizons if value is not None), default=None),
+        positions=gone.drop_columns(["horizon"]) if gone.num_rows else None,
+        oldest_kept=_iso(oldest_kept[0]) if oldest_kept is not None and oldest_kept[0] else None,
+    )
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone().isoformat()

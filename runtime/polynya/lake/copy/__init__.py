@@ -1,0 +1,1 @@
+"""Take landed records into an internal table: changes, first loads, reloads."""

@@ -1,0 +1,176 @@
+"""Turn a landed batch into rows of the internal table.
+
+That is operation, key hash and partition, or the rule that rejects the record. The only step where
+users' SQL expressions run; they were validated by `transform.expressions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from polynya.formats.batch import DatasetBatch
+from polynya.lake.fold.keys import key_hash, key_text
+from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.sql import literal, timestamp_literal
+from polynya.lake.fold.unsent import left_out
+from polynya.lake.spark.arrow_schema import spark_schema
+from polynya.model.config.task import ResolvedDataset
+from polynya.model.contract import headers as h
+from polynya.model.contract.identifiers import quote
+from polynya.model.datatypes import DataType
+from polynya.transform.expressions import expression_over
+
+#: Columns of the result that only the copy step uses, behind those of the table.
+HELPERS = ("__op", "__seq")
+
+
+def landed_frame(spark: SparkSession, batch: DatasetBatch) -> DataFrame:
+    """The rows of a batch, and one row for each record that was rejected while it was read."""
+    rows = batch.rows
+    count = rows.num_rows
+    for name in ("__rule", "__error"):
+        rows = rows.append_column(name, pa.nulls(count, pa.string()))
+    if batch.rejected:
+        rows = pa.concat_tables([rows, _rejected(batch, rows.schema)])
+    schema = spark_schema(rows.schema)
+    return spark.createDataFrame(rows, schema=schema)
+
+
+def _rejected(batch: DatasetBatch, schema: pa.Schema) -> pa.Table:
+    given = {
+        "__file": [r.file for r in batch.rejected],
+        "__offset": [r.offset for r in batch.rejected],
+        "__raw": [r.raw for r in batch.rejected],
+        "__rule": [r.rule for r in batch.rejected],
+        "__error": [r.error for r in batch.rejected],
+    }
+    count = len(batch.rejected)
+    arrays = [
+        pa.array(given[f.name], f.type) if f.name in given else pa.nulls(count, f.type)
+        for f in schema
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def derive(
+    landed: DataFrame,
+    dataset: ResolvedDataset,
+    shape: Shape,
+    *,
+    schema: Mapping[str, DataType],
+    now: datetime,
+    load_started: datetime | None,
+    horizon: str | None,
+) -> DataFrame:
+    """Rows in the shape of the internal table, plus HELPERS.
+
+    Which of them a first load sends to Current is chosen later. `schema` holds every source column
+    of the batch. `horizon` is the highest sequence whose tombstone was removed: older events cannot
+    be placed any more.
+    """
+    present = set(landed.columns)
+    view = f"landed_{uuid4().hex}"
+    landed.createOrReplaceTempView(view)
+    with_op = f"SELECT *, {_operation(dataset, schema)} AS __event FROM {view}"
+    sequenced = f"SELECT *, concat(__ci, coalesce(__tail, '')) AS __seq FROM ({with_op})"
+    judged = f"SELECT *, {_rule(shape, horizon, present)} AS __verdict FROM ({sequenced})"
+    explained = f"SELECT *, {_error()} AS __why FROM ({judged})"
+    columns = _table_columns(shape, present, now, load_started)
+    if dataset.extracts is not None and dataset.timestamp is not None:
+        # The rows of an extract tell themselves when they changed.
+        columns[h.TIMESTAMP] = (
+            f"IF(__verdict IS NULL, coalesce(__ts, {columns[h.TIMESTAMP]}), NULL)"
+        )
+    columns[h.UNSENT] = f"IF(__verdict IS NULL, {left_out(dataset, shape, present)}, NULL)"
+    select = ", ".join(f"{expression} AS {quote(name)}" for name, expression in columns.items())
+    result = landed.sparkSession.sql(f"SELECT {select}, __event AS __op, __seq FROM ({explained})")
+    landed.sparkSession.catalog.dropTempView(view)
+    return result
+
+
+def _operation(dataset: ResolvedDataset, schema: Mapping[str, DataType]) -> str:
+    cases = ["WHEN __rule IS NOT NULL THEN NULL"]
+    for expression, operation in (
+        (dataset.apply_as_truncates, "T"),
+        (dataset.apply_as_deletes, "D"),
+    ):
+        if expression is not None:
+            text = expression_over(expression, schema, where=dataset.name)
+            cases.append(f"WHEN coalesce(CAST(({text}) AS BOOLEAN), false) THEN '{operation}'")
+    return f"CASE {' '.join(cases)} ELSE coalesce(__op, 'U') END"
+
+
+def _rule(shape: Shape, horizon: str | None, present: set[str]) -> str:
+    cases = ["WHEN __rule IS NOT NULL THEN __rule"]
+    if not shape.append_only:
+        missing = " OR ".join(
+            f"{quote(key)} IS NULL" if key in present else "true" for key in shape.keys
+        )
+        cases.append(f"WHEN __event <> 'T' AND ({missing}) THEN 'null_key'")
+        if horizon is not None:
+            cases.append(
+                f"WHEN __event <> 'T' AND __seq <= {literal(horizon)} THEN 'older_than_horizon'"
+            )
+    return f"CASE {' '.join(cases)} END"
+
+
+def _error() -> str:
+    texts = {
+        "null_key": "a key column is NULL: the record cannot be matched",
+        "older_than_horizon": "the event is older than the tombstones that are kept "
+        "(tombstone_retention), so that its place in history is unknown",
+    }
+    cases = " ".join(f"WHEN '{rule}' THEN {literal(text)}" for rule, text in texts.items())
+    return f"coalesce(__error, CASE __verdict {cases} END)"
+
+
+def _table_columns(
+    shape: Shape,
+    present: set[str],
+    now: datetime,
+    load_started: datetime | None,
+) -> dict[str, str]:
+    """Column of the internal table → SQL expression over the judged batch."""
+    good = "__verdict IS NULL"
+    engine = timestamp_literal(now)
+    loaded = timestamp_literal(load_started or now)
+    time = f"IF(__event = 'L', {loaded}, coalesce(__ts, {engine}))"
+    target = h.Partition.CURRENT if shape.append_only else h.Partition.CHANGES
+    columns = {header.name: f"CAST(NULL AS {header.type})" for header in h.HEADERS}
+    columns |= {
+        h.PARTITION: f"IF({good}, '{target}', '{h.Partition.QUARANTINE}')",
+        h.CHANGE_IDENTIFIER: f"IF({good}, __ci, NULL)",
+        h.SEQUENCE_TAIL: f"IF({good}, __tail, NULL)",
+        h.SOURCE_POSITION: f"IF({good}, __position, NULL)",
+        h.OPERATION: f"IF({good}, __event, NULL)",
+        h.TIMESTAMP: f"IF({good}, {time}, NULL)",
+        h.INSERTED_TIMESTAMP: f"IF({good}, {engine}, NULL)",
+        h.QUARANTINE: _quarantine(),
+    }
+    if shape.append_only:
+        columns[h.FROM_TIMESTAMP] = f"IF({good}, {time}, NULL)"
+        columns[h.MODIFIED_TIMESTAMP] = columns[h.INSERTED_TIMESTAMP]
+    if shape.keys and all(key in present for key in shape.keys):
+        columns[h.KEY_HASH] = f"IF({good} AND __event <> 'T', {key_hash(shape)}, NULL)"
+        columns[h.OLD_KEY] = (
+            f"IF({good} AND __old IS NOT NULL AND size(__unsent) > 0, "
+            f"{key_text(shape, '__old.')}, NULL)"
+        )
+    for name in shape.columns:
+        value = f"CAST({quote(name)} AS {shape.type_of(name)})" if name in present else "NULL"
+        columns[name] = f"IF({good} AND __event <> 'T', {value}, NULL)"
+    return columns
+
+
+def _quarantine() -> str:
+    identifier = "substr(sha1(concat_ws(':', __file, CAST(__offset AS STRING))), 1, 12)"
+    fields = (
+        f"'id', {identifier}, 'file', __file, 'offset', __offset, "
+        "'rule', __verdict, 'error', __why, 'raw', __raw"
+    )
+    return f"IF(__verdict IS NULL, NULL, named_struct({fields}))"

@@ -1,0 +1,266 @@
+"""A reload: gather a new full load beside Current, then move only the differences, in one commit.
+
+The load gathers in the partition `reload`, batch by batch, each in a commit with its position, so
+that a reload that was killed goes on where it stood. Readers see none of it before the last commit,
+which folds the differences (`compare.py`), removes what was gathered and ends the reload. Changes
+that are copied meanwhile wait as pending and are folded with it, each in its place in the order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from polynya.formats.batch import NO_ORDER, DatasetBatch
+from polynya.lake.apply.applier import Applier, ApplyResult, CopyParts
+from polynya.lake.copy.compare import Comparison, events
+from polynya.lake.copy.copy import CopyResult, sized
+from polynya.lake.copy.derive import HELPERS, derive, landed_frame
+from polynya.lake.iceberg.commit import Step, commit_row_delta
+from polynya.lake.table import positions
+from polynya.lake.table.bad_records import refuse_bad_records
+from polynya.lake.table.books import accounted, rows_by_partition, summary
+from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.guards import agreed_keys, refuse_other_order, refuse_second_task
+from polynya.lake.table.state import CopyState, Reloading
+from polynya.lake.table.state_files import write_copy_state
+from polynya.model.config.recorded import recorded
+from polynya.model.config.reload import DELETING, KEEPING, Incomplete, ReloadMode
+from polynya.model.contract import headers as h
+from polynya.model.contract.headers import Partition
+from polynya.model.errors import OperationError
+
+
+def begin(
+    target: DatasetTable,
+    mode: ReloadMode,
+    *,
+    now: datetime,
+    extract: str | None = None,
+    place: str | None = None,
+) -> Reloading:
+    """Begin a reload, or return the one that has begun and not ended.
+
+    `now` becomes the time of the changes that are found. `extract` names the full extract that is
+    loaded, None when a user asked for a reload. `place` is the change identifier behind which the
+    load stands, by default all that was copied.
+
+    Raises OperationError for a table without keys, and when another reload is under way.
+    """
+    refuse_second_task(target)
+    refuse_other_order(target)
+    target.take_over()
+    state = target.state.copy
+    if state.reloading is not None:
+        if (state.reloading.mode, state.reloading.extract) != (mode, extract):
+            raise _other_mode(target, state.reloading, mode)
+        return state.reloading
+    if target.shape(keys=_keys(target)).append_only:
+        raise _without_keys(target)
+    reloading = Reloading(
+        mode,
+        state.reloads + 1,
+        now.isoformat(),
+        place=place or state.copied_to or NO_ORDER,
+        extract=extract,
+    )
+    following = replace(state, reloading=reloading, reloads=reloading.number)
+    target.commit_copy_state(following, "reload-begin")
+    return reloading
+
+
+def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyResult:
+    """Commit one batch of the load to the partition `reload`; rejected records to quarantine."""
+    keys = agreed_keys(target, batch)
+    target.grow(batch.schema, keys)
+    shape = target.shape(batch.schema, keys)
+    frame = derive(
+        landed_frame(target.spark, batch),
+        target.dataset,
+        shape,
+        schema=batch.schema,
+        now=now,
+        load_started=under_way(target).started_at,
+        horizon=None,
+    )
+    if under_way(target).extract is not None:
+        # A reload that a user asked for is refused at its end when it is not whole.
+        refuse_bad_records(target, frame, now)
+    rows = frame.drop(*HELPERS).replace(
+        str(Partition.CHANGES), str(Partition.RELOAD), [h.PARTITION]
+    )
+    staged = target.table.stage(sized(rows, batch))
+    counts = rows_by_partition(target, staged)
+    quarantined = counts.pop(Partition.QUARANTINE, 0)
+    loaded = sum(counts.values())
+    following = _after(target, batch, keys, loaded, quarantined)
+    following = accounted(target, batch, following, loaded, quarantined)
+    step = Step(
+        commit_id=following.ownership.commit,
+        based_on=target.state.snapshot,
+        add=[*staged, write_copy_state(target.table, following)],
+        remove=[file for file in (target.state.copy_file,) if file is not None],
+        summary=summary("reload", batch, loaded, quarantined),
+    )
+    snapshot = commit_row_delta(target.table, step)
+    target.reload()
+    return CopyResult(batch.rows_in, loaded, batch.rows_filtered, quarantined, snapshot)
+
+
+def finish(
+    target: DatasetTable,
+    applier: Applier,
+    *,
+    now: datetime,
+    incomplete: Incomplete = "refuse",
+    live_files: Iterable[str] | None = None,
+) -> ApplyResult:
+    """Move what differs, and end the reload: one commit.
+
+    `live_files` are the landed files that still exist; the position forgets all others.
+
+    Raises OperationError when records would be deleted only because they could not be read: the
+    load is empty, or some of it went to quarantine, and `incomplete` refuses that.
+    """
+    reloading = under_way(target)
+    reloading = replace(reloading, mode=_final_mode(target, reloading, incomplete))
+    assert target.state.snapshot is not None
+    shape, state = target.shape(keys=_keys(target)), target.state.copy
+    table = target.table.at(target.state.snapshot)
+    comparison = Comparison.of(target.dataset, shape, reloading)
+    found = target.spark.sql(events(shape, table, reloading, comparison))
+    nothing = target.spark.sql(f"SELECT * FROM {table} WHERE false")
+    # The next run must not take the files of this load for new ones.
+    files = {**state.files, **reloading.files}
+    if live_files is not None:
+        live = {*live_files}
+        files = {path: progress for path, progress in files.items() if path in live}
+    following = replace(
+        state,
+        ownership=target.ownership(),
+        reloading=None,
+        accepted={},
+        copied_at=now.isoformat(),
+        files=files,
+        last_extract=reloading.extract or state.last_extract,
+    )
+    gathered = target.table.files(Partition.RELOAD, target.state.snapshot)
+    parts = CopyParts(
+        found.localCheckpoint(),
+        nothing,
+        following,
+        {"polynya.reload": reloading.mode, "polynya.rows-loaded": str(reloading.rows)},
+        consumed=tuple(gathered),
+        instead=reloading.mode == "drop_and_create",
+    )
+    return applier.apply(target, shape, reason=f"reload: {reloading.mode}", now=now, fresh=parts)
+
+
+def abandon(target: DatasetTable) -> None:
+    """Give a reload up: what was gathered goes, Current stays as it is."""
+    target.take_over()
+    under_way(target)
+    target.commit_copy_state(
+        replace(target.state.copy, reloading=None),
+        "reload-abandon",
+        remove=target.table.files(Partition.RELOAD, target.state.snapshot),
+    )
+
+
+def _keys(target: DatasetTable) -> tuple[str, ...]:
+    """Keys of the table; those of the configuration while it holds nothing."""
+    return tuple(target.state.copy.keys) or target.dataset.keys
+
+
+def _after(
+    target: DatasetTable,
+    batch: DatasetBatch,
+    keys: tuple[str, ...],
+    loaded: int,
+    quarantined: int,
+) -> CopyState:
+    reloading = under_way(target)
+    counters = Counter(target.state.copy.counters)
+    counters.update(batch.counters)
+    return replace(
+        target.state.copy,
+        schema={name: str(datatype) for name, datatype in batch.schema.items()},
+        keys=list(keys),
+        task=target.dataset.task,
+        settings=recorded(
+            target.dataset,
+            target.state.copy.settings,
+            has_rows=bool(target.state.copy.totals.get("rows_out")),
+        ),
+        counters=dict(counters),
+        reloading=replace(
+            reloading,
+            files={**reloading.files, **positions.written(batch.files)},
+            rows=reloading.rows + loaded,
+            quarantined=reloading.quarantined + quarantined,
+        ),
+    )
+
+
+def under_way(target: DatasetTable) -> Reloading:
+    """The reload that has begun and not ended. Raises OperationError when there is none."""
+    if target.state.copy.reloading is None:
+        raise OperationError(
+            "POLYNYA-LAKE-011",
+            f"no reload of {target.table.name} is under way",
+            where=target.table.name,
+            state="nothing was changed",
+            fix="begin one with `polynya reload`",
+        )
+    return target.state.copy.reloading
+
+
+def _final_mode(target: DatasetTable, reloading: Reloading, incomplete: Incomplete) -> ReloadMode:
+    """How the load is taken in, now that it is known whether it is whole."""
+    if reloading.is_whole or incomplete == "accept" or reloading.mode == KEEPING:
+        return reloading.mode
+    if incomplete == "refuse":
+        raise _not_whole(target, reloading)
+    return KEEPING if reloading.mode == DELETING else reloading.mode
+
+
+def _not_whole(target: DatasetTable, reloading: Reloading) -> OperationError:
+    if reloading.rows:
+        lacks = f"{reloading.quarantined} of its records went to quarantine"
+    else:
+        lacks = "it holds no row"
+    return OperationError(
+        "POLYNYA-LAKE-015",
+        f"the load of {target.table.name} is not whole ({lacks}): "
+        "records that it lacks would be deleted",
+        where=target.table.name,
+        state="the load is kept beside Current, which is as before",
+        fix="`--abandon` it, mend the files and reload; "
+        "or go on with `--accept-incomplete` if those records shall be deleted",
+    )
+
+
+def _other_mode(target: DatasetTable, reloading: Reloading, mode: ReloadMode) -> OperationError:
+    return OperationError(
+        "POLYNYA-LAKE-012",
+        f"another reload of {target.table.name} is under way: "
+        f"{reloading.mode} of {reloading.extract or 'its full load'}, not {mode}",
+        where=target.table.name,
+        state=f"{reloading.rows} rows are loaded, Current is as before",
+        fix="give it up with `--abandon`"
+        if reloading.extract is not None
+        else f"go on with `--mode {reloading.mode}`, or give it up with `--abandon`",
+    )
+
+
+def _without_keys(target: DatasetTable) -> OperationError:
+    return OperationError(
+        "POLYNYA-LAKE-013",
+        f"{target.table.name} has no keys yet, or keeps every event as a row: "
+        "there is nothing to compare a load by",
+        where=target.table.name,
+        state="nothing was changed",
+        fix="give the dataset `keys` and run it once",
+    )

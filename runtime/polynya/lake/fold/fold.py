@@ -1,0 +1,316 @@
+"""The fold as SQL: events of some records in, their versions out. Semantics section 4 in one place.
+
+Apply and the live views run the same text, so that a query sees the same rows before, during and
+after an apply. Every step is one common table expression; `fold` strings them together. Nothing
+here reads or writes.
+
+Shape of the input relation (one row an event, stored versions included):
+    data columns, `__ci` `__tail` `__pos` `__op` string, `__ts` timestamp, `__unsent` array<string>,
+    `__old` string, `__s` struct (see STORED_FIELDS): where the version is stored, NULL for an event
+    that was not applied yet.
+Output: the data columns with carried values, the same columns, and `__seq` string, `__del` boolean,
+    `__from` `__to` timestamp, `__last` boolean (newest version of its record), `__new_op` string,
+    `__raised` boolean (its time went backwards), `__own` boolean (it is stored as it is), `__orig`
+    struct of the data columns before values were carried, `__ins` timestamp (when the record was
+    first inserted, as stored), `__gone` boolean (a stored delete whose
+    truncate no longer meets an open version).
+"""
+
+from __future__ import annotations
+
+from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.sql import literal
+from polynya.lake.fold.unsent import is_unsent
+from polynya.model.contract import headers as h
+from polynya.model.contract.identifiers import quote
+
+#: field of `__s` → header column it comes from
+STORED_FIELDS: dict[str, str] = {
+    "part": h.PARTITION,
+    "op": h.OPERATION,
+    "from": h.FROM_TIMESTAMP,
+    "to": h.TO_TIMESTAMP,
+    "ins": h.INSERTED_TIMESTAMP,
+    "mod": h.MODIFIED_TIMESTAMP,
+    "wcf": h.WAS_CURRENT_FROM,
+    "wct": h.WAS_CURRENT_TO,
+}
+STORED_TYPE = (
+    "struct<part:string,op:string,`from`:timestamp,`to`:timestamp,ins:timestamp,mod:timestamp,"
+    "wcf:timestamp,wct:timestamp,file:string,pos:bigint>"
+)
+#: `hdr__source_position` of a delete that a truncate made
+TRUNCATED = "truncate"
+EVENT_COLUMNS: dict[str, str] = {
+    "__ci": h.CHANGE_IDENTIFIER,
+    "__tail": h.SEQUENCE_TAIL,
+    "__pos": h.SOURCE_POSITION,
+    "__op": h.OPERATION,
+    "__ts": h.TIMESTAMP,
+    "__unsent": h.UNSENT,
+    "__old": h.OLD_KEY,
+}
+
+
+def event_columns(shape: Shape) -> str:
+    """Select list that turns rows of Changes into input of the fold."""
+    return ", ".join([*map(quote, shape.data), *_renamed(), f"CAST(NULL AS {STORED_TYPE}) AS __s"])
+
+
+def raw_columns(shape: Shape, *, located: bool, values: bool = True) -> str:
+    """Columns of Current and Prior that `stored_columns` needs, as they are in the table.
+
+    Reading them and making the input of the fold are two steps, so that a join in between throws
+    away the rows that do not matter before anything is made of them. `located` adds file and
+    position, which only the applier needs. Without `values` only the keys of the data are read.
+    """
+    data = shape.data if values else shape.keys
+    headers = dict.fromkeys([*EVENT_COLUMNS.values(), *STORED_FIELDS.values()])
+    return ", ".join([*map(quote, data), *headers, *(["_file", "_pos"] if located else [])])
+
+
+def stored_columns(shape: Shape, *, located: bool, values: bool = True) -> str:
+    """Select list over `raw_columns` that makes the input of the fold of them."""
+    fields = [f"'{name}', {column}" for name, column in STORED_FIELDS.items()]
+    fields += ["'file', _file, 'pos', _pos"] if located else ["'file', '', 'pos', 0L"]
+    stored = f"CAST(named_struct({', '.join(fields)}) AS {STORED_TYPE}) AS __s"
+    data = [
+        quote(name)
+        if values or name in shape.keys
+        else f"CAST(NULL AS {shape.type_of(name)}) AS {quote(name)}"
+        for name in shape.data
+    ]
+    return ", ".join([*data, *_renamed(), stored])
+
+
+def _renamed() -> list[str]:
+    # A list is stored as text: one column that is no plain value makes Iceberg read all row by row.
+    lists = {h.UNSENT: f"from_json({h.UNSENT}, 'array<string>')"}
+    return [f"{lists.get(column, column)} AS {name}" for name, column in EVENT_COLUMNS.items()]
+
+
+def fold(shape: Shape, source: str, *, truncates: str | None = None) -> list[tuple[str, str]]:
+    """Return the common table expressions of the fold; the last one, `folded`, is the result.
+
+    `source` names the relation of events. `truncates` is an SQL array of struct<seq, ci, tail, ts>
+    in ascending order of seq, None when the dataset never saw a truncate.
+    """
+    steps = [("sequenced", _sequenced(source))]
+    name = "sequenced"
+    if truncates is not None:
+        steps.append(("spread", _spread(shape, truncates)))
+        name = "spread"
+    steps += [
+        ("ranked", _ranked(shape, name)),
+        ("collapsed", _collapsed(shape)),
+        ("effective", _effective(shape, truncates=truncates is not None)),
+        ("numbered", _numbered(shape)),
+    ]
+    name = "numbered"
+    if shape.partial:
+        steps.append(("filled", _filled(shape, name)))
+        name = "filled"
+    if shape.fills_deletes:
+        steps += [("carried", _carried(shape, name)), ("shown", _shown(shape))]
+        name = "shown"
+    return [*steps, ("timed", _timed(shape, name)), ("folded", _folded(shape))]
+
+
+def with_clause(steps: list[tuple[str, str]]) -> str:
+    """`WITH a AS (…), b AS (…)` of named steps."""
+    return "WITH " + ",\n".join(f"{name} AS ({text})" for name, text in steps)
+
+
+def content_hash(shape: Shape) -> str:
+    """SQL of the hash of what the source sent: the last resort when two events claim one sequence.
+
+    NULLs and columns that were not sent do not count, and columns are taken in the order of their
+    names, because the columns of the table and their order depend on what arrived first.
+    """
+    parts = []
+    for name in sorted(shape.values):
+        value = quote(name)
+        if name in shape.partial:
+            value = f"IF({is_unsent(shape, name)}, NULL, {value})"
+        parts += [literal(name), value]
+    parts += ["'hdr__unsent'", "array_sort(__unsent)"]
+    return f"sha1(to_json(named_struct({', '.join(parts)})))"
+
+
+def _over(shape: Shape, *extra: str, order: str = "__seq", frame: str = "") -> str:
+    partition = ", ".join([shape.key_list(), *extra])
+    ordered = f"ORDER BY {order}" if order else ""
+    return f"OVER (PARTITION BY {partition} {ordered} {frame})"
+
+
+def _replaced(shape: Shape, replacement: dict[str, str]) -> str:
+    """Data columns as a select list, some of them replaced by expressions."""
+    return ", ".join(
+        f"{replacement[name]} AS {quote(name)}" if name in replacement else quote(name)
+        for name in shape.data
+    )
+
+
+def _struct(shape: Shape) -> str:
+    return f"named_struct({', '.join(f'{literal(name)}, {quote(name)}' for name in shape.data)})"
+
+
+def _sequenced(source: str) -> str:
+    return (
+        "SELECT *, concat(__ci, coalesce(__tail, '')) AS __seq, "
+        "coalesce(__op IN ('D', 'd'), false) AS __del, "
+        f"__s IS NOT NULL AS __own, coalesce(__pos = '{TRUNCATED}', false) AS __trunc FROM {source}"
+    )
+
+
+def _spread(shape: Shape, truncates: str) -> str:
+    """Put the first truncate after each upsert among the events of its record, as a delete.
+
+    Whether it meets an open version is decided when all events stand in order (`effective`).
+    """
+    first = (
+        f"SELECT *, IF(__del, NULL, get(filter({truncates}, t -> t.seq > __seq), 0)) AS __t "
+        "FROM sequenced"
+    )
+    changed = {
+        "__ci": "__t.ci",
+        "__tail": "__t.tail",
+        "__pos": f"'{TRUNCATED}'",
+        "__op": "'D'",
+        "__ts": "__t.ts",
+        "__unsent": "NULL",
+        "__old": "NULL",
+        "__s": "NULL",
+        "__seq": "__t.seq",
+        "__del": "true",
+        "__own": "false",
+        "__trunc": "true",
+    }
+    made = ", ".join(f"IF(copy, {new}, {name}) AS {name}" for name, new in changed.items())
+    data = _replaced(shape, {name: f"IF(copy, NULL, {quote(name)})" for name in shape.values})
+    copies = "LATERAL VIEW explode(IF(__t IS NULL, array(false), array(false, true))) c AS copy"
+    return f"SELECT {data}, {made} FROM ({first}) {copies}"
+
+
+def _ranked(shape: Shape, source: str) -> str:
+    over = _over(shape)
+    tie = (
+        f"coalesce(lag(__seq) {over} = __seq, false) OR coalesce(lead(__seq) {over} = __seq, false)"
+    )
+    return f"SELECT *, {tie} AS __tie FROM {source}"
+
+
+def _collapsed(shape: Shape) -> str:
+    """One event for each sequence of a record, whatever the order of arrival.
+
+    Semantics section 4, rule 1. `__s` then tells where the version of this sequence is stored, even
+    when another event won.
+    """
+    content = f"IF(__tie AND NOT __del, {content_hash(shape)}, '')"
+    order = f"__trunc, __del DESC, __pos DESC NULLS LAST, {content} DESC, __ts, __own DESC"
+    ranked = (
+        f"SELECT *, row_number() {_over(shape, '__seq', order=order)} AS __rank, "
+        f"max(__s) {_over(shape, '__seq', order='')} AS __at FROM ranked"
+    )
+    kept = (
+        "__ci, __tail, __pos, __op, __ts, __unsent, __old, __seq, __del, __own, __trunc, "
+        "__at AS __s"
+    )
+    return f"SELECT {_replaced(shape, {})}, {kept} FROM ({ranked}) WHERE __rank = 1"
+
+
+def _effective(shape: Shape, *, truncates: bool) -> str:
+    """A truncate deletes a record only where its version is open.
+
+    A stored delete of a truncate that no longer meets one is gone. If it is the oldest version that
+    was loaded, the one that it closed was not: nothing in this batch is older than that.
+    """
+    if not truncates:
+        return "SELECT *, false AS __gone FROM collapsed"
+    closed = f"coalesce(lag(__del) {_over(shape)}, NOT __own)"
+    marked = f"SELECT *, __trunc AND {closed} AS __gone FROM collapsed"
+    return f"SELECT * FROM ({marked}) WHERE NOT __gone OR __s IS NOT NULL"
+
+
+def _numbered(shape: Shape) -> str:
+    over = _over(shape, "__gone")
+    before = _over(shape, "__gone", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
+    return (
+        f"SELECT *, row_number() {over} AS __n, lag(__del) {over} AS __del_before, "
+        f"coalesce(sum(CAST(__del AS INT)) {before}, 0) AS __life, "
+        f"min(__s.ins) {_over(shape, order='')} AS __ins, {_struct(shape)} AS __orig "
+        "FROM effective"
+    )
+
+
+def _filled(shape: Shape, source: str) -> str:
+    """Give a column that was not sent the value valid just before; a delete ends inheritance.
+
+    The oldest loaded version keeps what is stored with it: its predecessors were not loaded because
+    nothing in this batch is older. The same holds for a record that changed its key: its values
+    were carried over before the fold.
+    """
+    over = _over(
+        shape, "__gone", "__life", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    )
+    filled = {}
+    for name in shape.partial:
+        missing = is_unsent(shape, name)
+        authored = f"NOT __del AND (NOT {missing} OR __old IS NOT NULL OR (__own AND __n = 1))"
+        latest = f"last_value(IF({authored}, named_struct('v', {quote(name)}), NULL), true) {over}"
+        filled[name] = f"IF(__del, {quote(name)}, {latest}.v)"
+    return f"SELECT {_replaced(shape, filled)}, {_PASSED}, __n, __del_before, __orig FROM {source}"
+
+
+_PASSED = (
+    "__ci, __tail, __pos, __op, __ts, __unsent, __old, __seq, __del, __own, __trunc, __s, __gone, "
+    "__ins"
+)
+
+
+def _carried(shape: Shape, source: str) -> str:
+    over = _over(shape, "__gone", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
+    shown = f"IF(__del AND NOT (__own AND __n = 1), NULL, {_struct(shape)})"
+    return f"SELECT *, last_value({shown}, true) {over} AS __before FROM {source}"
+
+
+def _shown(shape: Shape) -> str:
+    """A delete shows the values that the record had before it."""
+    shown = {name: f"IF(__del, __before.{quote(name)}, {quote(name)})" for name in shape.values}
+    return f"SELECT {_replaced(shape, shown)}, {_PASSED}, __n, __del_before, __orig FROM carried"
+
+
+def _timed(shape: Shape, source: str) -> str:
+    """The time from which a version is valid by itself, `__start`.
+
+    The oldest loaded version may have been raised by one that is not loaded. Without history the
+    versions between are not stored, so that each stored `from` stands for all that came before it.
+    """
+    known = "__own AND __n = 1" if shape.history else "__own"
+    return f"SELECT *, IF({known}, __s.`from`, __ts) AS __start FROM {source}"
+
+
+def _folded(shape: Shape) -> str:
+    """`from` never goes backwards along the sequence; `to` is the `from` of the next version."""
+    over = _over(shape, "__gone")
+    # Both ends in one pass over the window: a `lead` of `__from` would need a second one.
+    here, next_too = (
+        _over(shape, "__gone", frame=f"ROWS BETWEEN UNBOUNDED PRECEDING AND {end}")
+        for end in ("CURRENT ROW", "1 FOLLOWING")
+    )
+    is_last = f"lead(__seq) {over} IS NULL"
+    live_before = "coalesce(NOT __del_before, false)"
+    # Without history the version before may not be the one that was before it when it was folded.
+    told = "__own AND __n = 1" if shape.history else f"__own AND coalesce(lag(__own) {over}, true)"
+    operation = (
+        f"CASE WHEN __del THEN __op WHEN {told} THEN __op "
+        f"WHEN __op = 'L' AND NOT {live_before} THEN 'L' "
+        f"WHEN __op IN ('i', 'u') THEN IF({live_before}, 'u', 'i') "
+        f"WHEN {live_before} THEN 'U' ELSE 'I' END"
+    )
+    ends = (
+        f"SELECT *, max(__start) {here} AS __from, "
+        f"IF({is_last}, CAST(NULL AS TIMESTAMP), max(__start) {next_too}) AS __to, "
+        f"{is_last} AS __last, {operation} AS __new_op FROM timed"
+    )
+    return f"SELECT *, __from > __ts AS __raised FROM ({ends})"

@@ -1,0 +1,83 @@
+"""What the engine must know of a dataset to write SQL about it: keys, columns, types, behaviour.
+
+Pure: made from configuration and state, used by copy, fold, views. Holds no Spark object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from polynya.model.contract.identifiers import quote
+from polynya.model.datatypes import Array, DataType, MapType, Struct, storage_type
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Keys, data columns and behaviour of one dataset.
+
+    `columns` maps every data column (keys included) to its type, in table order. `partial` names
+    the columns that the source has ever left out of an update. `links` tells that a change of key
+    once carried values over. `tells_operations`: the source says insert or update, not just upsert.
+    `keeps_events`: applied events stay, so that the table can be derived from them anew.
+    `unsent_texts`: see `unsent.py`.
+    """
+
+    keys: tuple[str, ...]
+    columns: Mapping[str, DataType]
+    history: bool = False
+    soft_delete: bool = False
+    append_only: bool = False
+    tells_operations: bool = False
+    partial: tuple[str, ...] = ()
+    links: bool = False
+    coalesce: bool = False
+    tracked: tuple[str, ...] | None = None
+    keeps_events: bool = False
+    unsent_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        """All data columns in table order."""
+        return tuple(self.columns)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Data columns that are not keys."""
+        return tuple(name for name in self.columns if name not in self.keys)
+
+    @property
+    def fills_deletes(self) -> bool:
+        """Whether a delete must show the values that the record had before."""
+        return self.history or self.soft_delete or bool(self.partial) or self.links
+
+    def type_of(self, column: str) -> str:
+        """Spark type of a data column as it is stored."""
+        return str(storage_type(self.columns[column]))
+
+    def key_list(self, alias: str = "") -> str:
+        """Quoted key columns, comma separated, optionally behind a table alias."""
+        prefix = f"{alias}." if alias else ""
+        return ", ".join(prefix + quote(key) for key in self.keys)
+
+    def key_match(self, left: str, right: str) -> str:
+        """Condition that two relations hold the same record. Keys are never NULL here."""
+        return " AND ".join(f"{left}.{quote(k)} = {right}.{quote(k)}" for k in self.keys)
+
+
+def comparable(expression: str, datatype: DataType) -> str:
+    """SQL that can be compared with `<=>`: Spark cannot compare maps, their JSON it can."""
+    return f"to_json({expression})" if holds_map(datatype) else expression
+
+
+def holds_map(datatype: DataType) -> bool:
+    """Whether a map hides anywhere inside a type."""
+    match datatype:
+        case MapType():
+            return True
+        case Array(element):
+            return holds_map(element)
+        case Struct(members):
+            return any(holds_map(member) for _, member in members)
+        case _:
+            return False

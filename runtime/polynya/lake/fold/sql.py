@@ -1,0 +1,15 @@
+"""Values as SQL text. Identifiers are quoted by `model.contract.identifiers`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def literal(value: str) -> str:
+    """SQL string literal."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def timestamp_literal(moment: datetime) -> str:
+    """SQL literal of a UTC time with microseconds."""
+    return f"TIMESTAMP '{moment.astimezone(UTC).isoformat(sep=' ')}'"

@@ -1,0 +1,193 @@
+"""The SQL of the live views: plain Iceberg in, fresh rows out. Semantics section 7.
+
+Records without pending changes are read as they are stored; the fold runs over the records that
+have some. With no pending change Spark sees an empty broadcast and the view costs what a scan
+costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from polynya.lake.fold.fold import event_columns, fold, stored_columns, with_clause
+from polynya.lake.fold.keys import key_hash
+from polynya.lake.fold.shape import Shape, comparable
+from polynya.model.config.task import ResolvedDataset
+from polynya.model.contract import headers as h
+from polynya.model.contract.headers import Partition
+from polynya.model.contract.identifiers import quote
+
+HISTORY_COLUMNS: tuple[str, ...] = (
+    h.KEY_HASH,
+    h.FROM_TIMESTAMP,
+    h.TO_TIMESTAMP,
+    "hdr__store",
+    h.OPERATION,
+    "hdr__deleted",
+    h.WAS_CURRENT_FROM,
+    h.WAS_CURRENT_TO,
+)
+#: Header columns of Current that its header variant shows.
+CURRENT_HEADERS: tuple[str, ...] = (
+    h.KEY_HASH,
+    h.FROM_TIMESTAMP,
+    h.OPERATION,
+    h.INSERTED_TIMESTAMP,
+    h.MODIFIED_TIMESTAMP,
+    h.CHANGE_IDENTIFIER,
+)
+_DELETED = f"({h.OPERATION} IN ('D', 'd'))"
+
+
+def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str, str]:
+    """The SQL of each view of a dataset by its name; `table` is the quoted internal table."""
+    shown = (h.FROM_TIMESTAMP,) if dataset.from_timestamp else ()
+    views = {
+        dataset.view: current_view(shape, table, shown),
+        dataset.changes_view: changes_view(shape, table),
+    }
+    if dataset.headers_view is not None:
+        views[dataset.headers_view] = current_view(shape, table, CURRENT_HEADERS)
+    if shape.history:
+        views[dataset.history_view] = history_view(shape, table)
+    return views
+
+
+def changes_view(shape: Shape, table: str) -> str:
+    """Pending and retained change events; `hdr__store` tells them apart."""
+    headers = [h.CHANGE_IDENTIFIER, h.OPERATION, h.TIMESTAMP, h.KEY_HASH, h.INSERTED_TIMESTAMP]
+    columns = ", ".join([*map(quote, shape.data), *headers])
+    return (
+        f"SELECT {columns}, upper({h.PARTITION}) AS hdr__store FROM {table} "
+        f"WHERE {h.PARTITION} IN ('{Partition.CHANGES}', '{Partition.RETAINED}')"
+    )
+
+
+def current_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
+    """One row a record as of now; `headers` are columns of CURRENT_HEADERS to show behind the data.
+
+    Engine times of a version that is still pending are NULL.
+    """
+    data = ", ".join([*map(quote, shape.data), *headers])
+    if shape.append_only:
+        rows = f"SELECT {data} FROM {table} WHERE {h.PARTITION} = '{Partition.CURRENT}'"
+        return f"{rows} AND coalesce({h.OPERATION} NOT IN ('D', 'T'), true)"
+    # A newest version is all that Current shows, so that older ones are only read where values are
+    # inherited.
+    inherits = bool(shape.partial) or shape.links or shape.soft_delete
+    prior = f"{h.PARTITION} = '{Partition.PRIOR}'"
+    if not inherits:
+        prior += f" AND {h.OPERATION} IN ('D', 'd')"
+        prior += f" AND {h.TO_TIMESTAMP} IS NULL" if shape.history else ""
+    narrow = shape if inherits else replace(shape, history=False)
+    kept = "__last AND NOT __gone" + ("" if shape.soft_delete else " AND NOT __del")
+    stored, folded = [data], [*map(quote, shape.data), *_folded_headers(shape, headers)]
+    if shape.soft_delete:
+        stored.append(f"{_DELETED} AS hdr__deleted")
+        folded.append("__del AS hdr__deleted")
+    quiet = (
+        f"SELECT {', '.join(stored)} FROM {table} s {_without_pending(shape)} "
+        f"WHERE {h.PARTITION} = '{Partition.CURRENT}'"
+    )
+    steps = _touched_fold(narrow, table, f"{h.PARTITION} = '{Partition.CURRENT}' OR ({prior})")
+    return (
+        f"{with_clause(steps)} {quiet} UNION ALL "
+        f"SELECT {', '.join(folded)} FROM folded WHERE {kept}"
+    )
+
+
+def _folded_headers(shape: Shape, headers: Sequence[str]) -> list[str]:
+    """Header columns of Current as the fold knows them."""
+    made = {
+        h.KEY_HASH: key_hash(shape),
+        h.FROM_TIMESTAMP: "__from",
+        h.OPERATION: "__new_op",
+        h.INSERTED_TIMESTAMP: "coalesce(__ins, IF(__new_op = 'L', __from, NULL))",
+        h.MODIFIED_TIMESTAMP: "IF(__own, __s.mod, NULL)",
+        h.CHANGE_IDENTIFIER: "__ci",
+    }
+    return [f"{made[name]} AS {name}" for name in headers]
+
+
+def history_view(shape: Shape, table: str) -> str:
+    """All versions of all records, coalesced if the dataset asks for it."""
+    stored = f"{h.PARTITION} IN ('{Partition.CURRENT}', '{Partition.PRIOR}')"
+    steps = _touched_fold(shape, table, stored)
+    data = ", ".join(map(quote, shape.data))
+    sequence = f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, ''))"
+    quiet = (
+        f"SELECT {data}, {h.KEY_HASH}, {h.FROM_TIMESTAMP}, {h.TO_TIMESTAMP}, "
+        f"upper({h.PARTITION}) AS hdr__store, {h.OPERATION}, {_DELETED} AS hdr__deleted, "
+        f"coalesce({h.WAS_CURRENT_FROM}, {h.MODIFIED_TIMESTAMP}) AS {h.WAS_CURRENT_FROM}, "
+        f"{h.WAS_CURRENT_TO}, "
+        f"{sequence} AS __seq FROM {table} s {_without_pending(shape)} WHERE {stored}"
+    )
+    folded = (
+        f"SELECT {data}, {key_hash(shape)}, __from, __to, "
+        "upper(coalesce(__s.part, 'changes')), __new_op, __del, "
+        "__s.wcf, __s.wct, __seq FROM folded WHERE NOT __gone"
+    )
+    steps.append(("versions", f"{quiet} UNION ALL {folded}"))
+    if not shape.coalesce:
+        columns = ", ".join([data, *HISTORY_COLUMNS])
+        return f"{with_clause(steps)} SELECT {columns} FROM versions"
+    return f"{with_clause([*steps, *_runs(shape)])} {_coalesced(shape)}"
+
+
+def _without_pending(shape: Shape) -> str:
+    return f"LEFT ANTI JOIN touched k ON {shape.key_match('s', 'k')}"
+
+
+def _touched_fold(shape: Shape, table: str, stored: str) -> list[tuple[str, str]]:
+    """The fold of the records that have pending changes."""
+    touched = (
+        f"SELECT DISTINCT {shape.key_list()} FROM {table} "
+        f"WHERE {h.PARTITION} = '{Partition.CHANGES}'"
+    )
+    events = (
+        f"SELECT {event_columns(shape)} FROM {table} "
+        f"WHERE {h.PARTITION} = '{Partition.CHANGES}' UNION ALL "
+        f"SELECT {stored_columns(shape, located=False)} FROM {table} s "
+        f"LEFT SEMI JOIN touched k ON {shape.key_match('s', 'k')} WHERE {stored}"
+    )
+    return [("touched", touched), ("events", events), *fold(shape, "events")]
+
+
+def _runs(shape: Shape) -> list[tuple[str, str]]:
+    """Number the runs of versions that agree in all tracked columns; a delete is its own run."""
+    tracked = shape.tracked if shape.tracked is not None else shape.data
+    names = [name for name in tracked if name not in shape.keys]
+    over = f"OVER (PARTITION BY {shape.key_list()} ORDER BY __seq)"
+    same = [f"{_comparable(shape, n)} <=> lag({_comparable(shape, n)}) {over}" for n in names] or [
+        "true"
+    ]
+    starts = (
+        f"NOT ({' AND '.join(same)}) OR hdr__deleted OR coalesce(lag(hdr__deleted) {over}, true)"
+    )
+    return [
+        ("marked", f"SELECT *, CAST({starts} AS INT) AS __starts FROM versions"),
+        (
+            "runs",
+            f"SELECT *, sum(__starts) {over[:-1]} ROWS UNBOUNDED PRECEDING) AS __run FROM marked",
+        ),
+    ]
+
+
+def _comparable(shape: Shape, name: str) -> str:
+    return comparable(quote(name), shape.columns[name])
+
+
+def _coalesced(shape: Shape) -> str:
+    """Each run starts with its first version and ends with its last one, whose values it shows."""
+    over = f"OVER (PARTITION BY {shape.key_list()}, __run"
+    first = {h.FROM_TIMESTAMP: "min", h.WAS_CURRENT_FROM: "min"}
+    columns = [quote(name) for name in shape.data]
+    columns += [
+        f"{first[name]}({name}) {over}) AS {name}" if name in first else name
+        for name in HISTORY_COLUMNS
+    ]
+    newest = f"row_number() {over} ORDER BY __seq DESC) AS __newest"
+    inner = f"SELECT {', '.join(columns)}, {newest} FROM runs"
+    visible = ", ".join([*map(quote, shape.data), *HISTORY_COLUMNS])
+    return f"SELECT {visible} FROM ({inner}) WHERE __newest = 1"

@@ -1,0 +1,160 @@
+"""One atomic commit: the only place where the engine changes a table.
+
+Every step of the engine is one Java `RowDelta` that removes the state file that it was based on and
+validates that the file still exists: a compare-and-swap (semantics section 11,
+docs/adr/0008-one-row-delta-per-step.md).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+
+from polynya.lake.iceberg.gateway import IcebergTable, LiveFile
+from polynya.model.contract.headers import PARTITION, Partition
+from polynya.model.errors import ConflictError, DependencyError
+
+log = logging.getLogger(__name__)
+
+#: Exceptions of Iceberg that say for sure that nothing was committed.
+_REFUSALS = frozenset({"ValidationException", "CommitFailedException"})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one commit adds and removes.
+
+    `based_on` is the snapshot that the step was computed from, None for an empty table. `add` and
+    `deletes` are Java files that were staged. `touched` are the paths of data files that position
+    deletes refer to. `commit_id` is the marker that the new state files carry.
+    """
+
+    commit_id: str
+    based_on: int | None
+    add: Sequence[Any]
+    remove: Sequence[LiveFile] = ()
+    deletes: Sequence[Any] = ()
+    touched: Sequence[str] = ()
+    summary: Mapping[str, str] = field(default_factory=dict)
+
+
+def commit_row_delta(table: IcebergTable, step: Step) -> int:
+    """Commit one step and return the id of the new snapshot.
+
+    Raises ConflictError when another owner moved the table since `based_on` (nothing was changed,
+    staged files are removed) and DependencyError when the outcome is unknown (staged files are
+    kept: they may be live).
+    """
+    delta = table.java.newRowDelta()
+    for file in step.add:
+        delta.addRows(file)
+    for live in step.remove:
+        delta.removeRows(live.java)
+    for file in step.deletes:
+        delta.addDeletes(file)
+    _validate(table, delta, step)
+    for key, value in {**step.summary, "polynya.commit": step.commit_id}.items():
+        delta.set(key, value)
+    try:
+        delta.commit()
+    except Py4JJavaError as error:
+        if is_refusal(error) or not _is_live(table, step):
+            raise _explained(table, step, error) from error
+        log.warning("the commit of %s was made although the catalog reported an error", table.name)
+    table.refresh()
+    # Spark keeps a copy of the table of its own.
+    table.spark.sql(f"REFRESH TABLE {table.quoted}")
+    snapshot = table.snapshot_id()
+    assert snapshot is not None
+    return snapshot
+
+
+def _validate(table: IcebergTable, delta: Any, step: Step) -> None:
+    expressions = table.spark._jvm.org.apache.iceberg.expressions.Expressions  # type: ignore[union-attr]
+    if step.based_on is None:
+        # A new table has no state file to remove: whoever adds one first owns it.
+        state = expressions.equal(PARTITION, str(Partition.ASSET_STATE))
+        delta.conflictDetectionFilter(state).validateNoConflictingDataFiles()
+        return
+    either = getattr(expressions, "or")  # the name of the Java method is a keyword of Python
+    filter_ = either(
+        expressions.equal(PARTITION, str(Partition.CURRENT)),
+        expressions.equal(PARTITION, str(Partition.PRIOR)),
+    )
+    (
+        delta.validateFromSnapshot(step.based_on)
+        .conflictDetectionFilter(filter_)
+        .validateDataFilesExist(table.string_list(step.touched))
+        .validateDeletedFiles()
+        .validateNoConflictingDeleteFiles()
+        .validateNoConflictingDataFiles()
+    )
+
+
+def is_refusal(error: Py4JJavaError) -> bool:
+    """Whether Iceberg surely made no commit because the table had moved."""
+    cause = error.java_exception
+    while cause is not None:
+        if str(cause.getClass().getSimpleName()) in _REFUSALS:
+            return True
+        cause = cause.getCause()
+    return False
+
+
+def refusal(table: IcebergTable, error: Py4JJavaError) -> ConflictError:
+    """The error of a step that was refused because another owner was faster."""
+    return ConflictError(
+        "POLYNYA-LAKE-003",
+        f"another owner changed {table.name} since this step began ({_first_line(error)})",
+        where=table.name,
+        state="nothing of this step was written; the other owner's data is intact",
+        fix="nothing, if a command such as `reload` or `replay` did it: a run goes on by itself; "
+        "end one of two processes that run the same task",
+    )
+
+
+def _is_live(table: IcebergTable, step: Step) -> bool:
+    """Whether the table holds the step: its marker is in one of the snapshots since `based_on`."""
+    table.refresh()
+    snapshot = table.java.currentSnapshot()
+    while snapshot is not None and snapshot.snapshotId() != step.based_on:
+        if snapshot.summary().get("polynya.commit") == step.commit_id:
+            return True
+        parent = snapshot.parentId()
+        snapshot = None if parent is None else table.java.snapshot(parent)
+    return False
+
+
+def _explained(table: IcebergTable, step: Step, error: Py4JJavaError) -> Exception:
+    if is_refusal(error):
+        # A step that is live already was given to the catalog twice: its files must stay.
+        if not _is_live(table, step):
+            table.drop_files([str(file.location()) for file in [*step.add, *step.deletes]])
+        return refusal(table, error)
+    kind = str(error.java_exception.getClass().getSimpleName())
+    if kind == "CommitStateUnknownException":
+        return DependencyError(
+            "POLYNYA-LAKE-004",
+            f"the catalog did not say whether the commit of {table.name} was made: "
+            f"{_first_line(error)}",
+            where=table.name,
+            state="either all of the step is in the table or nothing; "
+            "the next run looks before it writes",
+            fix="check the catalog, then run again",
+        )
+    # The staged files stay: no reader sees them, and a commit that comes true late would need them.
+    return DependencyError(
+        "POLYNYA-LAKE-005",
+        f"the commit of {table.name} failed: {kind}: {_first_line(error)}",
+        where=table.name,
+        state="the table was read again and holds nothing of this step",
+        fix="check that the catalog and the warehouse can be reached, then run again",
+    )
+
+
+def _first_line(error: Py4JJavaError) -> str:
+    return str(error.java_exception.getMessage()).split("\n")[0]

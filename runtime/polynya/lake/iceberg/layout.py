@@ -1,0 +1,157 @@
+"""Create internal tables and let their columns grow: DDL and schema changes, nothing of rows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.model.contract.headers import HEADERS, PARTITION
+from polynya.model.contract.identifiers import quote
+from polynya.model.datatypes import Array, DataType, MapType, Struct, Void, storage_type, widen
+
+#: Comment of a column that has only ever held NULL: its type is a guess until the first value
+#: arrives.
+UNTYPED = "polynya: no value seen yet"
+
+TABLE_PROPERTIES: dict[str, str] = {
+    # v2 is what every engine reads (Athena cannot read v3); merge-on-read deletes are position
+    # deletes.
+    "format-version": "2",
+    "write.parquet.compression-codec": "zstd",
+    "write.parquet.compression-level": "1",
+    "write.target-file-size-bytes": "134217728",
+    "write.parquet.row-group-size-bytes": "33554432",
+    # Identity partitioning with hash distribution would send all of Current to one task.
+    "write.distribution-mode": "none",
+    "write.spark.fanout.enabled": "true",
+    "write.merge.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.delete.mode": "merge-on-read",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+    # Prior files are pruned by it when late events look for the versions around them.
+    "write.metadata.metrics.column.hdr__change_identifier": "full",
+    "commit.retry.num-retries": "10",
+    "commit.retry.min-wait-ms": "50",
+    "commit.retry.max-wait-ms": "5000",
+    "commit.retry.total-timeout-ms": "120000",
+    "commit.manifest.min-count-to-merge": "30",
+    "history.expire.min-snapshots-to-keep": "20",
+}
+
+
+#: "IF NOT EXISTS" looks first and creates then: two threads may both find nothing.
+_creating = threading.Lock()
+
+
+def create_namespaces(spark: SparkSession, paths: Iterable[str]) -> None:
+    """Create the namespaces that do not exist. Another process may do the same at this moment.
+
+    `paths` are quoted, with their catalog.
+    """
+    with _creating:
+        for quoted in paths:
+            if spark.catalog.databaseExists(quoted):
+                continue
+            try:
+                spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted}")
+            except (PySparkException, Py4JJavaError):
+                if not spark.catalog.databaseExists(quoted):
+                    raise
+
+
+def create_table(spark: SparkSession, quoted: str, *, comment: str) -> None:
+    """Create an internal table with header columns only; data columns come with the first batch."""
+    columns = ", ".join(
+        f"{quote(header.name)} {header.type}{' NOT NULL' if header.name == PARTITION else ''}"
+        for header in HEADERS
+    )
+    properties = ", ".join(f"'{key}'='{value}'" for key, value in TABLE_PROPERTIES.items())
+    text = comment.replace("\\", "\\\\").replace("'", "\\'")
+    if spark.catalog.tableExists(quoted):
+        return
+    with _creating:
+        try:
+            spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {quoted} ({columns}) USING iceberg "
+                f"PARTITIONED BY ({quote(PARTITION)}) COMMENT '{text}' TBLPROPERTIES ({properties})"
+            )
+        except (PySparkException, Py4JJavaError):
+            if not spark.catalog.tableExists(quoted):
+                raise
+
+
+def grow_columns(
+    spark: SparkSession,
+    table: IcebergTable,
+    before: Mapping[str, DataType],
+    after: Mapping[str, DataType],
+) -> bool:
+    """Make the table hold the columns of `after`; `before` is what it holds.
+
+    Returns whether anything changed. Only what loses nothing: new nullable columns, also nested,
+    and Iceberg's promotions. A column that has only held NULL is replaced by one of the real type:
+    all its rows stay NULL, which is what they were.
+    """
+    update = table.java.updateSchema()
+    changes = 0
+    for name, new in after.items():
+        old = before.get(name)
+        if old == new:
+            continue
+        if old is None:
+            update.addColumn(
+                None, name, _java_type(spark, new), UNTYPED if isinstance(new, Void) else None
+            )
+        elif isinstance(old, Void):
+            update.deleteColumn(name)
+            update.addColumn(None, name, _java_type(spark, new), None)
+        else:
+            merged = widen(old, new)
+            if merged is None:
+                raise AssertionError(f"column {name}: {old} cannot become {new}")
+            _widen_column(spark, update, name, old, merged)
+        changes += 1
+    if changes:
+        update.commit()
+        table.refresh()
+        spark.sql(f"REFRESH TABLE {table.quoted}")
+    return changes > 0
+
+
+def _widen_column(
+    spark: SparkSession, update: Any, path: str, old: DataType, new: DataType
+) -> None:
+    """Apply one promotion, descending into structs, arrays and maps."""
+    if storage_type(old) == storage_type(new):
+        return
+    match old, new:
+        case Struct(old_members), Struct(new_members):
+            known = dict(old_members)
+            for member, member_type in new_members:
+                if member in known:
+                    _widen_column(spark, update, f"{path}.{member}", known[member], member_type)
+                else:
+                    update.addColumn(path, member, _java_type(spark, member_type), None)
+        case Array(old_element), Array(new_element):
+            _widen_column(spark, update, f"{path}.element", old_element, new_element)
+        case MapType(_, old_value), MapType(_, new_value):
+            _widen_column(spark, update, f"{path}.value", old_value, new_value)
+        case _:
+            update.updateColumn(path, _java_type(spark, new))
+
+
+def _java_type(spark: SparkSession, datatype: DataType) -> Any:
+    """Iceberg's Java type, converted from the Spark spelling by Iceberg itself."""
+    jvm: Any = spark._jvm
+    stored = storage_type(datatype)
+    spark_type = jvm.org.apache.spark.sql.types.DataType.fromDDL(str(stored))
+    converted = jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(spark_type)
+    # For a struct py4j picks the overload that makes a whole schema of it.
+    return converted.asStruct() if isinstance(stored, Struct) else converted

@@ -1,0 +1,1 @@
+"""Read the tables: queries, verification, history, views. Writes no data."""

@@ -1,0 +1,172 @@
+"""Look into tables without a JVM: state, pending changes and quarantine, read with PyIceberg.
+
+Used by `status` and `quarantine list`, which should answer at once, also while another process
+works on the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.expressions import BooleanExpression, EqualTo
+from pyiceberg.table import Table
+
+from polynya.lake.fold.shape import Shape
+from polynya.lake.spark.naming import internal_name
+from polynya.lake.table.shaping import shape_of
+from polynya.lake.table.state import ApplyState, CopyState
+from polynya.model.config.task import ResolvedDataset
+from polynya.model.contract import headers as h
+from polynya.model.contract.headers import Partition
+from polynya.model.datatypes import parse_type
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetStatus:
+    """What is known of one dataset.
+
+    Sizes in bytes, ages and freshness in seconds, None when there is nothing. `retained_since` is
+    the time from which applied events are kept, None when all of them are, or none.
+    """
+
+    dataset: str
+    suspended: str | None
+    suspended_where: str | None
+    copied_to: str | None
+    copied_at: str | None
+    applied_to: str | None
+    applied_at: str | None
+    last_apply_reason: str | None
+    last_apply_seconds: float | None
+    applies: int
+    pending_rows: int
+    pending_bytes: int
+    pending_files: int
+    pending_age_seconds: float | None
+    current_rows: int
+    retained_rows: int
+    retained_bytes: int
+    retained_since: str | None
+    freshness_seconds: float | None
+    rows_in: int
+    rows_out: int
+    rows_filtered: int
+    rows_quarantined: int
+    counters: Mapping[str, int]
+    conflicts: Mapping[str, int]
+    epoch: int
+    owner: str
+
+
+def load(catalog: Catalog, dataset: ResolvedDataset) -> Table | None:
+    """The internal table of a dataset, None before the first run."""
+    try:
+        return catalog.load_table(internal_name(catalog, dataset))
+    except NoSuchTableError:
+        return None
+
+
+def states(table: Table) -> tuple[CopyState, ApplyState]:
+    """Both state rows of the current snapshot."""
+    copy, apply = CopyState(), ApplyState()
+    columns = (h.COPY_CHANGE_IDENTIFIER, h.STATE)
+    rows = table.scan(row_filter=_in(Partition.ASSET_STATE), selected_fields=columns)
+    for row in rows.to_arrow().to_pylist():
+        if row[h.COPY_CHANGE_IDENTIFIER] is not None:
+            copy = CopyState.from_json(row[h.STATE])
+        else:
+            apply = ApplyState.from_json(row[h.STATE])
+    return copy, apply
+
+
+def shape(table: Table, dataset: ResolvedDataset) -> Shape:
+    """Shape of a dataset as its table has it now.
+
+    A process that was killed between a change of columns and the commit of its state leaves a state
+    that knows columns which the table lacks, or the reverse: what both know is shown.
+    """
+    copy, _ = states(table)
+    there = set(table.schema().column_names)
+    known = {name: parse_type(text) for name, text in copy.schema.items() if name in there}
+    return shape_of(dataset, copy, known, tuple(copy.keys))
+
+
+def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStatus:
+    """Figures of one dataset as of `now`."""
+    copy, apply = states(table)
+    files = _files(table)
+    pending = files.get(Partition.CHANGES, (0, 0, 0))
+    retained = files.get(Partition.RETAINED, (0, 0, 0))
+    conflicts = ("insert_of_existing", "update_of_missing", "delete_of_missing", "raised")
+    return DatasetStatus(
+        dataset=f"{dataset.schema}.{dataset.view}",
+        suspended=copy.suspended.reason if copy.suspended is not None else None,
+        suspended_where=copy.suspended.where if copy.suspended is not None else None,
+        copied_to=copy.copied_to,
+        copied_at=copy.copied_at,
+        applied_to=apply.applied_to,
+        applied_at=apply.applied_at,
+        last_apply_reason=apply.reason,
+        last_apply_seconds=apply.seconds,
+        applies=apply.applies,
+        pending_rows=pending[0],
+        pending_bytes=pending[1],
+        pending_files=pending[2],
+        pending_age_seconds=_age(copy.pending_since, now) if pending[2] else None,
+        current_rows=_current_rows(table),
+        retained_rows=retained[0],
+        retained_bytes=retained[1],
+        retained_since=apply.retaining.since if apply.retaining is not None else None,
+        freshness_seconds=_age(copy.newest_event, now),
+        rows_in=copy.totals.get("rows_in", 0),
+        rows_out=copy.totals.get("rows_out", 0),
+        rows_filtered=copy.totals.get("rows_filtered", 0),
+        rows_quarantined=copy.totals.get("rows_quarantined", 0),
+        counters=copy.counters,
+        conflicts={name: apply.totals.get(name, 0) for name in conflicts},
+        epoch=max(copy.ownership.epoch, apply.ownership.epoch),
+        owner=copy.ownership.owner,
+    )
+
+
+def quarantine(table: Table) -> list[dict[str, Any]]:
+    """Quarantined records: id, file, offset, rule, error, raw (bytes)."""
+    scan = table.scan(row_filter=_in(Partition.QUARANTINE), selected_fields=(h.QUARANTINE,))
+    rows = [row[h.QUARANTINE] for row in scan.to_arrow().to_pylist()]
+    return sorted(rows, key=lambda row: (row["file"], row["offset"], row["id"]))
+
+
+def _in(partition: Partition) -> BooleanExpression:
+    # PyIceberg's own annotations hide the positional form of its expressions.
+    return EqualTo(term=h.PARTITION, value=str(partition))
+
+
+def _files(table: Table) -> dict[str, tuple[int, int, int]]:
+    """Partition → rows, bytes, files of its data files."""
+    if table.current_snapshot() is None:
+        return {}
+    found: dict[str, tuple[int, int, int]] = {}
+    for row in (
+        table.inspect.data_files()
+        .select(["partition", "record_count", "file_size_in_bytes"])
+        .to_pylist()
+    ):
+        name = row["partition"][h.PARTITION]
+        rows, size, files = found.get(name, (0, 0, 0))
+        found[name] = (rows + row["record_count"], size + row["file_size_in_bytes"], files + 1)
+    return found
+
+
+def _current_rows(table: Table) -> int:
+    return table.scan(row_filter=_in(Partition.CURRENT)).count()
+
+
+def _age(moment: str | None, now: datetime) -> float | None:
+    if moment is None:
+        return None
+    return round((now - datetime.fromisoformat(moment).astimezone(UTC)).total_seconds(), 3)

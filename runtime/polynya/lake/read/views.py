@@ -1,0 +1,54 @@
+"""Register the live views of a dataset in the catalog, and keep them up to date."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.view_text import definitions
+from polynya.lake.spark.naming import internal_path, view_catalog
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.config.task import ResolvedDataset
+from polynya.model.contract.identifiers import quote_path
+
+_DEFINITION = "polynya.definition"
+
+
+def publish_views(target: DatasetTable, shape: Shape) -> list[str]:
+    """Create or replace the views whose definition changed; return their names."""
+    return create_views(target.spark, target.dataset, shape)
+
+
+def create_views(spark: SparkSession, dataset: ResolvedDataset, shape: Shape) -> list[str]:
+    """The same for a dataset whose table need not be open; its namespace must exist."""
+    # A view keeps the types that its columns had when it was made.
+    types = [shape.type_of(name) for name in shape.data]
+    published = []
+    for name, sql in definitions(dataset, shape, internal_path(spark, dataset)).items():
+        quoted = quote_path(view_catalog(spark), dataset.schema, name)
+        definition = hashlib.sha256(f"{types}\n{sql}".encode()).hexdigest()[:32]
+        if _published(spark, quoted) != definition:
+            spark.sql(
+                f"CREATE OR REPLACE VIEW {quoted} "
+                f"TBLPROPERTIES ('{_DEFINITION}' = '{definition}') AS {sql}"
+            )
+            published.append(f"{dataset.schema}.{name}")
+    return published
+
+
+def drop_views(spark: SparkSession, names: Iterable[str]) -> None:
+    """Drop views, given as `schema.view`; those that are not there are no error."""
+    for name in names:
+        spark.sql(f"DROP VIEW IF EXISTS {quote_path(view_catalog(spark), *name.split('.'))}")
+
+
+def _published(spark: SparkSession, quoted: str) -> str | None:
+    try:
+        rows = spark.sql(f"SHOW TBLPROPERTIES {quoted}").collect()
+    except PySparkException:
+        return None
+    return next((str(row["value"]) for row in rows if row["key"] == _DEFINITION), None)

@@ -1,0 +1,1 @@
+"""The Spark session and what it needs: Java, jars, class archive, catalog."""

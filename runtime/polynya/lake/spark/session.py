@@ -1,0 +1,209 @@
+"""Start the one Spark driver of a process, set up for small machines and small batches.
+
+Knows Spark and the catalog settings; knows nothing of tables or tasks. Sources of the numbers:
+docs/adr/0005-spark-session.md.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from polynya.lake.spark.cache import cache_root
+from polynya.lake.spark.naming import CATALOG, SESSION_VIEWS
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.java import JavaHome
+
+__all__ = [
+    "SessionSettings",
+    "SparkSession",
+    "is_alive",
+    "spark_conf",
+    "start_session",
+    "use_in_this_thread",
+]
+
+#: Standard output belongs to results: what the JVM has to say goes to standard error.
+QUIET_JVM = ("-Xlog:disable", "-XX:+DisplayVMOutputToStderr")
+#: Every query brings generated code. Without room for it the JVM stops compiling, for good: the 48
+#: MiB that it grants itself were full after one run over fifty datasets.
+ROOMY_JVM = ("-XX:ReservedCodeCacheSize=256m",)
+SMALL_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+#: Spark joins the steps of a stage to one method, which is soon too big for the JVM to compile.
+LARGE_JVM = ("-XX:-DontCompileHugeMethods",)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What a Spark session of Polynya is started with.
+
+    `catalog` holds all catalog properties in Iceberg's names, without the prefix of Spark.
+    `log_file` takes what the JVM prints, None leaves it on standard error.
+    `session_views` keeps the views in this session, for a catalog that can hold none.
+    `memory` is the heap of the driver in Spark's spelling. `small` trades peak speed for a start in
+    seconds.
+    """
+
+    jars: Sequence[str]
+    catalog: Mapping[str, str]
+    memory: str = "2g"
+    small: bool = True
+    jvm_options: Sequence[str] = ()
+    log_file: Path | None = None
+    session_views: bool = False
+    cores: int = field(default_factory=lambda: os.cpu_count() or 2)
+
+
+def start_session(settings: SessionSettings, java: JavaHome | None = None) -> SparkSession:
+    """Return the running session of this process, started if there is none."""
+    if java is not None:
+        os.environ["JAVA_HOME"] = str(java.home)
+    # The hostname of a laptop often resolves to an address of its network: nothing may listen
+    # there.
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # A second of every start: Spark runs a Python process to look for data sources among all the
+    # packages that are called `pyspark_…`. The engine has none, and runs no Python in Spark.
+    os.environ["PYSPARK_DRIVER_PYTHON"] = "no-python-in-spark"
+    builder = SparkSession.builder.master(f"local[{settings.cores}]").appName("polynya")
+    for key, value in spark_conf(settings).items():
+        builder = builder.config(key, value)
+    with _stderr_of_children(settings.log_file), _children_without_sigterm():
+        spark: SparkSession = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    # PySpark prints every failed statement to standard error, also those whose failure is an
+    # answer.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    return spark
+
+
+def spark_conf(settings: SessionSettings) -> dict[str, str]:
+    """All Spark settings of a session, as text."""
+    cores = str(settings.cores)
+    options = ["-Duser.timezone=UTC", "-Dderby.system.durability=test", *QUIET_JVM, *ROOMY_JVM]
+    options += [*settings.jvm_options, *(SMALL_JVM if settings.small else LARGE_JVM)]
+    conf = {
+        "spark.driver.extraClassPath": os.pathsep.join(settings.jars),
+        "spark.driver.memory": settings.memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": " ".join(options),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Every query describes its plan for the UI, though there is none: a fourteenth of the time
+        # of a small query in the long form, which is the default.
+        "spark.sql.ui.explainMode": "simple",
+        "spark.eventLog.enabled": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.default.parallelism": cores,
+        "spark.locality.wait": "0",
+        "spark.broadcast.compress": "false",
+        "spark.sql.shuffle.partitions": cores,
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.autoBroadcastJoinThreshold": "256m",
+        "spark.sql.adaptive.autoBroadcastJoinThreshold": "512m",
+        "spark.sql.codegen.cache.maxEntries": "2000",
+        "spark.sql.codegen.maxFields": "300",
+        "spark.sql.session.timeZone": "UTC",
+        # Inferring filters takes time that grows exponentially with columns that are passed
+        # through aliases: a fold of 30 columns took minutes of planning, without it a second.
+        "spark.sql.constraintPropagation.enabled": "false",
+        # A cast that fails gives NULL, which the copy step sends to quarantine; an error would stop
+        # the batch.
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.caseSensitive": "true",
+        # Names of landed columns become SQL: `${env:HOME}` in one must stay the text that it is.
+        "spark.sql.variable.substitute": "false",
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.defaultCatalog": CATALOG,
+        "spark.sql.iceberg.data-planning-mode": "local",
+        "spark.sql.iceberg.delete-planning-mode": "local",
+        # The session catalog would start a Derby metastore with files in the working directory.
+        "spark.sql.catalogImplementation": "in-memory",
+    }
+    prefix = f"spark.sql.catalog.{CATALOG}"
+    conf[prefix] = "org.apache.iceberg.spark.SparkCatalog"
+    for key, value in settings.catalog.items():
+        conf[f"{prefix}.{key}"] = value
+    if settings.session_views:
+        # First in the search for a name: queries say `shop.users` whatever the catalog.
+        views = f"spark.sql.catalog.{SESSION_VIEWS}"
+        conf["spark.sql.defaultCatalog"] = SESSION_VIEWS
+        conf[views] = conf[prefix]
+        conf[f"{views}.catalog-impl"] = "org.apache.iceberg.inmemory.InMemoryCatalog"
+    if "warehouse" in settings.catalog:
+        # The session catalog makes the folder of its empty default database, by default
+        # `spark-warehouse` in the working directory. It knows no S3.
+        warehouse = settings.catalog["warehouse"]
+        on_s3 = warehouse.startswith("s3:")
+        conf["spark.sql.warehouse.dir"] = str(cache_root() / "spark") if on_s3 else warehouse
+    return conf
+
+
+@contextmanager
+def _stderr_of_children(file: Path | None) -> Iterator[None]:
+    """Let processes that start inside write their standard error to a file.
+
+    The JVM greets with a page of notices.
+    """
+    if file is None:
+        yield
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        with file.open("ab") as log:
+            os.dup2(log.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+@contextmanager
+def _children_without_sigterm() -> Iterator[None]:
+    """Let processes that start inside ignore SIGTERM.
+
+    A service manager, or `timeout`, may send it to all processes of a service: the JVM is still
+    needed for the step that is running. It ends with its parent, whose end closes its input.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # Blocked meanwhile, so that this process gets its own afterwards; a child inherits both, and
+    # Java leaves a signal alone that is ignored when it starts.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        # None is a handler that is not Python's.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def is_alive(spark: SparkSession) -> bool:
+    """Whether the JVM of a session answers and its context was not stopped."""
+    context: Any = spark.sparkContext
+    try:
+        return not context._jsc.sc().isStopped()
+    except (Py4JError, AttributeError, OSError):
+        return False
+
+
+def use_in_this_thread(spark: SparkSession) -> None:
+    """Make the session active in the calling thread: Iceberg's staged writes look it up there."""
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)

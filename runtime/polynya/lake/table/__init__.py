@@ -1,0 +1,1 @@
+"""One dataset's internal table in the hands of its owner: state, growth, guards, accounting."""

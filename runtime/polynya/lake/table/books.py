@@ -1,0 +1,62 @@
+"""The books of a dataset: what became of every record, counted from what a commit holds.
+
+rows_in = rows_out + rows_filtered + rows_quarantined, for each batch and since the table exists
+(semantics section 10).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from polynya.formats.batch import DatasetBatch
+from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.state import CopyState
+from polynya.model.errors import InternalError
+
+
+def rows_by_partition(target: DatasetTable, files: Iterable[Any]) -> Counter[str]:
+    """Rows of staged files for each value of `hdr__partition`."""
+    spec = target.table.java.spec()
+    counts: Counter[str] = Counter()
+    for file in files:
+        counts[str(spec.partitionToPath(file.partition())).split("=", 1)[1]] += int(
+            file.recordCount()
+        )
+    return counts
+
+
+def accounted(
+    target: DatasetTable, batch: DatasetBatch, state: CopyState, out: int, quarantined: int
+) -> CopyState:
+    """Add the figures of the batch; they must add up, or nothing is committed."""
+    if batch.rows_in != out + batch.rows_filtered + quarantined:
+        raise InternalError(
+            "POLYNYA-LAKE-007",
+            f"{batch.rows_in} records came in, {out} went out, {batch.rows_filtered} were filtered "
+            f"and {quarantined} quarantined: that does not add up",
+            where=target.table.name,
+            state="nothing of this batch was committed",
+            fix="please report this; the landed files are untouched",
+        )
+    totals = Counter(state.totals)
+    totals.update(
+        rows_in=batch.rows_in,
+        rows_out=out,
+        rows_filtered=batch.rows_filtered,
+        rows_quarantined=quarantined,
+    )
+    return replace(state, totals=dict(totals), ownership=target.ownership())
+
+
+def summary(step: str, batch: DatasetBatch, out: int, quarantined: int) -> Mapping[str, str]:
+    """What the snapshot of a batch says of it."""
+    return {
+        "polynya.step": step,
+        "polynya.rows-in": str(batch.rows_in),
+        "polynya.rows-out": str(out),
+        "polynya.rows-filtered": str(batch.rows_filtered),
+        "polynya.rows-quarantined": str(quarantined),
+    }

@@ -1,0 +1,188 @@
+"""One dataset's table as its owner holds it: opening, takeover, state, shape.
+
+Two processes may both believe that they own a dataset. The newer one takes over with a higher epoch
+and a commit that replaces both state files; whatever the older one still commits is then refused
+(semantics section 11).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+
+from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.unsent import after_additions
+from polynya.lake.iceberg.commit import Step, commit_row_delta
+from polynya.lake.iceberg.gateway import IcebergTable, LiveFile
+from polynya.lake.iceberg.layout import create_namespaces, create_table, grow_columns
+from polynya.lake.spark.naming import internal_path, view_catalog
+from polynya.lake.table.shaping import data_columns, shape_of
+from polynya.lake.table.state import CopyState, Ownership
+from polynya.lake.table.state_files import (
+    TableState,
+    read_state,
+    write_apply_state,
+    write_copy_state,
+)
+from polynya.model.config.task import ResolvedDataset
+from polynya.model.contract.identifiers import quote_path
+from polynya.model.datatypes import DataType, parse_type
+from polynya.model.errors import ConflictError
+
+
+def new_owner() -> str:
+    """Identity of an owner: this process, this start."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:12]}"
+
+
+@dataclass(slots=True)
+class DatasetTable:
+    """The internal table of one dataset in the hands of one owner."""
+
+    spark: SparkSession
+    dataset: ResolvedDataset
+    owner: str
+    table: IcebergTable
+    state: TableState
+    epoch: int = 0
+    _columns: dict[str, DataType] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, spark: SparkSession, dataset: ResolvedDataset, owner: str) -> DatasetTable:
+        """Open the table of a dataset, created when it does not exist. Takes nothing over yet."""
+        quoted = internal_path(spark, dataset)
+        views = quote_path(view_catalog(spark), dataset.schema)
+        create_namespaces(spark, (quoted.rpartition(".")[0], views))
+        create_table(
+            spark, quoted, comment=f"Polynya internal table of {dataset.schema}.{dataset.name}"
+        )
+        return cls.existing(spark, dataset, owner)
+
+    @classmethod
+    def existing(
+        cls, spark: SparkSession, dataset: ResolvedDataset, owner: str = "reader"
+    ) -> DatasetTable:
+        """Open a table that exists, without a write."""
+        quoted = internal_path(spark, dataset)
+        table = IcebergTable(spark, f"{dataset.internal_schema}.{dataset.internal_table}", quoted)
+        table.refresh()
+        return cls(spark, dataset, owner, table, read_state(table))
+
+    @property
+    def owned(self) -> bool:
+        """Whether this owner has taken the table over."""
+        return self.epoch > 0
+
+    def take_over(self) -> None:
+        """Make this owner the only one whose commits succeed: the first act of one that writes."""
+        if self.owned:
+            return
+        before = self.state
+        ownership = Ownership(before.epoch + 1, self.owner, uuid4().hex)
+        copy, apply = (
+            replace(before.copy, ownership=ownership),
+            replace(before.apply, ownership=ownership),
+        )
+        step = Step(
+            commit_id=ownership.commit,
+            based_on=before.snapshot,
+            add=[write_copy_state(self.table, copy), write_apply_state(self.table, apply)],
+            remove=[file for file in (before.copy_file, before.apply_file) if file is not None],
+            summary={"polynya.step": "takeover", "polynya.epoch": str(ownership.epoch)},
+        )
+        commit_row_delta(self.table, step)
+        self.epoch = ownership.epoch
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the state anew; raises ConflictError when somebody else owns the table by now."""
+        self.table.refresh()
+        self.spark.sql(f"REFRESH TABLE {self.table.quoted}")
+        self.state = read_state(self.table)
+        if self.owned and self.state.epoch > self.epoch:
+            newer = max(
+                self.state.copy.ownership, self.state.apply.ownership, key=lambda o: o.epoch
+            )
+            raise ConflictError(
+                "POLYNYA-LAKE-002",
+                f"{newer.owner} took {self.table.name} over "
+                f"(epoch {newer.epoch}, ours {self.epoch})",
+                where=self.table.name,
+                state="nothing of this step was written; the other owner goes on",
+                fix="run this task in one process only",
+            )
+
+    @property
+    def reading(self) -> ResolvedDataset:
+        """The dataset as its next batch is read: with the policies that were accepted for it."""
+        policies = self.dataset.schema_evolution.accepting(self.state.copy.accepted)
+        return replace(self.dataset, schema_evolution=policies)
+
+    def ownership(self) -> Ownership:
+        """Ownership to write into the next state, with a new commit marker."""
+        return Ownership(self.epoch, self.owner, uuid4().hex)
+
+    def known_schema(self) -> dict[str, DataType]:
+        """Every source column seen so far and its type, excluded columns too."""
+        return {name: parse_type(text) for name, text in self.state.copy.schema.items()}
+
+    def grow(self, schema: Mapping[str, DataType], keys: tuple[str, ...]) -> Shape:
+        """Make the table hold all data columns of `schema`; return the shape of the dataset."""
+        after = data_columns(self.dataset, schema)
+        known = self.known_schema()
+        # Not what the state knows counts but what the table has: a crash between schema change and
+        # data leaves columns that the state does not know yet, and a column that was excluded until
+        # now is known and not there.
+        stored = set(self.table.field_ids())
+        before = {name: known.get(name, kind) for name, kind in after.items() if name in stored}
+        if grow_columns(self.spark, self.table, before, after):
+            self._record_schema(schema)
+        return self.shape(schema, keys)
+
+    def _record_schema(self, schema: Mapping[str, DataType]) -> None:
+        """Commit the state with the new schema: a snapshot is read with the columns of its time."""
+        state = self.state.copy
+        following = replace(
+            state,
+            schema={name: str(datatype) for name, datatype in schema.items()},
+            unsent_texts=after_additions(state.unsent_texts, set(schema) - set(state.schema)),
+        )
+        self.commit_copy_state(following, "schema")
+
+    def commit_copy_state(
+        self, copy: CopyState, step: str, remove: Sequence[LiveFile] = ()
+    ) -> None:
+        """Commit a new copy state by itself; `remove` are files that go in the same commit."""
+        ownership = self.ownership()
+        before = (self.state.copy_file,)
+        commit_row_delta(
+            self.table,
+            Step(
+                commit_id=ownership.commit,
+                based_on=self.state.snapshot,
+                add=[write_copy_state(self.table, replace(copy, ownership=ownership))],
+                remove=[*remove, *(file for file in before if file is not None)],
+                summary={"polynya.step": step},
+            ),
+        )
+        self.reload()
+
+    def shape(
+        self,
+        schema: Mapping[str, DataType] | None = None,
+        keys: tuple[str, ...] | None = None,
+        copy: CopyState | None = None,
+    ) -> Shape:
+        """Shape of the dataset, from its state or from a batch that is about to be written."""
+        copy = copy or self.state.copy
+        return shape_of(
+            self.dataset,
+            copy,
+            schema if schema is not None else self.known_schema(),
+            keys if keys is not None else tuple(copy.keys),
+        )

@@ -1,0 +1,57 @@
+"""What a table refuses, whoever writes: rows of another task, rows with other keys."""
+
+from __future__ import annotations
+
+from polynya.formats.batch import DatasetBatch
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.config.recorded import contradicted
+from polynya.model.errors import OperationError
+
+
+def refuse_second_task(target: DatasetTable) -> None:
+    """Two captures may hold tables of one name; only reading them shows it."""
+    owner, task = target.state.copy.task, target.dataset.task
+    if owner is not None and owner != task:
+        raise OperationError(
+            "POLYNYA-LAKE-009",
+            f"{target.table.name} is filled by the task {owner}, and {task} wants to fill it too",
+            where=target.table.name,
+            state="nothing of this batch was copied; the table is as it was",
+            fix=f"give {task} a `prefix` or another `schema`, or the dataset another `name`",
+        )
+
+
+def refuse_other_order(target: DatasetTable) -> None:
+    """Rows of two orders cannot be told which is newer, and no row would look wrong."""
+    before = target.state.copy.settings
+    found = contradicted(target.dataset, before) if has_rows(target) else []
+    if found:
+        name = found[0]
+        raise OperationError(
+            "POLYNYA-LAKE-020",
+            f"`{name}` of {target.dataset.name} was {before[name]} and now is another: "
+            "what was copied and what comes next cannot be put into one order",
+            where=target.table.name,
+            state="nothing of this batch was copied; the table is as it was",
+            fix=f"set the old `{name}` again, or give the dataset a new name to build a new table",
+        )
+
+
+def has_rows(target: DatasetTable) -> bool:
+    """Whether any record was ever written."""
+    return bool(target.state.copy.totals.get("rows_out"))
+
+
+def agreed_keys(target: DatasetTable, batch: DatasetBatch) -> tuple[str, ...]:
+    """Keys of the batch; they may not differ from those that the table was built with."""
+    known = tuple(target.state.copy.keys)
+    keys = batch.keys or known
+    if has_rows(target) and known != keys:
+        raise OperationError(
+            "POLYNYA-LAKE-010",
+            f"the keys of {target.dataset.name} were {list(known)} and now are {list(keys)}",
+            where=target.table.name,
+            state="nothing of this batch was copied; the table is as it was",
+            fix="set the old keys again, or give the dataset a new name to build a new table",
+        )
+    return keys

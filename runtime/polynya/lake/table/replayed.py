@@ -1,0 +1,70 @@
+"""Quarantined records that are read again: where their rows are, and how the books change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from polynya.formats.batch import WHOLE_FILE, Rejected
+from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.table.state import CopyState
+from polynya.model.contract import headers as h
+from polynya.model.contract.headers import Partition
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Rows of the quarantine that leave it.
+
+    `positions` has file_path string and pos int64, one row a record. `files` are landed files that
+    were quarantined whole: the position forgets them, so that the next run reads them again.
+    """
+
+    positions: pa.Table
+    files: tuple[str, ...] = ()
+
+    def delete_file(self, table: IcebergTable) -> Any:
+        """Stage the position delete file."""
+        return table.write_position_deletes(Partition.QUARANTINE, self.positions)
+
+    def touched(self) -> list[str]:
+        """Data files that the positions refer to."""
+        return sorted(set(self.positions.column("file_path").to_pylist()))
+
+    def discounted(self, state: CopyState) -> CopyState:
+        """Take the records out of the books; the batch that reads them again counts them anew."""
+        totals = Counter(state.totals)
+        totals.update(rows_in=-self.positions.num_rows, rows_quarantined=-self.positions.num_rows)
+        files = {path: progress for path, progress in state.files.items() if path not in self.files}
+        return replace(state, totals=dict(totals), files=files)
+
+
+def quarantined(
+    spark: SparkSession,
+    table: IcebergTable,
+    snapshot: int,
+    identifiers: Sequence[str] | None,
+    *,
+    files: Collection[str] | None = None,
+) -> tuple[list[Rejected], Replayed]:
+    """Read quarantined records: all, or those with the given identifiers and out of these files."""
+    rows = spark.sql(
+        f"SELECT {h.QUARANTINE}.*, _file AS file_path, _pos AS pos FROM {table.at(snapshot)} "
+        f"WHERE {h.PARTITION} = '{Partition.QUARANTINE}'"
+    )
+    if identifiers is not None:
+        rows = rows.where(rows["id"].isin(list(identifiers)))
+    if files is not None:
+        rows = rows.where(rows["file"].isin(list(files)))
+    found = rows.orderBy("file", "offset").toArrow()
+    records = [
+        Rejected(row["file"], row["offset"], row["rule"], row["error"], row["raw"] or b"")
+        for row in found.select(["file", "offset", "rule", "error", "raw"]).to_pylist()
+    ]
+    whole = tuple(record.file for record in records if record.offset == WHOLE_FILE)
+    return records, Replayed(found.select(["file_path", "pos"]), whole)

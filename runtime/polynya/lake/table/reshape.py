@@ -1,0 +1,39 @@
+"""Rename and drop columns of an internal table in place, by id: no row is written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from polynya.lake.fold.unsent import after_renames
+from polynya.lake.table.dataset import DatasetTable
+
+
+def reshape(target: DatasetTable, renames: Mapping[str, str], drops: Collection[str]) -> None:
+    """Rename columns (old name → new name), drop others, and commit the state that knows of it.
+
+    A crash in between leaves columns that the state knows by their old names: done again, the part
+    that was done is left out.
+    """
+    target.take_over()
+    stored = set(target.table.field_ids())
+    update = target.table.java.updateSchema()
+    for old, new in renames.items():
+        if old in stored and new not in stored:
+            update.renameColumn(old, new)
+    for name in drops:
+        if name in stored:
+            update.deleteColumn(name)
+    update.commit()
+    target.table.refresh()
+    target.spark.sql(f"REFRESH TABLE {target.table.quoted}")
+    state = target.state.copy
+    following = replace(
+        state,
+        schema={renames.get(n, n): kind for n, kind in state.schema.items() if n not in drops},
+        keys=[renames.get(name, name) for name in state.keys],
+        unsent=sorted(renames.get(name, name) for name in state.unsent if name not in drops),
+        unsent_texts=after_renames(state.unsent_texts, renames),
+        declared=[renames.get(name, name) for name in state.declared if name not in drops],
+    )
+    target.commit_copy_state(following, "schema")

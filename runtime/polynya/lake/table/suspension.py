@@ -1,0 +1,62 @@
+"""Suspend one dataset until somebody decides, and let it go on: a commit of its state each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.state import Suspension
+from polynya.model.errors import OperationError, SuspendedError
+
+
+def suspend(
+    target: DatasetTable, suspension: Suspension, *, called: str | None = None
+) -> SuspendedError:
+    """Commit a suspension; the error to raise. `called`: a new name of the source table."""
+    target.take_over()
+    before = target.state.copy
+    state = replace(before, suspended=suspension, behind=True, called=called or before.called)
+    target.commit_copy_state(state, "suspend")
+    return suspended_error(target, suspension)
+
+
+def resume(target: DatasetTable, accepted: Mapping[str, str]) -> Suspension:
+    """Commit the end of a suspension and return it.
+
+    `accepted` maps causes to the policy that the next batch may use for them. Raises OperationError
+    when the dataset is not suspended.
+    """
+    target.take_over()
+    suspension = target.state.copy.suspended
+    if suspension is None:
+        raise OperationError(
+            "POLYNYA-LAKE-019",
+            f"{target.table.name} is not suspended",
+            where=target.table.name,
+            state="nothing was changed",
+            fix="`polynya status` shows which datasets are",
+        )
+    state = replace(target.state.copy, suspended=None, accepted=dict(accepted))
+    target.commit_copy_state(state, "resume")
+    return suspension
+
+
+def refuse_suspended(target: DatasetTable) -> None:
+    """Raise SuspendedError for a dataset that is suspended."""
+    suspension = target.state.copy.suspended
+    if suspension is not None:
+        raise suspended_error(target, suspension)
+
+
+def suspended_error(target: DatasetTable, suspension: Suspension) -> SuspendedError:
+    """What a run says of a suspended dataset."""
+    dataset = target.dataset
+    return SuspendedError(
+        "POLYNYA-LAKE-017",
+        f"{dataset.schema}.{dataset.view} is suspended since {suspension.since[:19]}Z: "
+        f"{suspension.reason}",
+        where=suspension.where,
+        state="what was copied before is applied and can be queried; its later files are not read",
+        fix=f"decide, then `polynya dataset resume {dataset.task} {dataset.name}`",
+    )

@@ -1,0 +1,174 @@
+"""Settings that one dataset lacks, or that contradict each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from polynya.model.config.extracts import Extracts
+from polynya.model.config.settings import DISCOVERING, SELF_DESCRIBING, Dataset
+from polynya.model.config.sources import included
+from polynya.model.config.task import ResolvedDataset, StorageTask, resolved
+from polynya.model.contract.identifiers import shown
+from polynya.model.documents.problems import Problem
+
+_MERGE_ONLY: Final = (
+    "apply_as_deletes",
+    "apply_as_truncates",
+    "ignore_null_updates",
+    "history",
+    "coalesce_unchanged",
+    "track_history_columns",
+    "track_history_except",
+    "changes_retention",
+)
+
+
+def dataset_problems(
+    task: StorageTask, dataset: Dataset, path: tuple[str | int, ...]
+) -> Iterator[Problem]:
+    """Yield what the settings of one dataset lack, or contradict each other in."""
+    final = resolved(task, dataset)
+    if final.format not in SELF_DESCRIBING and final.mode == "merge":
+        yield from _merge_problems(final, path)
+    if final.format in {"csv", "dms"}:
+        yield from _unnamed_columns(final, path)
+    if final.format == "replicate" and final.sequence_by:
+        yield Problem(
+            (*path, "sequence_by"),
+            "POLYNYA-CFG-019",
+            "not for format `replicate`: its change sequence is the order",
+            "take the line out",
+        )
+    if dataset.source is not None and final.format in DISCOVERING:
+        yield from _unreachable_source(task, dataset.source, path)
+    if dataset.schema_evolution is not None and dataset.schema_evolution.new_dataset is not None:
+        yield Problem(
+            (*path, "schema_evolution", "new_dataset"),
+            "POLYNYA-CFG-016",
+            "a dataset that is declared is no new one",
+            "set it under `defaults` of the task",
+        )
+    yield from _contradictions(dataset, final, path)
+    if final.extracts is not None:
+        yield from _extract_problems(final, final.extracts, path)
+
+
+def _merge_problems(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iterator[Problem]:
+    if not final.keys:
+        yield Problem(
+            path,
+            "POLYNYA-CFG-014",
+            f"dataset `{final.name}` has no `keys`, so its changes cannot be merged",
+            "name the `keys`, or set `mode: append_only` to keep every event as a row",
+        )
+    if not final.sequence_by and final.format != "dms" and final.extracts is None:
+        yield Problem(
+            path,
+            "POLYNYA-CFG-015",
+            f"dataset `{final.name}` has no `sequence_by`, so its events have no order",
+            "name the columns that order the events, or set `mode: append_only`",
+        )
+
+
+def _unnamed_columns(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iterator[Problem]:
+    if not final.delivery.has_header and not final.columns:
+        yield Problem(
+            path,
+            "POLYNYA-CFG-008",
+            f"dataset `{final.name}` has no `columns`, and its files have no header line",
+            "name all columns with their types, in the order of the files",
+        )
+    if final.format == "dms" and "Op" in final.columns:
+        yield Problem(
+            (*path, "columns"),
+            "POLYNYA-CFG-016",
+            "`Op` is no column of the table: it holds the operation",
+            "take it out of `columns`",
+        )
+
+
+def _unreachable_source(
+    task: StorageTask, source: str, path: tuple[str | int, ...]
+) -> Iterator[Problem]:
+    if not included(task, source):
+        yield Problem(
+            (*path, "source"),
+            "POLYNYA-CFG-016",
+            f"source {shown(source)} is not among the tables that the task takes",
+            "widen `include` or narrow `exclude`",
+        )
+
+
+def _extract_problems(
+    final: ResolvedDataset, extracts: Extracts, path: tuple[str | int, ...]
+) -> Iterator[Problem]:
+    code = "POLYNYA-CFG-016"
+    if extracts.check_columns and extracts.updated_at:
+        yield Problem(
+            (*path, "extracts", "updated_at"),
+            code,
+            "`check_columns` and `updated_at` exclude each other",
+            "keep one of the two",
+        )
+    for key in ("initial_load", "apply_as_truncates", "ignore_null_updates"):
+        if getattr(final, key):
+            yield Problem(
+                (*path, key),
+                code,
+                "has no meaning with `extracts`: each of them holds the whole table",
+                "take one out",
+            )
+    if final.mode == "append_only":
+        yield Problem(
+            (*path, "mode"), code, "`append_only` compares nothing, `extracts` do", "take one out"
+        )
+    compared = {*(extracts.check_columns or ()), *filter(None, (extracts.updated_at,))}
+    for column in sorted(compared & {*final.keys, *final.except_columns}):
+        yield Problem(
+            (*path, "extracts"),
+            code,
+            f"column {shown(column)} is a key or excepted, so it cannot be compared",
+            "compare another column",
+        )
+
+
+def _contradictions(
+    dataset: Dataset, final: ResolvedDataset, path: tuple[str | int, ...]
+) -> Iterator[Problem]:
+    code = "POLYNYA-CFG-016"
+    if final.track_history_columns and final.track_history_except:
+        yield Problem(
+            (*path, "track_history_except"),
+            code,
+            "`track_history_columns` and `track_history_except` exclude each other",
+            "keep one of the two",
+        )
+    if isinstance(final.ignore_null_updates, tuple):
+        for column in sorted({*final.keys, *final.except_columns} & {*final.ignore_null_updates}):
+            yield Problem(
+                (*path, "ignore_null_updates"),
+                code,
+                f"column {shown(column)} is a key or excepted, so it has no value to keep",
+                "take it out of `ignore_null_updates`",
+            )
+    dropped = set(final.except_columns)
+    for key, why in (("keys", "is a key"), ("track_history_columns", "is tracked")):
+        for column in sorted(dropped & set(getattr(final, key))):
+            yield Problem(
+                (*path, "except_columns"),
+                code,
+                f"column {shown(column)} {why} and cannot be excepted",
+                f"take it out of `except_columns` or out of `{key}`",
+            )
+    for key in ("keys", "sequence_by", "except_columns"):
+        for column, count in Counter(getattr(final, key)).items():
+            if count > 1:
+                yield Problem((*path, key), code, f"column {shown(column)} is named twice")
+    if final.mode == "append_only":
+        for key in _MERGE_ONLY:
+            if getattr(dataset, key):
+                yield Problem(
+                    (*path, key), code, "has no meaning with `mode: append_only`", "take one out"
+                )

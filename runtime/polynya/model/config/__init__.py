@@ -1,0 +1,1 @@
+"""What a project may configure: targets, tasks, datasets, policies, tests."""

@@ -1,0 +1,108 @@
+"""How a target reaches AWS: region, key, and for tests another endpoint."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeAlias
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from polynya.model.config.fields import Frozen
+from polynya.model.contract.identifiers import shown
+
+_REGION: Final = re.compile(r"[a-z]{2,4}(-[a-z]+)+-\d")
+_KMS_KEY: Final = re.compile(
+    r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:(key|alias)/[A-Za-z0-9/_-]{1,256}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AwsAccess:
+    """What every client of a target is made with; None is what the AWS SDK finds by itself."""
+
+    region: str | None = None
+    endpoint: str | None = None
+    kms_key: str | None = None
+
+
+def _refused(message: str) -> PydanticCustomError:
+    return PydanticCustomError("polynya_value", "{message}", {"message": message})
+
+
+def _region(text: str) -> str:
+    if not _REGION.fullmatch(text):
+        raise _refused(f"{shown(text)} is not a region such as `eu-central-1`")
+    return text
+
+
+def _kms_key(text: str) -> str:
+    if not _KMS_KEY.fullmatch(text):
+        raise _refused(f"{shown(text)} is not the ARN of a KMS key: `arn:aws:kms:…:key/…`")
+    return text
+
+
+def _endpoint(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        raise _refused(f"{shown(text)} is not an address") from None
+    plain = parts.hostname and not (parts.username or parts.password or parts.query)
+    if parts.scheme not in {"http", "https"} or not plain or parts.path.strip("/"):
+        raise _refused(f"{shown(text)} is not an address such as `http://127.0.0.1:5000`")
+    return text.rstrip("/")
+
+
+def is_loopback(endpoint: str) -> bool:
+    """Whether an address leads to this machine only."""
+    host = urlsplit(endpoint).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+Region: TypeAlias = Annotated[str, AfterValidator(_region)]
+KmsKey: TypeAlias = Annotated[str, AfterValidator(_kms_key)]
+Endpoint: TypeAlias = Annotated[str, AfterValidator(_endpoint)]
+
+
+class Aws(Frozen):
+    """How a target reaches AWS. Credentials come from where the AWS SDK looks for them."""
+
+    region: Region | None = Field(
+        default=None, description="Region. Default: that of the environment or the profile."
+    )
+    kms_key: KmsKey | None = Field(
+        default=None,
+        description="ARN of the KMS key for what is written. Default: the bucket's encryption.",
+    )
+    endpoint: Endpoint | None = Field(
+        default=None, description="Address of a server that stands in for S3 and Glue, for tests."
+    )
+    allow_remote_endpoint: bool = Field(
+        default=False,
+        description="Lets `endpoint` be on another machine; all data and the signatures of your "
+        "credentials go there, so it has to be `https`.",
+    )
+
+    @model_validator(mode="after")
+    def _stays_here(self) -> Aws:
+        if self.endpoint is None or is_loopback(self.endpoint):
+            return self
+        if not self.allow_remote_endpoint:
+            raise _refused(
+                f"endpoint {shown(self.endpoint)} is on another machine; "
+                "if that is meant, set `allow_remote_endpoint: true`"
+            )
+        if not self.endpoint.startswith("https:"):
+            raise _refused(f"endpoint {shown(self.endpoint)} is on another machine: use https")
+        return self
+
+    def access(self) -> AwsAccess:
+        """The settings that clients are made with."""
+        return AwsAccess(self.region, self.endpoint, self.kms_key)

@@ -1,0 +1,127 @@
+"""How landed files are written: the settings of `landing` that only some formats have."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import Field, StringConstraints
+
+from polynya.model.config.fields import Column, Frozen, RelativePath
+
+DEFAULT_DELIMITER: Final = ","
+DEFAULT_QUOTE: Final = '"'
+
+Encoding: TypeAlias = Literal["utf-8", "utf-16", "iso-8859-1", "windows-1252"]
+
+#: One character that cannot be part of a line end or a quote.
+Delimiter: TypeAlias = Annotated[str, StringConstraints(pattern=r'^[^"\r\n\x00]$')]
+#: One character that cannot be part of a line end; a quote may also be none.
+Character: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[^\r\n\x00]$")]
+Quote: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[^\r\n\x00]?$")]
+#: `add.fields` of Debezium's transform: `[struct.]field[:new name]`.
+AddedField: TypeAlias = Annotated[
+    str, StringConstraints(max_length=255, pattern=r"^([A-Za-z]\w*\.)?[A-Za-z]\w*(:[^:,\s]+)?$")
+]
+#: What a field holds instead of a value.
+Marker: TypeAlias = Annotated[str, StringConstraints(max_length=64, pattern=r'^[^"\r\n\x00]*$')]
+
+
+class Delivery(Frozen):
+    """What the writer of the files was told about them. None means the format's default."""
+
+    header: bool | None = Field(
+        default=None,
+        description="For `csv`, `dms` and `replicate`: whether CSV files begin with a line of "
+        "column names. Without one, `columns` of a `csv` or `dms` dataset names them in order; "
+        "`replicate` has them in its `.dfm` files. Default: `true`.",
+    )
+    delimiter: Delimiter | None = Field(
+        default=None,
+        description="For `csv`, `dms` and `replicate`: the character between the fields. "
+        "What a `.dfm` file says wins. Default: `,`.",
+    )
+    null_value: Marker | None = Field(
+        default=None,
+        description="For `csv`, `dms` and `replicate`: what an unquoted CSV field holds that is "
+        "NULL; a quoted one is always text. Write it in quotes. What a `.dfm` file says wins. "
+        'Default: nothing, so that an empty field is NULL and `""` the empty text; for `csv` '
+        '`""` is NULL too, unless this is set.',
+    )
+    quote: Quote | None = Field(
+        default=None,
+        description="For `csv`: the character around fields with a delimiter, a quote or a line "
+        "end in them; inside, it is doubled. `''` for none. Default: `\"`.",
+    )
+    escape: Character | None = Field(
+        default=None,
+        description="For `csv`: the character that takes any meaning from the next one, such as "
+        "`\\`. Default: none.",
+    )
+    comment: Character | None = Field(
+        default=None,
+        description="For `csv`: the character with which lines begin that are no records. "
+        "Default: none.",
+    )
+    skip_lines: int | None = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        description="For `csv`: lines at the start of every file that are not looked at. "
+        "Default: 0.",
+    )
+    encoding: Encoding | None = Field(
+        default=None,
+        description="For `csv`: `utf-8`, `utf-16` (with a byte order mark), `iso-8859-1` or "
+        "`windows-1252`. Default: `utf-8`.",
+    )
+    timestamp_column: Column | None = Field(
+        default=None,
+        description="For `dms`: the column with the time of the commit (`TimestampColumnName`). "
+        "It orders the changes, then file name and row do; and it becomes `hdr__timestamp`.",
+    )
+    cdc_path: RelativePath | None = Field(
+        default=None,
+        description="For `dms`: folder below `path` whose folders hold the files of changes "
+        "(`CdcPath`). Default: they stand beside those of the full load.",
+    )
+    unsent_value: Marker | None = Field(
+        default=None,
+        description="For `dms`: what a CSV field holds whose column the source did not log "
+        "(`CsvNoSupValue`); the column keeps its value.",
+    )
+    flattened: bool | None = Field(
+        default=None,
+        description="For `debezium`: the events went through the transform "
+        "`ExtractNewRecordState`: each record is a row, with fields that the transform added. "
+        "Default: `false`.",
+    )
+    add_fields: tuple[AddedField, ...] | None = Field(
+        default=None,
+        description="For `debezium`: the transform's `add.fields` and `add.headers`, such as "
+        "`op`, `source.lsn`, `table:origin`; they are no columns. Default: every name that "
+        "Debezium uses, behind the prefix.",
+    )
+    add_fields_prefix: Marker | None = Field(
+        default=None,
+        description="For `debezium`: the transform's `add.fields.prefix`. Default: `__`.",
+    )
+
+    @property
+    def has_header(self) -> bool:
+        """Whether CSV files begin with a line of column names."""
+        return self.header is not False
+
+    @property
+    def quote_character(self) -> str:
+        """The character around fields, "" for none."""
+        return DEFAULT_QUOTE if self.quote is None else self.quote
+
+
+_SEPARATED = frozenset({"header", "delimiter", "null_value"})
+#: The settings by the formats that take them.
+DELIVERY_SETTINGS: Final = {
+    "debezium": frozenset({"flattened", "add_fields", "add_fields_prefix"}),
+    "csv": _SEPARATED | {"quote", "escape", "comment", "skip_lines", "encoding"},
+    "dms": _SEPARATED | {"timestamp_column", "cdc_path", "unsent_value"},
+    "replicate": _SEPARATED,
+}

@@ -1,0 +1,199 @@
+"""What a dataset does when its source changes shape: policies, changes, decisions.
+
+Semantics section 9. Pure: landing finds the changes, the engine acts on the decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, cast
+
+from pydantic import Field
+
+from polynya.model.config.fields import Frozen
+from polynya.model.datatypes import DataType, Void
+
+Policy: TypeAlias = Literal["apply", "ignore", "suspend", "stop"]
+ChangeKind: TypeAlias = Literal[
+    "new_dataset",
+    "add_column",
+    "widen_type",
+    "incompatible_type",
+    "drop_column",
+    "rename_column",
+    "rename_dataset",
+    "drop_dataset",
+    "truncate",
+]
+
+_DEFAULTS: Final[Mapping[ChangeKind, Policy]] = {
+    "new_dataset": "apply",
+    "add_column": "apply",
+    "widen_type": "apply",
+    "incompatible_type": "suspend",
+    "drop_column": "ignore",
+    "rename_column": "suspend",
+    "rename_dataset": "suspend",
+    "drop_dataset": "ignore",
+    "truncate": "apply",
+}
+
+
+class SchemaEvolution(Frozen):
+    """Policies by kind of change. None means the default."""
+
+    new_dataset: Policy | None = Field(
+        default=None,
+        description="Under `defaults`: a source table appears after the first run. `apply` takes "
+        "it, `ignore` leaves it out, `suspend` waits for `polynya dataset resume`. Default: "
+        "`apply`.",
+    )
+    add_column: Policy | None = Field(
+        default=None,
+        description="A column or a nested field appears. `apply` adds it, NULL in old rows; "
+        "`ignore` leaves it out. Default: `apply`.",
+    )
+    widen_type: Policy | None = Field(
+        default=None,
+        description="int to bigint, float to double, more decimal precision. `apply` widens in "
+        "place; `ignore` keeps the type, values that do not fit go to quarantine. Default: "
+        "`apply`.",
+    )
+    incompatible_type: Policy | None = Field(
+        default=None,
+        description="The type of a column becomes one that the old one cannot be widened to. "
+        "`apply` adds a column `<name>_<type>` for the later values and fills the old one where "
+        "a value fits; `ignore` sends records whose value does not fit to quarantine. Default: "
+        "`suspend` where the source declares types, `ignore` where it does not (json, csv).",
+    )
+    drop_column: Policy | None = Field(
+        default=None,
+        description="The source declares a column no more. `ignore` keeps it, NULL in later rows; "
+        "`apply` drops it from the tables. Default: `ignore`.",
+    )
+    rename_column: Policy | None = Field(
+        default=None,
+        description="One column went and one of the same type came, in one step. `apply` renames "
+        "in place; `ignore` takes it for a drop and an addition. Default: `suspend`.",
+    )
+    rename_dataset: Policy | None = Field(
+        default=None,
+        description="The source tells that the table has another name now. `apply` goes on in the "
+        "same dataset, with all its rows; `ignore` takes the new name for a new table. Default: "
+        "`suspend`.",
+    )
+    drop_dataset: Policy | None = Field(
+        default=None,
+        description="The source tells that the table was dropped. `ignore` keeps its rows; `apply` "
+        "deletes every record, as a truncate does, and keeps the tables and their history. "
+        "Default: `ignore`.",
+    )
+    truncate: Policy | None = Field(
+        default=None,
+        description="The source tells that a table was emptied. `apply` deletes every record; "
+        "`ignore` leaves the event out. Default: `apply`.",
+    )
+
+    def policy(self, kind: ChangeKind) -> Policy:
+        """The policy for a kind of change."""
+        return cast("Policy | None", getattr(self, kind)) or _DEFAULTS[kind]
+
+    def over(self, defaults: SchemaEvolution | None) -> SchemaEvolution:
+        """These policies, with those of `defaults` where nothing is written here."""
+        if defaults is None:
+            return self
+        return defaults.model_copy(update=self.model_dump(exclude_none=True))
+
+    def accepting(self, accepted: Mapping[str, str]) -> SchemaEvolution:
+        """These policies, with what was accepted when a suspended dataset was resumed."""
+        known = {kind: policy for kind, policy in accepted.items() if kind in _DEFAULTS}
+        return self.model_copy(update=known) if known else self
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """One change of a source's shape, and what the policy says of it.
+
+    `column` is a path (`home.zip`); `old` and `new` are types, or names for a rename.
+    """
+
+    kind: ChangeKind
+    column: str
+    policy: Policy
+    old: str | None = None
+    new: str | None = None
+
+    def __str__(self) -> str:
+        """In words, for people."""
+        says = {
+            "new_dataset": "a new source table {column}",
+            "add_column": "a new column {column} ({new})",
+            "widen_type": "column {column} widens from {old} to {new}",
+            "incompatible_type": "column {column} was {old} and now is {new}",
+            "drop_column": "column {column} ({old}) is gone",
+            "rename_column": "column {old} seems to be called {new} now",
+            "rename_dataset": "the source table {old} is called {new} now",
+            "drop_dataset": "the source table {column} was dropped",
+            "truncate": "the source table was emptied",
+        }
+        return says[self.kind].format(column=self.column, old=self.old, new=self.new)
+
+
+def blocking(changes: Iterable[SchemaChange]) -> SchemaChange | None:
+    """The change for which nothing of its batch may be copied: a `stop`, else a `suspend`."""
+    found = {change.policy: change for change in reversed(list(changes))}
+    return found.get("stop") or found.get("suspend")
+
+
+def schema_changes(
+    before: Sequence[str],
+    declared: Sequence[str],
+    *,
+    known: Mapping[str, DataType],
+    now: Mapping[str, DataType],
+    keys: Sequence[str],
+    policies: SchemaEvolution,
+    changes: Sequence[SchemaChange],
+) -> list[SchemaChange]:
+    """The changes of a batch with what two schemas of the source say of columns that went.
+
+    Args:
+        before: columns of the last schema that the source declared.
+        declared: columns of the newest one.
+        known: types of all columns so far.
+        now: types of all columns after the batch.
+        keys: columns that a record cannot do without.
+        policies: of the dataset.
+        changes: what the batch was seen to change; the addition of a column that turns out to be
+            a renamed one is left out.
+    """
+    lost = [name for name in before if name not in declared and name in known]
+    gained = [name for name in declared if name not in known and name in now]
+    pair = _renamed(lost, gained, known, now)
+    if pair is not None and policies.policy("rename_column") != "ignore":
+        old, new = pair
+        rename = SchemaChange("rename_column", new, policies.policy("rename_column"), old, new)
+        return [*(c for c in changes if (c.kind, c.column) != ("add_column", new)), rename]
+    drop = policies.policy("drop_column")
+    return [
+        *changes,
+        *(
+            SchemaChange("drop_column", name, "suspend" if name in keys else drop, str(known[name]))
+            for name in lost
+        ),
+    ]
+
+
+def _renamed(
+    lost: Sequence[str],
+    gained: Sequence[str],
+    known: Mapping[str, DataType],
+    now: Mapping[str, DataType],
+) -> tuple[str, str] | None:
+    """The one column that went and the one that came, if they may be the same."""
+    if len(lost) != 1 or len(gained) != 1:
+        return None
+    old, new = known[lost[0]], now[gained[0]]
+    same = old == new or isinstance(old, Void) or isinstance(new, Void)
+    return (lost[0], gained[0]) if same else None

@@ -1,0 +1,201 @@
+"""The kinds of field in configuration models, each with its check and its JSON Schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+
+from polynya.model.config.durations import (
+    DURATION_PATTERN,
+    SIZE_PATTERN,
+    format_duration,
+    parse_duration,
+    parse_size,
+)
+from polynya.model.contract.identifiers import column_problem, is_name, shown
+from polynya.model.contract.name_time import name_time_pattern
+from polynya.model.contract.paths import relative_path_problem
+from polynya.model.datatypes import DataType, Void, parse_type
+
+API_VERSION: Final = "polynya/v1"
+_MAX_EXPRESSION: Final = 4000
+
+
+class Frozen(BaseModel):
+    """Base of every configuration model: immutable, and an unknown key is an error."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=False
+    )
+
+
+def _refuse(kind: str, message: str) -> PydanticCustomError:
+    """Make an error whose type the loader maps to a code (`problems.py`)."""
+    return PydanticCustomError(kind, "{message}", {"message": message})
+
+
+def _name(text: str) -> str:
+    if not is_name(text):
+        raise _refuse(
+            "polynya_name",
+            f"{shown(text)} is not usable as a name; use 1 to 128 of A-Z a-z 0-9 _, "
+            "not starting with a digit",
+        )
+    return text
+
+
+def _prefix(text: str) -> str:
+    if text and not is_name(text):
+        raise _refuse("polynya_name", f"{shown(text)} is not usable as a prefix of table names")
+    return text
+
+
+def _suffix(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_]{1,32}", text):
+        raise _refuse("polynya_name", f"{shown(text)} is not usable as a suffix of view names")
+    return text
+
+
+def _column(text: str) -> str:
+    if problem := column_problem(text):
+        raise _refuse("polynya_name", problem)
+    return text
+
+
+def _path(text: str) -> str:
+    if problem := relative_path_problem(text):
+        raise _refuse("polynya_path", problem)
+    return text
+
+
+def _file_name(text: str) -> str:
+    if "/" in text or relative_path_problem(text):
+        raise _refuse("polynya_path", f"{shown(text)} is not the name of a file")
+    return text
+
+
+def _name_time(text: str) -> str:
+    try:
+        name_time_pattern(text)
+    except ValueError as error:
+        raise _refuse("polynya_value", str(error)) from None
+    return text
+
+
+def _type(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        kind = parse_type(value)
+    except ValueError as error:
+        raise _refuse("polynya_type", str(error)) from None
+    if _holds_void(kind):
+        raise _refuse("polynya_type", "`void` cannot be declared; leave the column out instead")
+    return kind
+
+
+def _holds_void(kind: DataType) -> bool:
+    return isinstance(kind, Void) or "void" in re.split(r"[<>,:]", str(kind))
+
+
+def _parsed(parse: Callable[[str], object]) -> Callable[[object], object]:
+    """Let text through `parse`; other values go on to pydantic's own check."""
+
+    def convert(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise _refuse("polynya_value", str(error)) from None
+
+    return convert
+
+
+def _duration(value: object) -> object:
+    # A bare number would be seconds to pydantic and anything to a reader.
+    if isinstance(value, int | float):
+        raise _refuse("polynya_value", f"`{value}` has no unit; write for example `{value}s`")
+    return _parsed(parse_duration)(value)
+
+
+def _retention(value: object) -> object:
+    return value if value == "keep" else _duration(value)
+
+
+def _retention_text(value: timedelta | str) -> str:
+    return value if isinstance(value, str) else format_duration(value)
+
+
+def _text_schema(**extra: Any) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", **extra})
+
+
+Name: TypeAlias = Annotated[
+    str, AfterValidator(_name), _text_schema(pattern="^[A-Za-z_][A-Za-z0-9_]{0,127}$")
+]
+Prefix: TypeAlias = Annotated[
+    str, AfterValidator(_prefix), _text_schema(pattern="^([A-Za-z_][A-Za-z0-9_]{0,127})?$")
+]
+Suffix: TypeAlias = Annotated[
+    str, AfterValidator(_suffix), _text_schema(pattern="^[A-Za-z0-9_]{1,32}$")
+]
+Column: TypeAlias = Annotated[
+    str, AfterValidator(_column), _text_schema(minLength=1, maxLength=255)
+]
+RelativePath: TypeAlias = Annotated[
+    str, AfterValidator(_path), _text_schema(minLength=1, maxLength=1024)
+]
+FileName: TypeAlias = Annotated[
+    str, AfterValidator(_file_name), _text_schema(minLength=1, maxLength=255)
+]
+NameTime: TypeAlias = Annotated[
+    str, AfterValidator(_name_time), _text_schema(maxLength=255, examples=["%Y-%m-%d"])
+]
+Expression: TypeAlias = Annotated[str, Field(min_length=1, max_length=_MAX_EXPRESSION)]
+Pattern: TypeAlias = Annotated[str, Field(min_length=1, max_length=300)]
+ColumnType: TypeAlias = Annotated[
+    DataType,
+    BeforeValidator(_type),
+    PlainSerializer(str),
+    _text_schema(examples=["bigint", "decimal(18,2)", "array<string>"]),
+]
+Duration: TypeAlias = Annotated[
+    timedelta,
+    BeforeValidator(_duration),
+    PlainSerializer(format_duration),
+    _text_schema(pattern=DURATION_PATTERN, examples=["30d", "15m"]),
+]
+Retention: TypeAlias = Annotated[
+    timedelta | Literal["keep"],
+    BeforeValidator(_retention),
+    PlainSerializer(_retention_text),
+    _text_schema(pattern=f"^keep$|{DURATION_PATTERN}", examples=["keep", "30d"]),
+]
+Size: TypeAlias = Annotated[
+    int,
+    BeforeValidator(_parsed(parse_size)),
+    Field(gt=0),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "exclusiveMinimum": 0},
+                {"type": "string", "pattern": SIZE_PATTERN},
+            ],
+            "examples": ["64MB"],
+        }
+    ),
+]

@@ -1,0 +1,99 @@
+"""The project file `polynya.yml`: targets and defaults."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias, get_args
+
+from pydantic import BeforeValidator, Field
+from pydantic_core import CoreSchema
+
+from polynya.model.config.aws import Aws
+from polynya.model.config.fields import Frozen, Name
+from polynya.model.config.settings import DatasetSettings
+
+CatalogType: TypeAlias = Literal["jdbc", "glue"]
+
+
+class Catalog(Frozen):
+    """The Iceberg catalog of a target."""
+
+    type: CatalogType = Field(
+        default="jdbc",
+        description="`jdbc`: an Iceberg JDBC catalog on SQLite, for one machine. `glue`: the AWS "
+        "Glue Data Catalog.",
+    )
+    uri: str | None = Field(
+        default=None,
+        min_length=1,
+        description="JDBC address. Default: SQLite in `catalog.db` inside the warehouse.",
+    )
+    id: str | None = Field(
+        default=None,
+        pattern=r"^\d{12}$",
+        description="Account of a Glue catalog. Default: that of the credentials.",
+    )
+    properties: dict[str, str] = Field(
+        default_factory=dict,
+        description="Further Iceberg catalog properties, passed on as they are.",
+    )
+
+
+def _named(value: Any) -> Any:
+    """`catalog: glue` is short for `catalog: {type: glue}`."""
+    return {"type": value} if isinstance(value, str) else value
+
+
+class _CatalogSchema:
+    """The JSON Schema of a catalog with its short form."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> dict[str, Any]:
+        return {"anyOf": [{"enum": list(get_args(CatalogType))}, handler(core)]}
+
+
+CatalogOrType: TypeAlias = Annotated[Catalog, BeforeValidator(_named), _CatalogSchema]
+
+
+class Target(Frozen):
+    """One place to run in: where files land and where tables live."""
+
+    landing: str = Field(
+        min_length=1,
+        description="Where files land: `s3://BUCKET/PREFIX`, or a folder, relative to the project "
+        "folder or absolute.",
+    )
+    warehouse: str = Field(
+        min_length=1,
+        description="Where tables live: a folder, or with a Glue catalog `s3://BUCKET/PREFIX`.",
+    )
+    catalog: CatalogOrType = Field(
+        default_factory=Catalog,
+        description="The Iceberg catalog; `catalog: glue` is short for `catalog: {type: glue}`.",
+    )
+    config: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Where the configuration of running nodes is kept: `s3://BUCKET/PREFIX`, or a "
+        "folder.",
+    )
+    aws: Aws | None = Field(default=None, description="How AWS is reached.")
+    maven_repository: str | None = Field(
+        default=None, description="Address of a Maven mirror from which jars are fetched."
+    )
+
+
+class Project(Frozen):
+    """The project file: a name, targets and defaults for all tasks."""
+
+    apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
+        description="Version of this file's format."
+    )
+    kind: Literal["project"] = Field(description="Always `project`.")
+    name: Name = Field(description="Name of the project.")
+    targets: dict[Name, Target] = Field(
+        min_length=1, description="Places to run in, by name. `local` is taken when none is chosen."
+    )
+    defaults: DatasetSettings = Field(
+        default_factory=DatasetSettings,
+        description="Settings of all datasets; a task's `defaults` win.",
+    )

@@ -1,0 +1,225 @@
+"""The parts of a storage task: where it reads, how datasets behave, when changes are applied."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final, Literal, TypeAlias
+
+from pydantic import Field
+
+from polynya.model.config.delivery import Delivery
+from polynya.model.config.evolution import SchemaEvolution
+from polynya.model.config.extracts import Extracts
+from polynya.model.config.fields import (
+    Column,
+    ColumnType,
+    Duration,
+    Expression,
+    Frozen,
+    Name,
+    Pattern,
+    RelativePath,
+    Retention,
+    Size,
+    Suffix,
+)
+
+Format: TypeAlias = Literal["json", "csv", "parquet", "avro", "orc", "debezium", "dms", "replicate"]
+Mode: TypeAlias = Literal["merge", "append_only"]
+DeleteMode: TypeAlias = Literal["hard", "soft"]
+BadRecordPolicy: TypeAlias = Literal["quarantine", "suspend", "stop"]
+
+#: Formats whose source tables are found in the data; `include` and `exclude` choose among them.
+DISCOVERING: Final = frozenset({"debezium", "dms", "replicate"})
+#: Formats that give keys and an order of their own.
+SELF_DESCRIBING: Final = frozenset({"debezium", "replicate"})
+
+DEFAULT_TOMBSTONE_RETENTION: Final = timedelta(days=30)
+MEBIBYTE: Final = 2**20
+
+#: An empty list is a choice too: it takes a default back.
+Columns: TypeAlias = tuple[Column, ...]
+#: All columns or none, or those that are named.
+SomeColumns: TypeAlias = bool | Columns
+
+
+class _Landed(Frozen):
+    path: RelativePath = Field(description="Folder below the target's landing folder.")
+    format: Format = Field(
+        description="`json` (one object per line), `csv` (in many dialects), `parquet`, `avro`, "
+        "`orc`, `debezium` (change events as JSON lines or Avro), `dms` (AWS DMS on S3) or "
+        "`replicate` (Qlik Replicate on S3). Any of them may be compressed: gzip, Zstandard, "
+        "bzip2, Snappy."
+    )
+
+
+class Landing(Delivery, _Landed):
+    """Where the files of a task land, and how they are written."""
+
+
+class DatasetSettings(Frozen):
+    """What may be set for one dataset, or for all of them under `defaults`. The dataset wins."""
+
+    keys: Columns | None = Field(
+        default=None,
+        description="Columns that identify a record. Needed for native formats unless `mode` is "
+        "`append_only`; `debezium` and `replicate` bring their own, `dms` does not.",
+    )
+    sequence_by: Columns | None = Field(
+        default=None,
+        description="Columns whose values order the events of a record. Needed in merge mode for "
+        "native formats; `debezium` and `dms` bring an order of their own, which this overrides; "
+        "`replicate` brings its own, and this is an error.",
+    )
+    timestamp: Column | None = Field(
+        default=None,
+        description="Column that holds the time of the event in the source; becomes "
+        "`hdr__timestamp`. Without it: the sequence if that is a timestamp, else the time of "
+        "the copy.",
+    )
+    apply_as_deletes: Expression | None = Field(
+        default=None,
+        description="Spark SQL condition; an event for which it is true deletes its record.",
+    )
+    apply_as_truncates: Expression | None = Field(
+        default=None,
+        description="Spark SQL condition; an event for which it is true deletes all records.",
+    )
+    ignore_null_updates: SomeColumns | None = Field(
+        default=None,
+        description="A NULL in an update means that the column was not sent: it keeps the value "
+        "valid just before. `true` for all columns, or a list of columns. An insert takes NULL as "
+        "NULL. Default: false.",
+    )
+    except_columns: Columns | None = Field(
+        default=None,
+        description="Source columns that expressions may use but the tables do not get. Not a key.",
+    )
+    columns: dict[Column, ColumnType] | None = Field(
+        default=None,
+        description="Declared types by column. Others are inferred and added as they appear.",
+    )
+    history: bool | None = Field(
+        default=None, description="Keep every version of every record. Default: false."
+    )
+    mode: Mode | None = Field(
+        default=None,
+        description="`merge` folds events by key; `append_only` keeps each event as a row. "
+        "Default: `merge`; for `debezium` and `replicate`, `append_only` where the source names no "
+        "key.",
+    )
+    delete_mode: DeleteMode | None = Field(
+        default=None,
+        description="`hard` removes a deleted record from Current; `soft` keeps it, marked "
+        "`hdr__deleted`. Default: `hard`.",
+    )
+    coalesce_unchanged: bool | None = Field(
+        default=None,
+        description="Let the History view merge consecutive versions that are equal in all tracked "
+        "columns. Default: false.",
+    )
+    track_history_columns: Columns | None = Field(
+        default=None, description="The tracked columns. Default: all data columns."
+    )
+    track_history_except: Columns | None = Field(
+        default=None,
+        description="Track all data columns but these. Not together with the setting above.",
+    )
+    schema_evolution: SchemaEvolution | None = Field(
+        default=None,
+        description="What happens when the source changes shape: a policy by kind of change. A "
+        "dataset's policies win one by one over those of `defaults`.",
+    )
+    tombstone_retention: Duration | None = Field(
+        default=None,
+        description="How long a delete is remembered without history, so that late events stay "
+        "right. Default: `30d`.",
+    )
+    on_bad_record: BadRecordPolicy | None = Field(
+        default=None,
+        description="What a record or file that cannot be read does. `quarantine` sets it aside "
+        "and goes on; `suspend` copies nothing of the batch and lets this dataset wait for "
+        "`polynya dataset resume`; `stop` ends the whole task. Default: `quarantine`.",
+    )
+    changes_retention: Retention | None = Field(
+        default=None,
+        description="How long events are kept after they were applied: `keep` for ever, or as long "
+        "as this. They stay in the Changes view, `polynya rebuild` derives the tables from them, "
+        "and `polynya verify` proves that the tables equal their fold. Default: not at all.",
+    )
+
+
+class Dataset(DatasetSettings):
+    """One source table or stream; becomes one internal table and its views."""
+
+    name: Name = Field(description="Name of the view; also names the internal table.")
+    source: Pattern | None = Field(
+        default=None,
+        description="For `debezium`, `dms` and `replicate`: the source table as `schema.table` or "
+        "`database.table`. Default: every included source table called like the dataset.",
+    )
+    path: RelativePath | None = Field(
+        default=None,
+        description="For native formats: glob of the files below `landing.path`, taken in name "
+        "order. Default: `*`; `*/*` where a folder is an extract.",
+    )
+    initial_load: RelativePath | None = Field(
+        default=None,
+        description="For native formats: glob of the files of the first full load, written "
+        "straight to Current.",
+    )
+    extracts: Extracts | None = Field(
+        default=None,
+        description="For native formats: the files of `path` are full extracts of the table, not "
+        "events. `{}` takes every default.",
+    )
+
+
+class ApplyPolicy(Frozen):
+    """When pending changes are folded into Current and Prior: as soon as one limit is reached."""
+
+    max_pending_rows: int = Field(
+        default=50_000, gt=0, description="Apply at this many pending rows."
+    )
+    max_pending_bytes: Size = Field(
+        default=64 * MEBIBYTE, description="Apply at this size of pending changes. Default: `64MB`."
+    )
+    max_pending_files: int = Field(
+        default=30, gt=0, description="Apply at this many files of changes."
+    )
+    max_pending_age: Duration = Field(
+        default=timedelta(minutes=1),
+        description="Apply when the oldest pending change is this old. Default: `1m`.",
+    )
+    min_fraction: float = Field(
+        default=0.01,
+        ge=0,
+        le=1,
+        description="Pending rows count only once they are this fraction of the rows of Current.",
+    )
+
+
+class BatchSettings(Frozen):
+    """How much one copy reads before it commits. Reading stops between records."""
+
+    max_rows: int = Field(default=200_000, gt=0, description="Most rows in one copy.")
+    max_bytes: Size = Field(
+        default=64 * MEBIBYTE, description="Most bytes of raw records in one copy. Default: `64MB`."
+    )
+
+
+class ViewSettings(Frozen):
+    """What the derived views are called, and what the Current view shows besides data."""
+
+    history: Suffix = Field(default="__history", description="Suffix of the History view.")
+    changes: Suffix = Field(default="__changes", description="Suffix of the Changes view.")
+    headers: bool = Field(
+        default=False,
+        description="Make a second Current view with the header columns behind the data.",
+    )
+    headers_suffix: Suffix = Field(default="__whdr", description="Suffix of that view.")
+    from_timestamp: bool = Field(
+        default=False,
+        description="Let the Current view show `hdr__from_timestamp`, the time since when the "
+        "version of a record is valid.",
+    )

@@ -1,0 +1,123 @@
+"""Choosing the target to run in, and where its folders and its catalog are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from polynya.model.config.aws import AwsAccess
+from polynya.model.config.project import CatalogType, Project, Target
+from polynya.model.contract.identifiers import shown
+from polynya.model.contract.location import Location, S3Location, overlap, parse_location
+from polynya.model.documents.problems import suggest
+from polynya.model.errors import ConfigError
+
+DEFAULT_TARGET: Final = "local"
+CATALOG_FILE: Final = "catalog.db"
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedTarget:
+    """A target with absolute places and a complete catalog; `catalog_uri` is "" on Glue."""
+
+    name: str
+    landing: Location
+    warehouse: Location
+    catalog_type: CatalogType
+    catalog_uri: str
+    catalog_id: str | None = None
+    catalog_properties: Mapping[str, str] = field(default_factory=dict)
+    config: Location | None = None
+    maven_repository: str | None = None
+    aws: AwsAccess = field(default_factory=AwsAccess)
+
+    @property
+    def on_aws(self) -> bool:
+        """Whether anything of the target is on AWS."""
+        places = (self.landing, self.warehouse, self.config)
+        return any(isinstance(place, S3Location) for place in places)
+
+    @property
+    def on_glue(self) -> bool:
+        """Whether tables are on S3, with the Glue Data Catalog; else both are on this machine."""
+        return self.catalog_type == "glue"
+
+
+def choose_target(
+    project: Project, name: str | None, directory: Path, project_file: str
+) -> ResolvedTarget:
+    """Return the named target, else `local`, else the only one; raises ConfigError."""
+    targets = project.targets
+    if name is None and DEFAULT_TARGET not in targets and len(targets) > 1:
+        raise ConfigError(
+            "POLYNYA-CFG-017",
+            "the project has several targets and none is called `local`",
+            where=project_file,
+            fix=f"choose one with `--target`: {', '.join(sorted(targets))}",
+        )
+    chosen = name or (DEFAULT_TARGET if DEFAULT_TARGET in targets else next(iter(targets)))
+    if chosen not in targets:
+        raise ConfigError(
+            "POLYNYA-CFG-017",
+            f"there is no target {shown(chosen)}",
+            where=project_file,
+            fix=suggest(chosen, list(targets)),
+        )
+    return _resolve(chosen, targets[chosen], directory.resolve(), project_file)
+
+
+def _resolve(name: str, target: Target, directory: Path, project_file: str) -> ResolvedTarget:
+    place = f"{project_file}: targets.{name}"
+    landing = parse_location(target.landing, directory, f"{place}.landing")
+    warehouse = parse_location(target.warehouse, directory, f"{place}.warehouse")
+    config = target.config and parse_location(target.config, directory, f"{place}.config")
+    catalog = target.catalog
+    for problem, fix in _contradictions(target, landing, warehouse, config or None):
+        raise ConfigError("POLYNYA-CFG-016", problem, where=place, fix=fix)
+    uri = ""
+    if catalog.type == "jdbc":
+        assert isinstance(warehouse, Path)
+        uri = catalog.uri or f"jdbc:sqlite:{warehouse / CATALOG_FILE}"
+    return ResolvedTarget(
+        name=name,
+        landing=landing,
+        warehouse=warehouse,
+        config=config or None,
+        catalog_type=catalog.type,
+        catalog_uri=uri,
+        catalog_id=catalog.id,
+        catalog_properties=dict(catalog.properties),
+        maven_repository=target.maven_repository,
+        aws=target.aws.access() if target.aws is not None else AwsAccess(),
+    )
+
+
+def _contradictions(
+    target: Target, landing: Location, warehouse: Location, config: Location | None
+) -> Iterator[tuple[str, str]]:
+    """What does not go together, each with a way out."""
+    glue = target.catalog.type == "glue"
+    if overlap(landing, warehouse):
+        yield "landing and warehouse are the same folder", "give each a folder of its own"
+    for name, other in (("landing", landing), ("warehouse", warehouse)):
+        if config is not None and overlap(config, other):
+            yield f"config and {name} are the same folder", "give each a folder of its own"
+    if isinstance(warehouse, S3Location) and not glue:
+        yield (
+            "a catalog on one machine cannot keep tables on S3: who loses the machine loses them",
+            "`catalog: glue`",
+        )
+    if glue and not isinstance(warehouse, S3Location):
+        yield "the Glue catalog needs a warehouse on S3", "`warehouse: s3://BUCKET/PREFIX`"
+    if glue and target.catalog.uri is not None:
+        yield "`uri` belongs to a JDBC catalog", "leave it out; `aws.region` says where Glue is"
+    if not glue and target.catalog.id is not None:
+        yield "`id` belongs to a Glue catalog", "leave it out, or `type: glue`"
+    if any(name.endswith("endpoint") for name in target.catalog.properties):
+        # Else a property would pass by the rule that an endpoint is on this machine.
+        yield "a catalog property sets an endpoint", "`aws.endpoint`"
+    on_aws = glue or any(isinstance(one, S3Location) for one in (landing, config))
+    if target.aws is not None and not on_aws:
+        yield "nothing of this target is on AWS", "leave `aws` out, or name a place on S3"

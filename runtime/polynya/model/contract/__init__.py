@@ -1,0 +1,1 @@
+"""What the tables promise: header columns, names, paths. Everything else builds on these."""

@@ -1,0 +1,1 @@
+"""YAML and JSON documents whose values know their line and column, and problems in them."""

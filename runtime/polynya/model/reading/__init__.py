@@ -1,0 +1,1 @@
+"""From the files of a project to checked configuration, every value with its place."""

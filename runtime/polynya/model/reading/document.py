@@ -1,0 +1,95 @@
+"""One file of a project, read and checked: text, places, references, kind, shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from polynya.model.config.fields import API_VERSION
+from polynya.model.contract.identifiers import shown
+from polynya.model.documents.interpolation import plain_value
+from polynya.model.documents.nodes import MapNode, Node, Plain
+from polynya.model.documents.problems import Problem, located, shape_problems, suggest
+from polynya.model.documents.yaml_reader import read_document, read_text
+from polynya.model.errors import ConfigError
+
+_SUFFIXES: Final = frozenset({".yml", ".yaml", ".json"})
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFile:
+    """A file that could be read; `sound` is false when only its shape can still be checked."""
+
+    shown_as: str
+    document: Node
+    value: Plain
+    sound: bool
+
+
+def is_document(name: str) -> bool:
+    """Tell whether a file of this name is read as a document."""
+    return PurePosixPath(name).suffix in _SUFFIXES and not name.startswith(".")
+
+
+def document_files(folder: Path) -> list[Path]:
+    """Return the YAML and JSON files of a folder in name order; none when there is no folder."""
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if is_document(path.name) and path.is_file())
+
+
+def read_file(
+    path: Path, shown_as: str, variables: Mapping[str, str], errors: list[ConfigError]
+) -> DocumentFile | None:
+    """Read one file; what is wrong with it goes to `errors`.
+
+    None when no more can be said about it.
+    """
+    try:
+        document, found = read_document(read_text(path, shown_as), shown_as)
+    except ConfigError as error:
+        errors.append(error)
+        return None
+    errors.extend(found)
+    value, problems = plain_value(document, variables)
+    unresolved = (
+        Problem(path, "POLYNYA-CFG-006", message, "set it, or write `${env:NAME:-default}`")
+        for path, message in problems
+    )
+    errors.extend(located(unresolved, document, shown_as))
+    # A value that is missing would only bring errors that go away with the first.
+    return None if problems else DocumentFile(shown_as, document, value, sound=not found)
+
+
+def parse_file(
+    file: DocumentFile, model: type[_Model], kind: str, errors: list[ConfigError]
+) -> _Model | None:
+    """Return the model of a file, or None and what is wrong with it in `errors`."""
+    problems = list(_kind_problems(file, kind))
+    if not problems:
+        try:
+            return model.model_validate(file.value)
+        except ValidationError as error:
+            problems = list(shape_problems(error, model))
+    errors.extend(located(problems, file.document, file.shown_as))
+    return None
+
+
+def _kind_problems(file: DocumentFile, kind: str) -> Iterator[Problem]:
+    """Yield problems that make all others in the file meaningless."""
+    if not isinstance(file.document, MapNode) or not isinstance(file.value, dict):
+        yield Problem((), "POLYNYA-CFG-009", "the file has to be a mapping of keys to values")
+        return
+    for key, wanted in (("apiVersion", API_VERSION), ("kind", kind)):
+        value = file.value.get(key)
+        if key not in file.value:
+            fix = f"add the line `{key}: {wanted}`"
+            yield Problem((), "POLYNYA-CFG-008", f"missing key `{key}`", fix)
+        elif value != wanted:
+            message = f"{shown(str(value))} is not supported in this file"
+            yield Problem((key,), "POLYNYA-CFG-018", message, suggest(value, [wanted]))

@@ -1,0 +1,185 @@
+"""Reading a project folder: `polynya.yml` and `tasks/*.yml` (.yaml, .json), all errors at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from polynya.model.checks.task import task_problems
+from polynya.model.config.project import Project
+from polynya.model.config.target import ResolvedTarget, choose_target
+from polynya.model.config.task import ResolvedDataset, StorageTask, merged, resolved
+from polynya.model.contract.identifiers import shown
+from polynya.model.documents.nodes import Node, place_of
+from polynya.model.documents.problems import Problem, located
+from polynya.model.errors import ConfigError, ConfigErrors
+from polynya.model.reading.document import DocumentFile, document_files, parse_file, read_file
+
+PROJECT_FILES: Final = ("polynya.yml", "polynya.yaml", "polynya.json")
+TASK_FOLDER: Final = "tasks"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedProject:
+    """A project as read: its valid tasks, one target, and where everything is written.
+
+    `errors` is empty unless the project was loaded with `tolerant=True`. `files` maps a task's
+    name to its file, relative to `directory`.
+    """
+
+    directory: Path
+    project: Project
+    target: ResolvedTarget
+    tasks: tuple[StorageTask, ...]
+    files: Mapping[str, str]
+    errors: tuple[ConfigError, ...] = ()
+    documents: Mapping[str, Node] = field(default_factory=dict, repr=False)
+
+    def where(self, task: str, *path: str | int) -> str:
+        """Return `file:line:col` of a path in a task's file."""
+        place = place_of(self.documents[task], path)
+        return f"{self.files[task]}:{place.line}:{place.column}"
+
+    def datasets(self) -> Iterator[ResolvedDataset]:
+        """Yield the declared datasets of all tasks; tasks that find their tables may have more."""
+        for task in self.tasks:
+            for dataset in task.datasets:
+                yield resolved(task, dataset)
+
+
+def load_project(
+    directory: Path,
+    target: str | None = None,
+    *,
+    tolerant: bool = False,
+    environment: Mapping[str, str] | None = None,
+    base: Path | None = None,
+    settled: Collection[str] = (),
+) -> LoadedProject:
+    """Load a project folder.
+
+    Args:
+        directory: the folder that holds `polynya.yml`.
+        target: name of the target; default `local`, or the only one there is.
+        tolerant: leave broken task files out and list what is wrong in `errors`, so that one broken
+            file never stops the tasks whose files are valid. The project file has to be right.
+        environment: variables for `${env:NAME}`; default the process's own.
+        base: what relative places of the target are relative to; default `directory`.
+        settled: files that are in force already, such as `tasks/users.yml`: of two that claim a
+            name or a table, the other one is wrong. Else the one that comes first keeps it.
+
+    Raises:
+        ConfigErrors: with every error of every file.
+    """
+    variables = os.environ if environment is None else environment
+    errors: list[ConfigError] = []
+    project_file = _project_file(directory)
+    read = read_file(directory / project_file, project_file, variables, errors)
+    project = parse_file(read, Project, "project", errors) if read else None
+
+    loaded: list[tuple[StorageTask, DocumentFile]] = []
+    paths = document_files(directory / TASK_FOLDER)
+    for path in sorted(paths, key=lambda path: f"{TASK_FOLDER}/{path.name}" not in settled):
+        file = read_file(path, f"{TASK_FOLDER}/{path.name}", variables, errors)
+        task = parse_file(file, StorageTask, "storage", errors) if file else None
+        if file and task:
+            task = _with_defaults(task, project)
+            problems = located(task_problems(task), file.document, file.shown_as)
+            errors.extend(problems)
+            if file.sound and not problems:
+                loaded.append((task, file))
+    loaded = _without_clashes(loaded, errors)
+
+    if project is None or read is None or not read.sound:
+        raise ConfigErrors(errors)
+    try:
+        chosen = choose_target(project, target, base or directory, project_file)
+    except ConfigError as error:
+        raise ConfigErrors([*errors, error]) from None
+    if errors and not tolerant:
+        raise ConfigErrors(errors)
+    return LoadedProject(
+        directory=directory,
+        project=project,
+        target=chosen,
+        tasks=tuple(task for task, _ in loaded),
+        files={task.name: file.shown_as for task, file in loaded},
+        errors=tuple(errors),
+        documents={task.name: file.document for task, file in loaded},
+    )
+
+
+def _project_file(directory: Path) -> str:
+    found = [name for name in PROJECT_FILES if (directory / name).is_file()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigErrors(
+            [
+                ConfigError(
+                    "POLYNYA-CFG-001",
+                    f"more than one project file: {', '.join(found)}",
+                    where=str(directory),
+                    fix="keep one of them",
+                )
+            ]
+        )
+    raise ConfigErrors(
+        [
+            ConfigError(
+                "POLYNYA-CFG-001",
+                "no project here: there is no polynya.yml",
+                where=str(directory),
+                fix="name the folder with `--project DIR`, or create one with `polynya init DIR`",
+            )
+        ]
+    )
+
+
+def _with_defaults(task: StorageTask, project: Project | None) -> StorageTask:
+    """Put the project's defaults under the task's."""
+    if project is None or not project.defaults.model_fields_set:
+        return task
+    return task.model_copy(update={"defaults": merged(project.defaults, task.defaults)})
+
+
+def _without_clashes(
+    loaded: list[tuple[StorageTask, DocumentFile]], errors: list[ConfigError]
+) -> list[tuple[StorageTask, DocumentFile]]:
+    """Leave out tasks whose name or tables another file took first; the errors name both files."""
+    names: dict[str, str] = {}
+    owners: dict[str, str] = {}
+    kept = []
+    for task, file in loaded:
+        problems = []
+        other = names.setdefault(task.name.lower(), file.shown_as)
+        if other != file.shown_as:
+            message = f"task {shown(task.name)} is already defined in {other}"
+            problems.append(Problem(("name",), "POLYNYA-CFG-012", message, "rename one of them"))
+        else:
+            problems.extend(_table_clashes(task, file, owners))
+        errors.extend(located(problems, file.document, file.shown_as))
+        if not problems:
+            kept.append((task, file))
+    return kept
+
+
+def _table_clashes(
+    task: StorageTask, file: DocumentFile, owners: dict[str, str]
+) -> Iterator[Problem]:
+    for index, dataset in enumerate(task.datasets):
+        final = resolved(task, dataset)
+        for relation in final.relations:
+            me = f"dataset `{dataset.name}` in {file.shown_as}"
+            other = owners.setdefault(relation, me)
+            if other != me or final.relations.count(relation) > 1:
+                yield Problem(
+                    ("datasets", index, "name"),
+                    "POLYNYA-CFG-013",
+                    f"`{relation}` belongs to {other} and to {me}",
+                    "give one of the tasks a `prefix` of its own or another `schema`",
+                )
+                break

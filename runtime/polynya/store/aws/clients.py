@@ -1,0 +1,201 @@
+"""Clients of AWS, and what its refusals mean: which will pass, and which grant is missing."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    HTTPClientError,
+    IncompleteReadError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    ResponseStreamingError,
+    TokenRetrievalError,
+)
+from botocore.exceptions import (
+    ConnectionError as ConnectionFailed,
+)
+from urllib3.exceptions import HTTPError
+
+from polynya.model.config.aws import AwsAccess
+from polynya.model.errors import DependencyError
+
+#: Everything that a call of a client may raise when AWS, or the way there, fails.
+AWS_ERRORS: Final = (BotoCoreError, ClientError, HTTPError)
+
+_CONNECT_SECONDS: Final = 5
+_READ_SECONDS: Final = 20
+_PASSING: Final = frozenset(
+    {
+        "ConditionalRequestConflict",
+        "InternalError",
+        "OperationAborted",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestTimeout",
+        "ServiceUnavailable",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+_DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException", "AllAccessDisabled", "403"})
+_IDENTITY: Final = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidToken",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+_NO_IDENTITY: Final = (
+    CredentialRetrievalError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    TokenRetrievalError,
+)
+
+
+def client(service: str, access: AwsAccess) -> Any:
+    """A client of one service that makes a single attempt: who calls it decides on others.
+
+    Raises:
+        DependencyError: the SDK finds no region (POLYNYA-AWS-001).
+    """
+    settings = Config(
+        connect_timeout=_CONNECT_SECONDS,
+        read_timeout=_READ_SECONDS,
+        retries={"total_max_attempts": 1},
+        # Servers that stand in for S3 have no name for every bucket.
+        s3={"addressing_style": "path"} if access.endpoint else None,
+        max_pool_connections=32,
+    )
+    try:
+        session = boto3.session.Session(region_name=access.region)
+        return session.client(service, endpoint_url=access.endpoint, config=settings)
+    except _NO_IDENTITY as error:
+        raise no_identity(str(error)) from error
+
+
+def region_of(access: AwsAccess) -> str:
+    """The region that is set, else the one that the SDK finds.
+
+    Raises:
+        DependencyError: there is none (POLYNYA-AWS-001).
+    """
+    try:
+        region = access.region or boto3.session.Session().region_name
+    except _NO_IDENTITY as error:
+        raise no_identity(str(error)) from error
+    if region is None:
+        raise no_identity("no region is set")
+    return str(region)
+
+
+def code_of(error: Exception) -> str:
+    """The code of a refusal, else the kind of the error."""
+    if isinstance(error, ClientError):
+        return str(error.response.get("Error", {}).get("Code", ""))
+    return type(error).__name__
+
+
+def status_of(error: Exception) -> int:
+    """The HTTP status of an answer, 0 when there was none."""
+    if not isinstance(error, ClientError):
+        return 0
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether the same call may succeed a moment later."""
+    if isinstance(error, ClientError):
+        return code_of(error) in _PASSING or status_of(error) in {429, 500, 502, 503, 504}
+    lost = (ConnectionFailed, HTTPClientError, IncompleteReadError, ResponseStreamingError)
+    return isinstance(error, (*lost, HTTPError))
+
+
+def explained(error: Exception, *, action: str, resource: str, grant: str) -> DependencyError:
+    """The error that people see.
+
+    Args:
+        error: one of AWS_ERRORS.
+        action: what was tried, such as `read the object`.
+        resource: of what, such as `s3://acme/a.json`.
+        grant: the missing permission, such as `s3:GetObject on arn:aws:s3:::acme/*`.
+    """
+    code = code_of(error)
+    if isinstance(error, _NO_IDENTITY) or code in _IDENTITY:
+        return no_identity(str(error))
+    if code in _DENIED or status_of(error) == 403:
+        return _refused(f"AWS refuses to {action}: {code}", str(error), grant, resource)
+    if code in {"NoSuchBucket", "PermanentRedirect", "IllegalLocationConstraintException"}:
+        return _no_bucket(str(error), resource)
+    return _failed(f"AWS did not {action}: {code}", str(error), resource)
+
+
+def explained_text(text: str) -> DependencyError:
+    """The same from the message alone, as a library of another language hands it on."""
+    if "credentials" in text or any(code in text for code in _IDENTITY):
+        return no_identity(text)
+    if any(sign in text for sign in ("AccessDenied", "ACCESS_DENIED", "Status Code: 403")):
+        return _refused("AWS refuses", text, "the action that AWS names")
+    if "bucket does not exist" in text or "NoSuchBucket" in text:
+        return _no_bucket(text)
+    return _failed("AWS did not answer as it should", text)
+
+
+def _refused(message: str, said: str, grant: str, resource: str | None = None) -> DependencyError:
+    return DependencyError(
+        "POLYNYA-AWS-002",
+        message,
+        where=resource,
+        why=said,
+        state="of this step nothing was written; what was not read is read by the next run",
+        fix=f"allow {grant}; of a KMS key, if there is one, kms:Decrypt and kms:GenerateDataKey",
+    )
+
+
+def _no_bucket(said: str, resource: str | None = None) -> DependencyError:
+    return DependencyError(
+        "POLYNYA-AWS-004",
+        "there is no such bucket in this region",
+        where=resource,
+        why=said,
+        state="nothing was read or written",
+        fix="check the name of the bucket, and `aws.region` of the target",
+    )
+
+
+def _failed(message: str, said: str, resource: str | None = None) -> DependencyError:
+    return DependencyError(
+        "POLYNYA-AWS-003",
+        message,
+        where=resource,
+        why=said,
+        state="of this step nothing was written; what was not read is read by the next run",
+        fix="check the network, the region and the endpoint, then run again",
+    )
+
+
+def no_identity(reason: str) -> DependencyError:
+    """The error of a process without usable credentials or region."""
+    return DependencyError(
+        "POLYNYA-AWS-001",
+        f"no usable AWS credentials or region: {reason}",
+        state="nothing was read or written",
+        fix="set AWS_PROFILE, or AWS_ACCESS_KEY_ID and its companions, or give the machine a role; "
+        "and set `aws.region` or AWS_DEFAULT_REGION",
+    )

@@ -1,0 +1,243 @@
+"""The object store in an S3 bucket.
+
+Keys are opaque to S3 and paths are not: a listed key that is no valid path, such as `a//b`, is
+listed as it is and refused by name when it is opened, so that nobody misses it.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from typing import Any, BinaryIO, Final, TypeVar, cast
+
+from botocore.exceptions import ClientError
+
+from polynya.model.config.aws import AwsAccess
+from polynya.model.contract.location import S3Location
+from polynya.model.errors import DependencyError
+from polynya.store.aws.clients import (
+    AWS_ERRORS,
+    client,
+    code_of,
+    explained,
+    is_transient,
+    status_of,
+)
+from polynya.store.aws.s3_reader import Block, BlockReader
+from polynya.store.object_store import Content, ObjectInfo, checked_path
+from polynya.store.retry import Retry
+
+T = TypeVar("T")
+
+_BUFFER_BYTES: Final = 1 << 20
+_MISSING: Final = frozenset({"404", "NoSuchKey", "NotFound"})
+
+
+class S3ObjectStore:
+    """An object store below a prefix of a bucket. Usable from many threads."""
+
+    def __init__(
+        self,
+        location: S3Location,
+        access: AwsAccess,
+        *,
+        retry: Retry | None = None,
+        s3: Any | None = None,
+    ) -> None:
+        self.location = location
+        self._retry = retry or Retry()
+        self._s3: Any = s3 or client("s3", access)
+        self._encryption = (
+            {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": access.kms_key}
+            if access.kms_key
+            else {}
+        )
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """All objects below the folder `prefix`, in path order (S3 lists keys by their bytes)."""
+        root = f"{self.location.prefix}/" if self.location.prefix else ""
+        folder = root + (f"{checked_path(prefix)}/" if prefix else "")
+        token: str | None = None
+        while True:
+            page = self._page(folder, token, prefix)
+            for entry in page.get("Contents", ()):
+                path = entry["Key"].removeprefix(root)
+                # Consoles make a folder visible with an empty object of its name.
+                if entry["Size"] or not path.endswith("/"):
+                    yield ObjectInfo(path, int(entry["Size"]), _version(entry))
+            if not page.get("IsTruncated"):
+                return
+            token = page["NextContinuationToken"]
+
+    def size(self, path: str) -> int:
+        """Size in bytes."""
+        found = self._of(path, "read the size", lambda of: self._s3.head_object(**of))
+        return int(found["ContentLength"])
+
+    def open(self, path: str) -> BinaryIO:
+        """A seekable reader that fetches blocks; all of them are of one version of the object."""
+        reader = BlockReader(lambda start, end, tag: self._block(path, start, end, tag))
+        return cast("BinaryIO", io.BufferedReader(reader, _BUFFER_BYTES))
+
+    def get(self, path: str) -> bytes:
+        """The whole object."""
+        return self._of(
+            path, "read the object", lambda of: bytes(self._s3.get_object(**of)["Body"].read())
+        )
+
+    def read(self, path: str, limit: int) -> Content:
+        """The first `limit` bytes; the rest of a larger object is not fetched."""
+
+        def attempt(of: dict[str, str]) -> Content:
+            answer = self._s3.get_object(**of)
+            with closing(answer["Body"]) as body:
+                return Content(bytes(body.read(limit)), _version(answer))
+
+        return self._of(path, "read the object", attempt)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write the object, whole or not at all; replaces."""
+        self._of(path, "write the object", lambda of: self._put(of, data))
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Write the object unless it exists. True when this call created it."""
+        return self._put_if(path, data, IfNoneMatch="*")
+
+    def put_if_unchanged(self, path: str, data: bytes, version: str) -> bool:
+        """Write the object if it has this version; what is in its place else stays."""
+        return self._put_if(path, data, IfMatch=_etag(version))
+
+    def delete(self, path: str) -> None:
+        """Remove the object."""
+        self._of(path, "delete the object", lambda of: self._s3.delete_object(**of))
+
+    def delete_if_unchanged(self, path: str, version: str) -> bool:
+        """Remove the object if it has this version."""
+
+        def attempt(of: dict[str, str]) -> bool:
+            try:
+                self._s3.delete_object(**of, IfMatch=_etag(version))
+            except ClientError as error:
+                # Gone already, be it by an attempt whose answer was lost.
+                if code_of(error) in _MISSING or status_of(error) == 404:
+                    return True
+                if not _failed_condition(error):
+                    raise
+                return False
+            return True
+
+        return self._of(path, "delete the object", attempt)
+
+    def _put_if(self, path: str, data: bytes, **condition: str) -> bool:
+        """Write under a condition. True when this call wrote.
+
+        An attempt whose answer was lost may have written: an object that then holds exactly `data`
+        counts as ours. Writers who compete put a name of their own into it.
+        """
+        attempts = 0
+
+        def attempt(of: dict[str, str]) -> bool:
+            nonlocal attempts
+            attempts += 1
+            try:
+                self._put(of, data, **condition)
+            except ClientError as error:
+                # An object that was to be replaced and is gone is answered with 404.
+                if code_of(error) == "NoSuchKey" and "IfMatch" in condition:
+                    return False
+                if not _failed_condition(error):
+                    raise
+                return attempts > 1 and self.get(path) == data
+            return True
+
+        return self._of(path, "write the object", attempt)
+
+    def _page(self, folder: str, token: str | None, prefix: str) -> dict[str, Any]:
+        following = {"ContinuationToken": token} if token else {}
+
+        def attempt() -> dict[str, Any]:
+            page: dict[str, Any] = self._s3.list_objects_v2(
+                Bucket=self.location.bucket, Prefix=folder, **following
+            )
+            return page
+
+        return self._call(attempt, "list the objects", prefix)
+
+    def _put(self, of: dict[str, str], data: bytes, **condition: str) -> None:
+        self._s3.put_object(**of, Body=data, **self._encryption, **condition)
+
+    def _block(self, path: str, start: int, end: int, tag: str | None) -> Block:
+        """The bytes `start` to `end` (exclusive) of the version `tag`, else of the newest one."""
+        same = {"IfMatch": tag} if tag else {}
+
+        def fetch(of: dict[str, str]) -> Block:
+            try:
+                answer = self._s3.get_object(**of, Range=f"bytes={start}-{end - 1}", **same)
+            except ClientError as error:
+                if tag is not None and (status_of(error) == 412 or code_of(error) in _MISSING):
+                    raise self._replaced(path) from error
+                if status_of(error) == 416:
+                    # No byte of an empty object can be asked for.
+                    return Block(b"", start, str(self._s3.head_object(**of)["ETag"]))
+                raise
+            total = int(answer["ContentRange"].rpartition("/")[2])
+            return Block(answer["Body"].read(), total, str(answer["ETag"]))
+
+        return self._of(path, "read the object", fetch)
+
+    def _of(self, path: str, action: str, attempt: Callable[[dict[str, str]], T]) -> T:
+        of = {"Bucket": self.location.bucket, "Key": self._key(path)}
+        return self._call(lambda: attempt(of), action, path)
+
+    def _call(self, attempt: Callable[[], T], action: str, path: str) -> T:
+        try:
+            return self._retry.run(attempt, is_transient)
+        except AWS_ERRORS as error:
+            raise self._meaning(error, action, path) from error
+
+    def _meaning(self, error: Exception, action: str, path: str) -> Exception:
+        where = self._where(path)
+        if code_of(error) in _MISSING:
+            return FileNotFoundError(where)
+        bucket = f"arn:aws:s3:::{self.location.bucket}"
+        grants = {
+            "list the objects": f"s3:ListBucket on {bucket}",
+            "write the object": f"s3:PutObject on {self.location.arn()}",
+            "delete the object": f"s3:DeleteObject on {self.location.arn()}",
+        }
+        # Without the right to list, S3 calls an object that is not there forbidden.
+        reading = f"s3:GetObject on {self.location.arn()} and s3:ListBucket on {bucket}"
+        grant = grants.get(action, reading)
+        return explained(error, action=action, resource=where, grant=grant)
+
+    def _replaced(self, path: str) -> DependencyError:
+        return DependencyError(
+            "POLYNYA-STO-002",
+            "an object was replaced or deleted while it was read",
+            where=self._where(path),
+            state="nothing of it was copied; the next run reads the new one",
+            fix="run again when its writer is done",
+        )
+
+    def _where(self, path: str) -> str:
+        return f"s3://{self.location.bucket}/{self.location.key(path)}"
+
+    def _key(self, path: str) -> str:
+        return self.location.key(str(checked_path(path)))
+
+
+def _version(found: Mapping[str, Any]) -> str:
+    """The moment of a write, in seconds, and its ETag, as listings and answers give them.
+
+    The same bytes written again may have the same ETag, but hardly within the same second.
+    """
+    return f"{int(found['LastModified'].timestamp())} {found['ETag']}"
+
+
+def _etag(version: str) -> str:
+    return version.partition(" ")[2]
+
+
+def _failed_condition(error: ClientError) -> bool:
+    return code_of(error) == "PreconditionFailed" or status_of(error) == 412

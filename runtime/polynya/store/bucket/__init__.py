@@ -1,0 +1,1 @@
+"""A configuration bucket and the project folders that are pushed to it."""

@@ -1,0 +1,89 @@
+"""A changed configuration against real tables: planned from the catalog, carried out, then run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from polynya.engine.plan.project import Plan, plan_project
+from polynya.engine.verbs.configure import configure
+from polynya.lake.spark.catalog import has_tables, python_catalog
+from polynya.model.config.task import StorageTask
+from polynya.model.errors import OperationError
+from polynya.model.reading.loader import load_project
+from tests.lab.events import land, upsert
+from tests.lab.lab import Lab, put
+
+
+def plan(lab: Lab, *tasks: StorageTask) -> Plan:
+    """The plan of a project with these tasks; other tests' tables are none of its business."""
+    project = replace(load_project(lab.project), tasks=tasks)
+    catalog = python_catalog(project.target) if has_tables(project.target) else None
+    found = plan_project(project, catalog)
+    own = [one for one in found.unconfigured if one.name.startswith(f"{lab.schema}_internal.")]
+    return replace(found, unconfigured=tuple(own))
+
+
+def kinds(found: Plan) -> list[str]:
+    return [change.kind for change in found.changes()]
+
+
+def test_tables_follow_a_changed_configuration(lab: Lab) -> None:
+    users = lab.feed(history=False, except_columns=["op", "seq", "at", "city"])
+    assert kinds(plan(lab, users.task)) == ["new_dataset"]
+    users.copy(put(1, 1, name="Ana", city="Leon"), put(2, 1, name="Ben", city="Leon"))
+    assert not plan(lab, users.task).has_changes
+
+    users.configure(history=True, except_columns=["op", "seq", "at"])
+    users.more = {"name": "people", "views": {"changes": "_log"}}
+    found = plan(lab, users.task)
+    assert kinds(found) == ["task", "columns_included", "history_on", *["views"] * 3]
+    assert configure(lab.context(), found.datasets[0])
+
+    assert not plan(lab, users.task).has_changes
+    assert users.history("id", "city") == [(1, None, "I", 1.0, None), (2, None, "I", 1.0, None)]
+    views = {row[1] for row in lab.rows(f"SHOW VIEWS IN {lab.schema}")}
+    assert views == {"users", "users__history", "users_log"}
+    users.apply(put(1, 2, name="Ana", city="Tepic"))
+    assert users.current("id", "city") == [(1, "Tepic"), (2, None)]
+    assert len(users.history("id")) == 3
+
+    users.configure(keys=["name"])
+    (change,) = plan(lab, users.task).changes()
+    assert (change.kind, change.action) == ("keys", "decide")
+
+
+def test_rows_of_another_order_are_refused(lab: Lab) -> None:
+    users = lab.feed()
+    users.copy(put(1, 1, name="Ana"))
+    users.configure(sequence_by=["at"])
+
+    with pytest.raises(OperationError, match="cannot be put into one order"):
+        users.copy(put(1, 2, name="Ben"))
+
+    users.configure(sequence_by=["seq"])
+    users.apply()
+    assert users.current("id", "name") == [(1, "Ben")]
+
+
+def test_a_capture_under_another_name_takes_its_tables_along(lab: Lab) -> None:
+    capture = lab.capture()
+    land(capture, upsert(1, 1, name="Ana"))
+    capture.run()
+    assert not plan(lab, capture.task).has_changes
+    gone = plan(lab).unconfigured
+    assert {one.name for one in gone} == {
+        f"{lab.schema}_internal.{name}_internal"
+        for name in ("users", f"{lab.schema}_task__landing")
+    }
+
+    renamed = capture.task.model_copy(update={"name": "renamed"})
+    found = plan(lab, renamed)
+    assert (kinds(found), found.undiscovered) == (["task"], ("renamed",))
+    assert [one.task for one in found.unconfigured] == [capture.task.name]
+    assert configure(lab.context(), found.datasets[0])
+
+    both = plan(lab, capture.task, renamed)
+    assert [change.action for change in both.changes()] == ["decide"]
+    assert not configure(lab.context(), both.datasets[0])

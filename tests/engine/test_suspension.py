@@ -1,0 +1,58 @@
+"""A suspended dataset waits and loses nothing; the others of its task go on."""
+
+from __future__ import annotations
+
+import pytest
+
+from polynya.lake.table.state import Suspension
+from polynya.lake.table.suspension import resume, suspend
+from polynya.model.errors import OperationError, SuspendedError
+from tests.lab.events import land, upsert
+from tests.lab.lab import STARTED, Lab, put
+
+WAIT = Suspension("asked", "the new column is not there yet", "here", STARTED.isoformat())
+
+
+def test_a_suspended_dataset_is_applied_but_not_copied(lab: Lab) -> None:
+    users = lab.feed()
+    users.copy(put(1, 1, name="Ann"))
+    suspend(users.table("somebody"), WAIT)
+
+    with pytest.raises(SuspendedError, match="the new column is not there yet"):
+        users.apply(put(2, 2, name="Ben"))
+    meanwhile = users.stored("current", "id")
+    resume(users.table("somebody"), {})
+    users.apply()
+
+    assert meanwhile == [(1,)]
+    assert users.current("id", "name") == [(1, "Ann"), (2, "Ben")]
+    with pytest.raises(OperationError, match="is not suspended"):
+        resume(users.table("somebody"), {})
+
+
+def test_the_other_tables_of_a_capture_go_on_and_the_suspended_one_catches_up(lab: Lab) -> None:
+    capture = lab.capture()
+    land(capture, upsert(1, 10, name="Ann"))
+    land(capture, upsert(1, 11, name="Rome"), table="towns")
+    capture.run("always")
+    users, towns = capture["users"], capture["towns"]
+    suspend(users.table("somebody"), WAIT)
+
+    for second in (20, 30):
+        land(capture, upsert(2, second, name=f"Ben {second}"))
+        land(capture, upsert(2, second, name=f"Oslo {second}"), table="towns")
+        with pytest.raises(SuspendedError):
+            capture.run("always")
+    assert towns.current("id", "name") == [(1, "Rome"), (2, "Oslo 30")]
+    assert users.current("id", "name") == [(1, "Ann")]
+
+    resume(users.table("somebody"), {})
+    land(capture, upsert(3, 40, name="Cid"))
+    capture.run("always")
+    capture.run("always")
+
+    assert users.current("id", "name") == [(1, "Ann"), (2, "Ben 30"), (3, "Cid")]
+    assert [len(look.history("id")) for look in (users, towns)] == [4, 3]
+    for look in (users, towns):
+        totals = look.table().state.copy.totals
+        assert totals["rows_in"] == totals["rows_out"] == len(look.history("id"))

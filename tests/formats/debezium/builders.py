@@ -1,0 +1,108 @@
+"""Change events in few words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
+from polynya.formats.debezium.reader import DebeziumBatch, read_debezium
+from polynya.formats.debezium.scope import DebeziumScope
+from polynya.model.datatypes import DataType
+from polynya.testing.fakes import MemoryObjectStore
+
+SAMPLES = Path(__file__).parents[2] / "data" / "debezium"
+
+
+def a_source(**changes: Any) -> dict[str, Any]:
+    """A PostgreSQL source block of table `w.t`."""
+    source = {
+        "connector": "postgresql",
+        "db": "wl",
+        "schema": "w",
+        "table": "t",
+        "lsn": 1000,
+        "sequence": '["900","1000"]',
+        "ts_ms": 1767225601000,
+        "snapshot": "false",
+    }
+    return {**source, **changes}
+
+
+def an_event(
+    op: str = "c",
+    after: Mapping[str, Any] | None = None,
+    *,
+    key: Mapping[str, Any] | None = None,
+    before: Mapping[str, Any] | None = None,
+    order: int | None = 1,
+    headers: Any = None,
+    **source: Any,
+) -> dict[str, Any]:
+    """An event of table `w.t`; without `order` there is no transaction metadata."""
+    value = {
+        "op": op,
+        "before": before,
+        "after": after,
+        "source": a_source(**source),
+        "transaction": None if order is None else {"id": "1", "total_order": order},
+        "ts_ms": 1767225602000,
+    }
+    return {"key": key, "value": value, "headers": headers or []}
+
+
+def with_schema(event: dict[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The event with a schema on its value; a field is a type name or a whole schema."""
+    typed = [
+        {**({"type": kind} if isinstance(kind, str) else kind), "field": name, "optional": True}
+        for name, kind in fields.items()
+    ]
+    schema = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": typed}]}
+    return {**event, "value": {"schema": schema, "payload": event["value"]}}
+
+
+def capture(*events: Any) -> bytes:
+    """Events as the lines of a file; bytes stand for themselves."""
+    return b"\n".join(e if isinstance(e, bytes) else json.dumps(e).encode() for e in events)
+
+
+def read_capture(
+    content: bytes | Mapping[str, bytes],
+    scope: DebeziumScope | None = None,
+    known: Mapping[str, Mapping[str, DataType]] | None = None,
+    *,
+    limits: BatchLimits | None = None,
+    starts: Mapping[str, int] | None = None,
+    done: Mapping[str, Mapping[str, int]] | None = None,
+    keys: Mapping[str, tuple[str, ...]] | None = None,
+) -> DebeziumBatch:
+    """Read captures from memory and check the accounting of all datasets together."""
+    files = {"f": content} if isinstance(content, bytes) else content
+    parts = [FilePart(path, len(data), (starts or {}).get(path, 0)) for path, data in files.items()]
+    batch = read_debezium(
+        MemoryObjectStore(files),
+        scope or DebeziumScope(),
+        parts,
+        known or {},
+        limits or BatchLimits(),
+        done=done,
+        keys=keys,
+    )
+    everything = [batch.unrouted, *batch.datasets.values()]
+    for one in everything:
+        assert one.rows_in == one.rows.num_rows + len(one.rejected) + one.rows_filtered
+        assert one.files == batch.files
+        one.rows.validate(full=True)
+    assert batch.unrouted.rows_filtered == sum(batch.unrouted.counters.values())
+    whole_files = sum(1 for one in batch.unrouted.rejected if one.offset < 0)
+    if not done and not starts:
+        read = sum(progress.records for progress in batch.files.values())
+        assert sum(one.rows_in for one in everything) == read + whole_files
+    return batch
+
+
+def the_table(*events: Any, **options: Any) -> DatasetBatch:
+    """The batch of table `w.t`."""
+    return read_capture(capture(*events), **options).datasets["w.t"]

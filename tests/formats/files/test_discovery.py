@@ -1,0 +1,72 @@
+"""Which files are read, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+
+from polynya.formats.batch import FilePart, FileProgress
+from polynya.formats.files.discovery import ChangedFile, discover, glob_pattern
+from polynya.testing.fakes import MemoryObjectStore
+
+
+def _store(*paths: str) -> MemoryObjectStore:
+    return MemoryObjectStore(dict.fromkeys(paths, b"12345"))
+
+
+def test_files_come_in_name_order() -> None:
+    found = discover(_store("u/2.json", "u/10.json", "u/1.json", "v/0.json"), "u", "*.json", {})
+
+    assert [part.path for part in found.files] == ["u/1.json", "u/10.json", "u/2.json"]
+
+
+def test_unfinished_and_hidden_files_wait() -> None:
+    names = [".a.json", "_b.json", "c.json.tmp", "d.part", "e.inprogress", "_tmp/f.json", "ok.json"]
+
+    found = discover(_store(*names), "", "**", {})
+
+    assert [part.path for part in found.files] == ["ok.json"]
+
+
+def test_a_partly_read_file_goes_on_and_a_complete_one_is_left_alone() -> None:
+    done = {"a": FileProgress(5, 3, complete=False), "b": FileProgress(5, 9, complete=True)}
+
+    found = discover(_store("a", "b", "c"), "", "*", done)
+
+    assert found.files == (FilePart("a", 5, 3), FilePart("c", 5, 0))
+    assert found.changed == ()
+
+
+def test_a_changed_file_is_reported_and_not_read() -> None:
+    done = {"a": FileProgress(4, 3, complete=True), "b": FileProgress(9, 3, complete=False)}
+
+    found = discover(_store("a", "b"), "", "*", done)
+
+    assert found.files == ()
+    assert found.changed == (ChangedFile("a", 4, 5), ChangedFile("b", 9, 5))
+
+
+def test_a_partly_read_file_may_grow() -> None:
+    found = discover(_store("a"), "", "*", {"a": FileProgress(4, 3, complete=False)})
+
+    assert found.files == (FilePart("a", 5, 3),)
+
+
+@pytest.mark.parametrize(
+    ("glob", "matching", "other"),
+    [
+        ("*.json", "a.json", "load/a.json"),
+        ("load/*.json", "load/a.json", "load/x/a.json"),
+        ("**/*.json", "x/y/a.json", "a.csv"),
+        ("**/*.json", "a.json", "b"),
+        ("**", "x/y/z", ""),
+        ("a?c", "abc", "a/c"),
+        ("[ab].json", "a.json", "c.json"),
+        ("[!ab].json", "c.json", "a.json"),
+        ("[^a]x", "^x", "bx"),
+        ("A.json", "A.json", "a.json"),
+        ("a+(b)", "a+(b)", "aab"),
+    ],
+)
+def test_globs(glob: str, matching: str, other: str) -> None:
+    assert glob_pattern(glob).fullmatch(matching)
+    assert not other or not glob_pattern(glob).fullmatch(other)

@@ -1,0 +1,84 @@
+"""Short ways to read bytes as a dataset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
+from polynya.formats.native.reader import read_native
+from polynya.model.config.task import ResolvedDataset
+from polynya.model.datatypes import DataType, parse_type
+from polynya.testing.fakes import MemoryObjectStore
+
+
+def a_dataset(file_format: str = "json", **settings: Any) -> ResolvedDataset:
+    """A dataset with short defaults: key `id`, sequence `n`."""
+    columns = {name: parse_type(text) for name, text in settings.pop("columns", {}).items()}
+    settings = {"keys": ("id",), "sequence_by": ("n",), **settings}
+    return ResolvedDataset(
+        task="t",
+        name="u",
+        schema="s",
+        prefix="",
+        internal_schema="s_internal",
+        internal_table="u_internal",
+        view="u",
+        history_view="u__history",
+        changes_view="u__changes",
+        format=file_format,  # type: ignore[arg-type]
+        landing_path="u",
+        path="*",
+        columns=columns,
+        **settings,
+    )
+
+
+def types(**names: str) -> dict[str, DataType]:
+    """Known types from their texts."""
+    return {name: parse_type(text) for name, text in names.items()}
+
+
+def json_lines(*records: Any) -> bytes:
+    """Records as JSON lines; bytes stand for themselves."""
+    return b"\n".join(r if isinstance(r, bytes) else json.dumps(r).encode() for r in records)
+
+
+def read(
+    files: Mapping[str, bytes] | bytes,
+    dataset: ResolvedDataset | None = None,
+    known: Mapping[str, DataType] | None = None,
+    *,
+    limits: BatchLimits | None = None,
+    starts: Mapping[str, int] | None = None,
+    load: bool = False,
+) -> DatasetBatch:
+    """Read files from memory."""
+    contents = {"f": files} if isinstance(files, bytes) else files
+    store = MemoryObjectStore(contents)
+    parts = [
+        FilePart(path, len(data), (starts or {}).get(path, 0)) for path, data in contents.items()
+    ]
+    batch = read_native(
+        store, dataset or a_dataset(), parts, known or {}, limits or BatchLimits(), load=load
+    )
+    assert batch.rows_in == batch.rows.num_rows + len(batch.rejected) + batch.rows_filtered
+    batch.rows.validate(full=True)
+    return batch
+
+
+def rules(batch: DatasetBatch) -> list[tuple[int, str]]:
+    """(offset, rule) of the rejected records."""
+    return [(one.offset, one.rule) for one in batch.rejected]
+
+
+def column(batch: DatasetBatch, name: str) -> list[Any]:
+    """The values of one column."""
+    values: list[Any] = batch.rows[name].to_pylist()
+    return values
+
+
+def schema(batch: DatasetBatch) -> dict[str, str]:
+    """Names and types as text."""
+    return {name: str(kind) for name, kind in batch.schema.items()}

@@ -1,0 +1,163 @@
+"""One dataset of random events in two tables: one folded by the fast applier, one by the plain one.
+
+Each landed step is read by the real readers and copied into both tables at the same moment of a
+fake clock, so that the tables must be equal to the microsecond. The views are compared with the
+independent fold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from polynya.engine.tasks.members import scope_of
+from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
+from polynya.formats.debezium.reader import read_debezium
+from polynya.formats.native.reader import read_native
+from polynya.lake.apply.applier import Applier
+from polynya.lake.apply.fast import FastApplier
+from polynya.lake.apply.plain import PlainApplier
+from polynya.lake.copy.copy import copy_batch
+from polynya.lake.read.query import run_query
+from polynya.lake.read.views import publish_views
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.config.task import StorageTask, resolved
+from polynya.testing.fakes import MemoryObjectStore
+from tests.lab.lab import Lab
+from tests.oracle.datasets import Dataset
+from tests.oracle.fold import UPSERT
+from tests.oracle.values import canonical
+
+#: JSON of the engine and raw lines, which name the schema: they differ between the tables.
+_OWN = frozenset({"hdr__state", "hdr__quarantine"})
+#: What tells one row of a table from another, beside its key.
+_PLACE = ("hdr__partition", "hdr__change_identifier", "hdr__operation")
+
+
+class Twin:
+    """One of the two tables."""
+
+    def __init__(self, lab: Lab, events: Dataset, applier: Applier) -> None:
+        self.lab = lab
+        self.events = events
+        self.applier = applier
+        self.table = DatasetTable.open(lab.spark, self.dataset, "a twin")
+
+    @cached_property
+    def task(self) -> StorageTask:
+        """The task that the events land for."""
+        landing = self.events.landing()
+        dataset = {"name": landing.name, **landing.settings}
+        if landing.format == "debezium":
+            dataset["source"] = f"{landing.schema}.{landing.name}"
+        document = {
+            "apiVersion": "polynya/v1",
+            "kind": "storage",
+            "name": landing.schema,
+            "schema": landing.schema,
+            "landing": {"path": landing.schema, "format": landing.format},
+            "datasets": [dataset],
+        }
+        return StorageTask.model_validate(document)
+
+    @cached_property
+    def dataset(self) -> Any:
+        """The dataset with every setting final."""
+        return resolved(self.task, self.task.datasets[0])
+
+    def read(self, step: int) -> DatasetBatch | None:
+        """One step as its file is read; None when no record is of this dataset."""
+        lines = self.events.landing().steps[step]
+        data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        name = f"step{step}.json"
+        store, part = MemoryObjectStore({name: data}), FilePart(name, len(data))
+        known, limits = self.table.known_schema(), BatchLimits()
+        if self.events.format != "debezium":
+            return read_native(store, self.dataset, [part], known, limits)
+        source = self.task.datasets[0].source
+        assert source is not None
+        keys = {source: tuple(self.table.state.copy.keys)}
+        scope = scope_of(self.task)
+        batch = read_debezium(store, scope, [part], {source: known}, limits, keys=keys)
+        return batch.datasets.get(source)
+
+    def copy(self, step: int) -> None:
+        """Copy one step."""
+        batch = self.read(step)
+        if batch is not None:
+            copy_batch(self.table, batch, self.applier, now=self.lab.clock.now())
+            publish_views(self.table, self.table.shape())
+
+    def apply(self) -> None:
+        """Fold what is pending."""
+        if self.table.state.copy.schema:
+            now = self.lab.clock.now()
+            self.applier.apply(self.table, self.table.shape(), reason="a test", now=now)
+
+    def mismatches(self, steps: int) -> list[str]:
+        """What differs between the views and the fold of the first steps."""
+        if not any(event.op == UPSERT for event in self.events.landed(steps)):
+            return []  # the columns that the statements name are not known yet
+        results = [run_query(self.lab.spark, text) for text in self.events.statements()]
+        return self.events.mismatches(results, steps)
+
+    def contents(self) -> dict[str, dict[str, Any]]:
+        """Every row of the internal table but the engine's own notes, by partition and identity."""
+        frame = self.lab.spark.sql(
+            f"SELECT * FROM {self.table.table.quoted} WHERE hdr__partition <> 'asset_state'"
+        )
+        rows = [
+            {name: canonical(row[name]) for name in sorted(row) if name not in _OWN}
+            for row in frame.toArrow().to_pylist()
+        ]
+        found: dict[str, dict[str, Any]] = {}
+        # An event that was delivered twice is there twice, in whatever order the files are read.
+        for kept in sorted(rows, key=str):
+            place = [kept[name] for name in (*_PLACE, *self.events.keys)]
+            copies = sum(name.startswith(str(place)) for name in found)
+            found[f"{place} {copies}"] = kept
+        return found
+
+
+class Twins:
+    """Both tables, and what was found to be wrong."""
+
+    def __init__(self, lab: Lab, events: Dataset) -> None:
+        self.lab = lab
+        self.fast = Twin(lab, replace(events, schema=f"{lab.schema}_fast"), FastApplier())
+        self.plain = Twin(lab, replace(events, schema=f"{lab.schema}_plain"), PlainApplier())
+        self.found: list[str] = []
+
+    def live_through(self, steps: Sequence[str]) -> list[str]:
+        """Copy a step for each word, apply after those that say so; return all that is wrong."""
+        for number, word in enumerate(steps):
+            for twin in (self.fast, self.plain):
+                twin.copy(number)
+            self._check(number + 1, "copied")
+            if word == "apply":
+                for twin in (self.fast, self.plain):
+                    twin.apply()
+                self._check(number + 1, "applied")
+        return self.found
+
+    def _check(self, steps: int, moment: str) -> None:
+        """Equal tables have equal views, so that those of one are enough."""
+        self.lab.clock.sleep(60)
+        self.found += [f"{moment}: {text}" for text in self.fast.mismatches(steps)]
+        fast, plain = self.fast.contents(), self.plain.contents()
+        for place in sorted(fast.keys() | plain.keys()):
+            one, other = fast.get(place), plain.get(place)
+            if one != other:
+                text = difference(one, other)
+                self.found.append(f"{moment}, step {steps}: row {place}: {text}")
+
+
+def difference(fast: dict[str, Any] | None, plain: dict[str, Any] | None) -> str:
+    """In what two rows differ."""
+    if fast is None or plain is None:
+        return "only plain has it" if fast is None else "only fast has it"
+    names = [name for name in fast if fast[name] != plain[name]]
+    return ", ".join(f"{name} is {fast[name]} in fast, {plain[name]} in plain" for name in names)

@@ -1,0 +1,72 @@
+"""A column that the source did not send keeps the value valid just before, in order of events."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.events import delete, land, upsert
+from tests.lab.lab import Lab
+
+FIRST = upsert(1, 10, name="Ann", note="long")
+SECOND = upsert(1, 20, unsent=["note"], name="Anna")
+
+
+@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("order", ["together", "one by one", "backwards"])
+def test_the_value_just_before_is_kept(lab: Lab, order: str, history: bool) -> None:
+    capture = lab.capture(history=history)
+    steps = {
+        "together": [[FIRST, SECOND]],
+        "one by one": [[FIRST], [SECOND]],
+        "backwards": [[SECOND], [FIRST]],
+    }
+    for events in steps[order]:
+        land(capture, *events)
+        capture.run()
+    before = capture["users"].current("name", "note")
+
+    capture.run("always")
+
+    assert before == capture["users"].current("name", "note") == [("Anna", "long")]
+
+
+def test_a_late_value_goes_to_all_that_come_after_it(lab: Lab) -> None:
+    capture = lab.capture()
+    land(capture, FIRST, SECOND, upsert(1, 30, unsent=["note"], name="Annie"))
+    capture.run("always")
+
+    land(capture, upsert(1, 15, name="Ann", note="late"))
+    capture.run()
+    before = capture["users"].history("name", "note")
+    capture.run("always")
+
+    expected = [
+        ("Ann", "late", "U", 15.0, 20.0),
+        ("Ann", "long", "I", 10.0, 15.0),
+        ("Anna", "late", "U", 20.0, 30.0),
+        ("Annie", "late", "U", 30.0, None),
+    ]
+    assert before == capture["users"].history("name", "note") == expected
+
+
+def test_a_null_that_was_sent_is_a_value(lab: Lab) -> None:
+    capture = lab.capture()
+    land(capture, FIRST, upsert(1, 15, name="Ann", note=None), SECOND)
+
+    capture.run("always")
+
+    assert capture["users"].current("name", "note") == [("Anna", None)]
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_nothing_is_inherited_over_a_delete(lab: Lab, history: bool) -> None:
+    capture = lab.capture(history=history)
+    land(capture, FIRST)
+    capture.run("always")
+
+    land(capture, delete(1, 15), SECOND)
+    capture.run()
+    before = capture["users"].current("name", "note")
+    capture.run("always")
+
+    assert before == capture["users"].current("name", "note") == [("Anna", None)]

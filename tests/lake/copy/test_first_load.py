@@ -1,0 +1,104 @@
+"""The first full load goes straight to Current; what happens while it runs is applied after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.lab.lab import STARTED, Lab, drop, put
+
+
+def row(key: int, name: str) -> dict[str, Any]:
+    """A record as a full load exports it: without an operation or a sequence."""
+    return {"id": key, "name": name}
+
+
+def test_loaded_rows_are_current_at_once_and_carry_the_start_of_the_load(lab: Lab) -> None:
+    users = lab.feed(initial_load="load/*.json")
+    users.land(row(1, "Ann"), row(2, "Ben"), file="load/1.json")
+
+    users.run("never")
+
+    assert users.current("id", "name") == [(1, "Ann"), (2, "Ben")]
+    assert users.changes("id") == []
+    headers = ("hdr__operation", "hdr__from_timestamp", "hdr__inserted_timestamp")
+    assert users.stored("current", *headers) == [("L", STARTED, STARTED)] * 2
+
+
+def test_a_load_in_several_files_and_batches_is_one_load(lab: Lab) -> None:
+    users = lab.feed(initial_load="load/*.json", task={"batch": {"max_rows": 2}})
+    users.land(row(1, "Ann"), row(2, "Ben"), row(3, "Cid"), file="load/1.json")
+    users.land(row(4, "Dot"), file="load/2.json")
+
+    users.run("never")
+
+    assert users.current("id") == [(1,), (2,), (3,), (4,)]
+    assert set(users.stored("current", "hdr__from_timestamp")) == {(STARTED,)}
+
+
+def test_a_record_that_was_loaded_twice_is_there_once(lab: Lab) -> None:
+    users = lab.feed(initial_load="load/*.json")
+    users.land(row(1, "Ann"), row(1, "Ann"), row(2, "Ben"), file="load/1.json")
+    users.run("never")
+    users.land(row(2, "Ben"), row(3, "Cid"), file="load/2.json")
+
+    users.run("never")
+    before = users.current("id", "name")
+    users.apply()
+
+    assert before == [(1, "Ann"), (2, "Ben"), (3, "Cid")]
+    assert users.current("id", "name") == before
+    assert len(users.history("id")) == 3
+
+
+def test_of_two_loaded_states_the_later_one_is_current(lab: Lab) -> None:
+    users = lab.feed(initial_load="load/*.json")
+    users.land(put(1, 5, name="new"), put(1, 2, name="old"), file="load/1.json")
+
+    users.run("never")
+    before = users.current("id", "name")
+    users.apply()
+
+    assert before == users.current("id", "name") == [(1, "new")]
+    assert [row[:3] for row in users.history("id", "name")] == [(1, "new", "U"), (1, "old", "L")]
+
+
+def test_changes_that_landed_with_the_load_come_after_it(lab: Lab) -> None:
+    users = lab.feed(initial_load="load/*.json")
+    users.land(row(1, "Ann"), row(2, "Ben"), file="load/1.json")
+    users.land(put(1, 10, name="Anna"), drop(2, 11), put(3, 12, name="Cid"))
+
+    users.run("never")
+    before = users.current("id", "name")
+    users.apply()
+
+    assert before == users.current("id", "name") == [(1, "Anna"), (3, "Cid")]
+    assert {row[:3] for row in users.history("id", "name")} == {
+        (1, "Ann", "L"),
+        (1, "Anna", "U"),
+        (2, "Ben", "L"),
+        (2, "Ben", "D"),
+        (3, "Cid", "I"),
+    }
+
+
+def test_a_load_that_lands_after_changes_were_applied_still_comes_before_them(lab: Lab) -> None:
+    users = lab.feed(initial_load="load/*.json", history=False)
+    users.apply(put(1, 10, name="Anna"), drop(2, 11))
+    users.land(row(1, "Ann"), row(2, "Ben"), row(3, "Cid"), file="load/1.json")
+
+    users.run("never")
+    before = users.current("id", "name")
+    users.apply()
+
+    assert before == users.current("id", "name") == [(1, "Anna"), (3, "Cid")]
+
+
+def test_a_bad_loaded_row_is_in_quarantine_and_the_others_are_current(lab: Lab) -> None:
+    users = lab.feed(initial_load="load/*.json")
+    users.land(row(1, "Ann"), b"{broken", {"name": "no key"}, file="load/1.json")
+
+    users.run("never")
+
+    assert users.current("id") == [(1,)]
+    assert [rule for _, _, rule in users.rejected()] == ["bad_json", "null_key"]
+    assert users.totals() == {"in": 3, "out": 1, "filtered": 0, "quarantined": 2}

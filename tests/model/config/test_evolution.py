@@ -1,0 +1,97 @@
+"""Decisions about schema changes, from facts alone."""
+
+from __future__ import annotations
+
+from polynya.formats.values.evolve import variants_of, with_variants
+from polynya.model.config.evolution import SchemaChange, SchemaEvolution, blocking, schema_changes
+from polynya.model.datatypes import parse_type
+
+
+def types(**names: str) -> dict:
+    return {name: parse_type(text) for name, text in names.items()}
+
+
+def changes(before: str, declared: str, known: dict, now: dict, **policies: str) -> list:
+    found = schema_changes(
+        before.split(),
+        declared.split(),
+        known=known,
+        now=now,
+        keys=["id"],
+        policies=SchemaEvolution(**policies),
+        changes=[SchemaChange("add_column", name, "apply") for name in now if name not in known],
+    )
+    return [(change.kind, change.column, change.policy) for change in found]
+
+
+KNOWN = types(id="bigint", name="string", size="bigint")
+
+
+def test_a_column_that_went_is_kept_by_default() -> None:
+    assert changes("id name size", "id name", KNOWN, KNOWN) == [("drop_column", "size", "ignore")]
+    assert changes("id name size", "id name size", KNOWN, KNOWN) == []
+
+
+def test_a_key_that_went_is_never_ignored() -> None:
+    assert changes("id name", "name", KNOWN, KNOWN, drop_column="apply") == [
+        ("drop_column", "id", "suspend")
+    ]
+
+
+def test_one_that_went_and_one_of_its_type_that_came_may_be_the_same() -> None:
+    now = {**KNOWN, **types(label="string")}
+
+    assert changes("id name size", "id label size", KNOWN, now) == [
+        ("rename_column", "label", "suspend")
+    ]
+    assert changes("id name size", "id label size", KNOWN, now, rename_column="ignore") == [
+        ("add_column", "label", "apply"), ("drop_column", "name", "ignore"),
+    ]  # fmt: skip
+
+
+def test_another_type_or_more_than_one_is_no_rename() -> None:
+    now = {**KNOWN, **types(label="double")}
+    two = {**KNOWN, **types(label="string", more="string")}
+
+    assert [kind for kind, *_ in changes("id name size", "id label size", KNOWN, now)] == [
+        "add_column", "drop_column",
+    ]  # fmt: skip
+    found = changes("id name size", "id label more size", KNOWN, two)
+    assert [kind for kind, *_ in found] == ["add_column", "add_column", "drop_column"]
+
+
+def test_a_column_that_went_before_is_no_part_of_a_rename() -> None:
+    now = {**KNOWN, **types(label="string")}
+
+    assert changes("id size", "id size label", KNOWN, now) == [("add_column", "label", "apply")]
+
+
+def test_stop_wins_over_suspend() -> None:
+    found = [SchemaChange("add_column", name, policy) for name, policy in
+             (("a", "apply"), ("b", "suspend"), ("c", "stop"), ("d", "stop"))]  # fmt: skip
+
+    assert blocking(found) == found[2]
+    assert blocking(found[:2]) == found[1]
+    assert blocking(found[:1]) is None
+
+
+def test_policies_of_a_dataset_win_one_by_one_and_what_was_accepted_wins_over_both() -> None:
+    defaults = SchemaEvolution(add_column="stop", drop_column="apply")
+
+    policies = SchemaEvolution(add_column="ignore").over(defaults)
+
+    assert [policies.policy(kind) for kind in ("add_column", "drop_column", "widen_type")] == [
+        "ignore", "apply", "apply",
+    ]  # fmt: skip
+    assert policies.accepting({"rename_column": "apply"}).policy("rename_column") == "apply"
+    assert policies.accepting({"asked": "apply"}) == policies
+
+
+def test_a_variant_was_not_sent_when_its_column_was_not() -> None:
+    known = types(size="bigint", size_string="string", size_double="string", own_string="string")
+
+    variants = variants_of(known)
+
+    assert variants == {"size": ["size_string"]}
+    assert with_variants(["size"], variants, sent=()) == ["size", "size_string"]
+    assert with_variants(["size"], variants, sent=("size_string",)) == ["size"]

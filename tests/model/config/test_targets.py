@@ -1,0 +1,96 @@
+"""Targets on AWS: what they become, and every contradiction refused with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from polynya.model.config.target import ResolvedTarget
+from polynya.model.contract.location import S3Location
+from polynya.model.errors import ConfigErrors
+from polynya.model.reading.loader import load_project
+from tests.projects import write_project
+
+DEV = {
+    "landing": "s3://acme-landing/shop",
+    "warehouse": "s3://acme-lake/",
+    "catalog": "glue",
+}
+HEAD = "apiVersion: polynya/v1\nkind: project\nname: shop\ntargets:\n  dev:\n"
+
+
+def target(folder: Path, **settings: str | None) -> ResolvedTarget:
+    """The target `dev` with these settings instead of those of DEV; None leaves one out."""
+    lines = {name: text for name, text in {**DEV, **settings}.items() if text is not None}
+    text = HEAD + "".join(f"    {name}: {value}\n" for name, value in lines.items())
+    return load_project(write_project(folder, project=text), "dev").target
+
+
+def error(folder: Path, **settings: str | None) -> str:
+    with pytest.raises(ConfigErrors) as caught:
+        target(folder, **settings)
+    [one] = caught.value.errors
+    return f"{one.code} {one}"
+
+
+def test_a_target_on_s3_and_glue(tmp_path: Path) -> None:
+    aws = "{region: eu-central-1, kms_key: 'arn:aws:kms:eu-central-1:123456789012:key/a-b'}"
+    dev = target(tmp_path, aws=aws, config="s3://acme-config/shop/", catalog="{type: glue}")
+
+    assert dev.landing == S3Location("acme-landing", "shop")
+    assert (str(dev.warehouse), str(dev.config)) == ("s3://acme-lake", "s3://acme-config/shop")
+    assert (dev.on_aws, dev.on_glue, dev.catalog_type) == (True, True, "glue")
+    assert dev.aws.region == "eu-central-1"
+
+
+def test_landing_may_be_elsewhere_than_the_tables(tmp_path: Path) -> None:
+    near = target(tmp_path / "a", warehouse="./w", catalog=None)
+    assert (near.on_aws, near.on_glue, near.catalog_type) == (True, False, "jdbc")
+    assert target(tmp_path / "b", landing="./in").landing == (tmp_path / "b/in").resolve()
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "message"),
+    [
+        ({"catalog": None}, "CFG-016", "`catalog: glue`"),
+        ({"catalog": "glu"}, "CFG-009", "did you mean `glue`?"),
+        ({"warehouse": "./w"}, "CFG-016", "the Glue catalog needs a warehouse on S3"),
+        ({"landing": "s3://acme-lake/in"}, "CFG-016", "the same folder"),
+        ({"config": "s3://acme-landing/shop/config"}, "CFG-016", "config and landing"),
+        ({"landing": "s3a://acme/x"}, "CFG-018", "`s3://BUCKET/PREFIX`"),
+        ({"landing": "s3://Acme/x"}, "CFG-009", "is not the name of an S3 bucket"),
+        ({"landing": "s3://acme/x//y"}, "CFG-011", "empty part"),
+        ({"landing": "s3://acme/../y"}, "CFG-011", "leaves its folder"),
+        ({"catalog": "{type: glue, uri: 'jdbc:x'}"}, "CFG-016", "`uri` belongs to a JDBC"),
+        (
+            {"catalog": "{type: glue, properties: {s3.endpoint: 'http://10.0.0.1'}}"},
+            "CFG-016",
+            "`aws.endpoint`",
+        ),
+        ({"catalog": "{type: glue, id: '12'}"}, "CFG-009", "targets.dev.catalog.id"),
+        ({"aws": "{region: Frankfurt}"}, "CFG-009", "not a region"),
+        ({"aws": "{regoin: eu-central-1}"}, "CFG-007", "did you mean `region`?"),
+        ({"aws": "{kms_key: alias/x}"}, "CFG-009", "ARN of a KMS key"),
+        ({"aws": "{endpoint: 'http://10.0.0.1:80'}"}, "CFG-009", "allow_remote_endpoint"),
+        ({"aws": "{endpoint: 'http://u:p@127.0.0.1'}"}, "CFG-009", "not an address"),
+        (
+            {"aws": "{endpoint: 'http://minio.lan', allow_remote_endpoint: true}"},
+            "CFG-009",
+            "use https",
+        ),
+        (
+            {"landing": "./in", "warehouse": "./w", "catalog": None, "aws": "{}"},
+            "CFG-016",
+            "nothing of this target is on AWS",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused(
+    tmp_path: Path, settings: dict[str, str | None], code: str, message: str
+) -> None:
+    said = error(tmp_path, **settings)
+
+    assert said.startswith(f"POLYNYA-{code}")
+    assert message in said
+    assert "targets.dev" in said
