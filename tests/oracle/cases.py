@@ -14,7 +14,7 @@ from tests.oracle.fold import DELETE, TRUNCATE, UPSERT, Event
 from tests.oracle.not_covered import NOT_COVERED
 from tests.oracle.values import to_iso, to_time
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "conformance"
+DATA = Path(__file__).resolve().parents[2] / "docs" / "conformance"
 TIME = "eventTime"
 Row = Mapping[str, Any]
 
