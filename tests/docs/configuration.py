@@ -9,9 +9,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from polynya.model.config.settings import DISCOVERING
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import PolynyaError
+from polynya.model.formats.registry import rules_of
 from polynya.model.reading.loader import load_project
 from polynya.model.reading.task_test_loader import load_tests
 from tests.docs.pages import Block
@@ -49,7 +49,7 @@ def whole(fragment: str) -> dict[str, Any]:
     if not part.keys() <= _TASK_KEYS:
         part = {"datasets": [part]}
     task = {**_HEAD, "landing": {"path": "t", "format": "json"}, **part}
-    if task["landing"]["format"] not in DISCOVERING:
+    if not rules_of(task["landing"]["format"]).finds_tables:
         own = {"name": "t", "keys": ["id"], "sequence_by": ["seq"]}
         task["datasets"] = [own | one for one in task.get("datasets", [{}])]
     return task

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from polynya.formats.files.discovery import glob_pattern
-from polynya.model.config.settings import DISCOVERING
 from polynya.model.config.task import resolved
 from polynya.model.errors import ConfigError
+from polynya.model.formats.registry import rules_of
 from polynya.model.reading.task_test_loader import LoadedTest
 from polynya.store.object_store import LocalObjectStore
 from polynya.testing.parquet_files import parquet_file
@@ -49,7 +49,7 @@ def _content(test: LoadedTest, number: int) -> bytes:
     batch = test.test.given[number]
     if batch.lines is not None:
         return batch.lines.encode()
-    if test.task.landing.format == "parquet":
+    if rules_of(test.task.landing.format).events_in_tests == "parquet":
         declared = resolved(test.task, test.dataset).columns
         try:
             return parquet_file(batch.events or (), declared)
@@ -63,7 +63,7 @@ def _name(test: LoadedTest, number: int) -> str:
     batch, dataset = test.test.given[number], test.dataset
     if batch.file is not None:
         return batch.file
-    if test.task.landing.format in DISCOVERING:
+    if rules_of(test.task.landing.format).finds_tables:
         return _numbered("*.jsonl", number)
     glob = (dataset.initial_load if batch.load else dataset.path) or "*"
     name = _numbered(glob, number)

@@ -22,7 +22,6 @@ from polynya.lake.read.query import to_json
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.spark.session import SparkSession
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.config.settings import DISCOVERING
 from polynya.model.config.task import ResolvedDataset, StorageTask, resolved
 from polynya.model.config.task_tests import RELATIONS, moment
 from polynya.model.contract import headers as h
@@ -30,6 +29,7 @@ from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote_path, shown
 from polynya.model.documents.problems import suggest
 from polynya.model.errors import PolynyaError
+from polynya.model.formats.registry import rules_of
 from polynya.model.reading.loader import LoadedProject
 from polynya.model.reading.task_test_loader import LoadedTest
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
@@ -104,7 +104,7 @@ def _isolated(test: LoadedTest) -> StorageTask:
         "schema_": f"test_{uuid4().hex[:12]}",
         "internal_schema": None,
     }
-    if test.task.landing.format not in DISCOVERING:
+    if not rules_of(test.task.landing.format).finds_tables:
         changes["datasets"] = (test.dataset,)
     return test.task.model_copy(update=changes)
 
@@ -136,7 +136,7 @@ def _compared(
             continue
         if relation == "quarantined":
             # Records that belong to no table stay with the position of the whole task.
-            ledger = ledger_dataset(task) if dataset.format in DISCOVERING else None
+            ledger = ledger_dataset(task) if rules_of(dataset.format).finds_tables else None
             found = _quarantined(spark, table, _table(spark, ledger) if ledger else None)
         else:
             found = _view(spark, table, relation) if table else None

@@ -15,7 +15,7 @@ from polynya.formats.batch import (
 )
 from polynya.formats.dms.names import dms_file, kind_of
 from polynya.formats.dms.order import placed
-from polynya.formats.dms.rows import OPERATION, UNSENT, open_dms, reopen_dms
+from polynya.formats.dms.rows import UNSENT, open_dms, reopen_dms
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
 from polynya.formats.records.openers import builder_of
@@ -26,6 +26,7 @@ from polynya.formats.values.rows import ColumnTypes, Evolving
 from polynya.formats.values.settle import Extras, Placement, batch_of, settled
 from polynya.model.config.task import ResolvedDataset
 from polynya.model.datatypes import TIMESTAMP, DataType
+from polynya.model.formats.dms import OPERATION
 from polynya.store.object_store import ObjectStore
 
 

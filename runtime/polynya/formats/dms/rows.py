@@ -13,8 +13,8 @@ from polynya.formats.records.opened import OpenedFile, RawRecord
 from polynya.formats.records.openers import opener_of
 from polynya.formats.records.separated import Dialect, fields, header_names, pieces
 from polynya.model.config.task import ResolvedDataset
+from polynya.model.formats.dms import OPERATION
 
-OPERATION: Final = "Op"
 #: Stands in a record for a value that the source did not send.
 UNSENT: Final = object()
 _CHANGES: Final = frozenset("IUD")

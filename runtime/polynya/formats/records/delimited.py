@@ -17,7 +17,6 @@ from polynya.formats.records.json_text import parse_value
 from polynya.formats.records.opened import OpenedFile, RawRecord
 from polynya.formats.records.separated import Dialect, column_names, fields, pieces
 from polynya.formats.values.columns import Column, Faults, build
-from polynya.model.config.delivery import DEFAULT_DELIMITER
 from polynya.model.config.task import ResolvedDataset
 from polynya.model.datatypes import (
     BIGINT,
@@ -61,7 +60,7 @@ class Layout:
         # An escape that is the quote itself says what RFC 4180 says anyway.
         escape = said.escape if said.escape != said.quote_character else None
         dialect = Dialect(
-            delimiter=said.delimiter or DEFAULT_DELIMITER,
+            delimiter=said.delimiter_character,
             null_value=said.null_value,
             quote=said.quote_character,
             escape=escape or "",

@@ -44,7 +44,7 @@ class Dialect:
     @classmethod
     def of(cls, delivery: Delivery) -> Dialect:
         """The dialect of a replication service, as the settings of a task name it."""
-        return cls(delivery.delimiter or DEFAULT_DELIMITER, delivery.null_value or "")
+        return cls(delivery.delimiter_character, delivery.null_value or "")
 
 
 def pieces(file: BinaryIO, dialect: Dialect | None = None, *, skip: int = 0) -> Iterator[bytes]:

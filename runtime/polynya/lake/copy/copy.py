@@ -32,8 +32,8 @@ from polynya.lake.table.replayed import Replayed
 from polynya.lake.table.state import CopyState
 from polynya.lake.table.state_files import write_apply_state, write_copy_state
 from polynya.model.config.recorded import recorded
-from polynya.model.config.settings import DISCOVERING
 from polynya.model.contract.headers import Partition
+from polynya.model.formats.registry import rules_of
 
 #: Below this many rows one task writes the batch: more tasks would make more, smaller files.
 ONE_TASK_ROWS = 200_000
@@ -203,7 +203,7 @@ def _load_started(target: DatasetTable, batch: DatasetBatch, now: datetime) -> d
     loads = batch.rows.filter(pc.equal(batch.rows.column("__op"), "L"))
     if loads.num_rows == 0:
         return None
-    told = target.dataset.format in DISCOVERING
+    told = rules_of(target.dataset.format).tells_load_time
     earliest = pc.min(loads.column("__ts")).as_py() if told else None
     return earliest.astimezone(UTC) if earliest is not None else now
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from polynya.lake.fold.shape import Shape
 from polynya.lake.table.state import CopyState
-from polynya.model.config.settings import DISCOVERING
 from polynya.model.config.task import ResolvedDataset
 from polynya.model.contract.headers import ALL_BUT
 from polynya.model.datatypes import DataType
+from polynya.model.formats.registry import rules_of
 
 
 def shape_of(
@@ -27,7 +27,7 @@ def shape_of(
         history=dataset.history and not append_only,
         soft_delete=dataset.delete_mode == "soft",
         append_only=append_only,
-        tells_operations=dataset.format in DISCOVERING,
+        tells_operations=rules_of(dataset.format).tells_operations,
         partial=tuple(
             name
             for name in columns

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from polynya.model.config.extracts import Extracts
-from polynya.model.config.settings import DISCOVERING, SELF_DESCRIBING, Dataset
+from polynya.model.config.settings import Dataset
 from polynya.model.config.sources import included
 from polynya.model.config.task import ResolvedDataset, StorageTask, resolved
 from polynya.model.contract.identifiers import shown
 from polynya.model.documents.problems import Problem
+from polynya.model.formats.registry import rules_of
 
 _MERGE_ONLY: Final = (
     "apply_as_deletes",
@@ -29,19 +31,14 @@ def dataset_problems(
     task: StorageTask, dataset: Dataset, path: tuple[str | int, ...]
 ) -> Iterator[Problem]:
     """Yield what the settings of one dataset lack, or contradict each other in."""
-    final = resolved(task, dataset)
-    if final.format not in SELF_DESCRIBING and final.mode == "merge":
+    final, rules = resolved(task, dataset), rules_of(task.landing.format)
+    if final.mode == "merge":
         yield from _merge_problems(final, path)
-    if final.format in {"csv", "dms"}:
+    if rules.has_header_lines:
         yield from _unnamed_columns(final, path)
-    if final.format == "replicate" and final.sequence_by:
-        yield Problem(
-            (*path, "sequence_by"),
-            "POLYNYA-CFG-019",
-            "not for format `replicate`: its change sequence is the order",
-            "take the line out",
-        )
-    if dataset.source is not None and final.format in DISCOVERING:
+    for problem in rules.check_dataset(final):
+        yield replace(problem, path=(*path, *problem.path))
+    if dataset.source is not None and rules.finds_tables:
         yield from _unreachable_source(task, dataset.source, path)
     if dataset.schema_evolution is not None and dataset.schema_evolution.new_dataset is not None:
         yield Problem(
@@ -56,14 +53,15 @@ def dataset_problems(
 
 
 def _merge_problems(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iterator[Problem]:
-    if not final.keys:
+    rules = rules_of(final.format)
+    if not final.keys and not rules.brings_keys:
         yield Problem(
             path,
             "POLYNYA-CFG-014",
             f"dataset `{final.name}` has no `keys`, so its changes cannot be merged",
             "name the `keys`, or set `mode: append_only` to keep every event as a row",
         )
-    if not final.sequence_by and final.format != "dms" and final.extracts is None:
+    if not final.sequence_by and not rules.brings_order and final.extracts is None:
         yield Problem(
             path,
             "POLYNYA-CFG-015",
@@ -79,13 +77,6 @@ def _unnamed_columns(final: ResolvedDataset, path: tuple[str | int, ...]) -> Ite
             "POLYNYA-CFG-008",
             f"dataset `{final.name}` has no `columns`, and its files have no header line",
             "name all columns with their types, in the order of the files",
-        )
-    if final.format == "dms" and "Op" in final.columns:
-        yield Problem(
-            (*path, "columns"),
-            "POLYNYA-CFG-016",
-            "`Op` is no column of the table: it holds the operation",
-            "take it out of `columns`",
         )
 
 

@@ -112,16 +112,11 @@ class Delivery(Frozen):
         return self.header is not False
 
     @property
+    def delimiter_character(self) -> str:
+        """The character between the fields."""
+        return DEFAULT_DELIMITER if self.delimiter is None else self.delimiter
+
+    @property
     def quote_character(self) -> str:
         """The character around fields, "" for none."""
         return DEFAULT_QUOTE if self.quote is None else self.quote
-
-
-_SEPARATED = frozenset({"header", "delimiter", "null_value"})
-#: The settings by the formats that take them.
-DELIVERY_SETTINGS: Final = {
-    "debezium": frozenset({"flattened", "add_fields", "add_fields_prefix"}),
-    "csv": _SEPARATED | {"quote", "escape", "comment", "skip_lines", "encoding"},
-    "dms": _SEPARATED | {"timestamp_column", "cdc_path", "unsent_value"},
-    "replicate": _SEPARATED,
-}

@@ -10,8 +10,8 @@ from typing import Any, Final
 from polynya.model.config.durations import format_duration
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.extracts import Extracts
-from polynya.model.config.settings import DISCOVERING
 from polynya.model.config.task import ResolvedDataset
+from polynya.model.formats.registry import is_known, rules_of
 
 #: Settings that make the order or the kind of the rows: a table cannot hold rows of two of them.
 LASTING: Final = ("format", "mode", "sequence_by")
@@ -69,9 +69,13 @@ def contradicted(dataset: ResolvedDataset, before: Mapping[str, Any]) -> list[st
     """
     now = {name: _plain(getattr(dataset, name)) for name in LASTING}
     found = [name for name in LASTING if name in before and before[name] != now[name]]
-    if "format" in found and DISCOVERING.isdisjoint({before["format"], now["format"]}):
+    if "format" in found and _may_follow(before["format"], dataset.format):
         found.remove("format")
     return found
+
+
+def _may_follow(before: str, now: str) -> bool:
+    return is_known(before) and rules_of(now).may_follow(rules_of(before))
 
 
 def shown_before(dataset: ResolvedDataset, before: Mapping[str, Any]) -> ResolvedDataset:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticKnownError
 
 from polynya.model.config.delivery import Delivery
 from polynya.model.config.evolution import SchemaEvolution
@@ -23,16 +24,14 @@ from polynya.model.config.fields import (
     Size,
     Suffix,
 )
+from polynya.model.formats.registry import BUILT_IN, all_rules, is_known
 
-Format: TypeAlias = Literal["json", "csv", "parquet", "avro", "orc", "debezium", "dms", "replicate"]
 Mode: TypeAlias = Literal["merge", "append_only"]
 DeleteMode: TypeAlias = Literal["hard", "soft"]
 BadRecordPolicy: TypeAlias = Literal["quarantine", "suspend", "stop"]
 
 #: Formats whose source tables are found in the data; `include` and `exclude` choose among them.
-DISCOVERING: Final = frozenset({"debezium", "dms", "replicate"})
-#: Formats that give keys and an order of their own.
-SELF_DESCRIBING: Final = frozenset({"debezium", "replicate"})
+DISCOVERING: Final = frozenset(rules.name for rules in BUILT_IN if rules.finds_tables)
 
 DEFAULT_TOMBSTONE_RETENTION: Final = timedelta(days=30)
 MEBIBYTE: Final = 2**20
@@ -43,9 +42,24 @@ Columns: TypeAlias = tuple[Column, ...]
 SomeColumns: TypeAlias = bool | Columns
 
 
+def _known_format(value: object) -> object:
+    if is_known(value):
+        return value
+    *names, last = [repr(rules.name) for rules in all_rules()]
+    raise PydanticKnownError("literal_error", {"expected": f"{', '.join(names)} or {last}"})
+
+
+#: The name of a format. Editors are offered those of Polynya; others can be added.
+FormatName: TypeAlias = Annotated[
+    str,
+    BeforeValidator(_known_format),
+    WithJsonSchema({"enum": [rules.name for rules in BUILT_IN], "type": "string"}),
+]
+
+
 class _Landed(Frozen):
     path: RelativePath = Field(description="Folder below the target's landing folder.")
-    format: Format = Field(
+    format: FormatName = Field(
         description="`json` (one object per line), `csv` (in many dialects), `parquet`, `avro`, "
         "`orc`, `debezium` (change events as JSON lines or Avro), `dms` (AWS DMS on S3) or "
         "`replicate` (Qlik Replicate on S3). Any of them may be compressed: gzip, Zstandard, "

@@ -9,6 +9,7 @@ from polynya.model.config.settings import Dataset
 from polynya.model.config.task import ResolvedDataset, StorageTask, resolved
 from polynya.model.contract.identifiers import is_name, shown
 from polynya.model.errors import ConfigError
+from polynya.model.formats.registry import rules_of
 
 
 def included(task: StorageTask, source: str) -> bool:
@@ -85,11 +86,10 @@ def _declared(task: StorageTask, source: str, table: str) -> Dataset | None:
 
 def _lacking(task: StorageTask, source: str, dataset: ResolvedDataset) -> ConfigError | None:
     """What the settings of a found table lack; declared ones were checked with the task."""
-    if dataset.format != "dms":
-        return None
-    if dataset.mode == "merge" and not dataset.keys:
+    rules = rules_of(dataset.format)
+    if dataset.mode == "merge" and not dataset.keys and not rules.brings_keys:
         code, missing = "POLYNYA-CFG-014", "`keys`, so its changes cannot be merged"
-    elif not dataset.delivery.has_header and not dataset.columns:
+    elif rules.has_header_lines and not dataset.delivery.has_header and not dataset.columns:
         code, missing = "POLYNYA-CFG-008", "`columns`, and its files have no header line"
     else:
         return None

@@ -16,20 +16,20 @@ from polynya.model.config.extracts import Extracts
 from polynya.model.config.fields import Frozen, Name, Pattern, Prefix
 from polynya.model.config.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
-    SELF_DESCRIBING,
     ApplyPolicy,
     BadRecordPolicy,
     BatchSettings,
     Dataset,
     DatasetSettings,
     DeleteMode,
-    Format,
+    FormatName,
     Landing,
     Mode,
     SomeColumns,
     ViewSettings,
 )
 from polynya.model.datatypes import DataType
+from polynya.model.formats.registry import rules_of
 
 _TRACKING: Final = frozenset({"track_history_columns", "track_history_except"})
 
@@ -97,7 +97,7 @@ class ResolvedDataset:
     view: str
     history_view: str
     changes_view: str
-    format: Format
+    format: FormatName
     landing_path: str
     path: str
     initial_load: str | None = None
@@ -141,7 +141,7 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
     settings = merged(task.defaults, dataset)
     table = f"{task.prefix}{dataset.name}"
     extracts = dataset.extracts
-    by_data = task.landing.format in SELF_DESCRIBING
+    by_data = rules_of(task.landing.format).brings_keys
     return ResolvedDataset(
         task=task.name,
         name=dataset.name,

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from polynya.model.config.settings import DISCOVERING, Dataset
+from polynya.model.config.settings import Dataset
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_tests import RELATIONS, Batch, TaskTest, TaskTests
 from polynya.model.contract.identifiers import shown
 from polynya.model.documents.nodes import Node, Path, place_of
 from polynya.model.documents.problems import Problem, located, suggest
 from polynya.model.errors import ConfigError
+from polynya.model.formats.registry import all_rules, rules_of
+from polynya.model.formats.rules import FormatRules
 from polynya.model.reading.document import document_files, parse_file, read_file
 from polynya.model.reading.loader import LoadedProject
 
 TEST_FOLDER: Final = "tests"
-#: Formats whose records a test can write in its own file.
-EVENT_FORMATS: Final = frozenset({"json", "debezium", "parquet"})
-LINE_FORMATS: Final = frozenset({"json", "debezium", "csv"})
 _CONTENT: Final = ("events", "lines", "folder")
+#: Whether a test can write the records of a format in its own file.
+_TAKES: Final[Mapping[str, Callable[[FormatRules], bool]]] = {
+    "events": lambda rules: rules.events_in_tests is not None,
+    "lines": lambda rules: rules.lines_in_tests,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ def _subject(project: LoadedProject, test: TaskTest) -> tuple[StorageTask | None
     if test.dataset is None:
         return task, task.datasets[0] if len(task.datasets) == 1 else None
     declared = next((one for one in task.datasets if one.name == test.dataset), None)
-    if declared is None and task.landing.format in DISCOVERING:
+    if declared is None and rules_of(task.landing.format).finds_tables:
         return task, Dataset(name=test.dataset)
     return task, declared
 
@@ -128,16 +132,17 @@ def _batch_problems(
         message = f"a batch has one of {', '.join(f'`{key}`' for key in _CONTENT)}"
         yield Problem(at, "POLYNYA-CFG-016", message)
         return
-    taken = {"events": EVENT_FORMATS, "lines": LINE_FORMATS}.get(given[0])
-    if taken is not None and task.landing.format not in taken:
+    takes = _TAKES.get(given[0])
+    if takes is not None and not takes(rules_of(task.landing.format)):
+        takers = sorted(rules.name for rules in all_rules() if takes(rules))
         yield Problem(
             (*at, given[0]),
             "POLYNYA-CFG-019",
-            f"only for {_listed(sorted(taken))}, and the task reads `{task.landing.format}`",
+            f"only for {_listed(takers)}, and the task reads `{task.landing.format}`",
             "put files into a folder of the project and name it as `folder`",
         )
     for key in ("file", "load"):
-        if taken is None and getattr(batch, key):
+        if takes is None and getattr(batch, key):
             message = "has no meaning with `folder`: its files land under their own names"
             yield Problem((*at, key), "POLYNYA-CFG-016", message, "take the line out")
     if batch.load and dataset.initial_load is None:

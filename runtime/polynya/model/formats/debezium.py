@@ -1,0 +1,44 @@
+"""Change events of Debezium: one file feeds many tables, and each event says what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from polynya.model.documents.problems import Problem
+from polynya.model.formats.rules import FormatRules
+
+if TYPE_CHECKING:
+    from polynya.model.config.settings import Landing
+
+
+def _flattening_problems(landing: Landing) -> Iterator[Problem]:
+    for key in ("add_fields", "add_fields_prefix"):
+        if getattr(landing, key) is not None and not landing.flattened:
+            yield Problem(
+                (key,),
+                "POLYNYA-CFG-016",
+                "has no meaning unless the events are flattened",
+                "add `flattened: true`, or take the line out",
+            )
+    if landing.add_fields_prefix == "" and landing.add_fields is None:
+        yield Problem(
+            ("add_fields_prefix",),
+            "POLYNYA-CFG-016",
+            "without a prefix nothing tells the added fields from the columns of a row",
+            "name them under `add_fields`, as the transform's `add.fields` does",
+        )
+
+
+DEBEZIUM: Final = FormatRules(
+    "debezium",
+    tables_named_in="records",
+    brings_keys=True,
+    brings_order=True,
+    tells_operations=True,
+    tells_load_time=True,
+    landing_settings=frozenset({"flattened", "add_fields", "add_fields_prefix"}),
+    events_in_tests="lines",
+    lines_in_tests=True,
+    check_landing=_flattening_problems,
+)
