@@ -13,6 +13,7 @@ from polynya.model.errors import ConfigErrors
 from stacks.pipeline import PipelineStack
 from stacks.settings.loader import Deployment, load_deployment
 from stacks.stage import PolynyaStage
+from stacks.tags import tag_application
 
 BOUNDARY_CONTEXT: Final = "permissions_boundary"
 """Context value with the name or the ARN of the policy that bounds every role."""
@@ -35,7 +36,7 @@ def build_app(app: cdk.App, deployment: Deployment) -> cdk.App:
             description="Polynya: promotes the stages",
             env=cdk.Environment(account=pipeline.account, region=pipeline.region),
         )
-    cdk.Tags.of(app).add("application", "polynya")
+    tag_application(app)
     cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
     return app
 

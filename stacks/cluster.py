@@ -6,7 +6,6 @@ from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
@@ -18,7 +17,9 @@ from polynya_constructs.scaling import Scaling
 from polynya_constructs.spot_fallback import SpotFallback
 from polynya_constructs.strategies import STRATEGIES
 from stacks.boot import cluster_boot
+from stacks.handover import read_lakehouse, read_vpc
 from stacks.settings.cluster import ClusterSettings
+from stacks.settings.stage import StageConfig
 from stacks.storage import REQUEST_METRICS_FILTER
 
 
@@ -34,8 +35,7 @@ class ClusterStack(cdk.Stack):
         id_: str,
         *,
         name: str,
-        vpc: ec2.IVpc,
-        lakehouse: Lakehouse,
+        stage: StageConfig,
         settings: ClusterSettings,
         removal_policy: cdk.RemovalPolicy,
         **options: Any,
@@ -46,6 +46,7 @@ class ClusterStack(cdk.Stack):
         """
         super().__init__(scope, id_, **options)
         strategy = STRATEGIES[settings.strategy]
+        vpc, lakehouse = read_vpc(self, stage), read_lakehouse(self, stage)
         log_group = logs.LogGroup(
             self,
             "AgentLog",

@@ -14,12 +14,13 @@ from polynya_constructs.buckets import AccessLogBucket, DataBucket
 from polynya_constructs.emr_serverless import EmrServerlessSpark
 from polynya_constructs.firehose_landing import FirehoseLanding
 from polynya_constructs.lake_formation import LakeFormationGovernance
-from polynya_constructs.node_access import Lakehouse
 from polynya_constructs.notebook_role import NotebookRole
 from polynya_constructs.query_access import QueryAccess
 from polynya_constructs.quicksight import QuickSightSource
 from polynya_constructs.redshift import RedshiftServerless
+from stacks.handover import read_lakehouse, read_vpc
 from stacks.settings.consumption import AthenaSettings, ConsumptionSettings, FirehoseSettings
+from stacks.settings.stage import StageConfig
 
 
 class ConsumptionStack(cdk.Stack):
@@ -31,19 +32,18 @@ class ConsumptionStack(cdk.Stack):
         id_: str,
         *,
         name: str,
-        athena: AthenaSettings,
-        engines: ConsumptionSettings,
-        vpc: ec2.IVpc,
-        lakehouse: Lakehouse,
+        stage: StageConfig,
         removal_policy: cdk.RemovalPolicy,
         **options: Any,
     ) -> None:
         """Create the stack; `name` begins what it makes. `options` are those of `cdk.Stack`."""
         super().__init__(scope, id_, **options)
+        lakehouse, engines = read_lakehouse(self, stage), stage.consumption
         self._name, self._lakehouse, self._removal_policy = name, lakehouse, removal_policy
-        if athena.enabled:
-            self._queried_by_athena(athena, engines)
-        self._queried_by_clusters(engines, vpc)
+        if stage.athena.enabled:
+            self._queried_by_athena(stage.athena, engines)
+        if engines.redshift or engines.emr_serverless:
+            self._queried_by_clusters(engines, read_vpc(self, stage))
         for stream in engines.firehose:
             self._fed_by(stream)
         if governed := engines.lake_formation:

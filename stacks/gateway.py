@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import aws_cdk as cdk
-from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from polynya_constructs.network_agent import NetworkAgent
-from polynya_constructs.node_access import Lakehouse, grant_configuration
+from polynya_constructs.node_access import grant_configuration
 from stacks.boot import boot_script
+from stacks.handover import read_lakehouse, read_vpc
 from stacks.settings.cluster import NetworkAgentSettings
+from stacks.settings.stage import StageConfig
 
 
 class GatewayStack(cdk.Stack):
@@ -23,8 +24,7 @@ class GatewayStack(cdk.Stack):
         id_: str,
         *,
         name: str,
-        vpc: ec2.IVpc,
-        lakehouse: Lakehouse,
+        stage: StageConfig,
         settings: NetworkAgentSettings,
         **options: Any,
     ) -> None:
@@ -34,9 +34,9 @@ class GatewayStack(cdk.Stack):
             self,
             "Agent",
             name=name,
-            vpc=vpc,
+            vpc=read_vpc(self, stage),
             user_data=boot_script(settings.boot),
             instance_type=settings.instance_type,
         )
-        grant_configuration(agent.role, lakehouse)
+        grant_configuration(agent.role, read_lakehouse(self, stage))
         cdk.CfnOutput(self, "GroupName", value=name)

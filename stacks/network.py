@@ -10,6 +10,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from polynya_constructs.network import PrivateVpc, VpcEndpoints
+from stacks.handover import SUBNETS, VPC, publish
 from stacks.settings.network import ExistingVpc, NetworkSettings
 
 RETENTION: Final = {
@@ -39,11 +40,12 @@ class NetworkStack(cdk.Stack):
         scope: Construct,
         id_: str,
         *,
+        stage: str,
         settings: NetworkSettings,
         removal_policy: cdk.RemovalPolicy,
         **options: Any,
     ) -> None:
-        """Create the stack; `options` are those of `cdk.Stack`."""
+        """Create the stack of the stage of that name; `options` are those of `cdk.Stack`."""
         super().__init__(scope, id_, **options)
         if settings.existing:
             self.vpc = self._existing(settings.existing)
@@ -67,15 +69,10 @@ class NetworkStack(cdk.Stack):
             zones=settings.endpoint_zones,
             s3_gateway=s3_gateway,
         )
-        if settings.existing and not (settings.endpoints or s3_gateway):
-            # CloudFormation refuses a stack without resources; this one does and costs nothing.
-            cdk.CfnWaitConditionHandle(self, "Nothing")
+        subnets = [subnet.subnet_id for subnet in self.vpc.isolated_subnets]
+        publish(self, stage, {VPC: self.vpc.vpc_id}, {SUBNETS: subnets})
         cdk.CfnOutput(self, "VpcId", value=self.vpc.vpc_id)
-        cdk.CfnOutput(
-            self,
-            "PrivateSubnetIds",
-            value=",".join(subnet.subnet_id for subnet in self.vpc.isolated_subnets),
-        )
+        cdk.CfnOutput(self, "PrivateSubnetIds", value=",".join(subnets))
 
     @property
     def availability_zones(self) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import Any, Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
@@ -13,9 +14,14 @@ from constructs import Construct
 
 from polynya_constructs.buckets import AccessLogBucket, DataBucket
 from stacks.pipeline_acknowledgements import acknowledge_generated_roles
+from stacks.settings.cluster_checks import PROJECT
 from stacks.settings.pipeline import PipelineConfig, Promotion, Source
 from stacks.settings.stage import StageConfig
 from stacks.stage import PolynyaStage
+
+_INSTALL: Final = "npm install -g aws-cdk"
+_ASSETS_CLI: Final = "4.7.3"
+"""Version of the program that publishes assets; the library's default is the newest of the day."""
 
 _TOOLS = {"phases": {"install": {"runtime-versions": {"python": "3.11", "nodejs": "22"}}}}
 
@@ -43,6 +49,8 @@ class PipelineStack(cdk.Stack):
             "Pipeline",
             synth=_synth(settings.source),
             artifact_bucket=self._artifacts(),
+            cli_version=_locked_cli(),
+            cdk_assets_cli_version=_ASSETS_CLI,
             code_build_defaults=pipelines.CodeBuildOptions(
                 build_environment=codebuild.BuildEnvironment(
                     build_image=codebuild.LinuxBuildImage.STANDARD_7_0,
@@ -54,6 +62,7 @@ class PipelineStack(cdk.Stack):
             stage = PolynyaStage(self, settings=stages[promotion.stage])
             pipeline.add_stage(stage, pre=_gates(stage, promotion))
         pipeline.build_pipeline()
+        _pin_security_check(self)
         acknowledge_generated_roles(pipeline)
 
     def _artifacts(self) -> s3.IBucket:
@@ -61,6 +70,30 @@ class PipelineStack(cdk.Stack):
         key = kms.Key(self, "ArtifactKey", enable_key_rotation=True)
         logs = AccessLogBucket(self, "AccessLogs")
         return DataBucket(self, "Artifacts", encryption_key=key, access_logs=logs).bucket
+
+
+def _locked_cli() -> str:
+    """The version of the CDK's command line in the lock file: what people run, builds run."""
+    lock = json.loads((PROJECT / "package-lock.json").read_text(encoding="utf-8"))
+    return str(lock["packages"]["node_modules/aws-cdk"]["version"])
+
+
+def _pin_security_check(stack: cdk.Stack) -> None:
+    """Let the check of permissions install that version, too; the library has no option for it.
+
+    Raises:
+        LookupError: the library no longer installs it in these words; look at what it does now.
+    """
+    for project in stack.node.find_all():
+        if isinstance(project, codebuild.CfnProject) and "SecurityCheck" in project.node.path:
+            source = stack.resolve(project.source)
+            text = json.dumps(source["buildSpec"])
+            if _INSTALL not in text:
+                raise LookupError(f"{project.node.path} does not run `{_INSTALL}`")
+            pinned = text.replace(_INSTALL, f"{_INSTALL}@{_locked_cli()}")
+            project.add_property_override("Source.BuildSpec", json.loads(pinned))
+            return
+    raise LookupError("the pipeline has no check of permissions")
 
 
 def _synth(source: Source) -> pipelines.CodeBuildStep:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import aws_cdk as cdk
 from constructs import Construct
 
-from polynya_constructs.node_access import Lakehouse
 from polynya_constructs.removal import data_removal_policy
 from stacks.cluster import ClusterStack
 from stacks.consumption import ConsumptionStack
@@ -13,6 +12,7 @@ from stacks.gateway import GatewayStack
 from stacks.network import NetworkStack
 from stacks.settings.stage import StageConfig
 from stacks.storage import StorageStack
+from stacks.tags import tag_application
 
 
 class PolynyaStage(cdk.Stage):
@@ -31,6 +31,7 @@ class PolynyaStage(cdk.Stage):
         self.network = NetworkStack(
             self,
             "Network",
+            stage=settings.name,
             settings=settings.network,
             removal_policy=removal_policy,
             stack_name=f"{prefix}-network",
@@ -44,35 +45,29 @@ class PolynyaStage(cdk.Stage):
             stack_name=f"{prefix}-storage",
             description=f"Polynya {settings.name}: key, buckets, stream and databases",
         )
-        lakehouse = Lakehouse(
-            landing=self.storage.landing,
-            configuration=self.storage.configuration,
-            warehouse=self.storage.warehouse,
-            stream=self.storage.stream,
-            key=self.storage.key,
-            databases=settings.catalog.all_databases,
-        )
-        self._nodes(settings, prefix, lakehouse, removal_policy)
+        self._nodes(settings, prefix, removal_policy)
         if settings.athena.enabled or settings.consumption.any:
             ConsumptionStack(
                 self,
                 "Consumption",
                 name=prefix,
-                athena=settings.athena,
-                engines=settings.consumption,
-                vpc=self.network.vpc,
-                lakehouse=lakehouse,
+                stage=settings,
                 removal_policy=removal_policy,
                 stack_name=f"{prefix}-consumption",
                 description=f"Polynya {settings.name}: engines that query and feed the lakehouse",
             )
+        for stack in self.node.children:
+            if isinstance(stack, ClusterStack | ConsumptionStack | GatewayStack):
+                # What it reads of the two is there before it.
+                stack.add_dependency(self.network)
+                stack.add_dependency(self.storage)
+        tag_application(self)
         cdk.Tags.of(self).add("polynya:stage", settings.name)
 
     def _nodes(
         self,
         settings: StageConfig,
         prefix: str,
-        lakehouse: Lakehouse,
         removal_policy: cdk.RemovalPolicy,
     ) -> None:
         """Add the clusters and the network agent; they hold nothing that could be lost."""
@@ -81,8 +76,7 @@ class PolynyaStage(cdk.Stage):
                 self,
                 f"Cluster-{cluster.name}",
                 name=f"{prefix}-{cluster.name}",
-                vpc=self.network.vpc,
-                lakehouse=lakehouse,
+                stage=settings,
                 settings=cluster,
                 removal_policy=removal_policy,
                 stack_name=f"{prefix}-cluster-{cluster.name}",
@@ -93,8 +87,7 @@ class PolynyaStage(cdk.Stage):
                 self,
                 "Gateway",
                 name=f"{prefix}-gateway",
-                vpc=self.network.vpc,
-                lakehouse=lakehouse,
+                stage=settings,
                 settings=settings.network_agent,
                 stack_name=f"{prefix}-gateway",
                 description=f"Polynya {settings.name}: network integration agent",

@@ -14,6 +14,7 @@ from polynya_constructs.buckets import AccessLogBucket, DataBucket
 from polynya_constructs.catalog import LakehouseCatalog
 from polynya_constructs.coordination import enforce_conditional_writes
 from polynya_constructs.workload_stream import WorkloadStream
+from stacks.handover import CONFIGURATION, KEY, LANDING, NOTHING, STREAM, WAREHOUSE, publish
 from stacks.settings.stage import BucketSettings, StageConfig, StreamSettings
 
 REQUEST_METRICS_FILTER: Final = "EntireBucket"
@@ -62,11 +63,23 @@ class StorageStack(cdk.Stack):
             databases=settings.catalog.all_databases,
             removal_policy=removal_policy,
         )
+        publish(
+            self,
+            settings.name,
+            {
+                LANDING: self.landing.bucket_name,
+                CONFIGURATION: self.configuration.bucket_name,
+                WAREHOUSE: self.warehouse.bucket_name,
+                STREAM: self.stream.stream_arn if self.stream else NOTHING,
+                KEY: self.key.key_arn,
+            },
+            {},
+        )
         for name, value in (
             ("LandingBucket", self.landing.bucket_name),
             ("ConfigurationBucket", self.configuration.bucket_name),
             ("WarehouseBucket", self.warehouse.bucket_name),
-            ("WorkloadStream", self.stream.stream_name),
+            ("WorkloadStream", self.stream.stream_name if self.stream else NOTHING),
         ):
             cdk.CfnOutput(self, f"{name}Name", value=value)
         cdk.CfnOutput(self, "DataKeyArn", value=self.key.key_arn)
@@ -120,7 +133,9 @@ class StorageStack(cdk.Stack):
                 "statement ConditionalWritesOnly of docs/deploy.md to it.",
             )
 
-    def _stream(self, settings: StreamSettings) -> kinesis.IStream:
+    def _stream(self, settings: StreamSettings) -> kinesis.IStream | None:
+        if not settings.enabled:
+            return None
         if settings.existing_arn:
             return kinesis.Stream.from_stream_arn(self, "ExistingStream", settings.existing_arn)
         return WorkloadStream(

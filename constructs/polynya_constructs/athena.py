@@ -58,7 +58,7 @@ class AthenaWorkGroup(Construct):
                     selected_engine_version="Athena engine version 3"
                 ),
                 result_configuration=athena.CfnWorkGroup.ResultConfigurationProperty(
-                    output_location=results.s3_url_for_object(),
+                    output_location=f"s3://{results.bucket_name}/",
                     encryption_configuration=athena.CfnWorkGroup.EncryptionConfigurationProperty(
                         encryption_option="SSE_KMS", kms_key=encryption_key.key_arn
                     ),

@@ -22,10 +22,13 @@ TERMINATE_HOOK: Final = "drain"
 CLUSTER_TAG: Final = "polynya:cluster"
 """Tag by which an instance knows its cluster, without a call."""
 
+_LAUNCH_SECONDS: Final = 600
+"""How long a node may take from its launch until its agent is ready."""
+
 GROUP_ARN_WILDCARD: Final = "a group's ARN holds an id that only AWS knows; its name is given"
 
 # What a node may do to its own group, and to no other.
-_OWN_GROUP = ("autoscaling:CompleteLifecycleAction", "autoscaling:SetInstanceHealth")
+_OWN_GROUP = ("autoscaling:CompleteLifecycleAction",)
 
 _SPOT = {
     "price-capacity-optimized": autoscaling.SpotAllocationStrategy.PRICE_CAPACITY_OPTIMIZED,
@@ -38,8 +41,8 @@ class Cluster(Construct):
 
     A node counts as in service once its agent has completed the launch hook, which it does after
     the first good reading of its configuration; one that does not in ten minutes is ended. A node
-    whose agent stays down for ten minutes says that it is unhealthy, and is replaced. Before a
-    node ends, its agent has the drain time to finish or give up what it does. An interrupted
+    whose agent stays down for ten minutes switches itself off, and is replaced. Before a node ends,
+    its agent has the drain time to finish or give up what it does. An interrupted
     Spot node has two minutes, whatever the hook says.
 
     `group` is the group, `group_arn` its name in policies, `role` and `security_group` are those
@@ -101,7 +104,7 @@ class Cluster(Construct):
             resource_name=f"*:autoScalingGroupName/{name}",
             arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
         )
-        self._hooks(drain or cdk.Duration.minutes(10))
+        _put_hooks(self.group, drain or cdk.Duration.minutes(10))
         allow(
             self.role,
             "OwnGroup",
@@ -153,21 +156,30 @@ class Cluster(Construct):
             ),
         )
 
-    def _hooks(self, drain: cdk.Duration) -> None:
-        self.group.add_lifecycle_hook(
-            "Ready",
+
+def _put_hooks(group: autoscaling.AutoScalingGroup, drain: cdk.Duration) -> None:
+    """Make the hooks part of the group (L1: the L2 makes resources of their own).
+
+    A hook of its own is created after the group, whose first nodes would be in service before
+    they are ready ("LifecycleHookSpecificationList", CloudFormation Template Reference).
+    """
+    resource = group.node.default_child
+    assert isinstance(resource, autoscaling.CfnAutoScalingGroup)
+    hook = autoscaling.CfnAutoScalingGroup.LifecycleHookSpecificationProperty
+    resource.lifecycle_hook_specification_list = [
+        hook(
             lifecycle_hook_name=LAUNCH_HOOK,
-            lifecycle_transition=autoscaling.LifecycleTransition.INSTANCE_LAUNCHING,
-            default_result=autoscaling.DefaultResult.ABANDON,
-            heartbeat_timeout=cdk.Duration.minutes(10),
-        )
-        self.group.add_lifecycle_hook(
-            "Drain",
+            lifecycle_transition="autoscaling:EC2_INSTANCE_LAUNCHING",
+            default_result="ABANDON",
+            heartbeat_timeout=_LAUNCH_SECONDS,
+        ),
+        hook(
             lifecycle_hook_name=TERMINATE_HOOK,
-            lifecycle_transition=autoscaling.LifecycleTransition.INSTANCE_TERMINATING,
-            default_result=autoscaling.DefaultResult.CONTINUE,
-            heartbeat_timeout=drain,
-        )
+            lifecycle_transition="autoscaling:EC2_INSTANCE_TERMINATING",
+            default_result="CONTINUE",
+            heartbeat_timeout=drain.to_seconds(),
+        ),
+    ]
 
 
 @jsii.implements(IValidation)

@@ -22,7 +22,6 @@ def allow(
     *,
     actions: Sequence[str],
     resources: Sequence[str],
-    bucket: s3.IBucket | None = None,
     wildcard: str | None = None,
 ) -> None:
     """Add a statement to a role or a policy.
@@ -32,7 +31,6 @@ def allow(
         purpose: the statement's id, letters and digits.
         actions: whole names; no wildcard among them.
         resources: ARNs.
-        bucket: whose ARN the resources begin with, if it is another stack's; default: none.
         wildcard: why a `*` in a resource is needed; becomes the acknowledgement of cdk-nag's
             finding, for exactly these resources.
 
@@ -45,7 +43,7 @@ def allow(
         iam.PolicyStatement(sid=purpose, actions=[*actions], resources=[*resources])
     )
     stack = cdk.Stack.of(role)
-    names = [_shown(stack.resolve(resource), stack, bucket) for resource in resources]
+    names = [_shown(stack.resolve(resource)) for resource in resources]
     for name in names:
         if "*" not in name:
             continue
@@ -65,7 +63,6 @@ def allow_objects(
         purpose,
         actions=actions,
         resources=[bucket.arn_for_objects(keys)],
-        bucket=bucket,
         wildcard="objects come and go at run time; their bucket or prefix is named",
     )
 
@@ -95,17 +92,13 @@ def allow_tables(
     )
 
 
-def _shown(resolved: Any, stack: cdk.Stack, bucket: s3.IBucket | None) -> str:
+def _shown(resolved: Any) -> str:
     """Write a resolved ARN as cdk-nag writes it in the id of a finding."""
     if isinstance(resolved, str):
         return resolved
     (function, value), *_ = resolved.items()
     if function == "Fn::Join":
-        return "".join(_shown(part, stack, bucket) for part in value[1])
+        return "".join(_shown(part) for part in value[1])
     if function == "Ref":
         return f"<{value}>"
-    source = cdk.Stack.of(bucket) if bucket else stack
-    if source is stack or bucket is None:
-        return f"<{value[0]}.{value[1]}>"
-    # Another stack's bucket comes in by the export that the CDK is going to make anyway.
-    return str(source.resolve(source.export_value(bucket.bucket_arn))["Fn::ImportValue"])
+    return f"<{value[0]}.{value[1]}>"

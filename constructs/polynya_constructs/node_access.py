@@ -24,7 +24,7 @@ class Lakehouse:
         landing: the bucket in which changes land.
         configuration: the bucket of the tasks.
         warehouse: the bucket of the Iceberg tables.
-        stream: the workload stream.
+        stream: the workload stream; None when the stage has none.
         key: encrypts all of them, unless a bucket names its own.
         databases: names of the Glue databases whose tables nodes make.
     """
@@ -32,7 +32,7 @@ class Lakehouse:
     landing: s3.IBucket
     configuration: s3.IBucket
     warehouse: s3.IBucket
-    stream: kinesis.IStream
+    stream: kinesis.IStream | None
     key: kms.IKey
     databases: Sequence[str]
 
@@ -49,12 +49,13 @@ def grant_configuration(role: iam.Role, lakehouse: Lakehouse) -> None:
         f"{COORDINATION_PREFIX}*",
         ["s3:DeleteObject", "s3:PutObject"],
     )
-    allow(
-        role,
-        "TellState",
-        actions=["kinesis:PutRecord"],
-        resources=[lakehouse.stream.stream_arn],
-    )
+    if lakehouse.stream:
+        allow(
+            role,
+            "TellState",
+            actions=["kinesis:PutRecord"],
+            resources=[lakehouse.stream.stream_arn],
+        )
     allow(
         role,
         "UseKeys",

@@ -23,7 +23,7 @@ def node_boot(
     package: RuntimePackage,
     configuration: s3.IBucket,
     project: str,
-    stream: kinesis.IStream,
+    stream: kinesis.IStream | None,
     log_group: logs.ILogGroup,
     target: str | None = None,
     ready_within: cdk.Duration | None = None,
@@ -38,12 +38,14 @@ def node_boot(
         package: what is fetched; let the role of the nodes read it.
         configuration: the bucket of the tasks.
         project: prefix of the tasks in it.
-        stream: where the agent tells its state.
+        stream: where the agent tells its state; None: nowhere.
         log_group: where it logs; let the role write to it.
         target: target of the project; default: its only one.
         ready_within: how long the agent may take for its first reading of the configuration;
             default 6 minutes. The launch hook has to wait longer, the boot before it included.
     """
+    options = ["--stream", stream.stream_name] if stream else []
+    options += ["--target", target] if target else []
     variables = {
         "PYTHON": PYTHON,
         "CODE_URL": package.code.url,
@@ -51,8 +53,7 @@ def node_boot(
         "DEPENDENCIES_URL": package.dependencies.url,
         "DEPENDENCIES_SHA256": package.dependencies.sha256,
         "CONFIG": f"s3://{configuration.bucket_name}/{project}",
-        "AGENT_OPTIONS": f"--stream {stream.stream_name}"
-        + (f" --target {target}" if target else ""),
+        "AGENT_OPTIONS": " ".join(options),
         "LOG_GROUP": log_group.log_group_name,
         "READY_SECONDS": str((ready_within or cdk.Duration.minutes(6)).to_seconds()),
     }

@@ -9,7 +9,8 @@ CLUSTER=
 
 say() { echo "polynya boot, ${SECONDS} s: $*"; }
 
-# Any failure ends here: the group ends this node and starts another one.
+# Any failure ends here. The node gives its launch back and switches itself off, so that the group
+# replaces it even where no launch hook waits.
 abandon() {
   trap - ERR
   set +e
@@ -21,6 +22,7 @@ abandon() {
     aws autoscaling complete-lifecycle-action --lifecycle-action-result ABANDON \
       --lifecycle-hook-name ready --auto-scaling-group-name "$CLUSTER" --instance-id "$INSTANCE"
   fi
+  systemctl poweroff
   exit 1
 }
 trap 'abandon "line $LINENO: $BASH_COMMAND"' ERR

@@ -87,6 +87,8 @@ class NodeTemplate(Construct):
             user_data=user_data,
             http_tokens=ec2.LaunchTemplateHttpTokens.REQUIRED,
             http_put_response_hop_limit=1,
+            # A node that gives up switches itself off; a stopped one would go on costing its disk.
+            instance_initiated_shutdown_behavior=ec2.InstanceInitiatedShutdownBehavior.TERMINATE,
             instance_metadata_tags=True,  # the agent reads stage and cluster without an API call
             detailed_monitoring=True,
             block_devices=[

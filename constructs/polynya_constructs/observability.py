@@ -107,7 +107,7 @@ class ClusterObservability(Construct):
         runs = fallback.function.metric_invocations(period=ONE_MINUTE)
         self._alarm(
             "FallbackIdle",
-            minute_math("1 - MIN([1, FILL(runs, 0)])", runs=runs),
+            minute_math("IF(FILL(runs, 0) > 0, 0, 1)", runs=runs),
             above=0,
             minutes=15,
             missing=_BREACHING,

@@ -69,6 +69,11 @@ class StorageSettings(Frozen):
 class StreamSettings(Frozen):
     """The workload stream: how nodes learn of each other."""
 
+    enabled: bool = Field(
+        default=True,
+        description="Whether there is one. It is advisory, and nodes that are alone have nobody to "
+        "tell; without it there is neither the stream to pay nor its endpoint.",
+    )
     existing_arn: StreamArn | None = Field(default=None, description="Use this stream.")
     shards: int = Field(
         default=1, ge=1, le=200, description="One carries about 1 MB and 5 readers a second."

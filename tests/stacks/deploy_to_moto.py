@@ -3,7 +3,7 @@
 moto's CloudFormation skips types that it does not know and still reports success. So what it may
 skip is listed here, and anything else that is missing afterwards is an error. What of it the
 runtime needs is then made through the API, from the same template: the Glue databases, the hooks
-of groups, and the versions of buckets, a property that moto forgets.
+of groups and the versions of buckets, two properties that moto forgets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ Client: TypeAlias = Callable[[str], Any]
 # What moto has no CloudFormation for. A bucket's policy it would not enforce either.
 SKIPPED_BY_MOTO = {
     "AWS::Athena::WorkGroup",
-    "AWS::AutoScaling::LifecycleHook",
     "AWS::AutoScaling::ScalingPolicy",
     "AWS::CDK::Metadata",
     "AWS::CloudWatch::Alarm",
@@ -140,6 +139,8 @@ def _loadable(template: dict[str, Any]) -> dict[str, Any]:
         if resource["Type"] == "AWS::KMS::Key":
             # moto looks for the names that tags have in the API of KMS, not in templates.
             resource["Properties"].pop("Tags", None)
+        if resource["Type"] == "AWS::SSM::Parameter":
+            resource["Properties"].pop("Tags", None)  # moto answers a map of tags with HTTP 500
     outputs = {
         name: output
         for name, output in template.get("Outputs", {}).items()
@@ -161,10 +162,11 @@ def _complete(client: Client, resources: dict[str, Any], made: dict[str, str]) -
         if resource["Type"] == "AWS::Glue::Database":
             name = resource["Properties"]["DatabaseInput"]["Name"]
             client("glue").create_database(DatabaseInput={"Name": name})
-        elif resource["Type"] == "AWS::AutoScaling::LifecycleHook":
-            hook = dict(resource["Properties"])
-            hook["AutoScalingGroupName"] = made[hook["AutoScalingGroupName"]["Ref"]]
-            client("autoscaling").put_lifecycle_hook(**hook)
+        elif resource["Type"] == "AWS::AutoScaling::AutoScalingGroup":
+            for hook in resource["Properties"].get("LifecycleHookSpecificationList", []):
+                client("autoscaling").put_lifecycle_hook(
+                    AutoScalingGroupName=made[logical_id], **hook
+                )
         elif resource["Type"] == "AWS::S3::Bucket":
             client("s3").put_bucket_versioning(
                 Bucket=made[logical_id],

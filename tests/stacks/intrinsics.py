@@ -97,12 +97,14 @@ class Intrinsics:
             return argument[1].split(argument[0])
         raise UnknownIntrinsicError(f"{path}: {function} is not known")
 
-    def _ref(self, name: str, path: str) -> str:
+    def _ref(self, name: str, path: str) -> Any:
         if name in PSEUDO:
             return PSEUDO[name]
         template = self.templates[path]
-        if name in template.get("Parameters", {}):
-            return str(template["Parameters"][name]["Default"])
+        if parameter := template.get("Parameters", {}).get(name):
+            if parameter["Type"].startswith("AWS::SSM::Parameter::Value"):
+                return self._parameter(parameter["Default"])
+            return str(parameter["Default"])
         resource = template["Resources"][name]
         return self.arn(path, name) if resource["Type"] in _REF_IS_ARN else self.name(path, name)
 
@@ -110,6 +112,18 @@ class Intrinsics:
         if attribute == "Arn":
             return self.arn(path, logical_id)
         return f"{self.name(path, logical_id)}-{attribute.lower()}"
+
+    def _parameter(self, name: str) -> Any:
+        """The value that a stack writes to a parameter of Systems Manager, by its name."""
+        for path, template in self.templates.items():
+            for resource in template.get("Resources", {}).values():
+                properties = resource.get("Properties", {})
+                if resource["Type"] == "AWS::SSM::Parameter" and properties["Name"] == name:
+                    value = self.resolve(properties["Value"], path)
+                    return value.split(",") if properties["Type"] == "StringList" else value
+        if name.startswith(("/aws/service/", "/cdk-bootstrap/")):
+            return name
+        raise UnknownIntrinsicError(f"nothing writes the parameter {name}")
 
     def _imported(self, export: str, path: str) -> Any:
         stage = path.rpartition("/")[0]

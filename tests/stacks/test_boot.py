@@ -121,7 +121,7 @@ def test_a_node_whose_agent_stays_down_is_to_be_replaced(boot: Boot) -> None:
         " && POLYNYA_HEALTH_SECONDS=1 /opt/polynya/bin/health"
     )
 
-    assert node.calls == ["ready CONTINUE", "Unhealthy"]
+    assert node.calls == ["ready CONTINUE", "poweroff"]
     assert "the agent was down for 1 seconds" in node.printed
 
 
@@ -191,7 +191,7 @@ def test_a_damaged_archive_is_refused_and_the_node_given_back(
     assert "it was not unpacked" in node.printed
     assert "polynya-agent.service" not in node.printed
     assert "site-packages" not in node.file("left")
-    assert node.calls == ["ready ABANDON"]
+    assert node.calls == ["ready ABANDON", "poweroff"]
 
 
 def test_an_agent_that_never_gets_ready_gives_the_node_back(boot: Boot, assembly: Assembly) -> None:
@@ -208,7 +208,7 @@ def test_an_agent_that_never_gets_ready_gives_the_node_back(boot: Boot, assembly
     assert "FAILED: the agent was not ready after 2 seconds" in node.printed
     assert "the agent starts" in node.printed  # the end of its log is in that of the boot
     assert "ended with 1" in node.printed
-    assert node.calls == ["ready ABANDON"]
+    assert node.calls == ["ready ABANDON", "poweroff"]
 
 
 def test_user_data_fits_and_names_exactly_what_is_fetched(assembly: Assembly) -> None:

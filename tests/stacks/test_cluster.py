@@ -108,7 +108,8 @@ def test_a_deploy_refreshes_nodes_without_ever_being_smaller(low_cost: Template)
 
 
 def test_hooks_wait_for_a_ready_node_and_for_a_drained_one(cluster: Template) -> None:
-    hooks = {hook["LifecycleHookName"]: hook for hook in cluster.all("AutoScaling::LifecycleHook")}
+    group = cluster.one("AutoScaling::AutoScalingGroup")
+    hooks = {hook["LifecycleHookName"]: hook for hook in group["LifecycleHookSpecificationList"]}
 
     assert hooks["ready"]["DefaultResult"] == "ABANDON"
     assert hooks["drain"]["LifecycleTransition"] == "autoscaling:EC2_INSTANCE_TERMINATING"

@@ -44,7 +44,7 @@ def test_what_is_brought_along_is_not_made(assembly: Assembly) -> None:
     network, storage = kinds(assembly, "borrowed/Network"), kinds(assembly, "borrowed/Storage")
 
     assert (network["AWS::EC2::VPC"], network["AWS::EC2::VPCEndpoint"]) == (0, 2)
-    assert set(kinds(assembly, "halfway/Network")) == {"AWS::CloudFormation::WaitConditionHandle"}
+    assert set(kinds(assembly, "halfway/Network")) == {"AWS::SSM::Parameter"}
     # The warehouse and the access logs are ours.
     assert storage["AWS::S3::Bucket"] == 2
     assert storage["AWS::KMS::Key"] == storage["AWS::Kinesis::Stream"] == 0

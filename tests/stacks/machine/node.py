@@ -43,12 +43,15 @@ class Booted:
 
     @property
     def calls(self) -> list[str]:
-        """What the group was told, in order: hook and result of a lifecycle action, or health."""
+        """What the group was told, in order: hook and result of a lifecycle action, or poweroff."""
         calls = self.shared / "calls"
         lines = calls.read_text().splitlines() if calls.exists() else []
         made = [json.loads(line) for line in lines]
-        told = ("lifecycle-hook-name", "lifecycle-action-result", "health-status")
-        return [" ".join(call[name] for name in told if name in call) for call in made]
+        told = ("lifecycle-hook-name", "lifecycle-action-result")
+        return [
+            " ".join(call[name] for name in told if name in call) or call["command"]
+            for call in made
+        ]
 
     def file(self, name: str) -> str:
         """Text of a file that the test's commands put aside."""

@@ -1,0 +1,156 @@
+"""What CloudFormation finds only while it deploys, found in the templates; see docs/deploy.md."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stacks.house_rules import Template
+from tests.stacks.metric_math import MetricMathError, Type, expressions, type_of
+from tests.stacks.synthesis import ROOT, Assembly
+
+pytestmark = pytest.mark.synth
+
+
+def test_every_metric_math_expression_has_operands_that_go_together(assembly: Assembly) -> None:
+    found = [
+        (path, *each) for path, template in assembly.templates.items()
+        for each in expressions(template)
+    ]  # fmt: skip
+
+    assert len(found) > 20
+    for path, name, expression, ids in found:
+        assert type_of(expression, ids) is Type.SERIES, (path, name)
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("1 - MIN([1, FILL(runs, 0)])", "a number inside"),
+        ("MIN(runs)", "the result is a number"),
+        ("FILL(0, runs)", "unsupported operand type(s) for FILL"),
+        ("IF(1, runs, 0)", "unsupported operand type(s) for IF"),
+        ("[runs] > 0", "unsupported operand type(s): an array of time series > a number"),
+        ("run + 1", "there is no metric 'run'"),
+        ("LEAST(runs, 1)", "LEAST is no function"),
+        ("IF(runs > 0, 0, 1", "the end where ) has to be"),
+    ],
+)
+def test_what_cloudwatch_would_refuse_is_caught(expression: str, said: str) -> None:
+    with pytest.raises(MetricMathError, match=re.escape(said)):
+        type_of(expression, ["runs"])
+
+
+def groups_whose_hooks_come_late(template: Template) -> list[str]:
+    """Groups with a hook of its own, made after the group, or that lack one of the two."""
+    resources = template.get("Resources", {})
+    late = [name for name, r in resources.items() if r["Type"] == "AWS::AutoScaling::LifecycleHook"]
+    for name, resource in resources.items():
+        properties = resource.get("Properties", {})
+        if resource["Type"] == "AWS::AutoScaling::AutoScalingGroup":
+            hooks = properties.get("LifecycleHookSpecificationList", [])
+            names = {hook["LifecycleHookName"] for hook in hooks}
+            if "MixedInstancesPolicy" in properties and names != {"ready", "drain"}:
+                late.append(name)
+    return late
+
+
+def test_the_first_nodes_of_a_group_find_its_hooks(assembly: Assembly) -> None:
+    for path, template in assembly.templates.items():
+        assert groups_whose_hooks_come_late(template) == [], path
+    planted = copy.deepcopy(assembly.templates["dev/Cluster-main"])
+    planted["Resources"]["Hook"] = {"Type": "AWS::AutoScaling::LifecycleHook", "Properties": {}}
+    assert groups_whose_hooks_come_late(planted) == ["Hook"]
+
+
+def unpinned(template: Template) -> list[str]:
+    """Programs that a build installs in whichever version is the newest that day."""
+    locked = json.loads((ROOT / "package-lock.json").read_text())["packages"]
+    cdk = locked["node_modules/aws-cdk"]["version"]
+    found = []
+    for resource in template.get("Resources", {}).values():
+        if resource["Type"] == "AWS::CodeBuild::Project":
+            text = json.dumps(resource["Properties"]["Source"])
+            for name in re.findall(r"npm install -g ([\w@./-]+)", text):
+                program, _, version = name.rpartition("@")
+                exact = re.fullmatch(r"\d+\.\d+\.\d+", version)
+                if not exact or (program == "aws-cdk" and version != cdk):
+                    found.append(name)
+    return found
+
+
+def test_builds_install_the_locked_command_line(assembly: Assembly) -> None:
+    template = assembly.templates["Pipeline"]
+
+    assert json.dumps(template).count("npm install -g ") >= 3
+    assert unpinned(template) == []
+    for fault in ("npm install -g aws-cdk", "npm install -g aws-cdk@3.0.0", "npm install -g x@2"):
+        planted = json.loads(re.sub(r"npm install -g aws-cdk@[\d.]+", fault, json.dumps(template)))
+        assert set(unpinned(planted)) == {fault.rpartition(" ")[2]}
+
+
+def untagged(template: Template, taggable: dict[str, str]) -> list[str]:
+    """Resources that take tags and lack the one of the application."""
+    return [
+        name
+        for name, resource in template.get("Resources", {}).items()
+        if (key := taggable.get(resource["Type"]))
+        and '"application"' not in json.dumps(resource.get("Properties", {}).get(key))
+    ]
+
+
+def tag_properties(assembly: Assembly) -> dict[str, str]:
+    """The property with the tags, by type, for the types that the templates use and that have one.
+
+    CloudFormation's schema of each type names it; cfn-lint brings them along.
+    """
+    from cfnlint.schema import PROVIDER_SCHEMA_MANAGER as SCHEMAS
+
+    types = {r["Type"] for t in assembly.templates.values() for r in t["Resources"].values()}
+    found = {}
+    for kind in types:
+        if kind.startswith("AWS::") and kind != "AWS::CDK::Metadata":
+            schema: dict[str, Any] = SCHEMAS.get_resource_schema("us-east-1", kind).schema
+            path = schema.get("tagging", {}).get("tagProperty", "/properties/Tags")
+            if Path(path).name in schema["properties"]:
+                found[kind] = Path(path).name
+    return found
+
+
+def test_the_tag_of_the_application_reaches_every_resource(assembly: Assembly) -> None:
+    taggable = tag_properties(assembly)
+    assert {"AWS::S3::Bucket", "AWS::IAM::Role", "AWS::SSM::Parameter"} <= set(taggable)
+
+    bare = {
+        f"{path}/{name}"
+        for path, template in assembly.templates.items()
+        for name in untagged(template, taggable)
+    }
+    # The CDK's own; the tag of their stack, which CloudFormation hands on, reaches them.
+    assert {name for name in bare if "/CustomVpcRestrictDefaultSG" not in name} == set()
+    stacks = [
+        artifact
+        for manifest in assembly.directory.rglob("manifest.json")
+        for artifact in json.loads(manifest.read_text())["artifacts"].values()
+        if artifact["type"] == "aws:cloudformation:stack"
+    ]
+    assert len(stacks) == len(assembly.templates)
+    for stack in stacks:
+        assert stack["properties"]["tags"]["application"] == "polynya", stack["displayName"]
+    planted = copy.deepcopy(assembly.templates["dev/Storage"])
+    for resource in planted["Resources"].values():
+        resource.get("Properties", {}).pop("Tags", None)
+    assert len(untagged(planted, taggable)) > 5
+
+
+def test_athena_writes_to_a_folder(assembly: Assembly) -> None:
+    """`s3://BUCKET` without a slash is refused when the first query runs."""
+    text = json.dumps(assembly.templates["dev/Consumption"])
+
+    (location,) = re.findall(r'"OutputLocation": (\{.*?\]\]\})', text)
+    assert location.endswith('"/"]]}')
