@@ -23,7 +23,7 @@ from polynya.lake.spark.jars import jar_paths
 from polynya.lake.spark.java import find_java
 from polynya.lake.spark.session import SessionSettings, SparkSession, start_session
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import Events, Kept, Landed, Relations, ResolvedDataset
 from polynya.model.contract import headers as h
 from polynya.model.contract.identifiers import quote
 from polynya.model.datatypes import parse_type
@@ -55,12 +55,22 @@ def values(version: int) -> str:
 
 def dataset(name: str, *, history: bool) -> ResolvedDataset:
     """A dataset without files: the benchmark writes its table itself."""
+    relations = Relations(
+        schema="bench",
+        view=name,
+        history_view=f"{name}__history",
+        changes_view=f"{name}__changes",
+        internal_schema="bench_internal",
+        internal_table=f"{name}_internal",
+    )
     return ResolvedDataset(
-        task="bench", name=name, schema="bench", prefix="", internal_schema="bench_internal",
-        internal_table=f"{name}_internal", view=name, history_view=f"{name}__history",
-        changes_view=f"{name}__changes", format="json", landing_path="bench", path="*",
-        keys=("id",), history=history, tombstone_retention=timedelta(days=30),
-    )  # fmt: skip
+        task="bench",
+        name=name,
+        relations=relations,
+        landing=Landed(format="json", folder="bench", glob="*"),
+        events=Events(keys=("id",)),
+        kept=Kept(history=history, tombstone_retention=timedelta(days=30)),
+    )
 
 
 def write(target: DatasetTable, ids: str, version: int, partition: str, operation: str) -> None:

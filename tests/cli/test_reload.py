@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from polynya.cli.operate.reload import began_at
-from polynya.model.config.task import Dataset, ResolvedDataset, StorageTask, resolved
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.task import Dataset, StorageTask, resolved
 from polynya.model.errors import ConfigError
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -20,7 +20,7 @@ CUT_OFF = b'{"id": 4, "name":'
 def told(lab: Lab, look: Look) -> Any:
     """What `polynya status` knows of a dataset."""
     catalog = python_catalog(load_project(lab.project).target)
-    table = catalog.load_table((look.dataset.internal_schema, look.dataset.internal_table))
+    table = catalog.load_table(look.internal)
     return status(table, look.dataset, STARTED)
 
 

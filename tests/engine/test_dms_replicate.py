@@ -65,8 +65,8 @@ class Service:
         project = replace(load_project(self.lab.project), tasks=(self.task,))
         looked = self.ledger() if table is None else self[table]
         entries = inventory(project, python_catalog(project.target))
-        tables = {entry.dataset.internal_table: entry for entry in entries}
-        entry = tables[looked.dataset.internal_table]
+        tables = {entry.dataset.relations.internal_table: entry for entry in entries}
+        entry = tables[looked.dataset.relations.internal_table]
         result = replay(self.lab.context(), entry, None)
         return result.records, result.copied
 

@@ -9,28 +9,26 @@ import pytest
 
 from polynya.engine.plan.plan import Facts, plan_dataset
 from polynya.lake.table.state import CopyState
+from polynya.model.config.dataset import Events, Kept, Landed, Relations, ResolvedDataset
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.recorded import recorded
-from polynya.model.config.task import ResolvedDataset
 from polynya.model.datatypes import parse_type
+from tests.settings import with_settings
 
 USERS = ResolvedDataset(
     task="users",
     name="users",
-    schema="shop",
-    prefix="",
-    internal_schema="shop_internal",
-    internal_table="users_internal",
-    view="users",
-    history_view="users__history",
-    changes_view="users__changes",
-    format="json",
-    landing_path="users",
-    path="*.json",
-    keys=("id",),
-    sequence_by=("seq",),
-    except_columns=("seq",),
-    mode="merge",
+    relations=Relations(
+        schema="shop",
+        view="users",
+        history_view="users__history",
+        changes_view="users__changes",
+        internal_schema="shop_internal",
+        internal_table="users_internal",
+    ),
+    landing=Landed(format="json", folder="users", glob="*.json"),
+    events=Events(keys=("id",), sequence_by=("seq",), except_columns=("seq",)),
+    kept=Kept(mode="merge"),
 )
 
 
@@ -59,7 +57,7 @@ def test_the_same_settings_change_nothing():
 
 
 def test_what_a_table_remembers_survives_json():
-    settings = replace(
+    settings = with_settings(
         USERS,
         columns={"a": parse_type("decimal(9,2)")},
         schema_evolution=SchemaEvolution(drop_column="apply"),
@@ -76,12 +74,12 @@ def test_a_dataset_without_a_table_is_new():
 def test_a_table_of_an_older_version_remembers_no_settings():
     older = replace(written(), settings={})
 
-    assert changes(replace(USERS, history=True, path="*"), older) == ()
-    assert kinds(replace(USERS, keys=("name",)), older) == [("keys", "decide", False)]
+    assert changes(with_settings(USERS, history=True, glob="*"), older) == ()
+    assert kinds(with_settings(USERS, keys=("name",)), older) == [("keys", "decide", False)]
 
 
 def test_history_begins_when_it_is_switched_on():
-    assert [one.what for one in changes(replace(USERS, history=True), written())] == [
+    assert [one.what for one in changes(with_settings(USERS, history=True), written())] == [
         "history: false → true",
         "new views: shop.users__history",
         "views recreated: shop.users",
@@ -89,7 +87,7 @@ def test_history_begins_when_it_is_switched_on():
 
 
 def test_history_that_is_switched_off_takes_its_view_and_its_versions():
-    plan = plan_dataset(Facts(USERS, written(replace(USERS, history=True))))
+    plan = plan_dataset(Facts(USERS, written(with_settings(USERS, history=True))))
 
     assert [(one.kind, one.destructive) for one in plan.changes] == [
         ("history_off", True),
@@ -100,7 +98,7 @@ def test_history_that_is_switched_off_takes_its_view_and_its_versions():
 
 
 def test_columns_come_and_go_with_the_views():
-    now = replace(USERS, except_columns=("seq", "city", "not_met_yet"))
+    now = with_settings(USERS, except_columns=("seq", "city", "not_met_yet"))
 
     assert [one.what for one in changes(now, written())] == [
         "excluded: city",
@@ -125,14 +123,14 @@ def test_columns_come_and_go_with_the_views():
     ],
 )
 def test_only_views_whose_sql_differs_are_recreated(before, now, views):
-    old = replace(USERS, **before)
-    found = changes(replace(old, **now), written(old))
+    old = with_settings(USERS, **before)
+    found = changes(with_settings(old, **now), written(old))
 
     assert [one.what for one in found] == [f"views recreated: {views}"]
 
 
 def test_views_of_another_name_take_the_place_of_the_old_ones():
-    plan = plan_dataset(Facts(replace(USERS, changes_view="users_log"), written()))
+    plan = plan_dataset(Facts(with_settings(USERS, changes_view="users_log"), written()))
 
     assert [one.what for one in plan.changes] == [
         "new views: shop.users_log",
@@ -142,7 +140,7 @@ def test_views_of_another_name_take_the_place_of_the_old_ones():
 
 
 def test_keys_cannot_change_under_rows():
-    now = replace(USERS, keys=("id", "name"))
+    now = with_settings(USERS, keys=("id", "name"))
     (change,) = changes(now, written())
 
     assert (change.kind, change.action) == ("keys", "decide")
@@ -153,7 +151,7 @@ def test_keys_cannot_change_under_rows():
 
 @pytest.mark.parametrize("lasting", [{"sequence_by": ("at",)}, {"format": "debezium"}])
 def test_another_order_needs_a_full_reload_and_is_not_forgotten(lasting):
-    now = replace(USERS, **lasting)
+    now = with_settings(USERS, **lasting)
     before = written()
     after = replace(before, settings=recorded(now, before.settings, has_rows=True))
 
@@ -163,17 +161,19 @@ def test_another_order_needs_a_full_reload_and_is_not_forgotten(lasting):
 
 
 def test_native_formats_may_follow_each_other():
-    assert kinds(replace(USERS, format="parquet"), written()) == []
+    assert kinds(with_settings(USERS, format="parquet"), written()) == []
 
 
 def test_a_table_that_becomes_append_only_needs_a_full_reload():
-    assert ("full_reload", "decide", False) in kinds(replace(USERS, mode="append_only"), written())
+    assert ("full_reload", "decide", False) in kinds(
+        with_settings(USERS, mode="append_only"), written()
+    )
 
 
 @pytest.mark.parametrize(
     "later",
     [
-        {"path": "*.jsonl"},
+        {"glob": "*.jsonl"},
         {"timestamp": "at"},
         {"apply_as_deletes": "op = 'D'"},
         {"columns": {"name": parse_type("string")}},
@@ -184,17 +184,17 @@ def test_a_table_that_becomes_append_only_needs_a_full_reload():
     ],
 )
 def test_settings_of_later_records_are_left_to_the_next_run(later):
-    assert kinds(replace(USERS, **later), written()) == [("setting", "run", False)]
+    assert kinds(with_settings(USERS, **later), written()) == [("setting", "run", False)]
 
 
 def test_events_that_are_no_longer_kept_are_lost():
-    keeping = replace(USERS, changes_retention=timedelta(days=30))
+    keeping = with_settings(USERS, changes_retention=timedelta(days=30))
 
     assert kinds(USERS, written(keeping)) == [("setting", "run", True)]
 
 
 def test_a_renamed_task_takes_its_tables_along_unless_the_old_one_is_still_there():
-    now = replace(USERS, task="people")
+    now = with_settings(USERS, task="people")
 
     assert kinds(now, written(), tasks=frozenset({"people"})) == [("task", "apply", False)]
     assert kinds(now, written(), tasks=frozenset({"people", "users"})) == [

@@ -8,31 +8,27 @@ from typing import Any
 
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.native.reader import read_native
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import Landed, Relations, ResolvedDataset
 from polynya.model.datatypes import DataType, parse_type
 from polynya.testing.fakes import MemoryObjectStore
+from tests.settings import with_settings
 
 
 def a_dataset(file_format: str = "json", **settings: Any) -> ResolvedDataset:
     """A dataset with short defaults: key `id`, sequence `n`."""
     columns = {name: parse_type(text) for name, text in settings.pop("columns", {}).items()}
     settings = {"keys": ("id",), "sequence_by": ("n",), **settings}
-    return ResolvedDataset(
-        task="t",
-        name="u",
+    relations = Relations(
         schema="s",
-        prefix="",
-        internal_schema="s_internal",
-        internal_table="u_internal",
         view="u",
         history_view="u__history",
         changes_view="u__changes",
-        format=file_format,  # type: ignore[arg-type]
-        landing_path="u",
-        path="*",
-        columns=columns,
-        **settings,
+        internal_schema="s_internal",
+        internal_table="u_internal",
     )
+    landing = Landed(format=file_format, folder="u", glob="*")  # type: ignore[arg-type]
+    dataset = ResolvedDataset(task="t", name="u", relations=relations, landing=landing)
+    return with_settings(dataset, columns=columns, **settings)
 
 
 def types(**names: str) -> dict[str, DataType]:

@@ -10,7 +10,8 @@ import pytest
 from polynya.formats.dms.names import dms_file
 from polynya.formats.load_place import has_place, place_of
 from polynya.formats.values.instants import datetime_micros, stamp
-from polynya.model.config.task import Dataset, ResolvedDataset, StorageTask, resolved
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.task import Dataset, StorageTask, resolved
 
 BEGAN = datetime(2026, 1, 31, 10, 20, 30, 123456, tzinfo=UTC)
 

@@ -25,8 +25,9 @@ from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.native.reader import read_native
 from polynya.lake.spark.session import SparkSession
 from polynya.lake.table.dataset import DatasetTable
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.sources import dataset_of_source
-from polynya.model.config.task import ResolvedDataset, StorageTask, resolved
+from polynya.model.config.task import StorageTask, resolved
 from polynya.observe.events import Event
 from polynya.store.object_store import LocalObjectStore
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
@@ -177,7 +178,7 @@ class Look:
 
     def current(self, *columns: str) -> list[Row]:
         """Rows of the Current view."""
-        return self._rows(self.dataset.view, columns)
+        return self._rows(self.dataset.relations.view, columns)
 
     def history(self, *columns: str) -> list[Row]:
         """Rows of the History view: columns, operation, seconds of `from` and `to`."""
@@ -185,11 +186,11 @@ class Look:
             f"(unix_micros(hdr__{end}_timestamp) - {int(EPOCH.timestamp()) * 10**6}) / 1e6"
             for end in ("from", "to")
         ]
-        return self._rows(self.dataset.history_view, (*columns, "hdr__operation", *times))
+        return self._rows(self.dataset.relations.history_view, (*columns, "hdr__operation", *times))
 
     def changes(self, *columns: str) -> list[Row]:
         """Rows of the Changes view."""
-        return self._rows(self.dataset.changes_view, columns)
+        return self._rows(self.dataset.relations.changes_view, columns)
 
     def stored(self, partition: str, *columns: str) -> list[Row]:
         """Rows of one partition of the internal table."""
@@ -213,12 +214,12 @@ class Look:
     @property
     def view(self) -> str:
         """Full name of the Current view."""
-        return f"{self.dataset.schema}.{self.dataset.view}"
+        return self.dataset.relations.current
 
     @property
     def internal(self) -> str:
         """Full name of the internal table."""
-        return f"{self.dataset.internal_schema}.{self.dataset.internal_table}"
+        return self.dataset.relations.internal
 
     def table(self, owner: str = "a test") -> DatasetTable:
         """The internal table in the hands of an owner that has not taken it over."""
@@ -236,7 +237,7 @@ class Look:
 
     def _rows(self, view: str, columns: Sequence[str]) -> list[Row]:
         names = ", ".join(columns)
-        return self.lab.rows(f"SELECT {names} FROM {self.dataset.schema}.{view}")
+        return self.lab.rows(f"SELECT {names} FROM {self.dataset.relations.schema}.{view}")
 
 
 class Feed(_Work, Look):

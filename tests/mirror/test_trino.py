@@ -22,7 +22,7 @@ def shown_by_trino(users: Feed, view: str) -> tuple[list[str], list[tuple[Any, .
     """Names and rows of a view in Trino's SQL; the table is read by PyIceberg."""
     dataset, shape = users.dataset, users.table().shape()
     table = python_catalog(load_project(users.lab.project).target).load_table(
-        (dataset.internal_schema, dataset.internal_table)
+        (dataset.relations.internal_schema, dataset.relations.internal_table)
     )
     [found] = [one for one in trino_views(dataset, shape) if one.name == view]
     tree = sqlglot.parse_one(found.sql, read="trino")
@@ -30,10 +30,8 @@ def shown_by_trino(users: Feed, view: str) -> tuple[list[str], list[tuple[Any, .
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("stored", table.scan().to_arrow())
-        connection.execute(f"CREATE SCHEMA {dataset.internal_schema}")
-        connection.execute(
-            f"CREATE VIEW {dataset.internal_schema}.{dataset.internal_table} AS FROM stored"
-        )
+        connection.execute(f"CREATE SCHEMA {dataset.relations.internal_schema}")
+        connection.execute(f"CREATE VIEW {dataset.relations.internal} AS FROM stored")
         return list(found.columns), connection.execute(text).fetchall()
 
 
@@ -59,7 +57,7 @@ def assert_same(users: Feed, *views: str) -> None:
     for view in views:
         names, rows = shown_by_trino(users, view)
         columns = ", ".join(f"`{name}`" for name in names)
-        wanted = users.lab.rows(f"SELECT {columns} FROM {users.dataset.schema}.{view}")
+        wanted = users.lab.rows(f"SELECT {columns} FROM {users.dataset.relations.schema}.{view}")
         found = sorted((tuple(map(comparable, row)) for row in rows), key=repr)
         assert found == sorted((tuple(map(comparable, row)) for row in wanted), key=repr)
         assert found

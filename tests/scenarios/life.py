@@ -170,7 +170,7 @@ class Life:
         """What the views show else than the world says."""
         names = self.world.table_columns()
         listed = ", ".join(f"`{name}`" for name in ["id", *names])
-        view = f"{self.feed.dataset.schema}.{self.feed.dataset.view}"
+        view = self.feed.view
         pairs = [("current", self.world.current(soft=self.soft), f"SELECT {listed} FROM {view}")]
         if self.history:
             more = "hdr__operation, hdr__from_timestamp, hdr__to_timestamp"

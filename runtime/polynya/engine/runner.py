@@ -14,8 +14,9 @@ from polynya.engine.work.context import EngineContext
 from polynya.engine.work.threads import THREADS
 from polynya.engine.work.truce import lost
 from polynya.lake.spark.aws_errors import aws_error
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import DISCOVERING
-from polynya.model.config.task import ResolvedDataset, StorageTask, resolved
+from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import (
     ConflictError,
     InternalError,
@@ -60,9 +61,9 @@ def units(context: EngineContext, tasks: Sequence[StorageTask]) -> list[Unit]:
 
 
 def _native(context: EngineContext, task: StorageTask, dataset: ResolvedDataset) -> Unit:
-    name = f"{dataset.schema}.{dataset.view}"
-    if dataset.extracts is not None:
-        whole = ExtractsDataset(context, task, dataset, dataset.extracts)
+    name = dataset.relations.current
+    if dataset.landing.extracts is not None:
+        whole = ExtractsDataset(context, task, dataset, dataset.landing.extracts)
         return Unit(name, task.name, whole.run)
     return Unit(name, task.name, NativeDataset(context, task, dataset).run)
 

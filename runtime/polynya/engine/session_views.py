@@ -27,12 +27,12 @@ def start_reader(project: LoadedProject, statements: str) -> SparkSession:
     # Whoever lists views or describes schemas names none of them.
     everything = text.lstrip().startswith(("show", "desc"))
     for entry in inventory(project, python_catalog(project.target)):
-        named = everything or entry.dataset.view.lower() in text
+        named = everything or entry.dataset.relations.view.lower() in text
         if entry.table is None or entry.is_ledger or not named:
             continue
         known = shape(entry.table, entry.dataset)
         if known.data:
-            schema = quote_path(view_catalog(spark), entry.dataset.schema)
+            schema = quote_path(view_catalog(spark), entry.dataset.relations.schema)
             create_namespaces(spark, (schema,))
             create_views(spark, entry.dataset, known)
     return spark

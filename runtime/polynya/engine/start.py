@@ -15,8 +15,8 @@ from polynya.lake.spark.class_archive import cds_options
 from polynya.lake.spark.jars import jars_of
 from polynya.lake.spark.java import find_java
 from polynya.lake.spark.session import SessionSettings, SparkSession, start_session
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
-from polynya.model.config.task import ResolvedDataset
 from polynya.model.reading.loader import LoadedProject
 from polynya.observe.events import EventSink, discard
 from polynya.store.places import store_at

@@ -18,7 +18,7 @@ from polynya.formats.native.reader import to_batch
 from polynya.formats.records.openers import builder_of, record_opener
 from polynya.formats.values.buffer import RecordBuffer
 from polynya.formats.values.rows import ColumnTypes, Evolving
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.datatypes import DataType
 
 #: Formats whose records are text already; the raw bytes of the others are JSON.
@@ -59,16 +59,16 @@ def reparse_all(
     load: bool = False,
 ) -> DatasetBatch:
     """Read several records of a native dataset again, as one batch; see `reparse`."""
-    is_text = dataset.format in _TEXT_FORMATS
-    file_format = dataset.format if is_text else "json"
+    is_text = dataset.landing.format in _TEXT_FORMATS
+    file_format = dataset.landing.format if is_text else "json"
     opener = record_opener(dataset)
     buffer = RecordBuffer(BatchLimits())
     for record in records:
         for _, parsed in opener(io.BytesIO(record.raw), 0).records:
             buffer.add(record.file, record.offset, record.raw, parsed)
     # JSON spells binary, decimals and times as text: the types of the table say what they are.
-    declared = dict(dataset.columns) if is_text else {**known, **dataset.columns}
-    evolving = Evolving(dataset.schema_evolution, frozenset(dataset.columns))
+    declared = dict(dataset.events.columns) if is_text else {**known, **dataset.events.columns}
+    evolving = Evolving(dataset.policies.schema_evolution, frozenset(dataset.events.columns))
     types = ColumnTypes(known, declared, evolving=evolving)
     return to_batch(buffer, dataset, types, builder_of(file_format), load=load)
 

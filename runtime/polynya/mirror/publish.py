@@ -5,8 +5,8 @@ from __future__ import annotations
 from polynya.lake.fold.shape import Shape
 from polynya.mirror.glue_view import DEFINITION, MAX_TEXT, table_input
 from polynya.mirror.trino import trino_views
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
-from polynya.model.config.task import ResolvedDataset
 from polynya.model.errors import OperationError
 from polynya.store.aws.glue import GlueViews
 
@@ -25,7 +25,7 @@ class GlueMirror:
                 (POLYNYA-VIEW-003).
             PolynyaError: what `GlueViews.publish` raises.
         """
-        database = dataset.schema.lower()
+        database = dataset.relations.schema.lower()
         published = []
         for view in trino_views(dataset, shape):
             made = table_input(view, database)
@@ -43,7 +43,7 @@ class GlueMirror:
 
     def stale(self, dataset: ResolvedDataset, shape: Shape) -> list[str]:
         """The views that are missing, or are not what `publish` would make. Writes nothing."""
-        database = dataset.schema.lower()
+        database = dataset.relations.schema.lower()
         names = []
         for view in trino_views(dataset, shape):
             wanted = table_input(view, database)["Parameters"][DEFINITION]

@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.view_text import definitions
 from polynya.mirror.trino_types import has_json, has_same_text, quoted, trino_type
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract import headers as h
 from polynya.model.contract.identifiers import quote_path
 from polynya.model.datatypes import BINARY, BOOLEAN, STRING, TIMESTAMP, DataType
@@ -55,7 +55,9 @@ def trino_views(dataset: ResolvedDataset, shape: Shape) -> list[View]:
     Raises:
         OperationError: the SQL has no translation (POLYNYA-VIEW-004).
     """
-    table = quote_path(dataset.internal_schema.lower(), dataset.internal_table.lower())
+    table = quote_path(
+        dataset.relations.internal_schema.lower(), dataset.relations.internal_table.lower()
+    )
     try:
         return [
             _view(name.lower(), sql, shape)
@@ -64,8 +66,8 @@ def trino_views(dataset: ResolvedDataset, shape: Shape) -> list[View]:
     except SqlglotError as error:
         raise OperationError(
             "POLYNYA-VIEW-004",
-            f"the views of {dataset.schema}.{dataset.view} cannot be put in Trino's SQL: {error}",
-            where=f"{dataset.schema}.{dataset.view}",
+            f"the views of {dataset.relations.current} cannot be put in Trino's SQL: {error}",
+            where=dataset.relations.current,
             state="the tables are right; other engines have no view of them",
             fix="report it with the names and types of the columns",
         ) from error

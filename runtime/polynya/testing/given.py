@@ -50,7 +50,7 @@ def _content(test: LoadedTest, number: int) -> bytes:
     if batch.lines is not None:
         return batch.lines.encode()
     if rules_of(test.task.landing.format).events_in_tests == "parquet":
-        declared = resolved(test.task, test.dataset).columns
+        declared = resolved(test.task, test.dataset).events.columns
         try:
             return parquet_file(batch.events or (), declared)
         except ValueError as error:

@@ -22,7 +22,8 @@ from polynya.lake.read.query import to_json
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.spark.session import SparkSession
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.config.task import ResolvedDataset, StorageTask, resolved
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_tests import RELATIONS, moment
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
@@ -136,7 +137,7 @@ def _compared(
             continue
         if relation == "quarantined":
             # Records that belong to no table stay with the position of the whole task.
-            ledger = ledger_dataset(task) if rules_of(dataset.format).finds_tables else None
+            ledger = ledger_dataset(task) if rules_of(dataset.landing.format).finds_tables else None
             found = _quarantined(spark, table, _table(spark, ledger) if ledger else None)
         else:
             found = _view(spark, table, relation) if table else None
@@ -158,14 +159,14 @@ def _view(spark: SparkSession, table: DatasetTable, relation: str) -> pa.Table |
     dataset, shape = table.dataset, table.shape()
     if not shape.columns or (relation == "history" and not shape.history):
         return None
+    names = dataset.relations
     views = {
-        "current": dataset.view,
-        "history": dataset.history_view,
-        "changes": dataset.changes_view,
+        "current": names.view,
+        "history": names.history_view,
+        "changes": names.changes_view,
     }
-    return spark.sql(
-        f"SELECT * FROM {quote_path(view_catalog(spark), dataset.schema, views[relation])}"
-    ).toArrow()
+    quoted = quote_path(view_catalog(spark), names.schema, views[relation])
+    return spark.sql(f"SELECT * FROM {quoted}").toArrow()
 
 
 def _quarantined(spark: SparkSession, *tables: DatasetTable | None) -> pa.Table | None:

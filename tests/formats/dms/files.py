@@ -12,8 +12,8 @@ from pyarrow import parquet
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.dms.names import reading_order
 from polynya.formats.dms.reader import read_dms
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.delivery import Delivery
-from polynya.model.config.task import ResolvedDataset
 from polynya.model.datatypes import DataType
 from polynya.testing.fakes import MemoryObjectStore
 from tests.formats.helpers import a_dataset

@@ -8,7 +8,7 @@ import pytest
 
 from polynya.formats.batch import NO_ORDER, BatchLimits, DatasetBatch
 from polynya.formats.dms.names import dms_file, reading_order
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from tests.formats.dms.files import FIRST, LOAD, SECOND, a_table, lines, read
 from tests.formats.helpers import column, rules
 

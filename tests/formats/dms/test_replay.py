@@ -8,7 +8,7 @@ import pytest
 
 from polynya.formats.batch import DatasetBatch, Rejected
 from polynya.formats.dms.reader import reparse_dms
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from tests.formats.dms.files import FIRST, LOAD, a_table, lines, read, table
 from tests.formats.helpers import column, rules, types
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from polynya.formats.batch import WHOLE_FILE, FileProgress
 from polynya.formats.native.extracts import LandedExtracts, landed_extracts, refused_batch
-from polynya.model.config.task import ResolvedDataset, StorageTask, resolved
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.task import StorageTask, resolved
 from polynya.model.datatypes import parse_type
 from polynya.store.object_store import ObjectInfo
 
@@ -32,10 +33,10 @@ def looked_at(
 ) -> LandedExtracts:
     """What is made of these files, all of ten bytes."""
     final = dataset(**extracts)
-    assert final.extracts is not None
+    assert final.landing.extracts is not None
     infos = [ObjectInfo(f"in/{name}", 10) for name in names]
     read = {f"in/{name}": FileProgress(10, 1, complete=True) for name in done}
-    return landed_extracts(infos, final, final.extracts, read, last)
+    return landed_extracts(infos, final, final.landing.extracts, read, last)
 
 
 def due(landed: LandedExtracts) -> list[str]:
@@ -88,7 +89,7 @@ def test_a_file_that_joins_an_applied_folder_is_too_late() -> None:
 
 
 def test_a_folder_of_files_at_the_top_is_none() -> None:
-    final = dataset(each="folder").extracts
+    final = dataset(each="folder").landing.extracts
     assert final is not None
     task = dataset(each="folder")
     top = [ObjectInfo("in/a.csv", 10)]
@@ -98,10 +99,11 @@ def test_a_folder_of_files_at_the_top_is_none() -> None:
 
 def test_a_file_that_changed_after_it_was_applied_is_told() -> None:
     final = dataset()
-    assert final.extracts is not None
+    assert final.landing.extracts is not None
     done = {"in/a.csv": FileProgress(9, 1, complete=True)}
 
-    landed = landed_extracts([ObjectInfo("in/a.csv", 10)], final, final.extracts, done, "a.csv")
+    found = [ObjectInfo("in/a.csv", 10)]
+    landed = landed_extracts(found, final, final.landing.extracts, done, "a.csv")
 
     assert [(one.path, one.was, one.size) for one in landed.changed] == [("in/a.csv", 9, 10)]
 

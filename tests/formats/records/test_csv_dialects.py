@@ -8,8 +8,8 @@ import pytest
 
 from polynya.formats.batch import WHOLE_FILE, BatchLimits
 from polynya.formats.replay import reparse
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.delivery import Delivery
-from polynya.model.config.task import ResolvedDataset
 from tests.formats.helpers import a_dataset, column, read, rules
 
 _COLUMNS = {"id": "int", "n": "int", "x": "string"}

@@ -9,8 +9,8 @@ from typing import Any
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.replicate.names import metadata_path
 from polynya.formats.replicate.reader import read_replicate
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.delivery import Delivery
-from polynya.model.config.task import ResolvedDataset
 from polynya.model.datatypes import DataType
 from polynya.testing.fakes import MemoryObjectStore
 from tests.formats.helpers import a_dataset

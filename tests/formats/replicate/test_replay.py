@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from polynya.formats.batch import DatasetBatch, Rejected
 from polynya.formats.replicate.replay import reparse_replicate
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.testing.fakes import MemoryObjectStore
 from tests.formats.helpers import column, rules, types
 from tests.formats.replicate.files import (

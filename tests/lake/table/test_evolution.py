@@ -115,7 +115,7 @@ def test_a_process_that_dies_while_columns_change_is_followed_by_one_that_ends_i
         users.run("never")
     assert set(users.table().table.field_ids()).isdisjoint({"name"})
     # Views that must be made at the start cannot be, of columns that the state knows by old names.
-    drop_views(lab.spark, [f"{users.dataset.schema}.{users.dataset.view}"])
+    drop_views(lab.spark, [users.view])
     users.run("never")
     users.run("always")
 

@@ -8,8 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from polynya.model.checks.task import task_problems
-from polynya.model.config.models import Dataset, StorageTask, resolved
+from polynya.model.config.settings import Dataset
 from polynya.model.config.sources import dataset_of_source, datasets_of_sources, included
+from polynya.model.config.task import StorageTask, resolved
 
 
 def a_task(*datasets, **settings):
@@ -136,13 +137,13 @@ def test_a_source_that_is_never_taken_is_found():
 def test_resolving_fills_in_names_and_defaults():
     final = resolved(a_task(USERS, prefix="p_"), Dataset(name="users"))
 
-    assert (final.internal_schema, final.internal_table) == ("shop_internal", "p_users_internal")
-    assert final.view == "p_users"
-    assert final.history_view == "p_users__history"
-    assert final.changes_view == "p_users__changes"
-    assert (final.mode, final.delete_mode, final.history) == ("merge", "hard", False)
-    assert final.tombstone_retention == timedelta(days=30)
-    assert resolved(a_task(format="debezium"), Dataset(name="users")).mode is None
+    assert final.relations.internal == "shop_internal.p_users_internal"
+    assert final.relations.view == "p_users"
+    assert final.relations.history_view == "p_users__history"
+    assert final.relations.changes_view == "p_users__changes"
+    assert (final.kept.mode, final.kept.delete_mode, final.kept.history) == ("merge", "hard", False)
+    assert final.kept.tombstone_retention == timedelta(days=30)
+    assert resolved(a_task(format="debezium"), Dataset(name="users")).kept.mode is None
 
 
 def test_a_dataset_wins_over_defaults_also_with_a_null_or_a_zero():
@@ -152,8 +153,8 @@ def test_a_dataset_wins_over_defaults_also_with_a_null_or_a_zero():
 
     final = resolved(task, task.datasets[0])
 
-    assert (final.timestamp, final.history) == (None, True)
-    assert final.tombstone_retention == timedelta(0)
+    assert (final.events.timestamp, final.kept.history) == (None, True)
+    assert final.kept.tombstone_retention == timedelta(0)
 
 
 def test_naming_one_tracking_list_replaces_the_default_of_both():
@@ -162,7 +163,7 @@ def test_naming_one_tracking_list_replaces_the_default_of_both():
 
     final = resolved(task, task.datasets[0])
 
-    assert (final.track_history_columns, final.track_history_except) == ((), ("city",))
+    assert (final.kept.track_history_columns, final.kept.track_history_except) == ((), ("city",))
 
 
 def test_sources_are_taken_by_globs_that_mind_the_case():
@@ -176,9 +177,9 @@ def test_sources_are_taken_by_globs_that_mind_the_case():
 def test_a_source_feeds_its_declared_dataset_else_one_of_its_name():
     task = a_task({"name": "people", "source": "w.user table"}, format="debezium", prefix="p_")
 
-    assert dataset_of_source(task, "w.user table").view == "p_people"
-    assert dataset_of_source(task, "w.orders").view == "p_orders"
-    assert dataset_of_source(task, "w.orders").source == "w.orders"
+    assert dataset_of_source(task, "w.user table").relations.view == "p_people"
+    assert dataset_of_source(task, "w.orders").relations.view == "p_orders"
+    assert dataset_of_source(task, "w.orders").landing.source == "w.orders"
 
 
 def test_a_found_table_cannot_take_the_name_of_a_view():

@@ -6,8 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from polynya.model.checks.task import task_problems
-from polynya.model.config.models import Dataset, StorageTask, resolved
+from polynya.model.config.settings import Dataset
 from polynya.model.config.sources import datasets_of_sources
+from polynya.model.config.task import StorageTask, resolved
 
 
 def a_task(*datasets, landing=None, **settings):
@@ -40,7 +41,7 @@ def test_replicate_brings_keys_and_an_order():
     task = a_task({"name": "orders"}, landing={"format": "replicate"})
 
     assert problems(task) == []
-    assert resolved(task, task.datasets[0]).mode is None
+    assert resolved(task, task.datasets[0]).kept.mode is None
 
 
 def test_the_order_of_replicate_is_its_own():
@@ -135,7 +136,7 @@ def test_a_found_table_without_columns_or_header_line_is_not_guessed():
 def test_a_dataset_knows_how_its_files_are_written():
     task = a_task(ORDERS, landing={"timestamp_column": "ts", "header": False})
 
-    delivery = resolved(task, Dataset(name="orders")).delivery
+    delivery = resolved(task, Dataset(name="orders")).landing.delivery
 
     assert (delivery.timestamp_column, delivery.has_header) == ("ts", False)
 

@@ -28,7 +28,7 @@ def test_a_project_loads_as_written(tmp_path):
 
     assert project.project.name == "shop"
     assert project.files == {"users": "tasks/users.yml", "bank": "tasks/bank.yml"}
-    assert [dataset.view for dataset in project.datasets()] == ["users"]
+    assert [dataset.relations.view for dataset in project.datasets()] == ["users"]
     assert project.target.landing == tmp_path.resolve() / "landing"
     assert project.target.catalog_uri == f"jdbc:sqlite:{tmp_path.resolve()}/warehouse/catalog.db"
     assert project.where("users", "datasets", 0, "keys") == "tasks/users.yml:8:5"
@@ -154,7 +154,7 @@ def test_environment_variables_fill_settings_and_are_converted(tmp_path):
 
     project = load_project(write_project(tmp_path, users=text), environment={"HISTORY": "true"})
 
-    assert next(project.datasets()).history is True
+    assert next(project.datasets()).kept.history is True
     assert project.tasks[0].batch.max_rows == 7
 
 
@@ -208,7 +208,7 @@ def test_defaults_of_the_project_lie_under_those_of_the_task(tmp_path):
 
     dataset = next(load_project(write_project(tmp_path, project=project, users=task)).datasets())
 
-    assert (dataset.history, dataset.delete_mode) == (True, "hard")
+    assert (dataset.kept.history, dataset.kept.delete_mode) == (True, "hard")
 
 
 def test_a_folder_without_a_project_says_how_to_get_one(tmp_path):

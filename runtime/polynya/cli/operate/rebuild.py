@@ -54,7 +54,7 @@ def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> in
             "`polynya status` lists them",
         )
     # Without any that keeps events the first one says why nothing can be done.
-    keeping = [entry for entry in entries if entry.dataset.changes_retention] or entries[:1]
+    keeping = [entry for entry in entries if entry.dataset.kept.changes_retention] or entries[:1]
     for entry in entries:
         if entry not in keeping:
             context.output.note(f"{entry.name}: has no `changes_retention`, left as it is")

@@ -11,8 +11,8 @@ from polynya.cli.operate.run import show
 from polynya.cli.options import usage_error
 from polynya.cli.stopping import Stopping
 from polynya.formats.load_place import has_place
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import ReloadMode
-from polynya.model.config.task import ResolvedDataset
 from polynya.store.clock import SystemClock
 
 
@@ -73,7 +73,7 @@ def reload(
     engine = start_engine(project, sink=lambda event: show(context.output, event))
     stopping = Stopping.on_signals(engine.stop, context.output)
     for wanted in named:
-        name = f"{wanted.schema}.{wanted.view}"
+        name = wanted.relations.current
         if abandon:
             abandon_reload(DatasetTable.existing(engine.spark, wanted, engine.owner))
             context.output.result("reload.abandoned", {"dataset": name}, f"{name}: given up")
@@ -110,8 +110,8 @@ def began_at(
     if as_of is None:
         if placed:
             raise usage_error(
-                f"the load of {placed[0].view} needs `--as-of`: changes that were copied may be "
-                "later than what the load read",
+                f"the load of {placed[0].relations.view} needs `--as-of`: changes that were copied "
+                "may be later than what the load read",
                 "say when the full load began, such as `--as-of 2026-11-21T10:00:00Z`",
             )
         return None

@@ -13,9 +13,10 @@ from pyiceberg.table import Table
 
 from polynya.engine.work.ledger import ledger_dataset
 from polynya.lake.read import inspect
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import DISCOVERING
 from polynya.model.config.sources import dataset_of_source
-from polynya.model.config.task import ResolvedDataset, StorageTask, resolved
+from polynya.model.config.task import StorageTask, resolved
 from polynya.model.reading.loader import LoadedProject
 
 
@@ -31,7 +32,7 @@ class Entry:
     @property
     def name(self) -> str:
         """`schema.view`."""
-        return f"{self.dataset.schema}.{self.dataset.view}"
+        return self.dataset.relations.current
 
 
 def inventory(project: LoadedProject, catalog: Catalog | None) -> Iterator[Entry]:

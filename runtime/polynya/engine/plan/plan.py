@@ -13,9 +13,9 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.view_text import definitions
 from polynya.lake.table.shaping import data_columns, shape_of
 from polynya.lake.table.state import CopyState
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.recorded import LATER, contradicted, recorded, shown_before
 from polynya.model.config.settings import DISCOVERING
-from polynya.model.config.task import ResolvedDataset
 from polynya.model.datatypes import DataType, parse_type
 
 #: Who has to act: `polynya apply`, only the next run, or somebody who decides; "nobody" needs to.
@@ -91,7 +91,7 @@ _ORDER: Final = (
 def plan_dataset(facts: Facts) -> DatasetPlan:
     """Decide what the configuration does to one dataset."""
     dataset, copy = facts.dataset, facts.copy
-    name = f"{dataset.schema}.{dataset.view}"
+    name = dataset.relations.current
     if copy is None:
         return DatasetPlan(name, dataset.task, (_new(dataset),))
     views = _views(dataset, copy)
@@ -108,7 +108,7 @@ def plan_dataset(facts: Facts) -> DatasetPlan:
 
 
 def _new(dataset: ResolvedDataset) -> Change:
-    what = f"new dataset: {dataset.internal_schema}.{dataset.internal_table}"
+    what = f"new dataset: {dataset.relations.internal}"
     return Change("new_dataset", what, "the next run copies all that has landed for it", "apply")
 
 
@@ -117,7 +117,7 @@ def _task(facts: Facts, copy: CopyState) -> Iterator[Change]:
     if not facts.included:
         yield Change(
             "excluded",
-            f"the source table {dataset.source} is left out",
+            f"the source table {dataset.landing.source} is left out",
             "its tables and views stay as they are; nothing is copied to them",
             "nobody",
         )
@@ -136,7 +136,7 @@ def _task(facts: Facts, copy: CopyState) -> Iterator[Change]:
 
 
 def _keys(facts: Facts, copy: CopyState) -> Iterator[Change]:
-    before, now = copy.keys, list(facts.dataset.keys)
+    before, now = copy.keys, list(facts.dataset.events.keys)
     if facts.has_rows and now and before != now:
         yield Change(
             "keys",
@@ -157,7 +157,7 @@ def _lasting(facts: Facts, copy: CopyState) -> Iterator[Change]:
 def _columns(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
     if "except_columns" not in copy.settings:
         return
-    before, now = set(copy.settings["except_columns"]), set(dataset.except_columns)
+    before, now = set(copy.settings["except_columns"]), set(dataset.events.except_columns)
     known = set(copy.schema)
     if gone := sorted((now - before) & known):
         means = "the views lose it, later rows hold NULL in it; what is stored stays stored"
@@ -171,11 +171,11 @@ def _columns(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
 
 def _history(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
     before = copy.settings.get("history")
-    if before is None or before == dataset.history:
+    if before is None or before == dataset.kept.history:
         return
-    if dataset.history:
+    if dataset.kept.history:
         means = "versions are kept from now on; those before the last apply are not there"
-        if dataset.changes_retention is not None:
+        if dataset.kept.changes_retention is not None:
             means += ", until `polynya rebuild` makes them from the events that are kept"
         yield Change("history_on", "history: false → true", means, "apply")
     else:
@@ -218,8 +218,8 @@ def _sql(dataset: ResolvedDataset, copy: CopyState) -> dict[str, str]:
     known: Mapping[str, DataType] = {name: parse_type(kind) for name, kind in copy.schema.items()}
     keys = tuple(key for key in copy.keys if key in data_columns(dataset, known))
     shape: Shape = shape_of(dataset, copy, known, keys)
-    sql = definitions(dataset, shape, dataset.internal_table)
-    return {f"{dataset.schema}.{name}": text for name, text in sql.items()}
+    sql = definitions(dataset, shape, dataset.relations.internal_table)
+    return {f"{dataset.relations.schema}.{name}": text for name, text in sql.items()}
 
 
 def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
@@ -227,7 +227,7 @@ def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
     for name in LATER:
         if name in copy.settings and copy.settings[name] != after[name]:
             # The name of the source is in the data; it is only a setting where it was declared.
-            if name == "source" and dataset.format not in DISCOVERING:
+            if name == "source" and dataset.landing.format not in DISCOVERING:
                 continue
             what = f"{name}: {_shown(copy.settings[name])} → {_shown(after[name])}"
             forgets = name == "changes_retention" and after[name] is None

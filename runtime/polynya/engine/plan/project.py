@@ -61,10 +61,10 @@ def plan_project(project: LoadedProject, catalog: Catalog | None) -> Plan:
     undiscovered = [e.task for e in entries if e.is_ledger and e.table is None]
     orphans: list[_Orphan] = []
     if catalog is not None:
-        known = {e.dataset.internal_schema + "." + e.dataset.internal_table for e in entries}
+        known = {e.dataset.relations.internal for e in entries}
         orphans = list(_orphans(catalog, {name.lower() for name in known}))
         entries += _of_renamed(undiscovered, orphans, tasks, catalog)
-    taken = {(e.dataset.internal_schema, e.dataset.internal_table) for e in entries}
+    taken = {e.dataset.relations.internal for e in entries}
     planned = [
         PlannedDataset(entry, plan_dataset(_facts(entry, tasks)))
         for entry in entries
@@ -73,12 +73,12 @@ def plan_project(project: LoadedProject, catalog: Catalog | None) -> Plan:
     return Plan(
         tuple(one for one in planned if one.plan.changes),
         tuple(task.name for task in undiscovered),
-        tuple(_unconfigured(one) for one in orphans if (one.schema, one.name) not in taken),
+        tuple(_unconfigured(one) for one in orphans if one.internal not in taken),
     )
 
 
 def _facts(entry: Entry, tasks: frozenset[str]) -> Facts:
-    source = entry.dataset.source
+    source = entry.dataset.landing.source
     discovered = entry.task.landing.format in DISCOVERING and source is not None
     return Facts(
         dataset=entry.dataset,
@@ -99,6 +99,11 @@ class _Orphan:
     schema: str
     name: str
     copy: CopyState
+
+    @property
+    def internal(self) -> str:
+        """`schema.table`."""
+        return f"{self.schema}.{self.name}"
 
 
 def _orphans(catalog: Catalog, known: set[str]) -> Iterator[_Orphan]:
@@ -123,9 +128,9 @@ def _of_renamed(
 
     The ledger of the old task lists them.
     """
-    names = {(one.schema, one.name) for one in orphans}
+    names = {one.internal for one in orphans}
     for task in new:
-        schema = ledger_dataset(task).internal_schema
+        schema = ledger_dataset(task).relations.internal_schema
         members = {
             source
             for one in orphans
@@ -134,7 +139,7 @@ def _of_renamed(
             if included(task, source)
         }
         for dataset in datasets_of_sources(task, members)[0].values():
-            if (dataset.internal_schema, dataset.internal_table) in names:
+            if dataset.relations.internal in names:
                 yield Entry(task, dataset, inspect.load(catalog, dataset))
 
 
@@ -146,4 +151,4 @@ def _unconfigured(orphan: _Orphan) -> DatasetPlan:
         "it stays as it is, with its views; nothing is copied to it",
         "nobody",
     )
-    return DatasetPlan(f"{orphan.schema}.{orphan.name}", task, (change,))
+    return DatasetPlan(orphan.internal, task, (change,))

@@ -29,8 +29,9 @@ from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart, FileProgr
 from polynya.formats.debezium.reader import DebeziumBatch, read_debezium
 from polynya.formats.files.discovery import Discovery, discover
 from polynya.lake.table.dataset import DatasetTable
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.sources import datasets_of_sources
-from polynya.model.config.task import ResolvedDataset, StorageTask
+from polynya.model.config.task import StorageTask
 from polynya.model.errors import ConfigErrors, SuspendedError
 
 

@@ -16,7 +16,8 @@ from polynya.formats.replicate.names import is_load, metadata_path, table_of_rep
 from polynya.formats.replicate.names import kind_of as replicate_kind
 from polynya.formats.replicate.reader import read_replicate
 from polynya.formats.replicate.replay import reparse_replicate
-from polynya.model.config.task import ResolvedDataset, StorageTask
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.task import StorageTask
 from polynya.model.datatypes import DataType
 from polynya.store.object_store import ObjectStore
 

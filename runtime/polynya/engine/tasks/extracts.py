@@ -27,9 +27,10 @@ from polynya.lake.apply.applier import ApplyResult
 from polynya.lake.copy import reload as lake
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import Reloading
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.extracts import Extracts
 from polynya.model.config.reload import DELETING, KEEPING, ReloadMode
-from polynya.model.config.task import ResolvedDataset, StorageTask
+from polynya.model.config.task import StorageTask
 from polynya.model.contract.headers import Partition
 from polynya.observe.events import Event
 
@@ -108,7 +109,7 @@ class ExtractsDataset:
             self._say(target, "extract.waiting", what, why)
 
     def _landed(self, target: DatasetTable) -> LandedExtracts:
-        state, root = target.state.copy, self._dataset.landing_path
+        state, root = target.state.copy, self._dataset.landing.folder
         landed = self._context.landing.list(root)
         done = progress_of(target)
         return landed_extracts(landed, self._dataset, self._settings, done, state.last_extract)
@@ -150,7 +151,7 @@ class ExtractsDataset:
         self._tell_applied(target, gathered, applied)
 
     def _live_files(self) -> set[str]:
-        return landed_files(self._context, self._dataset.landing_path)
+        return landed_files(self._context, self._dataset.landing.folder)
 
     def _tell_applied(
         self, target: DatasetTable, gathered: Reloading, applied: ApplyResult

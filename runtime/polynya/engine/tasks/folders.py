@@ -28,8 +28,9 @@ from polynya.formats.batch import BatchLimits
 from polynya.formats.files.discovery import unread
 from polynya.formats.files.folders import Folders, sorted_out, unrouted
 from polynya.lake.table.dataset import DatasetTable
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.sources import datasets_of_sources, included
-from polynya.model.config.task import ResolvedDataset, StorageTask
+from polynya.model.config.task import StorageTask
 from polynya.model.errors import ConfigErrors, SuspendedError
 from polynya.observe.events import Event
 from polynya.store.object_store import ObjectInfo

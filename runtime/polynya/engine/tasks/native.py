@@ -8,7 +8,8 @@ from polynya.formats.batch import BatchLimits
 from polynya.formats.files.discovery import discover
 from polynya.formats.native.reader import read_native
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.config.task import ResolvedDataset, StorageTask
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.task import StorageTask
 
 
 class NativeDataset:
@@ -37,14 +38,14 @@ class NativeDataset:
             raise
 
     def _copy_landed(self, target: DatasetTable) -> None:
-        if self._dataset.initial_load is not None:
-            self._copy_all(target, self._dataset.initial_load, load=True)
-        self._copy_all(target, self._dataset.path, load=False)
+        if self._dataset.landing.initial_load is not None:
+            self._copy_all(target, self._dataset.landing.initial_load, load=True)
+        self._copy_all(target, self._dataset.landing.glob, load=False)
 
     def _copy_all(self, target: DatasetTable, glob: str, *, load: bool) -> None:
         while not self._context.stop.is_set():
             done = progress_of(target)
-            found = discover(self._context.landing, self._dataset.landing_path, glob, done)
+            found = discover(self._context.landing, self._dataset.landing.folder, glob, done)
             tell_found(self._context, target, found)
             if not found.files:
                 return
@@ -60,7 +61,7 @@ class NativeDataset:
                 self._context,
                 target,
                 batch,
-                landed_files(self._context, self._dataset.landing_path),
+                landed_files(self._context, self._dataset.landing.folder),
             )
 
 

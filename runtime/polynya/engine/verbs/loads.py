@@ -12,8 +12,9 @@ from polynya.formats.files.discovery import Discovery, discover, glob_pattern, r
 from polynya.formats.files.folders import sorted_out
 from polynya.formats.native.reader import read_native
 from polynya.lake.table.dataset import DatasetTable
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import DISCOVERING
-from polynya.model.config.task import ResolvedDataset, StorageTask
+from polynya.model.config.task import StorageTask
 from polynya.model.errors import OperationError
 
 
@@ -28,14 +29,14 @@ def load_of(
     Raises OperationError when the dataset says nowhere where it lies.
     """
     dataset = target.dataset
-    if dataset.format == "debezium":
+    if dataset.landing.format == "debezium":
         raise _nothing_to_reload(
             dataset,
             "a capture has no files of a full load",
             fix="take a new snapshot with the connector: its records are upserts; docs/reload.md "
             "says how to find those that are gone",
         )
-    if dataset.format in DISCOVERING:
+    if dataset.landing.format in DISCOVERING:
         return _delivered_load(context, task, target, glob)
     return _native_load(context, task, target, glob)
 
@@ -44,7 +45,7 @@ def refuse_nothing(load: Load, dataset: ResolvedDataset, glob: str | None) -> No
     """Raise OperationError for a load of which no file has landed."""
     if load.find({}).files:
         return
-    named = glob or dataset.initial_load
+    named = glob or dataset.landing.initial_load
     why = f"no file matches `{named}`" if named else "no file of a full load has landed"
     raise _nothing_to_reload(dataset, why)
 
@@ -53,12 +54,12 @@ def _native_load(
     context: EngineContext, task: StorageTask, target: DatasetTable, glob: str | None
 ) -> Load:
     dataset, limits = target.dataset, BatchLimits(task.batch.max_rows, task.batch.max_bytes)
-    wanted = glob or dataset.initial_load
+    wanted = glob or dataset.landing.initial_load
     if wanted is None:
         raise _nothing_to_reload(dataset, "no `initial_load`")
     return Load(
         find=lambda done: discover(
-            context.landing, dataset.landing_path, wanted, done, may_grow=False
+            context.landing, dataset.landing.folder, wanted, done, may_grow=False
         ),
         read=lambda files: read_native(
             context.landing, target.reading, files, target.known_schema(), limits, load=True
@@ -91,14 +92,17 @@ def _loads(
     glob: str | None,
     done: Mapping[str, FileProgress],
 ) -> Discovery:
-    root = dataset.landing_path
+    root = dataset.landing.folder
     folders = sorted_out(
-        list(context.landing.list(root)), root, form.table_of, lambda one: one == dataset.source
+        list(context.landing.list(root)),
+        root,
+        form.table_of,
+        lambda one: one == dataset.landing.source,
     )
     pattern = glob_pattern(glob or "**")
     loads = [
         info
-        for info in folders.tables.get(dataset.source or "", ())
+        for info in folders.tables.get(dataset.landing.source or "", ())
         if form.is_load(info.path) and pattern.fullmatch(relative_to(root, info.path))
     ]
     return unread(loads, done, may_grow=False)
@@ -111,7 +115,7 @@ def _nothing_to_reload(
 ) -> OperationError:
     return OperationError(
         "POLYNYA-LAKE-014",
-        f"there is nothing to reload {dataset.schema}.{dataset.view} from: {why}",
+        f"there is nothing to reload {dataset.relations.current} from: {why}",
         where=f"task {dataset.task}",
         state="nothing was changed",
         fix=fix,

@@ -9,7 +9,7 @@ from polynya.engine.work.steps import tell_applied
 from polynya.engine.work.views import publish
 from polynya.lake.apply import rebuild as lake
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 
 
 @dataclass(frozen=True, slots=True)

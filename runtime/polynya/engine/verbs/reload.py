@@ -13,8 +13,9 @@ from polynya.engine.work.views import publish
 from polynya.formats.load_place import place_of
 from polynya.lake.copy import reload as lake
 from polynya.lake.table.dataset import DatasetTable
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import ReloadMode
-from polynya.model.config.task import ResolvedDataset, StorageTask
+from polynya.model.config.task import StorageTask
 from polynya.model.contract.headers import Partition
 from polynya.model.errors import OperationError
 

@@ -18,9 +18,9 @@ from polynya.formats.replay import reparse_all, reparse_debezium_all
 from polynya.lake.copy.copy import CopyResult
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.replayed import Replayed, quarantined
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import DISCOVERING
 from polynya.model.config.sources import dataset_of_source, datasets_of_sources
-from polynya.model.config.task import ResolvedDataset
 from polynya.model.datatypes import DataType
 from polynya.model.errors import OperationError
 
@@ -40,7 +40,7 @@ class ReplayResult:
 
 def replay(context: EngineContext, entry: Entry, identifiers: Sequence[str] | None) -> ReplayResult:
     """Read the chosen records of one table again (all without a choice); a commit a table."""
-    if entry.dataset.extracts is not None:
+    if entry.dataset.landing.extracts is not None:
         raise _of_an_extract(entry.dataset)
     target = DatasetTable.existing(context.spark, entry.dataset, context.owner)
     target.take_over()
@@ -58,7 +58,7 @@ def replay(context: EngineContext, entry: Entry, identifiers: Sequence[str] | No
 def _of_an_extract(dataset: ResolvedDataset) -> OperationError:
     return OperationError(
         "POLYNYA-QUA-002",
-        f"records of {dataset.schema}.{dataset.view} belong to full extracts, which are compared "
+        f"records of {dataset.relations.current} belong to full extracts, which are compared "
         "whole: one of them alone cannot be read again",
         where=f"task {dataset.task}",
         state="nothing was changed",
@@ -124,18 +124,18 @@ def _lines(records: Sequence[Rejected]) -> list[Rejected]:
 
 
 def _is_load(dataset: ResolvedDataset, file: str) -> bool:
-    if dataset.initial_load is None:
+    if dataset.landing.initial_load is None:
         return False
-    path = file.removeprefix(f"{dataset.landing_path}/")
-    return glob_pattern(dataset.initial_load).fullmatch(path) is not None
+    path = file.removeprefix(f"{dataset.landing.folder}/")
+    return glob_pattern(dataset.landing.initial_load).fullmatch(path) is not None
 
 
 def _tables_of(
     context: EngineContext, entry: Entry, target: DatasetTable
 ) -> dict[str, DatasetTable]:
     """By source, the tables that the records of an entry may belong to."""
-    if not entry.is_ledger and entry.dataset.source is not None:
-        return {entry.dataset.source: target}
+    if not entry.is_ledger and entry.dataset.landing.source is not None:
+        return {entry.dataset.landing.source: target}
     routes, _ = datasets_of_sources(entry.task, target.state.copy.members)
     return {
         source: DatasetTable.open(context.spark, dataset, context.owner)
@@ -163,7 +163,7 @@ def _replay_capture(
     copied = 0
     for name, part in batch.datasets.items():
         dataset = dataset_of_source(entry.task, name)
-        if dataset.internal_table == entry.dataset.internal_table:
+        if dataset.relations.internal_table == entry.dataset.relations.internal_table:
             own = part
             continue
         other = DatasetTable.open(context.spark, dataset, context.owner)

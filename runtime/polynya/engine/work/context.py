@@ -13,7 +13,7 @@ from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.session import SparkSession
 from polynya.lake.table.dataset import new_owner
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.observe.events import EventSink, discard
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.object_store import ObjectStore

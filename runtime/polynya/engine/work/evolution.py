@@ -42,7 +42,7 @@ def evolve(context: EngineContext, target: DatasetTable, batch: DatasetBatch) ->
 
 
 def _changes(target: DatasetTable, batch: DatasetBatch) -> list[SchemaChange]:
-    policies = target.reading.schema_evolution
+    policies = target.reading.policies.schema_evolution
     found = list(batch.changes)
     before = target.state.copy.declared
     if batch.declared is not None and before:
@@ -56,7 +56,7 @@ def _changes(target: DatasetTable, batch: DatasetBatch) -> list[SchemaChange]:
             changes=found,
         )
     if truncates(batch):
-        view = target.dataset.view
+        view = target.dataset.relations.view
         found.append(SchemaChange("truncate", view, policies.policy("truncate")))
     return found
 
@@ -78,7 +78,7 @@ def _halted(
     dataset = target.dataset
     return TaskStoppedError(
         "POLYNYA-LAKE-018",
-        f"{dataset.schema}.{dataset.view}: {change}, and its policy for that is `stop`",
+        f"{dataset.relations.current}: {change}, and its policy for that is `stop`",
         where=where,
         state="nothing of this batch was copied; its files stay where they are",
         fix=f"change the source back, or `schema_evolution.{change.kind}` of the dataset",
@@ -87,7 +87,7 @@ def _halted(
 
 def _tell(context: EngineContext, target: DatasetTable, changes: Sequence[SchemaChange]) -> None:
     """Say what changed; of what is ignored only once, since it comes with every batch."""
-    subject = f"{target.dataset.schema}.{target.dataset.view}"
+    subject = target.dataset.relations.current
     for change in changes:
         key = f"{subject} {change}"
         if change.kind == "truncate" or (change.policy == "ignore" and key in context.waiting):

@@ -8,8 +8,9 @@ that its commits are fenced and its quarantine is read like any other.
 
 from __future__ import annotations
 
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import Dataset
-from polynya.model.config.task import ResolvedDataset, StorageTask, resolved
+from polynya.model.config.task import StorageTask, resolved
 
 LEDGER_SUFFIX = "__landing"
 

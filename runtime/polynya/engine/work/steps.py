@@ -18,8 +18,8 @@ from polynya.lake.table import positions
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.replayed import Replayed
 from polynya.lake.table.suspension import refuse_suspended
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import ApplyPolicy
-from polynya.model.config.task import ResolvedDataset
 from polynya.model.contract.headers import Partition
 from polynya.model.errors import SuspendedError
 from polynya.observe.events import Event
@@ -27,7 +27,7 @@ from polynya.observe.events import Event
 
 def subject_of(target: DatasetTable) -> str:
     """Name of a dataset in events: `schema.view`."""
-    return f"{target.dataset.schema}.{target.dataset.view}"
+    return target.dataset.relations.current
 
 
 def opened(context: EngineContext, dataset: ResolvedDataset) -> DatasetTable:

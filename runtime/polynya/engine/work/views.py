@@ -19,7 +19,7 @@ def publish(context: EngineContext, target: DatasetTable, shape: Shape) -> None:
     changed = publish_views(target, shape)
     if context.mirror is None or not changed:
         return
-    subject = f"{target.dataset.schema}.{target.dataset.view}"
+    subject = target.dataset.relations.current
     try:
         names = context.mirror(target.dataset, shape)
     except PolynyaError as error:

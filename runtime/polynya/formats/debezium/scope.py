@@ -9,8 +9,8 @@ from typing import Any
 
 from polynya.formats.debezium.flat import Flattening
 from polynya.formats.errors import RecordError
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.evolution import SchemaEvolution
-from polynya.model.config.task import ResolvedDataset
 from polynya.model.datatypes import DataType
 
 #: What Debezium writes for a column that the source did not send (`unavailable.value.placeholder`).
@@ -31,11 +31,11 @@ class TableSettings:
     def of(cls, dataset: ResolvedDataset) -> TableSettings:
         """The part of a dataset's settings that reading needs."""
         return cls(
-            dataset.keys,
-            dataset.sequence_by,
-            dataset.timestamp,
-            dataset.columns,
-            dataset.schema_evolution,
+            dataset.events.keys,
+            dataset.events.sequence_by,
+            dataset.events.timestamp,
+            dataset.events.columns,
+            dataset.policies.schema_evolution,
         )
 
 

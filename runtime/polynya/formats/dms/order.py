@@ -20,7 +20,7 @@ from polynya.formats.values import instants
 from polynya.formats.values.columns import Column, Faults
 from polynya.formats.values.sequence import Order, order_by, times_of
 from polynya.formats.values.settle import Placement
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 
 
 def placed(
@@ -31,10 +31,10 @@ def placed(
 ) -> Placement:
     """Where the rows stand; `files` and `offsets` say where they were read, one entry a row."""
     count = len(files)
-    stamp = dataset.delivery.timestamp_column
+    stamp = dataset.landing.delivery.timestamp_column
     commits, faults = times_of(columns, stamp, (), count)
-    if dataset.sequence_by:
-        order = order_by(columns, dataset.sequence_by, [file.is_load for file in files])
+    if dataset.events.sequence_by:
+        order = order_by(columns, dataset.events.sequence_by, [file.is_load for file in files])
     elif stamp is not None:
         order = _by_commit(commits, files, offsets)
     else:
@@ -89,11 +89,11 @@ def _times(
     files: Sequence[DmsFile],
 ) -> tuple[list[int | None], Faults]:
     """The `timestamp` setting, else the commit, else the time in the file's name."""
-    if dataset.timestamp is not None:
-        return times_of(columns, dataset.timestamp, (), len(files))
-    if dataset.delivery.timestamp_column is not None:
+    if dataset.events.timestamp is not None:
+        return times_of(columns, dataset.events.timestamp, (), len(files))
+    if dataset.landing.delivery.timestamp_column is not None:
         return commits, {}
-    sequence, faults = times_of(columns, None, dataset.sequence_by, len(files))
+    sequence, faults = times_of(columns, None, dataset.events.sequence_by, len(files))
     times = [
         file.micros if micros is None else micros
         for micros, file in zip(sequence, files, strict=True)

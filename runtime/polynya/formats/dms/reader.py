@@ -24,7 +24,7 @@ from polynya.formats.values.columns import Column
 from polynya.formats.values.observed import Observed
 from polynya.formats.values.rows import ColumnTypes, Evolving
 from polynya.formats.values.settle import Extras, Placement, batch_of, settled
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.datatypes import TIMESTAMP, DataType
 from polynya.model.formats.dms import OPERATION
 from polynya.store.object_store import ObjectStore
@@ -65,14 +65,14 @@ def read_dms(
             kind = own
         except UnreadableFileError as error:
             buffer.refuse_file(part.path, part.size, str(error), start=part.start)
-    types = observed.column_types(known, _declared(dataset), dataset.schema_evolution)
+    types = observed.column_types(known, _declared(dataset), dataset.policies.schema_evolution)
     return _to_batch(buffer, dataset, types, kind or "csv")
 
 
 def _declared(dataset: ResolvedDataset) -> dict[str, DataType]:
     """What the configuration says of types: the time of the commit is always a time."""
-    stamp = dataset.delivery.timestamp_column
-    return {**({} if stamp is None else {stamp: TIMESTAMP}), **dataset.columns}
+    stamp = dataset.landing.delivery.timestamp_column
+    return {**({} if stamp is None else {stamp: TIMESTAMP}), **dataset.events.columns}
 
 
 def _take_file(
@@ -115,7 +115,7 @@ def reparse_dms(
             buffer.add(record.file, record.offset, record.raw, refused)
     # JSON spells binary, decimals and times as text: the types of the table say what they are.
     declared = {**({} if kind == "csv" else known), **_declared(dataset)}
-    evolving = Evolving(dataset.schema_evolution, frozenset(_declared(dataset)))
+    evolving = Evolving(dataset.policies.schema_evolution, frozenset(_declared(dataset)))
     types = ColumnTypes(known, declared, evolving=evolving)
     return _to_batch(buffer, dataset, types, kind)
 
@@ -129,13 +129,13 @@ def _to_batch(
     for record, file in zip(buffer.records, files, strict=True):
         operation = record.pop(OPERATION, None)
         operations.append("L" if file.is_load else operation)
-    unsent = _unsent(buffer) if dataset.delivery.unsent_value is not None else []
+    unsent = _unsent(buffer) if dataset.landing.delivery.unsent_value is not None else []
 
     def place(columns: Mapping[str, Column]) -> Placement:
         return placed(columns, dataset, files, buffer.offsets)
 
-    done = settled(buffer.records, types, builder_of(kind), place, needed=dataset.keys)
-    return batch_of(buffer, done, dataset.keys, Extras(operations, unsent))
+    done = settled(buffer.records, types, builder_of(kind), place, needed=dataset.events.keys)
+    return batch_of(buffer, done, dataset.events.keys, Extras(operations, unsent))
 
 
 def _unsent(buffer: RecordBuffer) -> list[list[str] | None]:

@@ -12,7 +12,7 @@ from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.records.opened import OpenedFile, RawRecord
 from polynya.formats.records.openers import opener_of
 from polynya.formats.records.separated import Dialect, fields, header_names, pieces
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.formats.dms import OPERATION
 
 #: Stands in a record for a value that the source did not send.
@@ -70,13 +70,13 @@ def _kind(named: DmsFile) -> str:
 
 
 def _csv_rows(file: BinaryIO, named: DmsFile, dataset: ResolvedDataset) -> Iterator[RawRecord]:
-    dialect = Dialect.of(dataset.delivery)
-    unsent = dataset.delivery.unsent_value
+    dialect = Dialect.of(dataset.landing.delivery)
+    unsent = dataset.landing.delivery.unsent_value
     rows = pieces(file)
     first = next(rows, None)
     if first is None:
         return iter(())
-    if dataset.delivery.has_header:
+    if dataset.landing.delivery.has_header:
         names = header_names(first, dialect)
         _check_header(names, named, dataset)
         return _records(rows, [names], dialect, unsent, prefix=first + b"\n")
@@ -92,7 +92,7 @@ def _check_header(names: list[str], named: DmsFile, dataset: ResolvedDataset) ->
             f"the header line of a file of changes begins with {OPERATION}, this with "
             f"{names[0][:60]!r}; if the files have none, set `header: false`"
         )
-    expected = dataset.keys or tuple(dataset.columns)[:1]
+    expected = dataset.events.keys or tuple(dataset.events.columns)[:1]
     missing = [name for name in expected if name not in names]
     if missing:
         raise UnreadableFileError(
@@ -106,10 +106,10 @@ def _declared(named: DmsFile, dataset: ResolvedDataset) -> list[list[str]]:
 
     A full load has an operation only if DMS was told so; the number of fields shows it.
     """
-    if not dataset.columns:
+    if not dataset.events.columns:
         raise UnreadableFileError("it has no header line, and `columns` does not name its fields")
-    names = list(dataset.columns)
-    stamp = dataset.delivery.timestamp_column
+    names = list(dataset.events.columns)
+    stamp = dataset.landing.delivery.timestamp_column
     if stamp is not None and stamp not in names:
         # DMS puts it between the operation and the columns of the table.
         names.insert(0, stamp)

@@ -17,8 +17,8 @@ from polynya.formats.native.reader import to_batch
 from polynya.formats.records.openers import builder_of
 from polynya.formats.values.buffer import RecordBuffer
 from polynya.formats.values.rows import ColumnTypes
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.extracts import Extracts
-from polynya.model.config.task import ResolvedDataset
 from polynya.model.contract.name_time import time_in_name
 from polynya.model.datatypes import DataType
 from polynya.store.object_store import ObjectInfo
@@ -77,7 +77,7 @@ def landed_extracts(
     `done` is what was read of each file, `last` the name of the extract that was applied last.
     """
     everything = list(landed)
-    paths = {relative_to(dataset.landing_path, info.path) for info in everything}
+    paths = {relative_to(dataset.landing.folder, info.path) for info in everything}
     found = _sorted_out(everything, dataset, settings)
     applied_to = None if last is None else _place(last, settings)
     due, waiting, late = [], [], []
@@ -101,16 +101,16 @@ def refused_batch(
     buffer = RecordBuffer(BatchLimits())
     for one in refused:
         buffer.refuse_file(one.file.path, one.file.size, one.error, rule=one.rule)
-    types = ColumnTypes(known, dataset.columns)
-    return to_batch(buffer, dataset, types, builder_of(dataset.format), load=True)
+    types = ColumnTypes(known, dataset.events.columns)
+    return to_batch(buffer, dataset, types, builder_of(dataset.landing.format), load=True)
 
 
 def _sorted_out(
     landed: Iterable[ObjectInfo], dataset: ResolvedDataset, settings: Extracts
 ) -> _Sorted:
     found = _Sorted()
-    for info in matching(landed, dataset.landing_path, dataset.path):
-        path = relative_to(dataset.landing_path, info.path)
+    for info in matching(landed, dataset.landing.folder, dataset.landing.glob):
+        path = relative_to(dataset.landing.folder, info.path)
         name = path if settings.each == "file" else path.rpartition("/")[0]
         if not name:
             error = "it is in no folder, and each folder is an extract"

@@ -15,7 +15,7 @@ from polynya.formats.values.observed import Observed
 from polynya.formats.values.rows import ColumnTypes
 from polynya.formats.values.sequence import order_by, times_of
 from polynya.formats.values.settle import Extras, Placement, batch_of, settled
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.datatypes import DataType
 from polynya.store.object_store import ObjectStore
 
@@ -53,8 +53,8 @@ def read_native(
             _take_file(source, dataset, part, buffer, observed)
         except UnreadableFileError as error:
             buffer.refuse_file(part.path, part.size, str(error), start=part.start)
-    types = observed.column_types(known, dataset.columns, dataset.schema_evolution)
-    return to_batch(buffer, dataset, types, builder_of(dataset.format), load=load)
+    types = observed.column_types(known, dataset.events.columns, dataset.policies.schema_evolution)
+    return to_batch(buffer, dataset, types, builder_of(dataset.landing.format), load=load)
 
 
 def _take_file(
@@ -64,8 +64,8 @@ def _take_file(
     buffer: RecordBuffer,
     observed: Observed,
 ) -> None:
-    encoding = dataset.delivery.encoding
-    with landed_file(source, part.path, dataset.format, encoding=encoding) as file:
+    encoding = dataset.landing.delivery.encoding
+    with landed_file(source, part.path, dataset.landing.format, encoding=encoding) as file:
         opened = file_opener(dataset)(file, part.start)
         offset = part.start
         complete = True
@@ -94,11 +94,13 @@ def to_batch(
     count = len(buffer.records)
 
     def place(columns: Mapping[str, Column]) -> Placement:
-        order = order_by(columns, dataset.sequence_by, [load] * count)
-        times, faults = times_of(columns, dataset.timestamp, dataset.sequence_by, count)
+        order = order_by(columns, dataset.events.sequence_by, [load] * count)
+        times, faults = times_of(
+            columns, dataset.events.timestamp, dataset.events.sequence_by, count
+        )
         return Placement(
             order.identifiers, order.tails, [None] * count, times, {**faults, **order.faults}
         )
 
-    done = settled(buffer.records, types, builder, place, needed=dataset.keys)
-    return batch_of(buffer, done, dataset.keys, Extras(["L" if load else None] * count))
+    done = settled(buffer.records, types, builder, place, needed=dataset.events.keys)
+    return batch_of(buffer, done, dataset.events.keys, Extras(["L" if load else None] * count))

@@ -17,7 +17,7 @@ from polynya.formats.records.json_text import parse_value
 from polynya.formats.records.opened import OpenedFile, RawRecord
 from polynya.formats.records.separated import Dialect, column_names, fields, pieces
 from polynya.formats.values.columns import Column, Faults, build
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.datatypes import (
     BIGINT,
     BOOLEAN,
@@ -56,7 +56,7 @@ class Layout:
     @classmethod
     def of(cls, dataset: ResolvedDataset) -> Layout:
         """The layout that the settings of a task name."""
-        said = dataset.delivery
+        said = dataset.landing.delivery
         # An escape that is the quote itself says what RFC 4180 says anyway.
         escape = said.escape if said.escape != said.quote_character else None
         dialect = Dialect(
@@ -67,7 +67,7 @@ class Layout:
             comment=said.comment or "",
             bare_quotes=True,
         )
-        names = None if said.has_header else tuple(dataset.columns)
+        names = None if said.has_header else tuple(dataset.events.columns)
         return cls(dialect, names, said.skip_lines or 0)
 
     def of_one_record(self) -> Layout:

@@ -12,7 +12,7 @@ from polynya.formats.records.delimited import Layout, open_csv, text_builder
 from polynya.formats.records.json_lines import open_json
 from polynya.formats.records.opened import OpenedFile
 from polynya.formats.values.columns import Builder, build
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 
 #: (content, first record) → records
 Opener: TypeAlias = Callable[[BinaryIO, int], OpenedFile]
@@ -32,14 +32,14 @@ def opener_of(file_format: str) -> Opener:
 
 def file_opener(dataset: ResolvedDataset) -> Opener:
     """How to read the files of a native dataset."""
-    if dataset.format != "csv":
-        return opener_of(dataset.format)
+    if dataset.landing.format != "csv":
+        return opener_of(dataset.landing.format)
     return partial(open_csv, layout=Layout.of(dataset))
 
 
 def record_opener(dataset: ResolvedDataset) -> Opener:
     """How to read a record of a native dataset from its raw bytes, which are CSV or JSON."""
-    if dataset.format != "csv":
+    if dataset.landing.format != "csv":
         return open_json
     return partial(open_csv, layout=Layout.of(dataset).of_one_record())
 

@@ -15,7 +15,7 @@ from polynya.formats.values.rows import ColumnTypes, Evolving
 from polynya.formats.values.sequence import times_of
 from polynya.formats.values.settle import Extras, Placement, Settled, batch_of, settled
 from polynya.formats.values.table import old_key_type
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.datatypes import DataType
 
 #: Behind the sequence of an update that moved its record: the delete of the old key comes first.
@@ -61,12 +61,12 @@ def to_batch(
         if image is not None and key_of(image, keys) != key_of(row.record, keys):
             row.old_key = key_of(image, keys)
     evolving = Evolving(
-        dataset.schema_evolution,
-        frozenset(dataset.columns),
+        dataset.policies.schema_evolution,
+        frozenset(dataset.events.columns),
         {**facts.types, **facts.conflicts},
         facts.columns,
     )
-    types = ColumnTypes(known, {**facts.types, **dataset.columns}, facts.observed, evolving)
+    types = ColumnTypes(known, {**facts.types, **dataset.events.columns}, facts.observed, evolving)
 
     def place(columns: Mapping[str, Column]) -> Placement:
         return _placed(columns, rows, dataset)
@@ -86,7 +86,7 @@ def _placed(
     columns: Mapping[str, Column], rows: Sequence[Row], dataset: ResolvedDataset
 ) -> Placement:
     """The change sequence is a change identifier as it is."""
-    times, faults = times_of(columns, dataset.timestamp, (), len(rows))
+    times, faults = times_of(columns, dataset.events.timestamp, (), len(rows))
     return Placement(
         identifiers=[row.header.sequence for row in rows],
         tails=[_MOVED if row.moved else None for row in rows],

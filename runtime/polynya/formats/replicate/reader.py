@@ -15,7 +15,7 @@ from polynya.formats.replicate.rows import HEADER, Described, open_replicate
 from polynya.formats.values.buffer import RecordBuffer
 from polynya.formats.values.names import NameSpace, column_problem
 from polynya.formats.values.observed import Observed
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.datatypes import DataType
 from polynya.store.object_store import ObjectStore
 
@@ -44,7 +44,7 @@ def read_replicate(
         Rows with operation L, I, U, D or T, rejected records and progress of the files. A file that
         cannot be read, or is not what its `.dfm` file says, is one rejected record and complete.
     """
-    reading = _Reading(source, dataset, known, dataset.keys or keys, RecordBuffer(limits))
+    reading = _Reading(source, dataset, known, dataset.events.keys or keys, RecordBuffer(limits))
     for part in files:
         if reading.is_full:
             break
@@ -102,14 +102,14 @@ class _Reading:
 
     def take_file(self, part: FilePart) -> None:
         """Read one file, as far as the limits allow. Raises UnreadableFileError."""
-        metadata = read_metadata(self._source, part.path, self._dataset.delivery)
+        metadata = read_metadata(self._source, part.path, self._dataset.landing.delivery)
         self._check_names(metadata)
         # Also of a file that is refused: a table that begins with one still gets its keys.
         self.keys = self._agreed_keys(metadata)
         described = Described(
-            kind_of(part.path), is_load(part.path, self._dataset.landing_path), metadata
+            kind_of(part.path), is_load(part.path, self._dataset.landing.folder), metadata
         )
-        has_header = self._dataset.delivery.has_header
+        has_header = self._dataset.landing.delivery.has_header
         with landed_file(self._source, part.path, described.kind) as file:
             opened = open_replicate(file, part.start, described, has_header=has_header)
             offset, complete = part.start, False
@@ -127,7 +127,7 @@ class _Reading:
 
     def _check_names(self, metadata: Metadata) -> None:
         """Whether the table can have the columns. They come before any record could be refused."""
-        space = NameSpace([*self._known, *self._dataset.columns, *self.types.types])
+        space = NameSpace([*self._known, *self._dataset.events.columns, *self.types.types])
         for name in metadata.columns:
             if name.startswith(HEADER_PREFIX):
                 continue
@@ -137,7 +137,7 @@ class _Reading:
 
     def _agreed_keys(self, metadata: Metadata) -> tuple[str, ...]:
         own = metadata.keys
-        if self._dataset.keys or not own or not self.keys:
+        if self._dataset.events.keys or not own or not self.keys:
             return self.keys or own
         if own != self.keys:
             raise UnreadableFileError(

@@ -23,7 +23,7 @@ from polynya.formats.replicate.metadata import Metadata, read_metadata
 from polynya.formats.replicate.names import is_load, kind_of
 from polynya.formats.replicate.rows import change_of
 from polynya.formats.values.buffer import RecordBuffer
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.datatypes import DataType
 from polynya.store.object_store import ObjectStore
 
@@ -56,7 +56,7 @@ def reparse_replicate(
     # JSON spells decimals and times as text: the types of the table say what they are.
     types = {**known, **again.types} if kind == "parquet" else again.types
     return to_batch(
-        buffer, dataset, known, dataset.keys or keys, FileFacts(kind, types), before=before
+        buffer, dataset, known, dataset.events.keys or keys, FileFacts(kind, types), before=before
     )
 
 
@@ -84,7 +84,7 @@ class _Again:
         found = _csv_records(record.raw, metadata) if kind == "csv" else _objects(record.raw)
         if not found:
             raise RecordError("bad_csv" if kind == "csv" else "bad_json", "there is no record")
-        load = is_load(record.file, self._dataset.landing_path)
+        load = is_load(record.file, self._dataset.landing.folder)
         spelled = kind != "parquet"
         if not spelled:
             found = [_with_mask(values) for values in found]
@@ -96,13 +96,15 @@ class _Again:
     def _of(self, file: str) -> Metadata:
         if file not in self._metadata:
             try:
-                self._metadata[file] = read_metadata(self._source, file, self._dataset.delivery)
+                self._metadata[file] = read_metadata(
+                    self._source, file, self._dataset.landing.delivery
+                )
             except UnreadableFileError:
                 self._metadata[file] = None
         found = self._metadata[file]
         if found is not None:
             return found
-        return Metadata((), self._known, (), {}, Dialect.of(self._dataset.delivery), None)
+        return Metadata((), self._known, (), {}, Dialect.of(self._dataset.landing.delivery), None)
 
 
 def _csv_records(raw: bytes, metadata: Metadata) -> list[dict[str, Any]]:

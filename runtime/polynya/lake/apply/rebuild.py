@@ -18,7 +18,7 @@ def rebuild(target: DatasetTable, applier: Applier, *, now: datetime) -> ApplyRe
     """
     refuse_second_task(target)
     target.take_over()
-    if target.dataset.changes_retention is None or target.state.apply.retaining is None:
+    if target.dataset.kept.changes_retention is None or target.state.apply.retaining is None:
         raise _nothing_kept(target)
     if target.state.copy.reloading is not None:
         raise OperationError(
@@ -32,7 +32,7 @@ def rebuild(target: DatasetTable, applier: Applier, *, now: datetime) -> ApplyRe
 
 
 def _nothing_kept(target: DatasetTable) -> OperationError:
-    if target.dataset.changes_retention is None:
+    if target.dataset.kept.changes_retention is None:
         why, fix = "keeps no events", "set `changes_retention`; events are kept from then on"
     elif target.shape().append_only:
         why, fix = "has no keys, so each of its events is a row", "there is nothing to do"
@@ -40,7 +40,7 @@ def _nothing_kept(target: DatasetTable) -> OperationError:
         why, fix = "has kept no event yet", "run the task; events are kept once they are applied"
     return OperationError(
         "POLYNYA-LAKE-030",
-        f"{target.dataset.schema}.{target.dataset.view} {why}: there is nothing to derive it from",
+        f"{target.dataset.relations.current} {why}: there is nothing to derive it from",
         where=target.table.name,
         state="nothing was changed",
         fix=fix,

@@ -65,7 +65,7 @@ class Retention:
 
 def before(target: DatasetTable, shape: Shape, now: datetime) -> Retention:
     """What is kept before a step, and the time of the step: later than that of any before it."""
-    if target.dataset.changes_retention is None or shape.append_only:
+    if target.dataset.kept.changes_retention is None or shape.append_only:
         return Retention(now)
     state = target.state.apply.retaining or Retaining(since=_newest_version(target))
     told = [datetime.fromisoformat(time) + _TICK for time in (state.since, state.latest) if time]
@@ -85,7 +85,7 @@ def plan(run: Run, fresh: CopyParts | None, now: datetime) -> Retention:
         known = replace(known, add=_consumed(run, fresh, known.now), count=count)
     if fresh is not None and fresh.instead:
         return replace(known, state=Retaining(), remove=_all_files(run))
-    if target.dataset.changes_retention == "keep":
+    if target.dataset.kept.changes_retention == "keep":
         return known
     return _without_expired(run, known)
 
@@ -138,7 +138,7 @@ def _all_files(run: Run) -> tuple[LiveFile, ...]:
 
 def _without_expired(run: Run, known: Retention) -> Retention:
     """Let go of files whose events were all applied too long ago: their versions join the base."""
-    state, keep = known.state, run.target.dataset.changes_retention
+    state, keep = known.state, run.target.dataset.kept.changes_retention
     assert state is not None
     assert isinstance(keep, timedelta)
     limit = known.now - keep

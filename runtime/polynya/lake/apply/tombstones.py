@@ -55,9 +55,9 @@ def find_purge(
     while one of them is older, or a rebuild would bring its record back.
     """
     state = target.state.apply
-    cutoff = now - target.dataset.tombstone_retention
+    cutoff = now - target.dataset.kept.tombstone_retention
     oldest = state.oldest_tombstone
-    for_ever = shape.history or target.dataset.changes_retention == "keep"
+    for_ever = shape.history or target.dataset.kept.changes_retention == "keep"
     if for_ever or oldest is None or datetime.fromisoformat(oldest) >= cutoff:
         return Purge(state.horizon, oldest_kept=oldest)
     keys = [f"{quote(key)} AS __k{index}" for index, key in enumerate(shape.keys)]

@@ -41,7 +41,7 @@ def reason_to_apply_at_once(
 def _truncates(target: DatasetTable, batch: DatasetBatch, derived: DataFrame) -> bool:
     if pc.any(pc.equal(batch.rows.column("__op"), "T")).as_py():
         return True
-    if target.dataset.apply_as_truncates is None:
+    if target.dataset.events.apply_as_truncates is None:
         return False
     return not derived.where("__op = 'T'").isEmpty()
 

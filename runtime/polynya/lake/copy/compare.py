@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import literal, timestamp_literal
 from polynya.lake.table.state import Reloading
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import DELETING
-from polynya.model.config.task import ResolvedDataset
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote, shown
@@ -33,11 +33,11 @@ class Comparison:
     @classmethod
     def of(cls, dataset: ResolvedDataset, shape: Shape, reloading: Reloading) -> Comparison:
         """How a load is compared with the table of a dataset."""
-        extracts = dataset.extracts
+        extracts = dataset.landing.extracts
         if extracts is not None and reloading.extract is not None:
             return cls(extracts.check_columns or shape.values, extracts.updated_at)
         # A service writes the time of the load there, and of the change into a change.
-        stamp = dataset.delivery.timestamp_column
+        stamp = dataset.landing.delivery.timestamp_column
         return cls(tuple(name for name in shape.values if name != stamp))
 
 

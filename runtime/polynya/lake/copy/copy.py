@@ -203,7 +203,7 @@ def _load_started(target: DatasetTable, batch: DatasetBatch, now: datetime) -> d
     loads = batch.rows.filter(pc.equal(batch.rows.column("__op"), "L"))
     if loads.num_rows == 0:
         return None
-    told = rules_of(target.dataset.format).tells_load_time
+    told = rules_of(target.dataset.landing.format).tells_load_time
     earliest = pc.min(loads.column("__ts")).as_py() if told else None
     return earliest.astimezone(UTC) if earliest is not None else now
 

@@ -19,7 +19,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import literal, timestamp_literal
 from polynya.lake.fold.unsent import left_out
 from polynya.lake.spark.arrow_schema import spark_schema
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract import headers as h
 from polynya.model.contract.identifiers import quote
 from polynya.model.datatypes import DataType
@@ -81,7 +81,7 @@ def derive(
     judged = f"SELECT *, {_rule(shape, horizon, present)} AS __verdict FROM ({sequenced})"
     explained = f"SELECT *, {_error()} AS __why FROM ({judged})"
     columns = _table_columns(shape, present, now, load_started)
-    if dataset.extracts is not None and dataset.timestamp is not None:
+    if dataset.landing.extracts is not None and dataset.events.timestamp is not None:
         # The rows of an extract tell themselves when they changed.
         columns[h.TIMESTAMP] = (
             f"IF(__verdict IS NULL, coalesce(__ts, {columns[h.TIMESTAMP]}), NULL)"
@@ -96,8 +96,8 @@ def derive(
 def _operation(dataset: ResolvedDataset, schema: Mapping[str, DataType]) -> str:
     cases = ["WHEN __rule IS NOT NULL THEN NULL"]
     for expression, operation in (
-        (dataset.apply_as_truncates, "T"),
-        (dataset.apply_as_deletes, "D"),
+        (dataset.events.apply_as_truncates, "T"),
+        (dataset.events.apply_as_deletes, "D"),
     ):
         if expression is not None:
             text = expression_over(expression, schema, where=dataset.name)

@@ -171,7 +171,7 @@ def abandon(target: DatasetTable) -> None:
 
 def _keys(target: DatasetTable) -> tuple[str, ...]:
     """Keys of the table; those of the configuration while it holds nothing."""
-    return tuple(target.state.copy.keys) or target.dataset.keys
+    return tuple(target.state.copy.keys) or target.dataset.events.keys
 
 
 def _after(

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import literal
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract.headers import ALL_BUT
 from polynya.model.contract.identifiers import quote
 
@@ -46,7 +46,7 @@ def as_written(shape: Shape, names: str) -> str:
 
 def ignored_nulls(dataset: ResolvedDataset) -> tuple[str, ...]:
     """Columns that an update may leave out as NULL, as a list of columns that were not sent."""
-    ignored = dataset.ignore_null_updates
+    ignored = dataset.events.ignore_null_updates
     if isinstance(ignored, bool):
         return (ALL_BUT,) if ignored else ()
     return ignored

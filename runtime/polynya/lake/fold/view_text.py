@@ -13,7 +13,7 @@ from dataclasses import replace
 from polynya.lake.fold.fold import event_columns, fold, stored_columns, with_clause
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.fold.shape import Shape, comparable
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
@@ -42,15 +42,15 @@ _DELETED = f"({h.OPERATION} IN ('D', 'd'))"
 
 def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str, str]:
     """The SQL of each view of a dataset by its name; `table` is the quoted internal table."""
-    shown = (h.FROM_TIMESTAMP,) if dataset.from_timestamp else ()
+    shown = (h.FROM_TIMESTAMP,) if dataset.relations.from_timestamp else ()
     views = {
-        dataset.view: current_view(shape, table, shown),
-        dataset.changes_view: changes_view(shape, table),
+        dataset.relations.view: current_view(shape, table, shown),
+        dataset.relations.changes_view: changes_view(shape, table),
     }
-    if dataset.headers_view is not None:
-        views[dataset.headers_view] = current_view(shape, table, CURRENT_HEADERS)
+    if dataset.relations.headers_view is not None:
+        views[dataset.relations.headers_view] = current_view(shape, table, CURRENT_HEADERS)
     if shape.history:
-        views[dataset.history_view] = history_view(shape, table)
+        views[dataset.relations.history_view] = history_view(shape, table)
     return views
 
 

@@ -20,7 +20,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.naming import internal_name
 from polynya.lake.table.shaping import shape_of
 from polynya.lake.table.state import ApplyState, CopyState
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.model.datatypes import parse_type
@@ -104,7 +104,7 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
     retained = files.get(Partition.RETAINED, (0, 0, 0))
     conflicts = ("insert_of_existing", "update_of_missing", "delete_of_missing", "raised")
     return DatasetStatus(
-        dataset=f"{dataset.schema}.{dataset.view}",
+        dataset=dataset.relations.current,
         suspended=copy.suspended.reason if copy.suspended is not None else None,
         suspended_where=copy.suspended.where if copy.suspended is not None else None,
         copied_to=copy.copied_to,

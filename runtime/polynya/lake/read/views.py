@@ -12,7 +12,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.view_text import definitions
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract.identifiers import quote_path
 
 _DEFINITION = "polynya.definition"
@@ -29,14 +29,14 @@ def create_views(spark: SparkSession, dataset: ResolvedDataset, shape: Shape) ->
     types = [shape.type_of(name) for name in shape.data]
     published = []
     for name, sql in definitions(dataset, shape, internal_path(spark, dataset)).items():
-        quoted = quote_path(view_catalog(spark), dataset.schema, name)
+        quoted = quote_path(view_catalog(spark), dataset.relations.schema, name)
         definition = hashlib.sha256(f"{types}\n{sql}".encode()).hexdigest()[:32]
         if _published(spark, quoted) != definition:
             spark.sql(
                 f"CREATE OR REPLACE VIEW {quoted} "
                 f"TBLPROPERTIES ('{_DEFINITION}' = '{definition}') AS {sql}"
             )
-            published.append(f"{dataset.schema}.{name}")
+            published.append(f"{dataset.relations.schema}.{name}")
     return published
 
 

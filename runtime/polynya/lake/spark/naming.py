@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract.identifiers import quote_path
 
 if TYPE_CHECKING:  # start-up time: readers without a JVM need no PySpark
@@ -36,5 +36,5 @@ def internal_name(catalog: Catalog, dataset: ResolvedDataset) -> tuple[str, str]
 
 def _stored(dataset: ResolvedDataset, *, lower: bool) -> tuple[str, str]:
     """Glue has no upper case. No two datasets differ in nothing else (`relations`)."""
-    name = (dataset.internal_schema, dataset.internal_table)
+    name = (dataset.relations.internal_schema, dataset.relations.internal_table)
     return (name[0].lower(), name[1].lower()) if lower else name

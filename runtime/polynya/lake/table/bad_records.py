@@ -23,7 +23,7 @@ def refuse_bad_records(target: DatasetTable, derived: DataFrame, now: datetime) 
 
     Raises SuspendedError, after a commit that says so, or TaskStoppedError.
     """
-    policy = target.dataset.on_bad_record
+    policy = target.dataset.policies.on_bad_record
     if policy == "quarantine" or CAUSE in target.state.copy.accepted:
         return
     rejected = derived.where(f"{h.PARTITION} = '{Partition.QUARANTINE}'")
@@ -44,7 +44,7 @@ def _stopped(target: DatasetTable, place: str, reason: str) -> OperationError:
     dataset = target.dataset
     return TaskStoppedError(
         "POLYNYA-LAKE-018",
-        f"{dataset.schema}.{dataset.view}: {reason}, and `on_bad_record` is `stop`",
+        f"{dataset.relations.current}: {reason}, and `on_bad_record` is `stop`",
         where=place,
         state="nothing of this batch was copied; its files stay where they are",
         fix="mend the file, or change `on_bad_record` of the dataset, and run again",

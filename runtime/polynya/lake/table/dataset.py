@@ -29,7 +29,7 @@ from polynya.lake.table.state_files import (
     write_apply_state,
     write_copy_state,
 )
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract.identifiers import quote_path
 from polynya.model.datatypes import DataType, parse_type
 from polynya.model.errors import ConflictError
@@ -56,10 +56,12 @@ class DatasetTable:
     def open(cls, spark: SparkSession, dataset: ResolvedDataset, owner: str) -> DatasetTable:
         """Open the table of a dataset, created when it does not exist. Takes nothing over yet."""
         quoted = internal_path(spark, dataset)
-        views = quote_path(view_catalog(spark), dataset.schema)
+        views = quote_path(view_catalog(spark), dataset.relations.schema)
         create_namespaces(spark, (quoted.rpartition(".")[0], views))
         create_table(
-            spark, quoted, comment=f"Polynya internal table of {dataset.schema}.{dataset.name}"
+            spark,
+            quoted,
+            comment=f"Polynya internal table of {dataset.relations.schema}.{dataset.name}",
         )
         return cls.existing(spark, dataset, owner)
 
@@ -69,7 +71,7 @@ class DatasetTable:
     ) -> DatasetTable:
         """Open a table that exists, without a write."""
         quoted = internal_path(spark, dataset)
-        table = IcebergTable(spark, f"{dataset.internal_schema}.{dataset.internal_table}", quoted)
+        table = IcebergTable(spark, dataset.relations.internal, quoted)
         table.refresh()
         return cls(spark, dataset, owner, table, read_state(table))
 
@@ -120,8 +122,9 @@ class DatasetTable:
     @property
     def reading(self) -> ResolvedDataset:
         """The dataset as its next batch is read: with the policies that were accepted for it."""
-        policies = self.dataset.schema_evolution.accepting(self.state.copy.accepted)
-        return replace(self.dataset, schema_evolution=policies)
+        policies = self.dataset.policies
+        accepting = policies.schema_evolution.accepting(self.state.copy.accepted)
+        return replace(self.dataset, policies=replace(policies, schema_evolution=accepting))
 
     def ownership(self) -> Ownership:
         """Ownership to write into the next state, with a new commit marker."""

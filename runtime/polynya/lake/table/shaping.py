@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from polynya.lake.fold.shape import Shape
 from polynya.lake.table.state import CopyState
-from polynya.model.config.task import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract.headers import ALL_BUT
 from polynya.model.datatypes import DataType
 from polynya.model.formats.registry import rules_of
@@ -20,37 +20,37 @@ def shape_of(
 ) -> Shape:
     """Shape of a dataset with these source columns and keys; `copy` tells what has been met."""
     columns = data_columns(dataset, schema)
-    append_only = dataset.mode == "append_only" or not keys
+    append_only = dataset.kept.mode == "append_only" or not keys
     return Shape(
         keys=keys,
         columns=columns,
-        history=dataset.history and not append_only,
-        soft_delete=dataset.delete_mode == "soft",
+        history=dataset.kept.history and not append_only,
+        soft_delete=dataset.kept.delete_mode == "soft",
         append_only=append_only,
-        tells_operations=rules_of(dataset.format).tells_operations,
+        tells_operations=rules_of(dataset.landing.format).tells_operations,
         partial=tuple(
             name
             for name in columns
             if (name in copy.unsent or ALL_BUT in copy.unsent) and name not in keys
         ),
         links=copy.has_old_keys,
-        coalesce=dataset.coalesce_unchanged,
+        coalesce=dataset.kept.coalesce_unchanged,
         tracked=_tracked_columns(dataset, tuple(columns)),
-        keeps_events=dataset.changes_retention is not None and not append_only,
+        keeps_events=dataset.kept.changes_retention is not None and not append_only,
         unsent_texts={name: tuple(texts) for name, texts in copy.unsent_texts.items()},
     )
 
 
 def data_columns(dataset: ResolvedDataset, schema: Mapping[str, DataType]) -> dict[str, DataType]:
     """Source columns that the table gets."""
-    excluded = set(dataset.except_columns)
+    excluded = set(dataset.events.except_columns)
     return {name: datatype for name, datatype in schema.items() if name not in excluded}
 
 
 def _tracked_columns(dataset: ResolvedDataset, columns: tuple[str, ...]) -> tuple[str, ...] | None:
     """Columns whose change makes a new line in a coalesced History; None for all."""
-    if dataset.track_history_columns:
-        return tuple(name for name in columns if name in dataset.track_history_columns)
-    if dataset.track_history_except:
-        return tuple(name for name in columns if name not in dataset.track_history_except)
+    if dataset.kept.track_history_columns:
+        return tuple(name for name in columns if name in dataset.kept.track_history_columns)
+    if dataset.kept.track_history_except:
+        return tuple(name for name in columns if name not in dataset.kept.track_history_except)
     return None

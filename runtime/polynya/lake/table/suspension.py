@@ -54,7 +54,7 @@ def suspended_error(target: DatasetTable, suspension: Suspension) -> SuspendedEr
     dataset = target.dataset
     return SuspendedError(
         "POLYNYA-LAKE-017",
-        f"{dataset.schema}.{dataset.view} is suspended since {suspension.since[:19]}Z: "
+        f"{dataset.relations.current} is suspended since {suspension.since[:19]}Z: "
         f"{suspension.reason}",
         where=suspension.where,
         state="what was copied before is applied and can be queried; its later files are not read",

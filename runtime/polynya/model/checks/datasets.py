@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.extracts import Extracts
 from polynya.model.config.settings import Dataset
 from polynya.model.config.sources import included
-from polynya.model.config.task import ResolvedDataset, StorageTask, resolved
+from polynya.model.config.task import StorageTask, resolved
 from polynya.model.contract.identifiers import shown
 from polynya.model.documents.problems import Problem
 from polynya.model.formats.registry import rules_of
@@ -32,7 +33,7 @@ def dataset_problems(
 ) -> Iterator[Problem]:
     """Yield what the settings of one dataset lack, or contradict each other in."""
     final, rules = resolved(task, dataset), rules_of(task.landing.format)
-    if final.mode == "merge":
+    if final.kept.mode == "merge":
         yield from _merge_problems(final, path)
     if rules.has_header_lines:
         yield from _unnamed_columns(final, path)
@@ -48,20 +49,20 @@ def dataset_problems(
             "set it under `defaults` of the task",
         )
     yield from _contradictions(dataset, final, path)
-    if final.extracts is not None:
-        yield from _extract_problems(final, final.extracts, path)
+    if final.landing.extracts is not None:
+        yield from _extract_problems(final, final.landing.extracts, path)
 
 
 def _merge_problems(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iterator[Problem]:
-    rules = rules_of(final.format)
-    if not final.keys and not rules.brings_keys:
+    rules = rules_of(final.landing.format)
+    if not final.events.keys and not rules.brings_keys:
         yield Problem(
             path,
             "POLYNYA-CFG-014",
             f"dataset `{final.name}` has no `keys`, so its changes cannot be merged",
             "name the `keys`, or set `mode: append_only` to keep every event as a row",
         )
-    if not final.sequence_by and not rules.brings_order and final.extracts is None:
+    if not final.events.sequence_by and not rules.brings_order and final.landing.extracts is None:
         yield Problem(
             path,
             "POLYNYA-CFG-015",
@@ -71,7 +72,7 @@ def _merge_problems(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iter
 
 
 def _unnamed_columns(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iterator[Problem]:
-    if not final.delivery.has_header and not final.columns:
+    if not final.landing.delivery.has_header and not final.events.columns:
         yield Problem(
             path,
             "POLYNYA-CFG-008",
@@ -103,20 +104,25 @@ def _extract_problems(
             "`check_columns` and `updated_at` exclude each other",
             "keep one of the two",
         )
-    for key in ("initial_load", "apply_as_truncates", "ignore_null_updates"):
-        if getattr(final, key):
+    senseless = {
+        "initial_load": final.landing.initial_load,
+        "apply_as_truncates": final.events.apply_as_truncates,
+        "ignore_null_updates": final.events.ignore_null_updates,
+    }
+    for key, value in senseless.items():
+        if value:
             yield Problem(
                 (*path, key),
                 code,
                 "has no meaning with `extracts`: each of them holds the whole table",
                 "take one out",
             )
-    if final.mode == "append_only":
+    if final.kept.mode == "append_only":
         yield Problem(
             (*path, "mode"), code, "`append_only` compares nothing, `extracts` do", "take one out"
         )
     compared = {*(extracts.check_columns or ()), *filter(None, (extracts.updated_at,))}
-    for column in sorted(compared & {*final.keys, *final.except_columns}):
+    for column in sorted(compared & {*final.events.keys, *final.events.except_columns}):
         yield Problem(
             (*path, "extracts"),
             code,
@@ -129,24 +135,30 @@ def _contradictions(
     dataset: Dataset, final: ResolvedDataset, path: tuple[str | int, ...]
 ) -> Iterator[Problem]:
     code = "POLYNYA-CFG-016"
-    if final.track_history_columns and final.track_history_except:
+    events, kept = final.events, final.kept
+    if kept.track_history_columns and kept.track_history_except:
         yield Problem(
             (*path, "track_history_except"),
             code,
             "`track_history_columns` and `track_history_except` exclude each other",
             "keep one of the two",
         )
-    if isinstance(final.ignore_null_updates, tuple):
-        for column in sorted({*final.keys, *final.except_columns} & {*final.ignore_null_updates}):
+    if isinstance(events.ignore_null_updates, tuple):
+        without_value = {*events.keys, *events.except_columns}
+        for column in sorted(without_value & {*events.ignore_null_updates}):
             yield Problem(
                 (*path, "ignore_null_updates"),
                 code,
                 f"column {shown(column)} is a key or excepted, so it has no value to keep",
                 "take it out of `ignore_null_updates`",
             )
-    dropped = set(final.except_columns)
-    for key, why in (("keys", "is a key"), ("track_history_columns", "is tracked")):
-        for column in sorted(dropped & set(getattr(final, key))):
+    dropped = set(events.except_columns)
+    needed = (
+        ("keys", events.keys, "is a key"),
+        ("track_history_columns", kept.track_history_columns, "is tracked"),
+    )
+    for key, columns, why in needed:
+        for column in sorted(dropped & set(columns)):
             yield Problem(
                 (*path, "except_columns"),
                 code,
@@ -154,10 +166,10 @@ def _contradictions(
                 f"take it out of `except_columns` or out of `{key}`",
             )
     for key in ("keys", "sequence_by", "except_columns"):
-        for column, count in Counter(getattr(final, key)).items():
+        for column, count in Counter(getattr(events, key)).items():
             if count > 1:
                 yield Problem((*path, key), code, f"column {shown(column)} is named twice")
-    if final.mode == "append_only":
+    if kept.mode == "append_only":
         for key in _MERGE_ONLY:
             if getattr(dataset, key):
                 yield Problem(

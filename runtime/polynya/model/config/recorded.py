@@ -5,47 +5,60 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.durations import format_duration
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.extracts import Extracts
-from polynya.model.config.task import ResolvedDataset
 from polynya.model.formats.registry import is_known, rules_of
 
+_Places: TypeAlias = Mapping[str, tuple[str, str]]
+
+
+def _places(part: str, *settings: str, **renamed: str) -> dict[str, tuple[str, str]]:
+    """Where settings stand in a dataset: its part and the part's field."""
+    return {name: (part, renamed.get(name, name)) for name in (*settings, *renamed)}
+
+
 #: Settings that make the order or the kind of the rows: a table cannot hold rows of two of them.
-LASTING: Final = ("format", "mode", "sequence_by")
+LASTING: Final[_Places] = (
+    _places("landing", "format") | _places("kept", "mode") | _places("events", "sequence_by")
+)
 #: Settings that decide what the views show, also of rows that are there.
-SHOWN: Final = (
-    "schema",
-    "view",
-    "history_view",
-    "changes_view",
-    "headers_view",
-    "from_timestamp",
-    "except_columns",
-    "history",
-    "delete_mode",
-    "coalesce_unchanged",
-    "track_history_columns",
-    "track_history_except",
+SHOWN: Final[_Places] = (
+    _places(
+        "relations",
+        "schema",
+        "view",
+        "history_view",
+        "changes_view",
+        "headers_view",
+        "from_timestamp",
+    )
+    | _places("events", "except_columns")
+    | _places(
+        "kept",
+        "history",
+        "delete_mode",
+        "coalesce_unchanged",
+        "track_history_columns",
+        "track_history_except",
+    )
 )
 #: Settings that hold for records that are copied from now on.
-LATER: Final = (
-    "landing_path",
-    "path",
-    "initial_load",
-    "source",
-    "timestamp",
-    "apply_as_deletes",
-    "apply_as_truncates",
-    "ignore_null_updates",
-    "extracts",
-    "columns",
-    "tombstone_retention",
-    "changes_retention",
-    "on_bad_record",
-    "schema_evolution",
+LATER: Final[_Places] = (
+    _places("landing", "initial_load", "source", "extracts", landing_path="folder", path="glob")
+    | _places(
+        "events",
+        "timestamp",
+        "apply_as_deletes",
+        "apply_as_truncates",
+        "ignore_null_updates",
+        "columns",
+    )
+    | _places("kept", "tombstone_retention", "changes_retention")
+    | _places("policies", "on_bad_record", "schema_evolution")
 )
 
 
@@ -57,7 +70,7 @@ def recorded(
     `before` is what it remembers. While it has rows the lasting ones stay as they were: the rows
     are of them.
     """
-    now = {name: _plain(getattr(dataset, name)) for name in (*LASTING, *SHOWN, *LATER)}
+    now = _values(dataset, {**LASTING, **SHOWN, **LATER})
     kept = {name: before[name] for name in LASTING if has_rows and name in before}
     return now | kept
 
@@ -67,9 +80,9 @@ def contradicted(dataset: ResolvedDataset, before: Mapping[str, Any]) -> list[st
 
     Native formats may follow each other: their events have the order of the same columns.
     """
-    now = {name: _plain(getattr(dataset, name)) for name in LASTING}
+    now = _values(dataset, LASTING)
     found = [name for name in LASTING if name in before and before[name] != now[name]]
-    if "format" in found and _may_follow(before["format"], dataset.format):
+    if "format" in found and _may_follow(before["format"], dataset.landing.format):
         found.remove("format")
     return found
 
@@ -80,12 +93,20 @@ def _may_follow(before: str, now: str) -> bool:
 
 def shown_before(dataset: ResolvedDataset, before: Mapping[str, Any]) -> ResolvedDataset:
     """The dataset with the settings of its views as its table remembers them."""
-    values: dict[str, Any] = {
-        name: tuple(before[name]) if isinstance(before[name], list) else before[name]
-        for name in (*SHOWN, "mode")
-        if name in before
+    values: dict[str, dict[str, Any]] = {}
+    for name, (part, member) in {**SHOWN, "mode": LASTING["mode"]}.items():
+        if name in before:
+            value = before[name]
+            values.setdefault(part, {})[member] = tuple(value) if isinstance(value, list) else value
+    parts = {part: replace(getattr(dataset, part), **new) for part, new in values.items()}
+    return replace(dataset, **parts)
+
+
+def _values(dataset: ResolvedDataset, places: _Places) -> dict[str, Any]:
+    return {
+        name: _plain(getattr(getattr(dataset, part), member))
+        for name, (part, member) in places.items()
     }
-    return replace(dataset, **values)
 
 
 def _plain(value: object) -> object:

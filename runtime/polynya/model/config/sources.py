@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import Dataset
-from polynya.model.config.task import ResolvedDataset, StorageTask, resolved
+from polynya.model.config.task import StorageTask, resolved
 from polynya.model.contract.identifiers import is_name, shown
 from polynya.model.errors import ConfigError
 from polynya.model.formats.registry import rules_of
@@ -64,12 +65,12 @@ def datasets_of_sources(
         except ConfigError as error:
             errors.append(error)
             continue
-        taken = next((name for name in dataset.relations if name in owners), None)
+        taken = next((name for name in dataset.relations.taken if name in owners), None)
         lacking = _lacking(task, source, dataset)
         if taken is not None:
             errors.append(_contested(task, owners[taken], source, taken))
             continue
-        owners |= dict.fromkeys(dataset.relations, source)
+        owners |= dict.fromkeys(dataset.relations.taken, source)
         if lacking is not None:
             errors.append(lacking)
         else:
@@ -86,10 +87,14 @@ def _declared(task: StorageTask, source: str, table: str) -> Dataset | None:
 
 def _lacking(task: StorageTask, source: str, dataset: ResolvedDataset) -> ConfigError | None:
     """What the settings of a found table lack; declared ones were checked with the task."""
-    rules = rules_of(dataset.format)
-    if dataset.mode == "merge" and not dataset.keys and not rules.brings_keys:
+    rules = rules_of(dataset.landing.format)
+    if dataset.kept.mode == "merge" and not dataset.events.keys and not rules.brings_keys:
         code, missing = "POLYNYA-CFG-014", "`keys`, so its changes cannot be merged"
-    elif rules.has_header_lines and not dataset.delivery.has_header and not dataset.columns:
+    elif (
+        rules.has_header_lines
+        and not dataset.landing.delivery.has_header
+        and not dataset.events.columns
+    ):
         code, missing = "POLYNYA-CFG-008", "`columns`, and its files have no header line"
     else:
         return None

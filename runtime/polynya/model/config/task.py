@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import timedelta
 from types import MappingProxyType
 from typing import Final, Literal
 
 from pydantic import Field
 
-from polynya.model.config.delivery import Delivery
+from polynya.model.config.dataset import (
+    Events,
+    Kept,
+    Landed,
+    Policies,
+    Relations,
+    ResolvedDataset,
+)
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.extracts import Extracts
 from polynya.model.config.fields import Frozen, Name, Pattern, Prefix
 from polynya.model.config.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
     ApplyPolicy,
-    BadRecordPolicy,
     BatchSettings,
     Dataset,
     DatasetSettings,
-    DeleteMode,
     FormatName,
     Landing,
-    Mode,
-    SomeColumns,
     ViewSettings,
 )
-from polynya.model.datatypes import DataType
 from polynya.model.formats.registry import rules_of
 
 _TRACKING: Final = frozenset({"track_history_columns", "track_history_except"})
@@ -79,111 +78,77 @@ class StorageTask(Frozen):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedDataset:
-    """One dataset with every setting final; what landing and the engine work from.
-
-    View names carry the prefix. Empty tuples and None mean "not set". `mode` None means that the
-    data decides (debezium, replicate): merge when the source names keys. Expressions are as the
-    user wrote them.
-    """
-
-    task: str
-    name: str
-    schema: str
-    prefix: str
-    internal_schema: str
-    internal_table: str
-    view: str
-    history_view: str
-    changes_view: str
-    format: FormatName
-    landing_path: str
-    path: str
-    initial_load: str | None = None
-    extracts: Extracts | None = None
-    source: str | None = None
-    keys: tuple[str, ...] = ()
-    sequence_by: tuple[str, ...] = ()
-    timestamp: str | None = None
-    apply_as_deletes: str | None = None
-    apply_as_truncates: str | None = None
-    ignore_null_updates: SomeColumns = False
-    except_columns: tuple[str, ...] = ()
-    columns: Mapping[str, DataType] = field(default_factory=dict)
-    history: bool = False
-    mode: Mode | None = None
-    delete_mode: DeleteMode = "hard"
-    coalesce_unchanged: bool = False
-    track_history_columns: tuple[str, ...] = ()
-    track_history_except: tuple[str, ...] = ()
-    tombstone_retention: timedelta = DEFAULT_TOMBSTONE_RETENTION
-    changes_retention: timedelta | Literal["keep"] | None = None
-    delivery: Delivery = field(default_factory=Delivery)
-    schema_evolution: SchemaEvolution = field(default_factory=SchemaEvolution)
-    on_bad_record: BadRecordPolicy = "quarantine"
-    headers_view: str | None = None
-    from_timestamp: bool = False
-
-    @property
-    def relations(self) -> tuple[str, ...]:
-        """All names that the dataset takes in the catalog, in lower case as catalogs may do."""
-        views = [self.view, self.history_view, self.changes_view]
-        if self.headers_view is not None:
-            views.append(self.headers_view)
-        names = [f"{self.internal_schema}.{self.internal_table}"]
-        names += [f"{self.schema}.{view}" for view in views]
-        return tuple(name.lower() for name in names)
-
-
 def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
     """Return a dataset of a task with the task's defaults and the built-in ones filled in."""
     settings = merged(task.defaults, dataset)
-    table = f"{task.prefix}{dataset.name}"
-    extracts = dataset.extracts
-    by_data = rules_of(task.landing.format).brings_keys
     return ResolvedDataset(
         task=task.name,
         name=dataset.name,
+        relations=_relations(task, f"{task.prefix}{dataset.name}"),
+        landing=_landed(task.landing, dataset),
+        events=_events(settings, dataset.extracts),
+        kept=_kept(settings, task.landing.format),
+        policies=Policies(
+            schema_evolution=settings.schema_evolution or SchemaEvolution(),
+            on_bad_record=settings.on_bad_record or "quarantine",
+        ),
+    )
+
+
+def _relations(task: StorageTask, table: str) -> Relations:
+    views = task.views
+    return Relations(
         schema=task.schema_,
-        prefix=task.prefix,
+        view=table,
+        history_view=f"{table}{views.history}",
+        changes_view=f"{table}{views.changes}",
         internal_schema=task.internal_schema or f"{task.schema_}_internal",
         internal_table=f"{table}_internal",
-        view=table,
-        history_view=f"{table}{task.views.history}",
-        changes_view=f"{table}{task.views.changes}",
-        format=task.landing.format,
-        landing_path=task.landing.path,
-        path=dataset.path or ("*/*" if extracts and extracts.each == "folder" else "*"),
+        prefix=task.prefix,
+        headers_view=f"{table}{views.headers_suffix}" if views.headers else None,
+        from_timestamp=views.from_timestamp,
+    )
+
+
+def _landed(landing: Landing, dataset: Dataset) -> Landed:
+    extracts = dataset.extracts
+    return Landed(
+        format=landing.format,
+        folder=landing.path,
+        glob=dataset.path or ("*/*" if extracts and extracts.each == "folder" else "*"),
         initial_load=dataset.initial_load,
         extracts=extracts,
         source=dataset.source,
+        delivery=landing,
+    )
+
+
+def _events(settings: DatasetSettings, extracts: Extracts | None) -> Events:
+    return Events(
         keys=settings.keys or (),
         sequence_by=settings.sequence_by or (),
         timestamp=settings.timestamp or (extracts.updated_at if extracts else None),
         apply_as_deletes=settings.apply_as_deletes,
         apply_as_truncates=settings.apply_as_truncates,
         ignore_null_updates=settings.ignore_null_updates or False,
-        except_columns=settings.except_columns or (),
         columns=MappingProxyType(dict(settings.columns or {})),
-        history=bool(settings.history),
+        except_columns=settings.except_columns or (),
+    )
+
+
+def _kept(settings: DatasetSettings, format_: FormatName) -> Kept:
+    by_data = rules_of(format_).brings_keys
+    retention = settings.tombstone_retention
+    return Kept(
         mode=settings.mode or (None if by_data else "merge"),
+        history=bool(settings.history),
         delete_mode=settings.delete_mode or "hard",
         coalesce_unchanged=bool(settings.coalesce_unchanged),
         track_history_columns=settings.track_history_columns or (),
         track_history_except=settings.track_history_except or (),
         # A zero retention is a choice, not an absence.
-        tombstone_retention=(
-            DEFAULT_TOMBSTONE_RETENTION
-            if settings.tombstone_retention is None
-            else settings.tombstone_retention
-        ),
+        tombstone_retention=DEFAULT_TOMBSTONE_RETENTION if retention is None else retention,
         changes_retention=settings.changes_retention,
-        delivery=task.landing,
-        schema_evolution=settings.schema_evolution or SchemaEvolution(),
-        on_bad_record=settings.on_bad_record or "quarantine",
-        headers_view=f"{table}{task.views.headers_suffix}" if task.views.headers else None,
-        from_timestamp=task.views.from_timestamp,
     )
 
 

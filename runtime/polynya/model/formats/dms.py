@@ -9,14 +9,14 @@ from polynya.model.documents.problems import Problem
 from polynya.model.formats.rules import FormatRules
 
 if TYPE_CHECKING:
-    from polynya.model.config.task import ResolvedDataset
+    from polynya.model.config.dataset import ResolvedDataset
 
 #: The column that holds the operation of a row.
 OPERATION: Final = "Op"
 
 
 def _operation_as_column(dataset: ResolvedDataset) -> Iterator[Problem]:
-    if OPERATION in dataset.columns:
+    if OPERATION in dataset.events.columns:
         yield Problem(
             ("columns",),
             "POLYNYA-CFG-016",

@@ -9,11 +9,11 @@ from polynya.model.documents.problems import Problem
 from polynya.model.formats.rules import FormatRules
 
 if TYPE_CHECKING:
-    from polynya.model.config.task import ResolvedDataset
+    from polynya.model.config.dataset import ResolvedDataset
 
 
 def _order_of_its_own(dataset: ResolvedDataset) -> Iterator[Problem]:
-    if dataset.sequence_by:
+    if dataset.events.sequence_by:
         yield Problem(
             ("sequence_by",),
             "POLYNYA-CFG-019",

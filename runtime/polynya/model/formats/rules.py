@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from polynya.model.documents.problems import Problem
 
 if TYPE_CHECKING:
+    from polynya.model.config.dataset import ResolvedDataset
     from polynya.model.config.settings import Landing
-    from polynya.model.config.task import ResolvedDataset
 
 #: Where the source tables are named: in the settings, by folders, or in each record.
 TablesNamedIn: TypeAlias = Literal["settings", "folders", "records"]

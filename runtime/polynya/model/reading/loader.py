@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from polynya.model.checks.task import task_problems
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.project import Project
 from polynya.model.config.target import ResolvedTarget, choose_target
-from polynya.model.config.task import ResolvedDataset, StorageTask, merged, resolved
+from polynya.model.config.task import StorageTask, merged, resolved
 from polynya.model.contract.identifiers import shown
 from polynya.model.documents.nodes import Node, place_of
 from polynya.model.documents.problems import Problem, located
@@ -172,10 +173,10 @@ def _table_clashes(
 ) -> Iterator[Problem]:
     for index, dataset in enumerate(task.datasets):
         final = resolved(task, dataset)
-        for relation in final.relations:
+        for relation in final.relations.taken:
             me = f"dataset `{dataset.name}` in {file.shown_as}"
             other = owners.setdefault(relation, me)
-            if other != me or final.relations.count(relation) > 1:
+            if other != me or final.relations.taken.count(relation) > 1:
                 yield Problem(
                     ("datasets", index, "name"),
                     "POLYNYA-CFG-013",

@@ -115,7 +115,7 @@ def _problems(
     if all(getattr(test.expect, relation) is None for relation in RELATIONS):
         message = f"nothing is expected: name at least one of {', '.join(RELATIONS)}"
         yield Problem((*at, "expect"), "POLYNYA-CFG-009", message)
-    if test.expect.history is not None and not resolved(task, dataset).history:
+    if test.expect.history is not None and not resolved(task, dataset).kept.history:
         yield Problem(
             (*at, "expect", "history"),
             code,
