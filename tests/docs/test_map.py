@@ -38,6 +38,17 @@ def test_what_the_map_names_exists() -> None:
     assert missing(PAGE) == []
 
 
+def test_every_module_that_a_page_names_exists() -> None:
+    found = {
+        f"{page.relative_to(ROOT)}: {name}"
+        for page in (ROOT / "docs").glob("*.md")
+        for name in re.findall(r"`([\w./-]+/[\w.-]+\.py)`", page.read_text("utf-8"))
+        if not any((base / name).is_file() for base in (ROOT, RUNTIME))
+    }
+
+    assert found == set()
+
+
 def test_every_room_is_on_the_map() -> None:
     assert sorted(rooms() - paths(PAGE)) == []
 
