@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.engine.plan.plan import Facts, plan_dataset
+from polynya.engine.plan.dataset import Facts, plan_dataset
 from polynya.lake.table.state import CopyState
 from polynya.model.config.dataset import Events, Kept, Landed, Relations, ResolvedDataset
 from polynya.model.config.evolution import SchemaEvolution

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from polynya.engine.runner import run_once, units
 from polynya.lake.table.state import Suspension
 from polynya.lake.table.suspension import resume, suspend
 from polynya.model.errors import OperationError, SuspendedError
@@ -56,3 +57,22 @@ def test_the_other_tables_of_a_capture_go_on_and_the_suspended_one_catches_up(la
     for look in (users, towns):
         totals = look.table().state.copy.totals
         assert totals["rows_in"] == totals["rows_out"] == len(look.history("id"))
+
+
+def test_a_run_that_goes_on_sees_that_its_dataset_was_resumed(lab: Lab) -> None:
+    users = lab.feed()
+    users.settings |= {"on_bad_record": "suspend"}
+    context = lab.context("always")
+    work = units(context, [users.task])
+    users.land(put(1, 1, name="Ann"))
+    assert not run_once(context, work).failures
+    users.land(b"{broken", put(2, 2, name="Ben"))
+
+    suspended = [run_once(context, work).failures.values() for _ in range(2)]
+    resume(users.table("somebody"), {"bad_record": "quarantine"})
+    after = run_once(context, work).failures
+
+    assert all(isinstance(one, SuspendedError) for (one,) in suspended)
+    assert not after
+    assert users.current("id", "name") == [(1, "Ann"), (2, "Ben")]
+    assert [event.type for event in lab.events].count("unit.failed") == 1

@@ -38,7 +38,8 @@ from polynya.cli.context import CommandContext, verb_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import FLAGS, GlobalOptions, split_options, usage_error
 from polynya.cli.output import Output, make_output
-from polynya.model.errors import InternalError, PolynyaError
+from polynya.engine.errors import as_polynya
+from polynya.model.errors import PolynyaError
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PolynyaError as error:
         return _report(output, error)
     except Exception as error:  # noqa: BLE001 - the edge of the process: what is left is a bug
-        return _report(output, _outside(error) or _bug(error))
+        return _report(output, as_polynya(error))
 
 
 def _call(context: CommandContext, tokens: list[str]) -> int:
@@ -132,29 +133,6 @@ def _report(output: Output, error: PolynyaError) -> int:
     if output.options.debug:
         traceback.print_exception(error, file=sys.stderr)
     return error.exit_code
-
-
-def _outside(error: Exception) -> PolynyaError | None:
-    """The error of a cause in AWS. Only who loaded PySpark and PyIceberg can have one."""
-    if "pyiceberg" not in sys.modules:
-        return None
-    from polynya.lake.spark.aws_errors import aws_error
-
-    outside = aws_error(error)
-    if outside is not None:
-        outside.__cause__ = error
-    return outside
-
-
-def _bug(error: Exception) -> InternalError:
-    bug = InternalError(
-        "POLYNYA-BUG-001",
-        f"polynya itself failed: {type(error).__name__}: {error}",
-        state="as after the last completed commit; every commit is atomic",
-        fix="run again with `--debug` and report the traceback",
-    )
-    bug.__cause__ = error
-    return bug
 
 
 def _configure_logging(options: GlobalOptions) -> None:

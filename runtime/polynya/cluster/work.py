@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from polynya.cluster.messages import Inbox, JobKey, Observed, RoundEnded, RunEnded
-from polynya.engine.runner import POLL_SECONDS, Unit, as_polynya, run_once, units
+from polynya.engine.errors import as_polynya
+from polynya.engine.runner import POLL_SECONDS, Unit, run_once, units
 from polynya.engine.work.backlog import Backlog
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.threads import THREADS

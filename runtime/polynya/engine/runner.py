@@ -6,20 +6,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from polynya.engine.errors import as_polynya
 from polynya.engine.tasks.capture import DebeziumTask
 from polynya.engine.tasks.extracts import ExtractsDataset
 from polynya.engine.tasks.folders import FolderTask
 from polynya.engine.tasks.native import NativeDataset
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.threads import THREADS
-from polynya.engine.work.truce import lost
-from polynya.lake.spark.aws_errors import aws_error
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import DISCOVERING
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import (
     ConflictError,
-    InternalError,
     PolynyaError,
     SuspendedError,
     TaskStoppedError,
@@ -75,18 +73,16 @@ def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:
         running = [(unit, pool.submit(unit.run)) for unit in work]
         for unit, future in running:
             error = future.exception()
-            # A dataset that waits for its apply may have the same name.
             said = f"failed {unit.name}"
             if error is None:
-                context.waiting.pop(said, None)
+                context.said.pop(said, None)
                 continue
             failure = as_polynya(error)
             outcome.failures[unit.name] = failure
             if isinstance(failure, ConflictError):
-                lost(context, failure)
+                context.truce.lost(failure, context.clock.monotonic())
             # What lasts is said once.
-            if context.waiting.get(said) != str(failure):
-                context.waiting[said] = str(failure)
+            if context.is_news(said, str(failure)):
                 fields = {"code": failure.code, "message": str(failure)}
                 context.sink(Event("unit.failed", unit.name, fields))
     return outcome
@@ -123,21 +119,3 @@ def run_until_stopped(context: EngineContext, work: Sequence[Unit]) -> Outcome:
             due[unit.name] = now + pauses[unit.name]
         context.stop.wait(POLL_SECONDS)
     return outcome
-
-
-def as_polynya(error: BaseException) -> PolynyaError:
-    """The error as one of ours: itself, what AWS said, or else a bug."""
-    if isinstance(error, PolynyaError):
-        return error
-    outside = aws_error(error)
-    if outside is not None:
-        outside.__cause__ = error
-        return outside
-    bug = InternalError(
-        "POLYNYA-BUG-001",
-        f"polynya itself failed: {type(error).__name__}: {str(error)[:500]}",
-        state="as after the last completed commit; every commit is atomic",
-        fix="run again with `--debug` and report the traceback",
-    )
-    bug.__cause__ = error
-    return bug

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from polynya.engine.verbs.rebuild import rebuild
 from polynya.lake.apply.applier import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.plain import PlainApplier
-from polynya.lake.apply.rebuild import rebuild
 from polynya.lake.read.verify import FOLD_RULES, Verdict, verify
+from polynya.lake.table.dataset import DatasetTable
 from tests.lab.lab import Lab
 from tests.lab.twins import Twin, difference
 from tests.lake.apply.test_appliers_agree import LIVES
@@ -97,7 +98,8 @@ def proved(lab: Lab, name: str, retention: str, seed: int, make: Callable[[], Ap
 
     damage(twin, seed)
     found = {finding.rule for finding in verify(twin.table).findings}
-    rebuild(twin.table, twin.applier, now=lab.clock.now())
+    rebuild(lab.context(applier=twin.applier), twin.dataset)
+    twin.table = DatasetTable.existing(lab.spark, twin.dataset, "a twin")
 
     assert found & FOLD_RULES.keys()
     assert not told(verify(twin.table))

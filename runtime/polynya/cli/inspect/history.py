@@ -23,7 +23,7 @@ def history(dataset: str, /, *key: str, context: Context) -> int:
         context: given by `main`.
     """
     # Start-up time: pyspark.
-    from polynya.engine.session_views import start_reader
+    from polynya.engine.reader import start_reader
     from polynya.lake.read.record import conditions, has_view, versions_and_events
 
     schema, _, name = dataset.partition(".")

@@ -30,7 +30,7 @@ def query(sql: str | None = None, /, *, file: Path | None = None, context: Conte
     if (sql is None) == (file is None):
         raise usage_error("give either one statement or `--file`")
     # Start-up time: pyspark is only loaded when there is something to ask.
-    from polynya.engine.session_views import start_reader
+    from polynya.engine.reader import start_reader
     from polynya.lake.read.query import run_query, split_statements
 
     context.output.only_rows()

@@ -12,7 +12,7 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.model.reading.loader import LoadedProject
 
 if TYPE_CHECKING:
-    from polynya.engine.plan.plan import DatasetPlan
+    from polynya.engine.plan.dataset import DatasetPlan
     from polynya.engine.plan.project import Plan
 
 _WHO = {

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
+from polynya.engine.plan.dataset import Change, DatasetPlan, Facts, plan_dataset
 from polynya.engine.plan.inventory import Entry, inventory
-from polynya.engine.plan.plan import Change, DatasetPlan, Facts, plan_dataset
 from polynya.engine.work.ledger import ledger_dataset
 from polynya.lake.read import inspect
 from polynya.lake.table.state import CopyState

@@ -6,33 +6,21 @@ Current and moves in one commit, so that a killed run goes on where it stood.
 
 from __future__ import annotations
 
-from polynya.engine.tasks.native import landed_files
 from polynya.engine.work.context import EngineContext
-from polynya.engine.work.gather import Load, gather
-from polynya.engine.work.steps import (
-    bring_up,
-    copy_step,
-    opened,
-    progress_of,
-    subject_of,
-    tell_applied,
-    tell_found,
-)
-from polynya.engine.work.views import publish
+from polynya.engine.work.dataset import WorkingDataset
+from polynya.engine.work.gather import Load, gather, take_in
+from polynya.engine.work.tables import OpenTables
 from polynya.formats.batch import BatchLimits, FilePart
 from polynya.formats.files.discovery import Discovery, unread
 from polynya.formats.native.extracts import Extract, LandedExtracts, landed_extracts, refused_batch
 from polynya.formats.native.reader import read_native
-from polynya.lake.apply.applier import ApplyResult
 from polynya.lake.copy import reload as lake
-from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import Reloading
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.extracts import Extracts
 from polynya.model.config.reload import DELETING, KEEPING, ReloadMode
 from polynya.model.config.task import StorageTask
 from polynya.model.contract.headers import Partition
-from polynya.observe.events import Event
 
 _HOLDING = (Partition.CURRENT, Partition.PRIOR, Partition.CHANGES)
 
@@ -52,110 +40,88 @@ class ExtractsDataset:
         self._dataset = dataset
         self._settings = settings
         self._limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
-        self._target: DatasetTable | None = None
-        self._told: set[str] = set()
+        self._tables = OpenTables(context, task)
 
     def run(self) -> None:
         """Apply all extracts that have landed, in order, each whole and once."""
-        if self._target is None:
-            self._target = opened(self._context, self._dataset)
-        try:
-            target = self._target
-            bring_up(self._context, target, self._task.apply, lambda: self._take_in(target))
-        except BaseException:
-            # What this owner believes of the table may be wrong now.
-            self._target = None
-            raise
+        with self._tables.in_use():
+            table = self._tables.of(self._dataset)
+            table.bring_up(self._task.apply, lambda: self._take_in(table))
 
-    def _take_in(self, target: DatasetTable) -> None:
-        while not self._context.stop.is_set() and self._step(target):
+    def _take_in(self, table: WorkingDataset) -> None:
+        while not self._context.stop.is_set() and self._step(table):
             pass
 
-    def _step(self, target: DatasetTable) -> bool:
+    def _step(self, table: WorkingDataset) -> bool:
         """Take in one extract; whether there may be another one now."""
-        landed = self._landed(target)
-        self._tell(target, landed)
+        landed = self._landed(table)
+        self._tell(table, landed)
         if landed.refused:
-            batch = refused_batch(landed.refused, self._dataset, target.known_schema())
-            copy_step(self._context, target, batch, self._live_files())
-        reloading = target.state.copy.reloading
+            batch = refused_batch(landed.refused, self._dataset, table.columns)
+            table.copy(batch, live_files=self._live_files())
+        reloading = table.table.state.copy.reloading
         if reloading is None:
             if not landed.due:
                 return False
-            reloading = self._begin(target, landed.due[0])
+            reloading = self._begin(table, landed.due[0])
         if reloading.extract is None:
-            self._wait(target, reloading.mode, "`polynya reload` ends what it began")
+            self._wait(table, reloading.mode, "`polynya reload` ends what it began")
             return False
-        target.take_over()
+        table.table.take_over()
         if all(one.name != reloading.extract for one in landed.due):
-            self._give_up(target, reloading.extract, "it left the landing zone")
+            self._give_up(table, reloading.extract, "it left the landing zone")
             return True
-        changed = gather(self._context, target, self._load(target, reloading.extract))
+        changed = gather(table, self._load(table, reloading.extract))
         if changed is not None:
-            # Whoever writes it may not be done: the next run begins with it anew.
-            self._give_up(target, reloading.extract, f"{changed} changed or left")
+            # Whoever writes it may not be done: the next run begins with it again.
+            self._give_up(table, reloading.extract, f"{changed} changed or left")
             return False
         if not self._context.stop.is_set():
-            self._finish(target, lake.under_way(target))
+            self._finish(table, lake.under_way(table.table))
         return True
 
-    def _give_up(self, target: DatasetTable, extract: str, why: str) -> None:
-        lake.abandon(target)
-        self._say(target, "extract.restarted", extract, why)
+    def _give_up(self, table: WorkingDataset, extract: str, why: str) -> None:
+        lake.abandon(table.table)
+        table.tell("extract.restarted", {"extract": extract, "reason": why})
 
-    def _wait(self, target: DatasetTable, what: str, why: str) -> None:
-        if what not in self._told:
-            self._told.add(what)
-            self._say(target, "extract.waiting", what, why)
+    def _wait(self, table: WorkingDataset, what: str, why: str) -> None:
+        if self._context.is_news(f"{table.name} extract {what}", why):
+            table.tell("extract.waiting", {"extract": what, "reason": why})
 
-    def _landed(self, target: DatasetTable) -> LandedExtracts:
-        state, root = target.state.copy, self._dataset.landing.folder
-        landed = self._context.landing.list(root)
-        done = progress_of(target)
-        return landed_extracts(landed, self._dataset, self._settings, done, state.last_extract)
+    def _landed(self, table: WorkingDataset) -> LandedExtracts:
+        landed = self._context.landing.list(self._dataset.landing.folder)
+        last = table.table.state.copy.last_extract
+        return landed_extracts(landed, self._dataset, self._settings, table.progress, last)
 
-    def _begin(self, target: DatasetTable, extract: Extract) -> Reloading:
+    def _begin(self, table: WorkingDataset, extract: Extract) -> Reloading:
         now = extract.time or self._context.clock.now()
-        snapshot = target.state.snapshot
+        snapshot = table.table.state.snapshot
         mode: ReloadMode = DELETING if self._settings.absent == "delete" else KEEPING
-        if not any(target.table.files(one, snapshot) for one in _HOLDING):
+        if not any(table.table.table.files(one, snapshot) for one in _HOLDING):
             # The first full load: there is nothing to compare with.
             mode = "drop_and_create"
-        return lake.begin(target, mode, now=now, extract=extract.name)
+        return lake.begin(table.table, mode, now=now, extract=extract.name)
 
-    def _load(self, target: DatasetTable, name: str) -> Load:
-        context, limits = self._context, self._limits
+    def _load(self, table: WorkingDataset, name: str) -> Load:
+        landing, limits = self._context.landing, self._limits
 
         def files_of_extract() -> Extract:
             return next(
-                (one for one in self._landed(target).due if one.name == name),
+                (one for one in self._landed(table).due if one.name == name),
                 Extract(name, None, ()),
             )
 
         return Load(
             find=lambda done: unread(files_of_extract().files, done, may_grow=False),
             read=lambda files: read_native(
-                context.landing, target.reading, files, target.known_schema(), limits, load=True
+                landing, table.reading, files, table.columns, limits, load=True
             ),
         )
 
-    def _finish(self, target: DatasetTable, gathered: Reloading) -> None:
-        applied = lake.finish(
-            target,
-            self._context.applier,
-            now=self._context.clock.now(),
-            incomplete=self._settings.incomplete,
-            live_files=self._live_files(),
+    def _finish(self, table: WorkingDataset, gathered: Reloading) -> None:
+        applied = take_in(
+            table, incomplete=self._settings.incomplete, live_files=self._live_files()
         )
-        publish(self._context, target, target.shape())
-        self._tell_applied(target, gathered, applied)
-
-    def _live_files(self) -> set[str]:
-        return landed_files(self._context, self._dataset.landing.folder)
-
-    def _tell_applied(
-        self, target: DatasetTable, gathered: Reloading, applied: ApplyResult
-    ) -> None:
         fields = {
             "extract": gathered.extract,
             "time": gathered.started,
@@ -163,17 +129,14 @@ class ExtractsDataset:
             "rows_quarantined": gathered.quarantined,
             "complete": gathered.is_whole,
         }
-        self._context.sink(Event("extract.applied", subject_of(target), fields))
-        tell_applied(self._context, target, applied)
+        table.tell("extract.applied", fields)
+        table.tell_applied(applied)
 
-    def _tell(self, target: DatasetTable, landed: LandedExtracts) -> None:
-        changed = [file for file in landed.changed if file.path not in self._told]
-        self._told.update(file.path for file in changed)
+    def _live_files(self) -> set[str]:
+        return self._context.landed_files(self._dataset.landing.folder)
+
+    def _tell(self, table: WorkingDataset, landed: LandedExtracts) -> None:
         due = [FilePart(info.path, info.size) for one in landed.due for info in one.files]
-        tell_found(self._context, target, Discovery(tuple(due), tuple(changed)))
+        table.found(Discovery(tuple(due), tuple(landed.changed)))
         for folder in landed.waiting:
-            self._wait(target, folder, f"its file {self._settings.marker} has not landed")
-
-    def _say(self, target: DatasetTable, kind: str, extract: str, why: str) -> None:
-        fields = {"extract": extract, "reason": why}
-        self._context.sink(Event(kind, subject_of(target), fields))
+            self._wait(table, folder, f"its file {self._settings.marker} has not landed")

@@ -6,33 +6,20 @@ remembers which tables there are, before they hold data, and counts the files wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from polynya.engine.tasks.delivered import delivered
 from polynya.engine.tasks.members import policy_of_new
 from polynya.engine.work.context import EngineContext
-from polynya.engine.work.evolution import suspend_new
-from polynya.engine.work.ledger import ledger_dataset
-from polynya.engine.work.steps import (
-    bring_up,
-    copy_step,
-    looked_at_again,
-    opened,
-    progress_of,
-    subject_of,
-    tell_found,
-)
+from polynya.engine.work.dataset import WorkingDataset
+from polynya.engine.work.tables import OpenTables
 from polynya.engine.work.threads import in_threads
 from polynya.formats.batch import BatchLimits
 from polynya.formats.files.discovery import unread
 from polynya.formats.files.folders import Folders, sorted_out, unrouted
-from polynya.lake.table.dataset import DatasetTable
-from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.sources import datasets_of_sources, included
 from polynya.model.config.task import StorageTask
-from polynya.model.errors import ConfigErrors, SuspendedError
-from polynya.observe.events import Event
+from polynya.model.errors import ConfigErrors
 from polynya.store.object_store import ObjectInfo
 
 
@@ -44,106 +31,71 @@ class FolderTask:
         self._task = task
         self._format = delivered(task)
         self._limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
-        self._targets: dict[str, DatasetTable] = {}
-        self._ledger: DatasetTable | None = None
-        self._told: set[str] = set()
+        self._tables = OpenTables(context, task)
 
     def run(self) -> None:
         """Copy all that has landed and apply what is worth it."""
-        try:
+        with self._tables.in_use():
             self._run()
-        except SuspendedError:
-            raise
-        except BaseException:
-            # What this owner believes of the tables may be wrong now.
-            self._ledger, self._targets = None, {}
-            raise
 
     def _run(self) -> None:
-        if self._ledger is None:
-            self._ledger = self._table(ledger_dataset(self._task))
-        root = self._task.landing.path
-        landed = list(self._context.landing.list(root))
-        folders = sorted_out(
-            landed, root, self._format.table_of, lambda source: included(self._task, source)
-        )
-        live = {info.path for info in landed}
-        members = self._ledger.state.copy.members
+        ledger = self._tables.ledger
+        folders, live = self._landed()
+        members = ledger.table.state.copy.members
         new = policy_of_new(self._task, members, folders.tables)
         wanted = set(folders.tables) - new.ignored
         routes, errors = datasets_of_sources(self._task, [*members, *wanted])
-        for source in sorted(set(routes) - set(self._targets)):
-            self._targets[source] = self._table(routes[source])
-            if source in new.suspended:
-                suspend_new(self._context, self._targets[source], source)
-        # Not before: a table that was remembered is no new one any more.
-        self._remember(self._ledger, routes, folders, live)
+        self._tables.meet(routes, new.suspended)
+        # New tables are remembered before they hold data, and not before they were judged: one that
+        # is remembered is not new.
+        self._tables.remember(unrouted(folders, ledger.progress), live)
+        tables = self._tables.by_source
 
         def work(source: str) -> None:
-            target = looked_at_again(self._context, self._targets[source])
-            self._targets[source] = target
-            ready = self._ready(subject_of(target), folders.tables.get(source, ()), folders)
-            bring_up(
-                self._context,
-                target,
-                self._task.apply,
-                lambda: self._copy_unread(target, ready, live),
-            )
+            table = tables[source]
+            ready = self._ready(table, folders)
+            table.bring_up(self._task.apply, lambda: self._copy_unread(table, ready, live))
 
         in_threads(work, sorted(routes))
         if errors:
             # The files of these tables stay where they are, unread.
             raise ConfigErrors(errors)
 
-    def _remember(
-        self,
-        ledger: DatasetTable,
-        sources: Iterable[str],
-        folders: Folders,
-        live: set[str],
-    ) -> None:
-        """Commit new tables to the ledger before they hold data, and the files without a table."""
-        before = ledger.state.copy.members
-        members = sorted({*before, *sources})
-        batch = unrouted(folders, progress_of(ledger))
-        if members == before and not batch.files:
-            return
-        ledger.state = replace(ledger.state, copy=replace(ledger.state.copy, members=members))
-        copy_step(self._context, ledger, batch, live)
+    def _landed(self) -> tuple[Folders, set[str]]:
+        """What has landed, by source table, and the paths of all of it."""
+        root = self._task.landing.path
+        landed = list(self._context.landing.list(root))
+        folders = sorted_out(
+            landed, root, self._format.table_of, lambda source: included(self._task, source)
+        )
+        return folders, {info.path for info in landed}
 
-    def _ready(
-        self, subject: str, landed: Sequence[ObjectInfo], folders: Folders
-    ) -> list[ObjectInfo]:
+    def _ready(self, table: WorkingDataset, folders: Folders) -> list[ObjectInfo]:
         """The files of a table that can be read; those that wait for their companion are told."""
         ready = []
-        for info in landed:
+        for info in folders.tables.get(table.table.dataset.landing.source or "", ()):
             companion = self._format.companion_of(info.path)
             if companion is None or companion in folders.companions:
                 ready.append(info)
-            elif info.path not in self._told:
-                self._told.add(info.path)
-                fields = {"file": info.path, "waits_for": companion}
-                self._context.sink(Event("file.waiting", subject, fields))
+            elif self._context.is_news(f"{table.name} file {info.path}", companion):
+                table.tell("file.waiting", {"file": info.path, "waits_for": companion})
         return ready
 
     def _copy_unread(
-        self, target: DatasetTable, landed: Sequence[ObjectInfo], live: set[str]
+        self, table: WorkingDataset, landed: Sequence[ObjectInfo], live: set[str]
     ) -> None:
         """Copy what is unread of a table's files, full load first."""
         while not self._context.stop.is_set():
-            found = unread(landed, progress_of(target))
-            tell_found(self._context, target, found)
+            found = unread(landed, table.progress)
+            table.found(found)
             if not found.files:
                 break
             batch = self._format.read(
                 self._context.landing,
-                target.reading,
+                table.reading,
                 sorted(found.files, key=lambda part: self._format.reading_order(part.path)),
-                target.known_schema(),
-                tuple(target.state.copy.keys),
+                table.columns,
+                table.keys,
                 limits=self._limits,
             )
-            copy_step(self._context, target, batch, live)
-
-    def _table(self, dataset: ResolvedDataset) -> DatasetTable:
-        return opened(self._context, dataset)
+            table.copy(batch, live_files=live)

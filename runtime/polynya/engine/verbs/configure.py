@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from polynya.engine.plan.project import PlannedDataset
 from polynya.engine.work.context import EngineContext
-from polynya.engine.work.views import publish
+from polynya.engine.work.dataset import WorkingDataset
 from polynya.lake.read.views import drop_views
-from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.recorded import recorded
 
 
@@ -21,12 +20,13 @@ def configure(context: EngineContext, planned: PlannedDataset) -> bool:
     dataset, plan = planned.entry.dataset, planned.plan
     if any(change.kind == "task" and change.action == "decide" for change in plan.changes):
         return False
-    target = DatasetTable.open(context.spark, dataset, context.owner)
-    target.take_over()
-    before = target.state.copy
+    working = WorkingDataset.open(context, dataset)
+    table = working.table
+    table.take_over()
+    before = table.state.copy
     settings = recorded(dataset, before.settings, has_rows=bool(before.totals.get("rows_out")))
-    target.commit_copy_state(replace(before, task=dataset.task, settings=settings), "configure")
+    table.commit_copy_state(replace(before, task=dataset.task, settings=settings), "configure")
     if before.schema:
-        publish(context, target, target.grow(target.known_schema(), tuple(before.keys)))
+        working.publish(table.grow(table.known_schema(), tuple(before.keys)))
     drop_views(context.spark, plan.stale_views)
     return True

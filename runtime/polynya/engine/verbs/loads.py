@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from polynya.engine.tasks.delivered import Delivered, delivered
-from polynya.engine.work.context import EngineContext
+from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.gather import Load
 from polynya.formats.batch import BatchLimits, FileProgress
 from polynya.formats.files.discovery import Discovery, discover, glob_pattern, relative_to, unread
 from polynya.formats.files.folders import sorted_out
 from polynya.formats.native.reader import read_native
-from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import DISCOVERING
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import OperationError
+from polynya.store.object_store import ObjectStore
 
 
-def load_of(
-    context: EngineContext, task: StorageTask, target: DatasetTable, glob: str | None
-) -> Load:
+def load_of(working: WorkingDataset, task: StorageTask, glob: str | None) -> Load:
     """The full load of a dataset.
 
     `glob` names files below the landing path, by default those of `initial_load`, or whatever the
@@ -28,7 +26,7 @@ def load_of(
 
     Raises OperationError when the dataset says nowhere where it lies.
     """
-    dataset = target.dataset
+    dataset = working.table.dataset
     if dataset.landing.format == "debezium":
         raise _nothing_to_reload(
             dataset,
@@ -37,8 +35,8 @@ def load_of(
             "says how to find those that are gone",
         )
     if dataset.landing.format in DISCOVERING:
-        return _delivered_load(context, task, target, glob)
-    return _native_load(context, task, target, glob)
+        return _delivered_load(working, task, glob)
+    return _native_load(working, task, glob)
 
 
 def refuse_nothing(load: Load, dataset: ResolvedDataset, glob: str | None) -> None:
@@ -50,43 +48,34 @@ def refuse_nothing(load: Load, dataset: ResolvedDataset, glob: str | None) -> No
     raise _nothing_to_reload(dataset, why)
 
 
-def _native_load(
-    context: EngineContext, task: StorageTask, target: DatasetTable, glob: str | None
-) -> Load:
-    dataset, limits = target.dataset, BatchLimits(task.batch.max_rows, task.batch.max_bytes)
+def _native_load(working: WorkingDataset, task: StorageTask, glob: str | None) -> Load:
+    dataset, landing = working.table.dataset, working.context.landing
+    limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
     wanted = glob or dataset.landing.initial_load
     if wanted is None:
         raise _nothing_to_reload(dataset, "no `initial_load`")
     return Load(
-        find=lambda done: discover(
-            context.landing, dataset.landing.folder, wanted, done, may_grow=False
-        ),
+        find=lambda done: discover(landing, dataset.landing.folder, wanted, done, may_grow=False),
         read=lambda files: read_native(
-            context.landing, target.reading, files, target.known_schema(), limits, load=True
+            landing, working.reading, files, working.columns, limits, load=True
         ),
     )
 
 
-def _delivered_load(
-    context: EngineContext, task: StorageTask, target: DatasetTable, glob: str | None
-) -> Load:
-    dataset, limits = target.dataset, BatchLimits(task.batch.max_rows, task.batch.max_bytes)
+def _delivered_load(working: WorkingDataset, task: StorageTask, glob: str | None) -> Load:
+    dataset, landing = working.table.dataset, working.context.landing
+    limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
     form = delivered(task)
     return Load(
-        find=lambda done: _loads(context, dataset, form, glob, done),
+        find=lambda done: _loads(landing, dataset, form, glob, done),
         read=lambda files: form.read(
-            context.landing,
-            target.reading,
-            files,
-            target.known_schema(),
-            tuple(target.state.copy.keys),
-            limits=limits,
+            landing, working.reading, files, working.columns, working.keys, limits=limits
         ),
     )
 
 
 def _loads(
-    context: EngineContext,
+    landing: ObjectStore,
     dataset: ResolvedDataset,
     form: Delivered,
     glob: str | None,
@@ -94,10 +83,7 @@ def _loads(
 ) -> Discovery:
     root = dataset.landing.folder
     folders = sorted_out(
-        list(context.landing.list(root)),
-        root,
-        form.table_of,
-        lambda one: one == dataset.landing.source,
+        list(landing.list(root)), root, form.table_of, lambda one: one == dataset.landing.source
     )
     pattern = glob_pattern(glob or "**")
     loads = [

@@ -7,12 +7,10 @@ from datetime import datetime
 
 from polynya.engine.verbs.loads import load_of, refuse_nothing
 from polynya.engine.work.context import EngineContext
-from polynya.engine.work.gather import gather
-from polynya.engine.work.steps import subject_of, tell_applied
-from polynya.engine.work.views import publish
+from polynya.engine.work.dataset import WorkingDataset
+from polynya.engine.work.gather import gather, take_in
 from polynya.formats.load_place import place_of
 from polynya.lake.copy import reload as lake
-from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import ReloadMode
 from polynya.model.config.task import StorageTask
@@ -52,51 +50,40 @@ def reload(
     was read, or the load is not whole and that is not accepted (see `lake.reload.finish`).
     """
     started = context.clock.monotonic()
-    target = DatasetTable.open(context.spark, dataset, context.owner)
-    load = load_of(context, task, target, files)
-    target.take_over()
-    if target.state.copy.reloading is None:
+    working = WorkingDataset.open(context, dataset)
+    table = working.table
+    load = load_of(working, task, files)
+    table.take_over()
+    if table.state.copy.reloading is None:
         refuse_nothing(load, dataset, files)
-        _apply_pending(context, target)
+        if table.table.files(Partition.CHANGES, table.state.snapshot):
+            working.apply("a reload begins")
     place = None if as_of is None else place_of(dataset, as_of)
-    lake.begin(target, mode, now=as_of or context.clock.now(), place=place)
-    changed = gather(context, target, load)
+    lake.begin(table, mode, now=as_of or context.clock.now(), place=place)
+    changed = gather(working, load)
     if changed is not None:
-        raise _changed(target, changed)
+        raise _changed(working.name, changed)
     if context.stop.is_set():
         return None
-    gathered = lake.under_way(target)
-    applied = lake.finish(
-        target,
-        context.applier,
-        now=context.clock.now(),
-        incomplete="accept" if accept_incomplete else "refuse",
-    )
-    publish(context, target, target.shape())
+    gathered = lake.under_way(table)
+    applied = take_in(working, incomplete="accept" if accept_incomplete else "refuse")
+    seconds = round(context.clock.monotonic() - started, 3)
+    working.tell_applied(applied)
     rows = applied.rows
-    result = ReloadResult(
-        gathered.rows,
-        gathered.quarantined,
-        rows["current"],
-        rows["prior"],
-        rows["removed"],
-        round(context.clock.monotonic() - started, 3),
+    return ReloadResult(
+        loaded=gathered.rows,
+        quarantined=gathered.quarantined,
+        current=rows["current"],
+        prior=rows["prior"],
+        removed=rows["removed"],
+        seconds=seconds,
     )
-    tell_applied(context, target, applied)
-    return result
 
 
-def _apply_pending(context: EngineContext, target: DatasetTable) -> None:
-    if target.table.files(Partition.CHANGES, target.state.snapshot):
-        context.applier.apply(
-            target, target.shape(), reason="a reload begins", now=context.clock.now()
-        )
-
-
-def _changed(target: DatasetTable, path: str) -> OperationError:
+def _changed(name: str, path: str) -> OperationError:
     return OperationError(
         "POLYNYA-LAKE-016",
-        f"{path} changed or left while {subject_of(target)} was being reloaded from it",
+        f"{path} changed or left while {name} was being reloaded from it",
         where=path,
         state="what was loaded is kept beside Current, which is as before",
         fix="`polynya reload --abandon` the load, then reload when the file is whole",

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from polynya.engine.plan.inventory import Entry
 from polynya.engine.tasks.delivered import delivered
 from polynya.engine.tasks.members import as_it_is, scope_of
 from polynya.engine.work.context import EngineContext
-from polynya.engine.work.steps import copy_step
+from polynya.engine.work.dataset import WorkingDataset
 from polynya.formats.batch import WHOLE_FILE, DatasetBatch, Rejected
 from polynya.formats.files.discovery import glob_pattern
 from polynya.formats.files.folders import NO_FOLDERS, unrouted
 from polynya.formats.replay import reparse_all, reparse_debezium_all
 from polynya.lake.copy.copy import CopyResult
-from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.replayed import Replayed, quarantined
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import DISCOVERING
@@ -42,17 +41,26 @@ def replay(context: EngineContext, entry: Entry, identifiers: Sequence[str] | No
     """Read the chosen records of one table again (all without a choice); a commit a table."""
     if entry.dataset.landing.extracts is not None:
         raise _of_an_extract(entry.dataset)
-    target = DatasetTable.existing(context.spark, entry.dataset, context.owner)
-    target.take_over()
-    assert target.state.snapshot is not None
-    records, replayed = quarantined(context.spark, target.table, target.state.snapshot, identifiers)
+    working = WorkingDataset.existing(context, entry.dataset)
+    working.table.take_over()
+    records, replayed = _chosen(working, identifiers)
     if not records:
         return ReplayResult(0, 0, 0, ())
     if entry.task.landing.format != "debezium":
-        parts = _parts(context, entry, target, {record.file for record in records})
-        return _replay_parts(context, target, identifiers, len(records), parts)
-    result = _replay_capture(context, entry, target, _lines(records), replayed)
+        parts = _parts(working, entry, {record.file for record in records})
+        return _replay_parts(working, identifiers, len(records), parts)
+    result = _replay_capture(working, entry, _lines(records), replayed)
     return ReplayResult(len(records), result.rows_out, result.rows_quarantined, replayed.files)
+
+
+def _chosen(
+    working: WorkingDataset, identifiers: Sequence[str] | None, files: set[str] | None = None
+) -> tuple[list[Rejected], Replayed]:
+    table = working.table
+    assert table.state.snapshot is not None
+    return quarantined(
+        working.context.spark, table.table, table.state.snapshot, identifiers, files=files
+    )
 
 
 def _of_an_extract(dataset: ResolvedDataset) -> OperationError:
@@ -66,9 +74,7 @@ def _of_an_extract(dataset: ResolvedDataset) -> OperationError:
     )
 
 
-def _parts(
-    context: EngineContext, entry: Entry, target: DatasetTable, files: set[str]
-) -> list[tuple[set[str], Reread]]:
+def _parts(working: WorkingDataset, entry: Entry, files: set[str]) -> list[tuple[set[str], Reread]]:
     """Files whose records can be read as one batch, and how; in the order to read them."""
     task, dataset = entry.task, entry.dataset
     if entry.is_ledger:
@@ -76,11 +82,11 @@ def _parts(
         return [(files, lambda _, __: unrouted(NO_FOLDERS, {}))]
     if task.landing.format in DISCOVERING:
         form = delivered(task)
-        keys = tuple(target.state.copy.keys)
+        landing, keys = working.context.landing, working.keys
         kinds = {form.kind_of(file) for file in files}
 
         def again(records: Sequence[Rejected], known: Mapping[str, DataType]) -> DatasetBatch:
-            return form.reparse(context.landing, dataset, records, known, keys)
+            return form.reparse(landing, dataset, records, known, keys)
 
         return [({f for f in files if form.kind_of(f) == kind}, again) for kind in sorted(kinds)]
     # Records of the first full load may lack a sequence: they are read apart, and first.
@@ -92,8 +98,7 @@ def _parts(
 
 
 def _replay_parts(
-    context: EngineContext,
-    target: DatasetTable,
+    working: WorkingDataset,
     identifiers: Sequence[str] | None,
     count: int,
     parts: Sequence[tuple[set[str], Reread]],
@@ -103,13 +108,9 @@ def _replay_parts(
     for files, reread in parts:
         if not files:
             continue
-        snapshot = target.state.snapshot
-        assert snapshot is not None
-        chosen, replayed = quarantined(
-            context.spark, target.table, snapshot, identifiers, files=files
-        )
-        batch = reread(_lines(chosen), target.known_schema())
-        results.append(copy_step(context, target, batch, replayed=replayed))
+        chosen, replayed = _chosen(working, identifiers, files)
+        batch = reread(_lines(chosen), working.columns)
+        results.append(working.copy(batch, replayed=replayed))
         whole += replayed.files
     return ReplayResult(
         count,
@@ -130,35 +131,29 @@ def _is_load(dataset: ResolvedDataset, file: str) -> bool:
     return glob_pattern(dataset.landing.initial_load).fullmatch(path) is not None
 
 
-def _tables_of(
-    context: EngineContext, entry: Entry, target: DatasetTable
-) -> dict[str, DatasetTable]:
+def _tables_of(working: WorkingDataset, entry: Entry) -> dict[str, WorkingDataset]:
     """By source, the tables that the records of an entry may belong to."""
     if not entry.is_ledger and entry.dataset.landing.source is not None:
-        return {entry.dataset.landing.source: target}
-    routes, _ = datasets_of_sources(entry.task, target.state.copy.members)
+        return {entry.dataset.landing.source: working}
+    routes, _ = datasets_of_sources(entry.task, working.table.state.copy.members)
     return {
-        source: DatasetTable.open(context.spark, dataset, context.owner)
-        for source, dataset in routes.items()
+        source: WorkingDataset.open(working.context, dataset) for source, dataset in routes.items()
     }
 
 
 def _replay_capture(
-    context: EngineContext,
-    entry: Entry,
-    target: DatasetTable,
-    lines: Sequence[Rejected],
-    replayed: Replayed,
+    working: WorkingDataset, entry: Entry, lines: Sequence[Rejected], replayed: Replayed
 ) -> CopyResult:
     """Lines of a capture may belong to any dataset of the task once they can be read.
 
     Other tables are written first: after a crash in between, a replay delivers those events once
     more, and the fold collapses them.
     """
-    targets = _tables_of(context, entry, target)
-    known = {source: table.known_schema() for source, table in targets.items()}
-    keys = {source: tuple(table.state.copy.keys) for source, table in targets.items()}
-    batch = reparse_debezium_all(lines, as_it_is(scope_of(entry.task), targets), known, keys)
+    tables = _tables_of(working, entry)
+    known = {source: one.columns for source, one in tables.items()}
+    keys = {source: one.keys for source, one in tables.items()}
+    scope = as_it_is(scope_of(entry.task), {source: one.table for source, one in tables.items()})
+    batch = reparse_debezium_all(lines, scope, known, keys)
     own = batch.unrouted
     copied = 0
     for name, part in batch.datasets.items():
@@ -166,13 +161,6 @@ def _replay_capture(
         if dataset.relations.internal_table == entry.dataset.relations.internal_table:
             own = part
             continue
-        other = DatasetTable.open(context.spark, dataset, context.owner)
-        copied += copy_step(context, other, part).rows_out
-    result = copy_step(context, target, own, replayed=replayed)
-    return CopyResult(
-        result.rows_in,
-        result.rows_out + copied,
-        result.rows_filtered,
-        result.rows_quarantined,
-        result.snapshot,
-    )
+        copied += WorkingDataset.open(working.context, dataset).copy(part).rows_out
+    result = working.copy(own, replayed=replayed)
+    return replace(result, rows_out=result.rows_out + copied)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from polynya.engine.work.backlog import Backlog
 from polynya.engine.work.policy import ApplyMode
+from polynya.engine.work.truce import Truce
 from polynya.lake.apply.applier import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.shape import Shape
@@ -19,23 +20,13 @@ from polynya.store.clock import Clock, SystemClock
 from polynya.store.object_store import ObjectStore
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """The newest snapshot of a table, and the monotonic time in seconds at which it was new."""
-
-    snapshot: int | None
-    at: float
-
-
 @dataclass(slots=True)
 class EngineContext:
     """Collaborators and switches of a run.
 
-    `waiting` holds what was said of a unit or dataset last, so that it is said once: why it is not
-    applied, what failed, what is ignored. `lost` are the tables that somebody else took over, by
-    name: see `truce.py`. `mirror` makes the views of a dataset for other engines and returns the
-    names of those that changed; None where there is nothing to make. `backlog` is told what waits
-    in the landing zone.
+    `said` holds what was said last about each matter, so that what lasts is said once. `mirror`
+    makes the views of a dataset for other engines and returns the names of those that changed; None
+    where there is nothing to make. `backlog` is told what waits in the landing zone.
     """
 
     spark: SparkSession
@@ -46,7 +37,16 @@ class EngineContext:
     apply_mode: ApplyMode = "policy"
     owner: str = field(default_factory=new_owner)
     stop: threading.Event = field(default_factory=threading.Event)
-    waiting: dict[str, str] = field(default_factory=dict)
-    lost: dict[str, Sighting] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
+    truce: Truce = field(default_factory=Truce)
     mirror: Callable[[ResolvedDataset, Shape], list[str]] | None = None
     backlog: Backlog = field(default_factory=Backlog)
+
+    def is_news(self, matter: str, text: str) -> bool:
+        """Whether something else was said last about a matter; `text` is what is said now."""
+        before, self.said[matter] = self.said.get(matter), text
+        return text != before
+
+    def landed_files(self, path: str) -> set[str]:
+        """Every file that exists below a landing path; a position forgets files that left."""
+        return {info.path for info in self.landing.list(path)}

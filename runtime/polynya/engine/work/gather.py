@@ -1,21 +1,19 @@
-"""Gather the load of a reload, batch by batch, each with its event."""
+"""Gather the load of a reload, batch by batch, each with its event; then take it in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.evolution import evolve
-from polynya.engine.work.steps import subject_of
+from polynya.engine.work.dataset import WorkingDataset
 from polynya.formats.batch import DatasetBatch, FilePart, FileProgress
 from polynya.formats.files.discovery import Discovery
+from polynya.lake.apply.applier import ApplyResult
 from polynya.lake.copy import reload as lake
 from polynya.lake.table import positions
-from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.suspension import refuse_suspended
-from polynya.observe.events import Event
+from polynya.model.config.reload import Incomplete
 
 #: what was read so far, by path → what is to be read
 Find: TypeAlias = Callable[[Mapping[str, FileProgress]], Discovery]
@@ -31,7 +29,7 @@ class Load:
     read: Read
 
 
-def gather(context: EngineContext, target: DatasetTable, load: Load) -> str | None:
+def gather(dataset: WorkingDataset, load: Load) -> str | None:
     """Gather until nothing is left, or until told to stop.
 
     Returns the path of a file that changed, or left, after a part of it was read: what was gathered
@@ -39,21 +37,39 @@ def gather(context: EngineContext, target: DatasetTable, load: Load) -> str | No
 
     Raises SuspendedError or TaskStoppedError when a policy says that a batch may not be taken.
     """
-    refuse_suspended(target)
-    while not context.stop.is_set():
-        done = positions.read(lake.under_way(target).files)
+    refuse_suspended(dataset.table)
+    while not dataset.context.stop.is_set():
+        done = positions.read(lake.under_way(dataset.table).files)
         found = load.find(done)
         if found.changed:
             return found.changed[0].path
         if not found.files:
             return next((path for path, progress in done.items() if not progress.complete), None)
-        batch = evolve(context, target, load.read(found.files))
-        result = lake.load(target, batch, now=context.clock.now())
+        batch = dataset.evolved(load.read(found.files))
+        result = lake.load(dataset.table, batch, now=dataset.context.clock.now())
         fields = {
             "rows_in": result.rows_in,
             "rows_loaded": result.rows_out,
             "rows_quarantined": result.rows_quarantined,
             "files_left": len(found.files) - sum(p.complete for p in batch.files.values()),
         }
-        context.sink(Event("reload.loaded", subject_of(target), fields))
+        dataset.tell("reload.loaded", fields)
     return None
+
+
+def take_in(
+    dataset: WorkingDataset,
+    *,
+    incomplete: Incomplete,
+    live_files: Iterable[str] | None = None,
+) -> ApplyResult:
+    """Move what differs and end the reload; see `lake.finish`."""
+    applied = lake.finish(
+        dataset.table,
+        dataset.context.applier,
+        now=dataset.context.clock.now(),
+        incomplete=incomplete,
+        live_files=live_files,
+    )
+    dataset.publish()
+    return applied

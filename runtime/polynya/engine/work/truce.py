@@ -7,7 +7,8 @@ two processes from taking the table from each other all the time.
 
 from __future__ import annotations
 
-from polynya.engine.work.context import EngineContext, Sighting
+from dataclasses import dataclass
+
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.errors import ConflictError
 
@@ -17,29 +18,46 @@ QUIET_SECONDS = 60.0
 QUIET_SECONDS_OF_A_RELOAD = 900.0
 
 
-def wait_for_quiet(context: EngineContext, target: DatasetTable) -> None:
-    """Raise ConflictError as long as the process that took a table over goes on with it."""
-    name = target.table.name
-    seen = context.lost.get(name)
-    if seen is None:
-        return
-    now = context.clock.monotonic()
-    if seen.snapshot != target.state.snapshot:
-        seen = context.lost[name] = Sighting(target.state.snapshot, now)
-    reloading = target.state.copy.reloading is not None
-    if now - seen.at < (QUIET_SECONDS_OF_A_RELOAD if reloading else QUIET_SECONDS):
-        raise ConflictError(
-            "POLYNYA-LAKE-002",
-            f"another process works on {name}; this one waits until it has been silent for a while",
-            where=name,
-            state="nothing is written by this process meanwhile; the other one goes on",
-            fix="nothing, if a command such as `reload` or `replay` does it; "
-            "end one of two processes that run the same task",
-        )
-    del context.lost[name]
+@dataclass(frozen=True, slots=True)
+class _Sighting:
+    """The newest snapshot of a table, and the monotonic time in seconds at which it was new."""
+
+    snapshot: int | None
+    at: float
 
 
-def lost(context: EngineContext, error: ConflictError) -> None:
-    """Remember that the table of a refused step is somebody else's."""
-    now = context.clock.monotonic()
-    context.lost.setdefault(str(error.where), Sighting(None, now))
+class Truce:
+    """The tables that other processes took over, by name. Times in monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._lost: dict[str, _Sighting] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all tables are this process's own, as far as it knows."""
+        return not self._lost
+
+    def lost(self, error: ConflictError, now: float) -> None:
+        """Remember that the table of a refused step is somebody else's."""
+        self._lost.setdefault(str(error.where), _Sighting(None, now))
+
+    def wait_for_quiet(self, table: DatasetTable, now: float) -> None:
+        """Raise ConflictError as long as the process that took a table over goes on with it."""
+        name, state = table.table.name, table.state
+        seen = self._lost.get(name)
+        if seen is None:
+            return
+        if seen.snapshot != state.snapshot:
+            seen = self._lost[name] = _Sighting(state.snapshot, now)
+        reloading = state.copy.reloading is not None
+        if now - seen.at < (QUIET_SECONDS_OF_A_RELOAD if reloading else QUIET_SECONDS):
+            raise ConflictError(
+                "POLYNYA-LAKE-002",
+                f"another process works on {name}; "
+                "this one waits until it has been silent for a while",
+                where=name,
+                state="nothing is written by this process meanwhile; the other one goes on",
+                fix="nothing, if a command such as `reload` or `replay` does it; "
+                "end one of two processes that run the same task",
+            )
+        del self._lost[name]

@@ -1,4 +1,7 @@
-"""The live views of a session whose catalog can hold none: made when somebody asks for them."""
+"""A Spark session for readers.
+
+Live views that its catalog cannot hold are made when somebody asks for them.
+"""
 
 from __future__ import annotations
 

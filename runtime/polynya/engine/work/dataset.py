@@ -1,0 +1,261 @@
+"""A dataset at work: its open table, and each step that is taken with it, with its event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.evolution import Evolution, evolution
+from polynya.engine.work.policy import ApplyDecision, PendingFacts, decide
+from polynya.formats.batch import DatasetBatch, FileProgress
+from polynya.formats.files.discovery import Discovery
+from polynya.lake.apply.applier import ApplyResult
+from polynya.lake.copy.copy import CopyResult, copy_batch
+from polynya.lake.fold.shape import Shape
+from polynya.lake.read.views import publish_views
+from polynya.lake.table import positions
+from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.replayed import Replayed
+from polynya.lake.table.reshape import reshape
+from polynya.lake.table.state import Suspension
+from polynya.lake.table.suspension import refuse_suspended, suspend
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.evolution import SchemaChange
+from polynya.model.config.settings import ApplyPolicy
+from polynya.model.contract.headers import Partition
+from polynya.model.datatypes import DataType
+from polynya.model.errors import OperationError, PolynyaError, SuspendedError, TaskStoppedError
+from polynya.observe.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingDataset:
+    """The table of one dataset in the hands of this process."""
+
+    context: EngineContext
+    table: DatasetTable
+
+    @classmethod
+    def open(cls, context: EngineContext, dataset: ResolvedDataset) -> WorkingDataset:
+        """Open the table of a dataset, created when it does not exist. Takes nothing over yet."""
+        return cls(context, DatasetTable.open(context.spark, dataset, context.owner))
+
+    @classmethod
+    def existing(cls, context: EngineContext, dataset: ResolvedDataset) -> WorkingDataset:
+        """Open a table that exists."""
+        return cls(context, DatasetTable.existing(context.spark, dataset, context.owner))
+
+    @property
+    def name(self) -> str:
+        """`schema.view`, as events and messages call it."""
+        return self.table.dataset.relations.current
+
+    @property
+    def reading(self) -> ResolvedDataset:
+        """The dataset as its next batch is read."""
+        return self.table.reading
+
+    @property
+    def columns(self) -> dict[str, DataType]:
+        """Every source column seen so far, with its type."""
+        return self.table.known_schema()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that the table was made with."""
+        return tuple(self.table.state.copy.keys)
+
+    @property
+    def progress(self) -> dict[str, FileProgress]:
+        """How far each landed file was read."""
+        return positions.read(self.table.state.copy.files)
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether it waits for a decision."""
+        return self.table.state.copy.suspended is not None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the files of its task were read on without it."""
+        return self.table.state.copy.behind
+
+    def bring_up(self, policy: ApplyPolicy, copy_all: Callable[[], None]) -> None:
+        """Copy what has landed, then apply what is worth it.
+
+        A dataset that is suspended, or that `copy_all` suspends, is still applied as far as it was
+        copied; then SuspendedError is raised.
+        """
+        suspended = None
+        try:
+            refuse_suspended(self.table)
+            copy_all()
+        except SuspendedError as error:
+            suspended = error
+        if not self.context.stop.is_set():
+            self.apply_if_worth_it(policy)
+        if suspended is not None:
+            raise suspended
+
+    def found(self, discovery: Discovery) -> None:
+        """Say what waits, and which files changed after they were copied.
+
+        The new content of these is not read.
+        """
+        now = self.context.clock.monotonic()
+        self.context.backlog.found(self.name, discovery.files, now)
+        for file in discovery.changed:
+            # What lasts is said once.
+            if self.context.is_news(f"{self.name} copied {file.path}", str(file.size)):
+                fields = {"file": file.path, "size_bytes": file.size, "copied_bytes": file.was}
+                self.tell("file.changed", fields)
+
+    def copy(
+        self,
+        batch: DatasetBatch,
+        *,
+        live_files: Iterable[str] | None = None,
+        replayed: Replayed | None = None,
+    ) -> CopyResult:
+        """Commit one batch and bring the views up to date; see `copy_batch`.
+
+        Raises SuspendedError or TaskStoppedError when a policy says that it may not be copied.
+        """
+        clock = self.context.clock
+        started = clock.monotonic()
+        refuse_suspended(self.table)
+        batch = self.evolved(batch)
+        result = copy_batch(
+            self.table,
+            batch,
+            self.context.applier,
+            now=clock.now(),
+            live_files=live_files,
+            replayed=replayed,
+        )
+        if self.table.state.copy.schema:
+            self.publish()
+        fields = {
+            "rows_in": result.rows_in,
+            "rows_out": result.rows_out,
+            "rows_filtered": result.rows_filtered,
+            "rows_quarantined": result.rows_quarantined,
+            "files": len(batch.files),
+            "seconds": round(clock.monotonic() - started, 3),
+        }
+        self.tell("batch.copied", fields)
+        if result.applied is not None:
+            self.tell_applied(result.applied)
+        return result
+
+    def evolved(self, batch: DatasetBatch) -> DatasetBatch:
+        """Take over what a batch changes in the shape of the dataset; the batch in that shape.
+
+        Raises SuspendedError or TaskStoppedError when a policy says that nothing of it may be
+        copied.
+        """
+        found = evolution(self.table, batch)
+        if found.halt is not None:
+            raise self._halted(batch, found.halt)
+        self._tell_changes(found)
+        if found.renames or found.drops:
+            reshape(self.table, found.renames, found.drops)
+            self.publish()
+        return found.batch_after(batch)
+
+    def suspend_new(self, source: str) -> None:
+        """Let the dataset of a new source table wait for a decision."""
+        change = SchemaChange("new_dataset", source, "suspend")
+        suspend(self.table, self._suspension(change, source))
+
+    def apply_if_worth_it(self, policy: ApplyPolicy) -> ApplyDecision:
+        """Apply pending changes if the policy says so."""
+        now = self.context.clock.now()
+        decision = decide(_pending(self.table, now), policy, self.context.apply_mode)
+        if decision.apply and self.table.state.copy.reloading is not None:
+            decision = ApplyDecision(
+                apply=False, reason="a reload is under way, `polynya reload` ends it"
+            )
+        if decision.apply:
+            self.tell_applied(self.apply(decision.reason))
+        elif self.context.is_news(f"{self.name} is not applied", decision.reason):
+            self.tell("apply.skipped", {"reason": decision.reason})
+        return decision
+
+    def apply(self, reason: str, *, anew: bool = False) -> ApplyResult:
+        """Apply all pending changes; see `Applier.apply`."""
+        now = self.context.clock.now()
+        shape = self.table.shape()
+        return self.context.applier.apply(self.table, shape, reason=reason, now=now, anew=anew)
+
+    def publish(self, shape: Shape | None = None) -> None:
+        """Make the views that changed. The first time in a process all of a session are new.
+
+        Views for other engines are a copy that any later start can make: when they cannot be
+        published it is said, once, and the data goes on.
+        """
+        shape = shape or self.table.shape()
+        changed = publish_views(self.table, shape)
+        if self.context.mirror is None or not changed:
+            return
+        try:
+            names = self.context.mirror(self.table.dataset, shape)
+        except PolynyaError as error:
+            if self.context.is_news(f"{self.name} has views", error.message):
+                self.tell("views.failed", {"error": str(error), "code": error.code})
+            return
+        if names:
+            self.tell("views.published", {"views": names})
+
+    def tell(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Say that something happened to this dataset."""
+        self.context.sink(Event(kind, self.name, fields))
+
+    def tell_applied(self, result: ApplyResult) -> None:
+        """Say that an apply was committed, and what it did."""
+        fields = {"reason": result.reason, "seconds": result.seconds, **result.rows}
+        self.tell("dataset.applied", fields)
+
+    def _tell_changes(self, found: Evolution) -> None:
+        """Say what changed; of what is ignored only once, since it comes with every batch."""
+        for change in found.changes:
+            news = self.context.is_news(f"{self.name} {change}", change.policy)
+            if change.kind == "truncate" or (change.policy == "ignore" and not news):
+                continue
+            fields = {"change": change.kind, "policy": change.policy, "says": str(change)}
+            self.tell("schema.changed", fields)
+
+    def _halted(self, batch: DatasetBatch, change: SchemaChange) -> OperationError:
+        where = ", ".join(list(batch.files)[:3])
+        if change.policy == "suspend":
+            return suspend(self.table, self._suspension(change, where), called=batch.called)
+        return TaskStoppedError(
+            "POLYNYA-LAKE-018",
+            f"{self.name}: {change}, and its policy for that is `stop`",
+            where=where,
+            state="nothing of this batch was copied; its files stay where they are",
+            fix=f"change the source back, or `schema_evolution.{change.kind}` of the dataset",
+        )
+
+    def _suspension(self, change: SchemaChange, where: str) -> Suspension:
+        since = self.context.clock.now().isoformat()
+        return Suspension(change.kind, str(change), where, since)
+
+
+def _pending(table: DatasetTable, now: datetime) -> PendingFacts:
+    """Facts about the pending changes of a dataset, out of file statistics."""
+    pending = table.table.files(Partition.CHANGES, table.state.snapshot)
+    if not pending:
+        return PendingFacts(0, 0, 0, 0)
+    current = table.table.files(Partition.CURRENT, table.state.snapshot)
+    since = table.state.copy.pending_since
+    return PendingFacts(
+        rows=sum(file.rows for file in pending),
+        size_bytes=sum(file.size_bytes for file in pending),
+        files=len(pending),
+        current_rows=sum(file.rows for file in current),
+        age=max(now - datetime.fromisoformat(since), timedelta()) if since else None,
+    )

@@ -1,0 +1,103 @@
+"""The tables that one unit of work holds open, with its ledger.
+
+As long as nobody takes a table over, nobody else changes it: each is opened once. After a failure
+nothing is believed of them any more, and all are opened again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.dataset import WorkingDataset
+from polynya.engine.work.ledger import ledger_dataset
+from polynya.formats.batch import DatasetBatch
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.task import StorageTask
+from polynya.model.errors import SuspendedError
+
+
+class OpenTables:
+    """The open tables of a native dataset, or of a task that finds its datasets in the data."""
+
+    def __init__(self, context: EngineContext, task: StorageTask) -> None:
+        self._context = context
+        self._task = task
+        self._open: dict[str, WorkingDataset] = {}
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """One round of work. A failure makes it the last one with these tables.
+
+        A suspended dataset is no failure: it was committed. It is looked at again at the beginning
+        of a round, since somebody may have resumed it.
+        """
+        try:
+            for name, one in self._open.items():
+                if one.is_suspended:
+                    self._open[name] = self._opened(one.table.dataset)
+            yield
+        except SuspendedError:
+            raise
+        except BaseException:
+            self._open.clear()
+            raise
+
+    def of(self, dataset: ResolvedDataset) -> WorkingDataset:
+        """The table of a dataset.
+
+        Raises ConflictError while another process that took the table over goes on with it.
+        """
+        name = dataset.relations.internal
+        if name not in self._open:
+            self._open[name] = self._opened(dataset)
+        return self._open[name]
+
+    @property
+    def ledger(self) -> WorkingDataset:
+        """The position of the whole task."""
+        return self.of(ledger_dataset(self._task))
+
+    @property
+    def by_source(self) -> dict[str, WorkingDataset]:
+        """The open tables of datasets, by source table."""
+        found = ((one.table.dataset.landing.source, one) for one in self._open.values())
+        return {source: one for source, one in found if source is not None}
+
+    def meet(
+        self, routes: Mapping[str, ResolvedDataset], suspended: Collection[str] = ()
+    ) -> list[WorkingDataset]:
+        """Open the tables of source tables that are new, and return them.
+
+        `suspended` are those that wait for a decision from their first moment on.
+        """
+        new = sorted(set(routes) - set(self.by_source))
+        for source in new:
+            one = self.of(routes[source])
+            if source in suspended:
+                one.suspend_new(source)
+        return [self.of(routes[source]) for source in new]
+
+    def remember(self, unrouted: DatasetBatch, live_files: Iterable[str]) -> None:
+        """Commit to the ledger which tables there are, and what was read that belongs to none."""
+        table = self.ledger.table
+        members = sorted({*table.state.copy.members, *self.by_source})
+        if members == table.state.copy.members and not unrouted.files:
+            return
+        table.state = replace(table.state, copy=replace(table.state.copy, members=members))
+        self.ledger.copy(unrouted, live_files=live_files)
+
+    def _opened(self, dataset: ResolvedDataset) -> WorkingDataset:
+        """Open a table, with the views that it should have.
+
+        The process before may have been killed between a commit and its views. If it was killed
+        between a change of columns and the commit of the state, the next batch makes both.
+        """
+        one = WorkingDataset.open(self._context, dataset)
+        self._context.truce.wait_for_quiet(one.table, self._context.clock.monotonic())
+        shape = one.table.shape()
+        if shape.data and set(shape.data) <= set(one.table.table.field_ids()):
+            one.publish(shape)
+        return one
