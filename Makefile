@@ -11,6 +11,9 @@ BIN := $(VENV)/bin
 DONE := $(VENV)/.done
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := --require-hashes --no-deps --no-build-isolation
+# So many test processes take the files of tests in turn. Each may start a JVM of 2 GB.
+JOBS := 2
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # The CDK's library prints ten lines at every start when Node.js is past its end of life.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := $(shell node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/')
@@ -38,32 +41,39 @@ demo: install ## Run the example project on a real PostgreSQL capture and check 
 
 ##@ Develop
 
-.PHONY: test
-test: lint type arrows docs-check ## Everything that CI runs: lint, types, arrows, reference pages, tests
-	@$(BIN)/python -m pytest -m "not spark and not slow" $(ARGS)
+.PHONY: check
+check: dev ## What to run before each commit: lint, types, arrows, reference pages, quick tests
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
-	  test-commands test-engine-1 test-engine-2 test-engine-3
+	  type unit lint arrows docs-check
 
-# Two processes with a JVM each at a time, for two cores; the output of each comes when it has ended.
-.PHONY: test-commands test-engine-1 test-engine-2 test-engine-3
-test-engine-1 test-engine-2 test-engine-3: test-engine-%:
-	@POLYNYA_TEST_SHARE=$*/3 $(BIN)/python -m pytest -m "spark and not slow" --ignore=tests/e2e $(ARGS)
-test-commands:
-	@POLYNYA_TEST_ALONE=none $(BIN)/python -m pytest -m "spark and not slow" tests/e2e $(ARGS)
+.PHONY: test
+test: dev ## Everything that CI runs: what `make check` does, stacks, tests with a JVM; JOBS=2
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target type lint arrows docs-check
+	@$(PYTEST) -m "not slow" $(ARGS)
 
 .PHONY: test-slow
-test-slow: dev ## The long tests: kills, every arrival order, random histories, whole captures, the demo
-	@$(BIN)/python -m pytest -m slow $(ARGS)
+test-slow: dev ## The long tests: kills, every arrival order, random histories, the demo
+	@$(PYTEST) -m slow $(ARGS)
 
-# One failure does not end it; each names its seed. Two at a time: FIRST=1 and FIRST=251, COUNT=250.
+# One failure does not end it; each names its seed.
 .PHONY: scenarios
 scenarios: dev ## 500 random lives of a dataset and 250 of a capture against the fold; FIRST seed, COUNT
 	@POLYNYA_TEST_SEED=$(or $(FIRST),1) POLYNYA_TEST_SCENARIOS=$(or $(COUNT),500) \
-	  POLYNYA_TEST_LONG_LIVED=1 $(BIN)/python -m pytest tests/scenarios $(ARGS)
+	  POLYNYA_TEST_LONG_LIVED=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal \
+	  tests/scenarios $(ARGS)
 
 .PHONY: unit
-unit: dev ## The tests without a JVM, some seconds
-	@$(BIN)/python -m pytest -m "not spark and not slow and not synth" $(ARGS)
+unit: dev ## The tests without a JVM and without the stacks
+	@$(PYTEST) -m "not spark and not slow and not synth" $(ARGS)
+
+# The lock files are made for 3.11, which the JVM's tests, ruff and mypy stay on.
+.PHONY: pythons
+pythons: ## `make unit` with Python 3.12 and 3.13, each in a .venv of its own below build/
+	@for version in 3.12 3.13; do \
+	  if python=$$(scripts/find-python $$version); then \
+	    $(MAKE) --no-print-directory unit VENV=build/python-$$version PYTHON=$$python; \
+	  fi; \
+	done
 
 .PHONY: lint
 lint: dev ## Check style and format with ruff

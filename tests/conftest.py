@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -22,25 +22,37 @@ settings.load_profile("ci")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Whatever asks for the session needs a JVM. Keep the files of this process's share."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what asks for the session, and put first what takes long.
+
+    Several processes share the files of tests: the many that take no time fill the end.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-    share = os.environ.get("POLYNYA_TEST_SHARE")
-    if share is None:
-        return
-    number, of = map(int, share.split("/"))
-    files = sorted({item.path for item in items if "spark" in item.keywords})
-    mine = set(files[number - 1 :: of])
-    config.hook.pytest_deselected(items=[item for item in items if item.path not in mine])
-    items[:] = [item for item in items if item.path in mine]
+    items.sort(key=_turn)
 
 
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """With `-k` a share may be left without a test, which is no failure."""
-    if "POLYNYA_TEST_SHARE" in os.environ and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
-        session.exitstatus = pytest.ExitCode.OK
+def _turn(item: pytest.Item) -> int:
+    if "spark" not in item.keywords:
+        return 1 if "synth" in item.keywords else 3
+    whole_projects = {"e2e", "stacks", "docs"} & {*item.path.parts}
+    return 0 if whole_projects else 2
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadfile`, keep a file in one process, and all that shares the stacks."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            whole = nodeid.startswith("tests/stacks/")
+            return "tests/stacks" if whole else super()._split_scope(nodeid)
+
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -16,25 +16,20 @@ import io
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from polynya.cli.main import main
-from polynya.lake.spark.catalog import spark_properties
-from polynya.lake.spark.naming import CATALOG
-from polynya.lake.spark.session import use_in_this_thread
 from polynya.model.reading.loader import LoadedProject, load_project
 from polynya.store.clock import SystemClock
 from tests.docs.pages import ROOT, Block
+from tests.lab.commands import commands_over
 from tests.projects import PROJECT
 
 NOON = datetime.fromisoformat("2026-11-21T12:00:00Z")
@@ -82,12 +77,9 @@ class Shell:
     def _polynya(self, arguments: list[str]) -> str:
         printed = io.StringIO()
         with (
-            pytest.MonkeyPatch.context() as patch, _signals_kept(), chdir(self.folder),
+            commands_over(self.session) as patch, chdir(self.folder),
             redirect_stdout(printed), redirect_stderr(printed),
         ):  # fmt: skip
-            patch.setattr(
-                "polynya.engine.start.start_spark", lambda project, **_: self.session(project)
-            )
             patch.setattr(SystemClock, "now", lambda _: self.now)
             self.code = main(arguments)
         return printed.getvalue()
@@ -189,34 +181,3 @@ def _is_open(text: str) -> bool:
     except ValueError:
         return True
     return False
-
-
-def fresh_session(spark: Any, project: LoadedProject) -> Any:
-    """A session of its own over the catalog of a project, in the JVM of the tests.
-
-    It takes the place of `spark` there, until `use_everywhere(spark)`.
-    """
-    project.target.warehouse.mkdir(parents=True, exist_ok=True)
-    session = spark.newSession()
-    for name, value in spark_properties(project.target).items():
-        session.conf.set(f"spark.sql.catalog.{CATALOG}.{name}", value)
-    use_everywhere(session)
-    return session
-
-
-def use_everywhere(spark: Any) -> None:
-    """Make a session the one that Java code finds, in this thread and in new ones."""
-    spark._jvm.org.apache.spark.sql.SparkSession.setDefaultSession(spark._jsparkSession)
-    use_in_this_thread(spark)
-
-
-@contextmanager
-def _signals_kept() -> Iterator[None]:
-    """Commands take signals over for the life of their process."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    kept = [signal.getsignal(number) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, kept, strict=True):
-            signal.signal(number, handler)

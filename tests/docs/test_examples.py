@@ -16,7 +16,8 @@ from polynya.lake.spark.session import SparkSession
 from polynya.model.reading.loader import LoadedProject
 from tests.docs.configuration import wrong
 from tests.docs.pages import PAGES, ROOT, blocks, neither_run_nor_explained, with_blocks
-from tests.docs.sessions import Shell, difference, fresh_session, run, use_everywhere
+from tests.docs.sessions import Shell, difference, run
+from tests.lab.commands import fresh_session, use_everywhere
 
 #: Pages whose sessions take a fifth of the time of all: with `make test-slow`.
 SLOW = ("reload.md",)

@@ -1,4 +1,7 @@
-"""Bad records and bad files end in quarantine, one row each; good rows are not delayed."""
+"""Bad records and bad files end in quarantine, one row each; good rows are not delayed.
+
+Every command is a process of its own here, as users start them.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracle.driver import driver, query, run_project
+from tests.oracle.driver import CliDriver
 from tests.oracle.emit import NATIVE_SETTINGS
-from tests.oracle.pack import Landing, Pack
+from tests.oracle.pack import Landing, Pack, alternating
 from tests.oracle.read_back import partition_counts
 
 pytestmark = pytest.mark.spark
@@ -39,10 +42,24 @@ BAD_LINES = (
 )
 
 
-def test_bad_input_is_quarantined_and_nothing_is_lost(tmp_path: Path) -> None:
-    settings = {**NATIVE_SETTINGS, "keys": ["id"], "history": True}
-    Pack(tmp_path, [Landing("bad", "t", [[]], settings)]).write_project()
-    folder = tmp_path / "landing" / "bad" / "t"
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs over what is bad in one dataset, all there is in another, and good in a third."""
+    folder = tmp_path_factory.mktemp("bad-input")
+    keyed = {**NATIVE_SETTINGS, "keys": ["id"]}
+    landings = [
+        Landing("bad", "some", [[]], {**keyed, "history": True}),
+        Landing("bad", "all", [['{"id":'], ["[]"]], keyed),
+        Landing("bad", "none", [[_good(1).decode()], [_good(2).decode()]], keyed),
+    ]
+    pack = Pack(folder, landings)
+    pack.write_project()
+    _land_bad_files(folder / "landing" / "bad" / "some")
+    pack.run(CliDriver(), alternating)
+    return folder
+
+
+def _land_bad_files(folder: Path) -> None:
     lines = [
         _good(1),
         *(
@@ -56,23 +73,15 @@ def test_bad_input_is_quarantined_and_nothing_is_lost(tmp_path: Path) -> None:
     (folder / "3.json").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
     (folder / "4.json").write_bytes(b"\xef\xbb\xbf" + _good(300))
 
-    run_project(tmp_path, "always")
 
-    (rows,) = query(tmp_path, ["SELECT id FROM bad.t"])
+def test_each_bad_record_and_file_is_in_quarantine(shop: Path) -> None:
+    assert partition_counts(shop, "bad", "some")["quarantine"] == len(BAD_LINES) + 2
+    assert partition_counts(shop, "bad", "all")["quarantine"] == 2
+
+
+def test_no_good_row_is_lost_nor_held_up_by_bad_ones(shop: Path) -> None:
+    some, none = CliDriver().query(shop, ["SELECT id FROM bad.some", "SELECT id FROM bad.none"])
+
     good = {1, 300, *range(2, 2 + len(BAD_LINES))}
-    assert sorted(row["id"] for row in rows) == sorted(good)
-    assert partition_counts(tmp_path, "bad", "t")["quarantine"] == len(BAD_LINES) + 2
-
-
-def test_a_dataset_of_nothing_but_bad_rows_does_not_stop_the_others(tmp_path: Path) -> None:
-    settings = {**NATIVE_SETTINGS, "keys": ["id"]}
-    landings = [
-        Landing("mixed", "bad", [['{"id":'], ["[]"]], settings),
-        Landing("mixed", "good", [[_good(1).decode()], [_good(2).decode()]], settings),
-    ]
-
-    Pack(tmp_path, landings).run(driver(), lambda _: "policy")
-
-    (rows,) = query(tmp_path, ["SELECT id FROM mixed.good ORDER BY id"])
-    assert [row["id"] for row in rows] == [1, 2]
-    assert partition_counts(tmp_path, "mixed", "bad")["quarantine"] == 2
+    assert sorted(row["id"] for row in some) == sorted(good)
+    assert sorted(row["id"] for row in none) == [1, 2]

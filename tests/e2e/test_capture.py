@@ -9,7 +9,7 @@ import pytest
 
 from tests.oracle.captured import capture_folder, events, records
 from tests.oracle.datasets import Dataset
-from tests.oracle.driver import driver, query
+from tests.oracle.driver import Driver
 from tests.oracle.pack import Landing, Pack, alternating
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -19,7 +19,7 @@ COLUMNS = {
 }
 
 
-def test_views_equal_the_fold(tmp_path: Path) -> None:
+def test_views_equal_the_fold(driver: Driver, tmp_path: Path) -> None:
     """Two thirds arrive in random order before the rest; the captured duplicates stay in."""
     landed = list(records(capture_folder() / "postgres_workload.jsonl.gz"))
     random.Random(3).shuffle(landed)
@@ -41,9 +41,9 @@ def test_views_equal_the_fold(tmp_path: Path) -> None:
         Landing("w", "lines", [[], [], []], settings, format="debezium"),
     ]
 
-    Pack(tmp_path, landings).run(driver(), alternating)
+    Pack(tmp_path, landings).run(driver, alternating)
 
-    results = query(tmp_path, [sql for table in tables for sql in table.statements()])
+    results = driver.query(tmp_path, [sql for table in tables for sql in table.statements()])
     found = [
         text
         for number, table in enumerate(tables)

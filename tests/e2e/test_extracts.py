@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.oracle.driver import driver, query
+from tests.oracle.driver import Driver
 from tests.oracle.extracts import drawn_extracts, extract_cases
 from tests.oracle.pack import Pack
 from tests.oracle.values import bag
@@ -15,7 +15,7 @@ NAMES = {name: f"e{number:02d}" for number, name in enumerate(CASES)}
 
 
 @pytest.fixture(scope="module")
-def mismatches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def mismatches(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What differs in each case; its first half lands before the first run, the rest after it."""
     directory = tmp_path_factory.mktemp("extracts")
     landings = []
@@ -23,9 +23,9 @@ def mismatches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         count = len(case.extracts)
         steps = [int(number >= count / 2) for number in range(count)]
         landings.append(case.landing("shop", NAMES[name], steps))
-    Pack(directory, landings).run(driver(), lambda _: "policy")
+    Pack(directory, landings).run(driver, lambda _: "policy")
     pairs = {name: case.statements(f"shop.{NAMES[name]}") for name, case in CASES.items()}
-    results = iter(query(directory, [text for pair in pairs.values() for text in pair]))
+    results = iter(driver.query(directory, [text for pair in pairs.values() for text in pair]))
     return {name: CASES[name].mismatches([next(results), next(results)]) for name in pairs}
 
 

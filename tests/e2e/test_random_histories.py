@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.oracle.arrivals import VARIATIONS
 from tests.oracle.cases import DATA, Case
 from tests.oracle.datasets import Dataset, arrivals
-from tests.oracle.driver import driver, query, run_project
+from tests.oracle.driver import Driver
 from tests.oracle.expect import history_rows
 from tests.oracle.fold import UPSERT, Event, append_only, fold
 from tests.oracle.histories import (
@@ -119,13 +119,14 @@ DATASETS = _datasets()
 class Outcome:
     """Mismatches of every dataset, by moment."""
 
+    driver: Driver
     directory: Path
     found: dict[str, list[str]] = field(default_factory=dict)
 
     def check(self, moment: str, step: int) -> None:
         """Compare all views with the fold of what has landed."""
         wanted = [(name, sql) for name, one in DATASETS.items() for sql in one.statements()]
-        results = query(self.directory, [sql for _, sql in wanted])
+        results = self.driver.query(self.directory, [sql for _, sql in wanted])
         for name, dataset in DATASETS.items():
             mine = [rows for (owner, _), rows in zip(wanted, results, strict=True) if owner == name]
             texts = [f"{moment}: {text}" for text in dataset.mismatches(mine, step)]
@@ -133,12 +134,12 @@ class Outcome:
 
 
 @pytest.fixture(scope="session")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def outcome(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """All steps run; views compared after each, and once more when everything is applied."""
-    made = Outcome(tmp_path_factory.mktemp("histories"))
+    made = Outcome(driver, tmp_path_factory.mktemp("histories"))
     pack = Pack(made.directory, [dataset.landing() for dataset in DATASETS.values()])
-    pack.run(driver(), alternating, after=lambda step: made.check(alternating(step), step + 1))
-    run_project(made.directory, "always")
+    pack.run(driver, alternating, after=lambda step: made.check(alternating(step), step + 1))
+    driver.run_project(made.directory, "always")
     made.check("applied", STEPS)
     return made
 
@@ -155,7 +156,7 @@ def test_rejected_rows_are_in_quarantine(outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize("variation", ["given", "reversed"])
-def test_the_public_random_histories(tmp_path: Path, variation: str) -> None:
+def test_the_public_random_histories(driver: Driver, tmp_path: Path, variation: str) -> None:
     """Expected rows are those of Spark's own reconciler; given order: after every batch."""
     corpora = json.loads((DATA / "random_histories.json").read_text("utf-8"))["corpora"]
     for corpus in corpora:
@@ -168,13 +169,13 @@ def test_the_public_random_histories(tmp_path: Path, variation: str) -> None:
         found: list[str] = []
 
         def after(step: int, dataset: Dataset = dataset, found: list = found) -> None:
-            found += dataset.mismatches(query(tmp_path, dataset.statements()), step + 1)
+            found += dataset.mismatches(driver.query(tmp_path, dataset.statements()), step + 1)
 
-        Pack(tmp_path, [dataset.landing()]).run(driver(), alternating, after=after)
+        Pack(tmp_path, [dataset.landing()]).run(driver, alternating, after=after)
         wanted = corpus["expected_after_each_batch"][-1]
         columns = "id, a, b, hdr__from_timestamp AS f, hdr__to_timestamp AS t"
         view = f"{dataset.view}__history"
-        (rows,) = query(tmp_path, [f"SELECT {columns} FROM {view} WHERE NOT hdr__deleted"])
+        (rows,) = driver.query(tmp_path, [f"SELECT {columns} FROM {view} WHERE NOT hdr__deleted"])
         got = [(r["id"], r["a"], r["b"], as_time(r["f"]), as_time(r["t"])) for r in rows]
 
         assert not found, "\n".join(found)[:6000]
@@ -187,7 +188,7 @@ def _numbered(event: Event) -> Event:
     return replace(event, sequence=event.sequence[1][0])
 
 
-def test_undecided_ties_are_the_same_in_any_arrival(tmp_path: Path) -> None:
+def test_undecided_ties_are_the_same_in_any_arrival(driver: Driver, tmp_path: Path) -> None:
     """Upserts of equal sequence and no position: the greater content wins, whoever comes first."""
     shape = Shape(columns=("name", "n"), key_count=4, deletes=0, equal_sequence=0)
     first = native_history(seeded(SEED + 7), shape, 24)
@@ -199,9 +200,9 @@ def test_undecided_ties_are_the_same_in_any_arrival(tmp_path: Path) -> None:
     ]
     assert fold(events).ties
 
-    Pack(tmp_path, [one.landing() for one in made]).run(driver(), alternating)
+    Pack(tmp_path, [one.landing() for one in made]).run(driver, alternating)
 
-    results = query(tmp_path, [text for one in made for text in one.statements()])
+    results = driver.query(tmp_path, [text for one in made for text in one.statements()])
     shown = [(canonical(results[i]), canonical(results[i + 1])) for i in (0, 2, 4)]
     contents = [(bag(r.values() for r in a), bag(r.values() for r in b)) for a, b in shown]
     assert contents[0] == contents[1] == contents[2]
@@ -211,7 +212,7 @@ def _other(event: Event, choices: SeededChoices) -> Event:
     return replace(event, values={"name": f"other{choices.integer(0, 9)}", "n": 7})
 
 
-def test_append_only_keeps_every_landed_row(tmp_path: Path) -> None:
+def test_append_only_keeps_every_landed_row(driver: Driver, tmp_path: Path) -> None:
     shape = Shape(columns=("name", "n", "x"), deletes=0, equal_sequence=0)
     events = native_history(seeded(SEED + 9), shape, 60)
     dataset = Dataset(
@@ -230,9 +231,9 @@ def test_append_only_keeps_every_landed_row(tmp_path: Path) -> None:
         },
     )
 
-    Pack(tmp_path, [dataset.landing()]).run(driver(), alternating)
+    Pack(tmp_path, [dataset.landing()]).run(driver, alternating)
 
-    (rows,) = query(tmp_path, dataset.statements())
+    (rows,) = driver.query(tmp_path, dataset.statements())
     names = dataset.columns
     assert Counter(bag(tuple(row[name] for name in names) for row in rows)) == Counter(
         bag(tuple(canonical(v.get(n)) for n in names) for v in append_only(dataset.landed()))
@@ -251,7 +252,7 @@ def _unkeyed(event: Event) -> Event:
 )
 @given(st.data())
 def test_hypothesis_finds_no_history_that_differs(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+    driver: Driver, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     """Eight small histories of Hypothesis' own taste, in one project."""
     directory = tmp_path_factory.mktemp("drawn")
@@ -285,9 +286,9 @@ def test_hypothesis_finds_no_history_that_differs(
     if not made:
         return
 
-    Pack(directory, [one.landing() for one in made]).run(driver(), alternating)
+    Pack(directory, [one.landing() for one in made]).run(driver, alternating)
 
-    results = iter(query(directory, [text for one in made for text in one.statements()]))
+    results = iter(driver.query(directory, [text for one in made for text in one.statements()]))
     found = [
         text for one in made for text in one.mismatches([next(results) for _ in one.statements()])
     ]

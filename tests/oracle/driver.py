@@ -1,19 +1,18 @@
-"""How tests reach the engine: the CLI by subprocess, or an in-process one behind one Protocol.
+"""How tests reach the engine: by the commands of the product, through one Protocol.
 
-`POLYNYA_TEST_DRIVER=module:attribute` names a factory of another `Driver` (one JVM for many runs);
-without it every call is a process of its own, as a user would start it.
+`CliDriver` starts a process for each command, as a user does. `tests/lab/commands.py` has a driver
+that calls the same commands in this process, where one JVM serves many runs.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,6 +28,15 @@ class Driver(Protocol):
 
     def query(self, directory: Path, statements: Sequence[str]) -> list[Rows]:
         """Rows of each statement, as `query --file --json` prints them; raises on failure."""
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Exit code of a command and what it printed."""
+
+    code: int
+    output: str
+    errors: str
 
 
 @dataclass(frozen=True)
@@ -50,11 +58,12 @@ class CommandFailed(AssertionError):
         self.failed = failed
 
 
-class CliDriver:
-    """Runs `python -m polynya …` in a process of its own, from the source tree."""
+class CommandDriver(ABC):
+    """Speaks to the engine in command lines and reads what they print."""
 
-    def __init__(self, timeout_seconds: float = 900.0) -> None:
-        self._timeout_seconds = timeout_seconds
+    @abstractmethod
+    def call(self, *arguments: str) -> Printed:
+        """Run `polynya` with these arguments."""
 
     def run_project(self, directory: Path, apply: str = "policy") -> RunOutcome:
         text = self._call("run", "--once", "--apply", apply, "--project", str(directory), "--json")
@@ -71,6 +80,24 @@ class CliDriver:
         return [line["rows"] for line in lines]
 
     def _call(self, *arguments: str) -> str:
+        printed = self.call(*arguments)
+        if printed.code != 0:
+            raise CommandFailed(
+                f"polynya {' '.join(arguments)}: exit {printed.code}\n"
+                f"{printed.output[-2000:]}\n{printed.errors[-6000:]}",
+                _failed(printed.output),
+            )
+        return printed.output
+
+
+class CliDriver(CommandDriver):
+    """Runs `python -m polynya …` in a process of its own, from the source tree."""
+
+    def __init__(self, timeout_seconds: float = 900.0) -> None:
+        self._timeout_seconds = timeout_seconds
+
+    def call(self, *arguments: str) -> Printed:
+        """See `CommandDriver`."""
         done = subprocess.run(
             command(*arguments),
             env=environment(),
@@ -81,13 +108,7 @@ class CliDriver:
             timeout=self._timeout_seconds,
             check=False,
         )
-        if done.returncode != 0:
-            raise CommandFailed(
-                f"polynya {' '.join(arguments)}: exit {done.returncode}\n"
-                f"{done.stdout[-2000:]}\n{done.stderr[-6000:]}",
-                _failed(done.stdout),
-            )
-        return done.stdout
+        return Printed(done.returncode, done.stdout, done.stderr)
 
 
 def _failed(output: str) -> dict[str, str]:
@@ -105,24 +126,3 @@ def environment() -> dict[str, str]:
     """Environment of one CLI call: the package from the source tree first."""
     paths = [str(ROOT / "runtime"), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "NO_COLOR": "1"}
-
-
-@lru_cache(maxsize=1)
-def driver() -> Driver:
-    """The driver of this test run, made once so that an in-process one keeps its JVM."""
-    named = os.environ.get("POLYNYA_TEST_DRIVER")
-    if not named:
-        return CliDriver()
-    module, _, attribute = named.partition(":")
-    made: Driver = getattr(importlib.import_module(module), attribute)()
-    return made
-
-
-def run_project(directory: Path, apply: str = "policy") -> RunOutcome:
-    """Process everything that has landed in a project."""
-    return driver().run_project(directory, apply)
-
-
-def query(directory: Path, statements: Sequence[str]) -> list[Rows]:
-    """Rows of each statement."""
-    return driver().query(directory, statements)

@@ -35,6 +35,20 @@ def test_plain_make_is_help() -> None:
     assert make().stdout == make("help").stdout
 
 
+@pytest.mark.parametrize("target", ["check", "test"])
+def test_both_ways_to_check_a_change_run_the_same_tools(target: str) -> None:
+    commands = make("--dry-run", target, "JOBS=3").stdout
+
+    for tool in ("ruff check", "ruff format --check", "mypy", "lint-imports", "cli.reference"):
+        assert tool in commands, tool
+    assert "pytest -n 3 " in commands
+
+
+def test_what_is_checked_before_a_commit_starts_neither_a_jvm_nor_the_stacks() -> None:
+    assert '-m "not spark and not slow and not synth"' in make("--dry-run", "check").stdout
+    assert '-m "not slow"' in make("--dry-run", "test").stdout
+
+
 def test_a_machine_without_a_suitable_python_gets_a_clear_error() -> None:
     done = subprocess.run(
         ["scripts/find-python"],

@@ -205,7 +205,7 @@ class TestFilesWithoutHeaderLine:
         (FIRST, lines("id,name", "2,Ben")),
         (FIRST, lines("Op,name", "U,Ben")),
         (FIRST, b"\x89PNG\r\n\x1a\n" + b"\0" * 20),
-        (FIRST, gzip.compress(lines("Op,id", "U,1") * 99)[:-9]),
+        (FIRST, gzip.compress(lines("Op,id", "U,1") * 99, mtime=0)[:-9]),
         ("s/t/20260101-120000123.parquet", lines("Op,id", "U,1")),
         ("s/t/20260101-120000123.parquet", table(id=[1])),
         ("s/t/20260101-120000123.json", b'{"Op":"U","id":1}'),
