@@ -32,7 +32,7 @@ _STARTED_AS: Final = re.compile(r"^(polynya(?: [a-z]+)+) -m \S+", re.MULTILINE)
 def cli_page() -> str:
     """Return docs/reference/cli.md: verbs, global options, exit codes."""
     lines = [_NOTICE, "# Command line\n"]
-    lines += ["## Options everywhere\n", "They stand before or after the verb.\n"]
+    lines += ["## Options everywhere\n", "They may be given before or after the verb.\n"]
     lines += ["| option | meaning |", "|---|---|"]
     for flag in FLAGS:
         names = ", ".join(

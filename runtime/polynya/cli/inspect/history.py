@@ -13,7 +13,7 @@ from polynya.model.contract.identifiers import quote_path
 def history(dataset: str, /, *key: str, context: Context) -> int:
     """Show every version of one record, oldest first, and its events.
 
-    Events are those that are pending and those that are kept; `hdr__store` tells which.
+    Events are pending or kept; `hdr__store` says which.
 
     For example: `polynya history shop.users userId=123`.
 

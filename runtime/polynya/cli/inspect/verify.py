@@ -10,7 +10,7 @@ from polynya.cli.options import usage_error
 
 
 def verify(dataset: str | None = None, /, *, context: Context) -> int:
-    """Check every table, or one, against the rules that hold whatever was copied.
+    """Check every table, or one, against the rules that must always hold.
 
     A record is in Current at most once and nothing newer is in Prior; the versions of a record
     neither overlap nor leave holes; keys match their hashes; every file of the snapshot exists;

@@ -29,7 +29,7 @@ SECOND_SIGNAL_SECONDS: Final = 0.5
 
 app = verb_app(
     "agent",
-    """Keep the tasks of a configuration running on one node, and take it up when it changes.
+    """Keep the tasks of a configuration running on one node, and pick up its changes.
 
     Writes one JSON object per line. SIGTERM ends it after the steps that are running, with code 0;
     a second one ends it at once.

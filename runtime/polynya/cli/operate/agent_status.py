@@ -20,7 +20,7 @@ STALE_SECONDS: Final = 60.0
 
 
 def status(*, config: str | None = None, work: Path | None = None, context: Context) -> int:
-    """Show how the agent of a work folder does. Exit code 1 when something needs you.
+    """Show the status of a node's agent. Exit code 1 when something needs attention.
 
     For example: `polynya agent status --work /var/lib/polynya`.
 

@@ -1,4 +1,4 @@
-"""`polynya dataset`: suspend one dataset, or let it go on."""
+"""`polynya dataset`: suspend or resume one dataset."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 #: What a suspended dataset may be told to do with what it met.
 Accepted: TypeAlias = Literal["apply", "ignore"]
 
-app = verb_app("dataset", "Suspend one dataset, or let it go on.")
+app = verb_app("dataset", "Suspend or resume one dataset.")
 
 
 @app.command
 def resume(task: str, dataset: str, /, *, accept: Accepted | None = None, context: Context) -> int:
-    """Let a suspended dataset go on: the next run reads from the first record it has not copied.
+    """Resume a suspended dataset: the next run reads from the first record it has not copied.
 
     Without `--accept` it meets the same again, unless the settings or the files have changed.
 

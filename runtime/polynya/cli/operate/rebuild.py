@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> int:
-    """Derive Current and Prior anew from the kept and pending events of a task's datasets.
+    """Derive Current and Prior again from the kept and pending events of a task's datasets.
 
     For datasets with `changes_retention`. Versions from before it was set, or whose events have
     expired, are taken as they are. One commit a dataset writes what the events make otherwise than
     it is stored; readers see the old rows until then. After `history: true` was set, history
     becomes complete as far as events are kept. Calling it again changes nothing. Stop `polynya
-    run` meanwhile, or let it give the datasets up.
+    run` first; otherwise it is refused these datasets.
 
     For example: `polynya rebuild users --dataset users`.
 

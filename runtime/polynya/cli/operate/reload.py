@@ -31,23 +31,23 @@ def reload(
     """Read the full load of a task's datasets again and bring their tables in line with it.
 
     The new extract takes the place of the old one in the landing zone, where `initial_load` says.
-    It gathers beside Current, which readers see unchanged until one commit moves what differs.
-    A reload that was killed goes on when it is called again. Stop `polynya run` meanwhile, or let
-    it give the datasets up. For native formats, `dms` and `replicate`.
+    It gathers next to Current, which readers see unchanged until one commit moves what differs.
+    A reload that was killed resumes when it is called again. Stop `polynya run` first; otherwise
+    it is refused these datasets. For native formats, `dms` and `replicate`.
 
     For example: `polynya reload users --mode compare_and_apply_without_deleted_rows`.
 
     Args:
         task: name of the task.
         dataset: only this dataset.
-        mode: compare with Current and apply the differences, deleting rows that the load lacks or
-            keeping them; `truncate_and_insert` ends every record and begins anew;
+        mode: compare with Current and apply the differences, deleting rows missing from the load or
+            keeping them; `truncate_and_insert` ends every record and starts again;
             `drop_and_create` forgets what the table held, history included.
         files: glob of the files of the load below the landing path, in place of `initial_load`.
         as_of: for `dms` and `replicate`, which need it: when the full load began (ISO 8601, UTC
             without an offset). Records that changed later stay as they are.
         accept_incomplete: move the differences although the load is empty or some of its records
-            went to quarantine; records that it lacks are deleted.
+            went to quarantine; records missing from it are deleted.
         abandon: give up a reload that has begun; Current stays as it is.
         context: given by `main`.
     """

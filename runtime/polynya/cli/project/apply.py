@@ -15,8 +15,8 @@ def apply(*, yes: bool = False, context: Context) -> int:
 
     Creates the tables of new datasets, columns that are no longer excluded, and views; drops views
     that are no longer configured; records the settings, and the new name of a renamed task. Says
-    what is left for the next `polynya run`. Stop `polynya run` meanwhile, or let it give the
-    datasets up. Exit code 1 when something is left that has to be decided.
+    what is left for the next `polynya run`. Stop `polynya run` first; otherwise it is
+    refused these datasets. Exit code 1 when something needs a decision.
 
     For example: `polynya apply --yes`.
 

@@ -82,11 +82,11 @@ class Aws(Frozen):
         description="ARN of the KMS key for what is written. Default: the bucket's encryption.",
     )
     endpoint: Endpoint | None = Field(
-        default=None, description="Address of a server that stands in for S3 and Glue, for tests."
+        default=None, description="Address of a stand-in server for S3 and Glue, for tests."
     )
     allow_remote_endpoint: bool = Field(
         default=False,
-        description="Lets `endpoint` be on another machine; all data and the signatures of your "
+        description="Allow `endpoint` on another machine; all data and the signatures of your "
         "credentials go there, so it has to be `https`.",
     )
 

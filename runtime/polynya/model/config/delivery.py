@@ -54,20 +54,19 @@ class Delivery(Frozen):
     )
     escape: Character | None = Field(
         default=None,
-        description="For `csv`: the character that takes any meaning from the next one, such as "
+        description="For `csv`: the character that makes the next one literal, such as "
         "`\\`. Default: none.",
     )
     comment: Character | None = Field(
         default=None,
-        description="For `csv`: the character with which lines begin that are no records. "
+        description="For `csv`: the character at the start of lines that are skipped. "
         "Default: none.",
     )
     skip_lines: int | None = Field(
         default=None,
         ge=0,
         le=1000,
-        description="For `csv`: lines at the start of every file that are not looked at. "
-        "Default: 0.",
+        description="For `csv`: lines to skip at the start of every file. Default: 0.",
     )
     encoding: Encoding | None = Field(
         default=None,
@@ -82,7 +81,7 @@ class Delivery(Frozen):
     cdc_path: RelativePath | None = Field(
         default=None,
         description="For `dms`: folder below `path` whose folders hold the files of changes "
-        "(`CdcPath`). Default: they stand beside those of the full load.",
+        "(`CdcPath`). Default: next to those of the full load.",
     )
     unsent_value: Marker | None = Field(
         default=None,
@@ -98,8 +97,8 @@ class Delivery(Frozen):
     add_fields: tuple[AddedField, ...] | None = Field(
         default=None,
         description="For `debezium`: the transform's `add.fields` and `add.headers`, such as "
-        "`op`, `source.lsn`, `table:origin`; they are no columns. Default: every name that "
-        "Debezium uses, behind the prefix.",
+        "`op`, `source.lsn`, `table:origin`; they are not columns. Default: every name that "
+        "Debezium uses, after the prefix.",
     )
     add_fields_prefix: Marker | None = Field(
         default=None,

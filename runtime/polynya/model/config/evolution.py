@@ -69,29 +69,30 @@ class SchemaEvolution(Frozen):
     )
     drop_column: Policy | None = Field(
         default=None,
-        description="The source declares a column no more. `ignore` keeps it, NULL in later rows; "
-        "`apply` drops it from the tables. Default: `ignore`.",
+        description="The source no longer declares a column. `ignore` keeps it, NULL in later "
+        "rows; `apply` drops it from the tables. Default: `ignore`.",
     )
     rename_column: Policy | None = Field(
         default=None,
-        description="One column went and one of the same type came, in one step. `apply` renames "
-        "in place; `ignore` takes it for a drop and an addition. Default: `suspend`.",
+        description="One column disappeared and one of the same type appeared, in one step. "
+        "`apply` renames in place; `ignore` treats it as a drop and an addition. Default: "
+        "`suspend`.",
     )
     rename_dataset: Policy | None = Field(
         default=None,
-        description="The source tells that the table has another name now. `apply` goes on in the "
-        "same dataset, with all its rows; `ignore` takes the new name for a new table. Default: "
+        description="The source reports that the table was renamed. `apply` continues in the same "
+        "dataset, with all its rows; `ignore` treats the new name as a new table. Default: "
         "`suspend`.",
     )
     drop_dataset: Policy | None = Field(
         default=None,
-        description="The source tells that the table was dropped. `ignore` keeps its rows; `apply` "
-        "deletes every record, as a truncate does, and keeps the tables and their history. "
-        "Default: `ignore`.",
+        description="The source reports that the table was dropped. `ignore` keeps its rows; "
+        "`apply` deletes every record, as a truncate does, and keeps the tables and their "
+        "history. Default: `ignore`.",
     )
     truncate: Policy | None = Field(
         default=None,
-        description="The source tells that a table was emptied. `apply` deletes every record; "
+        description="The source reports that a table was emptied. `apply` deletes every record; "
         "`ignore` leaves the event out. Default: `apply`.",
     )
 

@@ -20,7 +20,7 @@ class Extracts(Frozen):
     )
     marker: FileName = Field(
         default="_SUCCESS",
-        description="For `each: folder`: the file whose presence says that the folder is whole. "
+        description="For `each: folder`: the file whose presence says that the folder is complete. "
         "Default: `_SUCCESS`.",
     )
     time_in_name: NameTime | None = Field(
@@ -31,13 +31,13 @@ class Extracts(Frozen):
     )
     absent: Absent = Field(
         default="delete",
-        description="What becomes of records that an extract lacks: `delete` or `keep`. "
+        description="What happens to records that are missing from an extract: `delete` or `keep`. "
         "Default: `delete`.",
     )
     incomplete: Literal["keep", "accept"] = Field(
         default="keep",
-        description="An extract that is empty, or of which something went to quarantine: `keep` "
-        "the records that it lacks, or `accept` it as it is. Default: `keep`.",
+        description="An extract that is empty, or of which records went to quarantine: `keep` "
+        "the records that are missing from it, or `accept` it as complete. Default: `keep`.",
     )
     check_columns: tuple[Column, ...] | None = Field(
         default=None,

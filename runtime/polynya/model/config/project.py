@@ -34,7 +34,7 @@ class Catalog(Frozen):
     )
     properties: dict[str, str] = Field(
         default_factory=dict,
-        description="Further Iceberg catalog properties, passed on as they are.",
+        description="More Iceberg catalog properties, passed on unchanged.",
     )
 
 

@@ -88,7 +88,7 @@ class DatasetSettings(Frozen):
     timestamp: Column | None = Field(
         default=None,
         description="Column that holds the time of the event in the source; becomes "
-        "`hdr__timestamp`. Without it: the sequence if that is a timestamp, else the time of "
+        "`hdr__timestamp`. Without it: the sequence if that is a timestamp, otherwise the time of "
         "the copy.",
     )
     apply_as_deletes: Expression | None = Field(
@@ -102,12 +102,13 @@ class DatasetSettings(Frozen):
     ignore_null_updates: SomeColumns | None = Field(
         default=None,
         description="A NULL in an update means that the column was not sent: it keeps the value "
-        "valid just before. `true` for all columns, or a list of columns. An insert takes NULL as "
+        "valid just before. `true` for all columns, or a list of columns. In an insert NULL is "
         "NULL. Default: false.",
     )
     except_columns: Columns | None = Field(
         default=None,
-        description="Source columns that expressions may use but the tables do not get. Not a key.",
+        description="Source columns that expressions may use but that are not in the tables. Not "
+        "for keys.",
     )
     columns: dict[Column, ColumnType] | None = Field(
         default=None,
@@ -137,7 +138,8 @@ class DatasetSettings(Frozen):
     )
     track_history_except: Columns | None = Field(
         default=None,
-        description="Track all data columns but these. Not together with the setting above.",
+        description="Track all data columns except these. Not together with "
+        "`track_history_columns`.",
     )
     schema_evolution: SchemaEvolution | None = Field(
         default=None,
@@ -146,20 +148,20 @@ class DatasetSettings(Frozen):
     )
     tombstone_retention: Duration | None = Field(
         default=None,
-        description="How long a delete is remembered without history, so that late events stay "
-        "right. Default: `30d`.",
+        description="How long a delete is remembered without history, so that late events are "
+        "placed correctly. Default: `30d`.",
     )
     on_bad_record: BadRecordPolicy | None = Field(
         default=None,
-        description="What a record or file that cannot be read does. `quarantine` sets it aside "
-        "and goes on; `suspend` copies nothing of the batch and lets this dataset wait for "
+        description="What happens on a record or file that cannot be read. `quarantine` sets it "
+        "aside and goes on; `suspend` copies nothing of the batch and lets this dataset wait for "
         "`polynya dataset resume`; `stop` ends the whole task. Default: `quarantine`.",
     )
     changes_retention: Retention | None = Field(
         default=None,
-        description="How long events are kept after they were applied: `keep` for ever, or as long "
-        "as this. They stay in the Changes view, `polynya rebuild` derives the tables from them, "
-        "and `polynya verify` proves that the tables equal their fold. Default: not at all.",
+        description="How long events are kept after they were applied: `keep` forever, or this "
+        "long. They stay in the Changes view, `polynya rebuild` derives the tables from them, "
+        "and `polynya verify` checks that the tables equal their fold. Default: not at all.",
     )
 
 
@@ -229,11 +231,11 @@ class ViewSettings(Frozen):
     changes: Suffix = Field(default="__changes", description="Suffix of the Changes view.")
     headers: bool = Field(
         default=False,
-        description="Make a second Current view with the header columns behind the data.",
+        description="Create a second Current view with the header columns after the data.",
     )
     headers_suffix: Suffix = Field(default="__whdr", description="Suffix of that view.")
     from_timestamp: bool = Field(
         default=False,
-        description="Let the Current view show `hdr__from_timestamp`, the time since when the "
+        description="Show `hdr__from_timestamp` in the Current view: the time since when the "
         "version of a record is valid.",
     )

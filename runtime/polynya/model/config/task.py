@@ -57,7 +57,7 @@ class StorageTask(Frozen):
     exclude: tuple[Pattern, ...] = Field(
         default=(),
         description="For `debezium`, `dms` and `replicate`: globs of the source tables to leave "
-        "out; wins over `include`.",
+        "out; overrides `include`.",
     )
     datasets: tuple[Dataset, ...] = Field(
         default=(),
@@ -71,7 +71,7 @@ class StorageTask(Frozen):
         default_factory=ApplyPolicy, description="When pending changes are applied."
     )
     batch: BatchSettings = Field(
-        default_factory=BatchSettings, description="How much one copy reads at most."
+        default_factory=BatchSettings, description="Limits of what one copy reads."
     )
     views: ViewSettings = Field(
         default_factory=ViewSettings, description="Names and columns of the views."

@@ -49,7 +49,7 @@ class Batch(Frozen):
         default=None,
         min_length=1,
         description="For `json`, `debezium` and `parquet`: records. In Parquet a column has the "
-        "type that `columns` declares, else that of its values.",
+        "type that `columns` declares, otherwise that of its values.",
     )
     lines: str | None = Field(
         default=None,
@@ -68,7 +68,8 @@ class Batch(Frozen):
     )
     load: bool = Field(
         default=False,
-        description="The batch is of the first full load: it lands where `initial_load` looks.",
+        description="The batch belongs to the first full load: it lands where `initial_load` "
+        "looks.",
     )
     clock: Moment | None = Field(
         default=None, description="Set the engine's clock before the batch is copied."
@@ -79,9 +80,9 @@ class Batch(Frozen):
 
 
 class Expectation(Frozen):
-    """The rows of a dataset after the last batch. What is left out is not compared.
+    """The rows of a dataset after the last batch. Views that are left out are not compared.
 
-    Rows may name some columns only and stand in any order; no other rows may be there.
+    Rows may name only some columns, in any order of rows; there may be no other rows.
     """
 
     current: tuple[Record, ...] | None = Field(
@@ -100,7 +101,7 @@ class Expectation(Frozen):
 
 
 class TaskTest(Frozen):
-    """One test: batches for a dataset, and the rows that they have to make of it."""
+    """One test: batches for a dataset, and the rows that must come of them."""
 
     name: str = Field(min_length=1, max_length=200, description="What holds; unique in the file.")
     task: Name = Field(description="Name of the task.")
@@ -108,12 +109,12 @@ class TaskTest(Frozen):
         default=None, description="Name of the dataset. Default: the only one that is declared."
     )
     clock: Moment = Field(
-        default=DEFAULT_CLOCK, description="Time at which the engine's clock stands still."
+        default=DEFAULT_CLOCK, description="Time at which the engine's clock is fixed."
     )
     given: tuple[Batch, ...] = Field(
         min_length=1, description="Batches, copied one after the other."
     )
-    expect: Expectation = Field(description="The rows that have to be there in the end.")
+    expect: Expectation = Field(description="The rows expected at the end.")
 
 
 class TaskTests(Frozen):
