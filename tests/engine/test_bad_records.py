@@ -68,7 +68,7 @@ def test_a_task_ends_where_its_dataset_says_stop(lab: Lab) -> None:
     with pytest.raises(TaskStoppedError, match=r"bad_json.*`on_bad_record` is `stop`") as caught:
         users.run()
     assert caught.value.where == f"{lab.schema}/users/{bad}, record 2"
-    assert users.table().state.copy.suspended is None
+    assert users.table().state.copy.decisions.suspended is None
     assert users.stored("changes", "id") == users.rejected() == []
 
     users.configure(on_bad_record="quarantine")

@@ -102,8 +102,8 @@ def test_dms_loads_then_changes_then_deletes(dms: Service) -> None:
         (3, "Cid", "I"),
     }
     assert users.totals() == {"in": 5, "out": 5, "filtered": 0, "quarantined": 0}
-    assert dms.ledger().table().state.copy.counters == {"control_table_files": 1}
-    assert dms.ledger().table().state.copy.members == ["s.users"]
+    assert dms.ledger().table().state.copy.books.counters == {"control_table_files": 1}
+    assert dms.ledger().table().state.copy.membership.members == ["s.users"]
 
 
 def test_a_new_full_load_retires_what_it_lacks_and_leaves_what_changed_later(
@@ -279,8 +279,8 @@ def test_replicate_loads_changes_moves_and_deletes(replicate: Replicate) -> None
         (9, "Ben", "I"),
     }
     assert users.totals() == {"in": 9, "out": 8, "filtered": 1, "quarantined": 0}
-    assert users.table().state.copy.counters == {"before_images": 1}
-    assert replicate.ledger().table().state.copy.counters == {"control_table_files": 1}
+    assert users.table().state.copy.books.counters == {"before_images": 1}
+    assert replicate.ledger().table().state.copy.books.counters == {"control_table_files": 1}
     assert users.types() == {"id": "int", "name": "string", "city": "string"}
 
 

@@ -140,7 +140,7 @@ def test_a_folder_is_read_when_its_marker_is_there(lab: Lab) -> None:
     land(users, 0, row(1, "Ann"), part="/a.json")
     land(users, 0, row(2, "Ben"), part="/b.json")
     users.run()
-    waited = users.table().state.copy.schema
+    waited = users.table().state.copy.columns.schema
     land(users, 0, part="/_SUCCESS")
     users.run()
     land(users, 0, row(3, "Cid"), part="/c.json")
@@ -172,7 +172,7 @@ def test_a_bad_record_may_suspend_the_dataset(lab: Lab) -> None:
 
     assert waiting == [(1, "Ann"), (2, "Ben")]
     assert users.current("id", "name") == [(1, "Anna"), (2, "Ben")]
-    assert users.table().state.copy.accepted == {}
+    assert users.table().state.copy.decisions.accepted == {}
 
 
 def stopped(lab: Lab, users: Feed, kind: str = "reload.loaded") -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from polynya.engine.plan.dataset import Facts, plan_dataset
-from polynya.lake.table.state import CopyState
+from polynya.lake.table.copy_state import Books, CopyState, Membership, SourceColumns
 from polynya.model.config.dataset import Events, Kept, Landed, Relations, ResolvedDataset
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.recorded import recorded
@@ -35,10 +35,12 @@ USERS = ResolvedDataset(
 def written(dataset: ResolvedDataset = USERS, **more) -> CopyState:
     """The state of a table that was written with these settings."""
     return CopyState(
-        schema={"id": "bigint", "name": "string", "city": "string", "seq": "bigint"},
-        keys=["id"],
-        task=dataset.task,
-        totals={"rows_in": 3, "rows_out": 3},
+        columns=SourceColumns(
+            schema={"id": "bigint", "name": "string", "city": "string", "seq": "bigint"},
+            keys=["id"],
+        ),
+        membership=Membership(task=dataset.task),
+        books=Books(totals={"rows_in": 3, "rows_out": 3}),
         settings=recorded(dataset, {}, has_rows=False),
         **more,
     )
@@ -146,7 +148,7 @@ def test_keys_cannot_change_under_rows():
     assert (change.kind, change.action) == ("keys", "decide")
     assert change.what == "keys: [id] → [id, name]"
     assert "POLYNYA-LAKE-010" in change.means
-    assert changes(now, replace(written(), totals={})) == ()
+    assert changes(now, replace(written(), books=Books())) == ()
 
 
 @pytest.mark.parametrize("lasting", [{"sequence_by": ("at",)}, {"format": "debezium"}])

@@ -61,7 +61,7 @@ def test_a_renamed_table_goes_on_in_its_dataset(lab: Lab) -> None:
     land(capture, upsert(4, 51, name="Dan"), table="people")
     capture.run("always")
     assert users.current("id", "name") == [(4, "Dan")]
-    members = capture.ledger().table().state.copy.members
+    members = capture.ledger().table().state.copy.membership.members
     assert [member.rpartition(".")[2] for member in members] == ["lakes", "users"]
 
 

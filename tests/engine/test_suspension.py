@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from polynya.engine.runner import run_once, units
-from polynya.lake.table.state import Suspension
+from polynya.lake.table.copy_state import Suspension
 from polynya.lake.table.suspension import resume, suspend
 from polynya.model.errors import OperationError, SuspendedError
 from tests.lab.events import land, upsert
@@ -55,7 +55,7 @@ def test_the_other_tables_of_a_capture_go_on_and_the_suspended_one_catches_up(la
     assert users.current("id", "name") == [(1, "Ann"), (2, "Ben 30"), (3, "Cid")]
     assert [len(look.history("id")) for look in (users, towns)] == [4, 3]
     for look in (users, towns):
-        totals = look.table().state.copy.totals
+        totals = look.table().state.copy.books.totals
         assert totals["rows_in"] == totals["rows_out"] == len(look.history("id"))
 
 

@@ -232,7 +232,7 @@ class Look:
 
     def totals(self) -> dict[str, int]:
         """Books of the dataset, without their prefix."""
-        totals = self.table().state.copy.totals
+        totals = self.table().state.copy.books.totals
         return {name.removeprefix("rows_"): count for name, count in totals.items()}
 
     def _rows(self, view: str, columns: Sequence[str]) -> list[Row]:

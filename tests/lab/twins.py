@@ -79,7 +79,7 @@ class Twin:
             return read_native(store, self.dataset, [part], known, limits)
         source = self.task.datasets[0].source
         assert source is not None
-        keys = {source: tuple(self.table.state.copy.keys)}
+        keys = {source: self.table.known_keys()}
         scope = scope_of(self.task)
         batch = read_debezium(store, scope, [part], {source: known}, limits, keys=keys)
         return batch.datasets.get(source)
@@ -93,7 +93,7 @@ class Twin:
 
     def apply(self) -> None:
         """Fold what is pending."""
-        if self.table.state.copy.schema:
+        if self.table.state.copy.columns.schema:
             now = self.lab.clock.now()
             self.applier.apply(self.table, self.table.shape(), reason="a test", now=now)
 

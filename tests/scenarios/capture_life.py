@@ -14,7 +14,7 @@ from typing import Any
 from polynya.engine.verbs.rebuild import rebuild
 from polynya.lake.read.query import run_query
 from polynya.lake.read.verify import verify
-from polynya.lake.table.state import Suspension
+from polynya.lake.table.copy_state import Suspension
 from polynya.lake.table.suspension import resume, suspend
 from polynya.model.errors import SuspendedError
 from tests.lab.lab import STARTED, Lab

@@ -141,9 +141,9 @@ def _compared(
             found = _quarantined(spark, table, _table(spark, ledger) if ledger else None)
         else:
             found = _view(spark, table, relation) if table else None
-        keys = table.state.copy.keys if table else []
+        keys = table.state.copy.columns.keys if table else []
         comparisons.append(_comparison(relation, expected, found, keys))
-    return tuple(table.state.copy.keys if table else ()), tuple(comparisons)
+    return tuple(table.state.copy.columns.keys if table else ()), tuple(comparisons)
 
 
 def _table(spark: SparkSession, dataset: ResolvedDataset) -> DatasetTable | None:

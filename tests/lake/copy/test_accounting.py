@@ -117,7 +117,7 @@ def test_books_that_do_not_balance_commit_nothing(
 
     assert caught.value.code == "POLYNYA-LAKE-007"
     assert users.changes("id") == [(1,)]
-    assert users.table().state.copy.files == before.copy.files
+    assert users.table().state.copy.position.files == before.copy.position.files
     assert balanced(users)
 
     monkeypatch.undo()

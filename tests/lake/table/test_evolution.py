@@ -56,7 +56,7 @@ def test_an_incompatible_type_waits_and_then_gets_a_column_of_its_own(lab: Lab) 
     assert before == [(1, 11, None), (2, 21, "21"), (3, None, "large")]
     assert users.current("id", "size", "size_string") == before
     assert len(users.history("id")) == 5
-    assert users.table().state.copy.accepted == {}
+    assert users.table().state.copy.decisions.accepted == {}
 
 
 def test_a_renamed_column_keeps_its_values_in_every_partition(lab: Lab) -> None:
@@ -182,5 +182,5 @@ def test_new_tables_and_truncates_follow_their_policies(lab: Lab) -> None:
     with pytest.raises(TaskStoppedError, match="a new source table"):
         capture.run("always")
 
-    members = capture.ledger().table().state.copy.members
+    members = capture.ledger().table().state.copy.membership.members
     assert [member.rpartition(".")[2] for member in members] == ["lakes", "towns", "users"]

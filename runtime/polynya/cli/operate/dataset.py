@@ -42,7 +42,7 @@ def resume(task: str, dataset: str, /, *, accept: Accepted | None = None, contex
     entry = _entry(context, task, dataset)
     engine = start_engine(context.load(tolerant=True))
     target = DatasetTable.existing(engine.spark, entry.dataset, engine.owner)
-    suspension = target.state.copy.suspended
+    suspension = target.state.copy.decisions.suspended
     accepted = {suspension.cause: accept} if suspension is not None and accept else {}
     ended = resume_table(target, accepted)
     how = f"; the next batch may {accept} it" if accept else ""
@@ -69,8 +69,8 @@ def suspend(
     """
     # Start-up time: pyspark.
     from polynya.engine.start import start_engine
+    from polynya.lake.table.copy_state import Suspension
     from polynya.lake.table.dataset import DatasetTable
-    from polynya.lake.table.state import Suspension
     from polynya.lake.table.suspension import suspend as suspend_table
 
     entry = _entry(context, task, dataset)

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.view_text import definitions
+from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.shaping import data_columns, shape_of
-from polynya.lake.table.state import CopyState
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.recorded import LATER, contradicted, recorded, shown_before
 from polynya.model.config.settings import DISCOVERING
@@ -38,7 +38,7 @@ class Facts:
     @property
     def has_rows(self) -> bool:
         """Whether any record was ever written."""
-        return self.copy is not None and bool(self.copy.totals.get("rows_out"))
+        return self.copy is not None and bool(self.copy.books.totals.get("rows_out"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ def _task(facts: Facts, copy: CopyState) -> Iterator[Change]:
             "its tables and views stay as they are; nothing is copied to them",
             "nobody",
         )
-    if copy.task is None or copy.task == dataset.task:
+    if copy.membership.task is None or copy.membership.task == dataset.task:
         return
-    what = f"filled by the task {copy.task} until now, by {dataset.task} from now on"
-    if copy.task in facts.tasks:
+    what = f"filled by the task {copy.membership.task} until now, by {dataset.task} from now on"
+    if copy.membership.task in facts.tasks:
         yield Change(
             "task",
             what,
@@ -136,7 +136,7 @@ def _task(facts: Facts, copy: CopyState) -> Iterator[Change]:
 
 
 def _keys(facts: Facts, copy: CopyState) -> Iterator[Change]:
-    before, now = copy.keys, list(facts.dataset.events.keys)
+    before, now = copy.columns.keys, list(facts.dataset.events.keys)
     if facts.has_rows and now and before != now:
         yield Change(
             "keys",
@@ -158,7 +158,7 @@ def _columns(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
     if "except_columns" not in copy.settings:
         return
     before, now = set(copy.settings["except_columns"]), set(dataset.events.except_columns)
-    known = set(copy.schema)
+    known = set(copy.columns.schema)
     if gone := sorted((now - before) & known):
         means = "the views lose it, later rows hold NULL in it; what is stored stays stored"
         yield Change(
@@ -203,7 +203,7 @@ class _Views:
 
 def _views(dataset: ResolvedDataset, copy: CopyState) -> _Views:
     """Compare the SQL of the views with the settings that the table remembers and with today's."""
-    if not copy.schema or not copy.settings:
+    if not copy.columns.schema or not copy.settings:
         return _Views((), (), ())
     old = shown_before(dataset, copy.settings)
     before, after = _sql(old, copy), _sql(dataset, copy)
@@ -215,8 +215,10 @@ def _views(dataset: ResolvedDataset, copy: CopyState) -> _Views:
 
 
 def _sql(dataset: ResolvedDataset, copy: CopyState) -> dict[str, str]:
-    known: Mapping[str, DataType] = {name: parse_type(kind) for name, kind in copy.schema.items()}
-    keys = tuple(key for key in copy.keys if key in data_columns(dataset, known))
+    known: Mapping[str, DataType] = {
+        name: parse_type(kind) for name, kind in copy.columns.schema.items()
+    }
+    keys = tuple(key for key in copy.columns.keys if key in data_columns(dataset, known))
     shape: Shape = shape_of(dataset, copy, known, keys)
     sql = definitions(dataset, shape, dataset.relations.internal_table)
     return {f"{dataset.relations.schema}.{name}": text for name, text in sql.items()}

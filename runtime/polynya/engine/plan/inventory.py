@@ -47,7 +47,7 @@ def inventory(project: LoadedProject, catalog: Catalog | None) -> Iterator[Entry
         table = _load(catalog, ledger)
         yield Entry(task, ledger, table, is_ledger=True)
         if table is not None:
-            for source in inspect.states(table)[0].members:
+            for source in inspect.states(table)[0].membership.members:
                 dataset = dataset_of_source(task, source)
                 yield Entry(task, dataset, _load(catalog, dataset))
 

@@ -12,7 +12,7 @@ from polynya.engine.plan.dataset import Change, DatasetPlan, Facts, plan_dataset
 from polynya.engine.plan.inventory import Entry, inventory
 from polynya.engine.work.ledger import ledger_dataset
 from polynya.lake.read import inspect
-from polynya.lake.table.state import CopyState
+from polynya.lake.table.copy_state import CopyState
 from polynya.model.config.settings import DISCOVERING
 from polynya.model.config.sources import datasets_of_sources, included
 from polynya.model.config.task import StorageTask
@@ -134,8 +134,8 @@ def _of_renamed(
         members = {
             source
             for one in orphans
-            if one.schema == schema and one.copy.task not in tasks
-            for source in one.copy.members
+            if one.schema == schema and one.copy.membership.task not in tasks
+            for source in one.copy.membership.members
             if included(task, source)
         }
         for dataset in datasets_of_sources(task, members)[0].values():
@@ -144,7 +144,7 @@ def _of_renamed(
 
 
 def _unconfigured(orphan: _Orphan) -> DatasetPlan:
-    task = orphan.copy.task or "unknown"
+    task = orphan.copy.membership.task or "unknown"
     change = Change(
         "unconfigured",
         f"the task {task} fills it no more",

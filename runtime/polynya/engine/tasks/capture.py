@@ -41,7 +41,7 @@ class DebeziumTask:
 
     def _run(self) -> None:
         ledger = self._tables.ledger
-        routes, _ = datasets_of_sources(self._task, ledger.table.state.copy.members)
+        routes, _ = datasets_of_sources(self._task, ledger.table.state.copy.membership.members)
         self._tables.meet(routes)
         waiting = list(self._tables.by_source.values())
         while waiting:
@@ -64,17 +64,19 @@ class DebeziumTask:
         """Remember that the tables of the first run are known; there may be many batches of it."""
         ledger = self._tables.ledger.table
         state = ledger.state.copy
-        if state.members and not state.settled and not self._context.stop.is_set():
+        known = state.membership
+        if known.members and not known.settled and not self._context.stop.is_set():
             ledger.take_over()
-            ledger.commit_copy_state(replace(state, settled=True), "settled")
+            settled = replace(state, membership=replace(known, settled=True))
+            ledger.commit_copy_state(settled, "settled")
 
     def _unread(self, table: WorkingDataset) -> Discovery:
         return discover(self._context.landing, self._task.landing.path, "**/*", table.progress)
 
     def _copy(self, parts: Sequence[FilePart]) -> None:
         batch = self._read(parts)
-        state = self._tables.ledger.table.state.copy
-        known = {*state.members, *self._tables.by_source} if state.settled else ()
+        before = self._tables.ledger.table.state.copy.membership
+        known = {*before.members, *self._tables.by_source} if before.settled else ()
         new = policy_of_new(self._task, known, batch.datasets)
         if new.ignored:
             self._without |= new.ignored
@@ -136,8 +138,8 @@ class DebeziumTask:
             _set_behind(table, "parted", behind=True)
         ledger = self._tables.ledger.table
         ledger.take_over()
-        members = sorted({*ledger.state.copy.members, *tables})
-        ledger.commit_copy_state(replace(ledger.state.copy, members=members), "parted")
+        members = sorted({*ledger.state.copy.membership.members, *tables})
+        ledger.commit_copy_state(ledger.state.copy.with_members(members), "parted")
         return parted
 
     def _read(self, parts: Sequence[FilePart], *, only: str | None = None) -> DebeziumBatch:
@@ -167,7 +169,7 @@ def _copy_part(table: WorkingDataset, part: DatasetBatch, live: set[str]) -> Non
 def _set_behind(table: WorkingDataset, step: str, *, behind: bool) -> None:
     """Commit whether a table has to catch up with the ledger."""
     table.table.take_over()
-    table.table.commit_copy_state(replace(table.table.state.copy, behind=behind), step)
+    table.table.commit_copy_state(table.table.state.copy.with_behind(behind=behind), step)
 
 
 def _nothing() -> None:

@@ -15,7 +15,7 @@ from polynya.formats.files.discovery import Discovery, unread
 from polynya.formats.native.extracts import Extract, LandedExtracts, landed_extracts, refused_batch
 from polynya.formats.native.reader import read_native
 from polynya.lake.copy import reload as lake
-from polynya.lake.table.state import Reloading
+from polynya.lake.table.copy_state import Reloading
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.extracts import Extracts
 from polynya.model.config.reload import DELETING, KEEPING, ReloadMode
@@ -90,7 +90,7 @@ class ExtractsDataset:
 
     def _landed(self, table: WorkingDataset) -> LandedExtracts:
         landed = self._context.landing.list(self._dataset.landing.folder)
-        last = table.table.state.copy.last_extract
+        last = table.table.state.copy.position.last_extract
         return landed_extracts(landed, self._dataset, self._settings, table.progress, last)
 
     def _begin(self, table: WorkingDataset, extract: Extract) -> Reloading:

@@ -41,7 +41,7 @@ class FolderTask:
     def _run(self) -> None:
         ledger = self._tables.ledger
         folders, live = self._landed()
-        members = ledger.table.state.copy.members
+        members = ledger.table.state.copy.membership.members
         new = policy_of_new(self._task, members, folders.tables)
         wanted = set(folders.tables) - new.ignored
         routes, errors = datasets_of_sources(self._task, [*members, *wanted])

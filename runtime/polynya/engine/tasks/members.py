@@ -67,13 +67,13 @@ def as_it_is(scope: DebeziumScope, targets: Mapping[str, DatasetTable]) -> Debez
     changed = {
         source: TableSettings.of(targets[source].reading)
         for source, state in states.items()
-        if state.accepted
+        if state.decisions.accepted
     }
     # What has become a dataset of its own is no other's new name any more.
     called = {
-        state.called: source
+        state.membership.called: source
         for source, state in states.items()
-        if state.called and state.called not in states
+        if state.membership.called and state.membership.called not in states
     }
     return replace(scope, tables={**scope.tables, **changed}, called=called)
 

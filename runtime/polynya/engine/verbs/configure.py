@@ -8,6 +8,7 @@ from polynya.engine.plan.project import PlannedDataset
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.lake.read.views import drop_views
+from polynya.lake.table.guards import has_rows
 from polynya.model.config.recorded import recorded
 
 
@@ -24,9 +25,13 @@ def configure(context: EngineContext, planned: PlannedDataset) -> bool:
     table = working.table
     table.take_over()
     before = table.state.copy
-    settings = recorded(dataset, before.settings, has_rows=bool(before.totals.get("rows_out")))
-    table.commit_copy_state(replace(before, task=dataset.task, settings=settings), "configure")
-    if before.schema:
-        working.publish(table.grow(table.known_schema(), tuple(before.keys)))
+    following = replace(
+        before,
+        membership=replace(before.membership, task=dataset.task),
+        settings=recorded(dataset, before.settings, has_rows=has_rows(table)),
+    )
+    table.commit_copy_state(following, "configure")
+    if before.columns.schema:
+        working.publish(table.grow(table.known_schema(), table.known_keys()))
     drop_views(context.spark, plan.stale_views)
     return True

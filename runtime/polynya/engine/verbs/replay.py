@@ -135,7 +135,7 @@ def _tables_of(working: WorkingDataset, entry: Entry) -> dict[str, WorkingDatase
     """By source, the tables that the records of an entry may belong to."""
     if not entry.is_ledger and entry.dataset.landing.source is not None:
         return {entry.dataset.landing.source: working}
-    routes, _ = datasets_of_sources(entry.task, working.table.state.copy.members)
+    routes, _ = datasets_of_sources(entry.task, working.table.state.copy.membership.members)
     return {
         source: WorkingDataset.open(working.context, dataset) for source, dataset in routes.items()
     }

@@ -16,11 +16,10 @@ from polynya.lake.apply.applier import ApplyResult
 from polynya.lake.copy.copy import CopyResult, copy_batch
 from polynya.lake.fold.shape import Shape
 from polynya.lake.read.views import publish_views
-from polynya.lake.table import positions
+from polynya.lake.table.copy_state import Suspension
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.replayed import Replayed
 from polynya.lake.table.reshape import reshape
-from polynya.lake.table.state import Suspension
 from polynya.lake.table.suspension import refuse_suspended, suspend
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.evolution import SchemaChange
@@ -66,22 +65,22 @@ class WorkingDataset:
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys that the table was made with."""
-        return tuple(self.table.state.copy.keys)
+        return self.table.known_keys()
 
     @property
     def progress(self) -> dict[str, FileProgress]:
         """How far each landed file was read."""
-        return positions.read(self.table.state.copy.files)
+        return self.table.state.copy.position.files
 
     @property
     def is_suspended(self) -> bool:
         """Whether it waits for a decision."""
-        return self.table.state.copy.suspended is not None
+        return self.table.state.copy.decisions.suspended is not None
 
     @property
     def is_behind(self) -> bool:
         """Whether the files of its task were read on without it."""
-        return self.table.state.copy.behind
+        return self.table.state.copy.position.behind
 
     def bring_up(self, policy: ApplyPolicy, copy_all: Callable[[], None]) -> None:
         """Copy what has landed, then apply what is worth it.
@@ -136,7 +135,7 @@ class WorkingDataset:
             live_files=live_files,
             replayed=replayed,
         )
-        if self.table.state.copy.schema:
+        if self.table.state.copy.columns.schema:
             self.publish()
         fields = {
             "rows_in": result.rows_in,
@@ -251,7 +250,7 @@ def _pending(table: DatasetTable, now: datetime) -> PendingFacts:
     if not pending:
         return PendingFacts(0, 0, 0, 0)
     current = table.table.files(Partition.CURRENT, table.state.snapshot)
-    since = table.state.copy.pending_since
+    since = table.state.copy.position.pending_since
     return PendingFacts(
         rows=sum(file.rows for file in pending),
         size_bytes=sum(file.size_bytes for file in pending),

@@ -47,14 +47,14 @@ def evolution(table: DatasetTable, batch: DatasetBatch) -> Evolution:
     """Compare a batch with what its dataset has met so far."""
     policies = table.reading.policies.schema_evolution
     found = list(batch.changes)
-    before = table.state.copy.declared
+    before = table.state.copy.columns.declared
     if batch.declared is not None and before:
         found = schema_changes(
             before,
             batch.declared,
             known=table.known_schema(),
             now=batch.schema,
-            keys=table.state.copy.keys,
+            keys=table.state.copy.columns.keys,
             policies=policies,
             changes=found,
         )

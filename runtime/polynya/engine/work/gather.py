@@ -11,7 +11,6 @@ from polynya.formats.batch import DatasetBatch, FilePart, FileProgress
 from polynya.formats.files.discovery import Discovery
 from polynya.lake.apply.applier import ApplyResult
 from polynya.lake.copy import reload as lake
-from polynya.lake.table import positions
 from polynya.lake.table.suspension import refuse_suspended
 from polynya.model.config.reload import Incomplete
 
@@ -39,7 +38,7 @@ def gather(dataset: WorkingDataset, load: Load) -> str | None:
     """
     refuse_suspended(dataset.table)
     while not dataset.context.stop.is_set():
-        done = positions.read(lake.under_way(dataset.table).files)
+        done = lake.under_way(dataset.table).files
         found = load.find(done)
         if found.changed:
             return found.changed[0].path

@@ -83,10 +83,10 @@ class OpenTables:
     def remember(self, unrouted: DatasetBatch, live_files: Iterable[str]) -> None:
         """Commit to the ledger which tables there are, and what was read that belongs to none."""
         table = self.ledger.table
-        members = sorted({*table.state.copy.members, *self.by_source})
-        if members == table.state.copy.members and not unrouted.files:
+        members = sorted({*table.state.copy.membership.members, *self.by_source})
+        if members == table.state.copy.membership.members and not unrouted.files:
             return
-        table.state = replace(table.state, copy=replace(table.state.copy, members=members))
+        table.state = replace(table.state, copy=table.state.copy.with_members(members))
         self.ledger.copy(unrouted, live_files=live_files)
 
     def _opened(self, dataset: ResolvedDataset) -> WorkingDataset:

@@ -18,9 +18,10 @@ from pyspark.sql import DataFrame
 from polynya.lake.apply.tombstones import Purge
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.gateway import LiveFile
+from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.replayed import Replayed
-from polynya.lake.table.state import ApplyState, CopyState, Retaining
+from polynya.lake.table.state import ApplyState, Retaining
 
 
 @dataclass(frozen=True, slots=True)

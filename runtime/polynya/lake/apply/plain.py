@@ -26,9 +26,10 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import literal
 from polynya.lake.iceberg.commit import is_refusal, refusal
 from polynya.lake.iceberg.gateway import LiveFile
+from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.replayed import Replayed
-from polynya.lake.table.state import ApplyState, CopyState
+from polynya.lake.table.state import ApplyState
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import HEADERS, Partition
 from polynya.model.contract.identifiers import quote
@@ -163,7 +164,7 @@ def _state_rows(run: Run, copy: CopyState, apply: ApplyState) -> list[DataFrame]
     rows = [
         {
             h.PARTITION: Partition.ASSET_STATE,
-            h.COPY_CHANGE_IDENTIFIER: copy.copied_to or "",
+            h.COPY_CHANGE_IDENTIFIER: copy.position.copied_to or "",
             h.STATE: copy.to_json(),
         },
         {

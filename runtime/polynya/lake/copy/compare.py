@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import literal, timestamp_literal
-from polynya.lake.table.state import Reloading
+from polynya.lake.table.copy_state import Reloading
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import DELETING
 from polynya.model.contract import headers as h

@@ -6,7 +6,6 @@ what was committed and nothing can be counted twice or lost (semantics sections 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,13 +22,12 @@ from polynya.lake.copy.derive import HELPERS, derive, landed_frame
 from polynya.lake.copy.first_load import into_current, is_first_load
 from polynya.lake.fold.unsent import ignored_nulls
 from polynya.lake.iceberg.commit import Step, commit_row_delta
-from polynya.lake.table import positions
 from polynya.lake.table.bad_records import refuse_bad_records
-from polynya.lake.table.books import accounted, rows_by_partition, summary
+from polynya.lake.table.books import accounted, counted, rows_by_partition, summary
+from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import agreed_keys, has_rows, refuse_other_order, refuse_second_task
 from polynya.lake.table.replayed import Replayed
-from polynya.lake.table.state import CopyState
 from polynya.lake.table.state_files import write_apply_state, write_copy_state
 from polynya.model.config.recorded import recorded
 from polynya.model.contract.headers import Partition
@@ -77,20 +75,25 @@ def copy_batch(
     keys = agreed_keys(target, batch)
     target.grow(batch.schema, keys)
     started = _load_started(target, batch, now)
-    following = replace(
-        target.state.copy,
+    before = target.state.copy
+    unsent = {*before.columns.unsent, *_unsent(batch), *ignored_nulls(target.dataset)}
+    columns = replace(
+        before.columns,
         schema={name: str(datatype) for name, datatype in batch.schema.items()},
         keys=list(keys),
-        task=target.dataset.task,
-        settings=recorded(
-            target.dataset,
-            target.state.copy.settings,
-            has_rows=has_rows(target),
+        unsent=sorted(unsent),
+        has_old_keys=before.columns.has_old_keys or _carries(batch),
+    )
+    following = replace(
+        before,
+        columns=columns,
+        membership=replace(before.membership, task=target.dataset.task),
+        settings=recorded(target.dataset, before.settings, has_rows=has_rows(target)),
+        position=replace(
+            before.position,
+            load_started=started.isoformat() if started else None,
+            pending_since=_pending_since(target, now),
         ),
-        unsent=sorted({*target.state.copy.unsent, *_unsent(batch), *ignored_nulls(target.dataset)}),
-        has_old_keys=target.state.copy.has_old_keys or _carries(batch),
-        load_started=started.isoformat() if started else None,
-        pending_since=_pending_since(target, now),
     )
     shape = target.shape(batch.schema, keys, following)
     landed = landed_frame(target.spark, batch)
@@ -198,8 +201,8 @@ def _carries(batch: DatasetBatch) -> bool:
 
 def _load_started(target: DatasetTable, batch: DatasetBatch, now: datetime) -> datetime | None:
     """Start of the first full load: what the source says of it, else when we began to read it."""
-    if target.state.copy.load_started is not None:
-        return datetime.fromisoformat(target.state.copy.load_started)
+    if target.state.copy.position.load_started is not None:
+        return datetime.fromisoformat(target.state.copy.position.load_started)
     loads = batch.rows.filter(pc.equal(batch.rows.column("__op"), "L"))
     if loads.num_rows == 0:
         return None
@@ -210,33 +213,38 @@ def _load_started(target: DatasetTable, batch: DatasetBatch, now: datetime) -> d
 
 def _pending_since(target: DatasetTable, now: datetime) -> str:
     pending = target.table.files(Partition.CHANGES, target.state.snapshot)
-    return target.state.copy.pending_since or now.isoformat() if pending else now.isoformat()
+    return (
+        target.state.copy.position.pending_since or now.isoformat() if pending else now.isoformat()
+    )
 
 
 def _advanced(
     state: CopyState, batch: DatasetBatch, live_files: Iterable[str] | None, now: datetime
 ) -> CopyState:
     """Position, freshness and counters after the batch."""
-    files = dict(state.files)
-    files |= positions.written(batch.files)
+    before, columns, called = state.position, state.columns, state.membership.called
+    files = {**before.files, **batch.files}
     if live_files is not None:
         live = {*live_files, *batch.files}
         files = {path: progress for path, progress in files.items() if path in live}
-    counters = Counter(state.counters)
-    counters.update(batch.counters)
     newest = pc.max(batch.rows.column("__ts")).as_py()
-    seen = [
-        t for t in (state.newest_event, newest.astimezone(UTC).isoformat() if newest else None) if t
-    ]
-    copied = [c for c in (state.copied_to, pc.max(batch.rows.column("__ci")).as_py()) if c]
-    return replace(
-        state,
+    stamp = newest.astimezone(UTC).isoformat() if newest else None
+    seen = [t for t in (before.newest_event, stamp) if t]
+    copied = [c for c in (before.copied_to, pc.max(batch.rows.column("__ci")).as_py()) if c]
+    position = replace(
+        before,
         files=files,
-        counters=dict(counters),
-        declared=list(batch.declared) if batch.declared is not None else state.declared,
-        called=batch.called if batch.called is not None else state.called,
-        accepted={},
         newest_event=max(seen, key=datetime.fromisoformat) if seen else None,
         copied_to=max(copied) if copied else None,
         copied_at=now.isoformat(),
+    )
+    if batch.declared is not None:
+        columns = replace(columns, declared=list(batch.declared))
+    return replace(
+        state,
+        position=position,
+        columns=columns,
+        books=counted(state.books, batch),
+        membership=replace(state.membership, called=batch.called or called),
+        decisions=replace(state.decisions, accepted={}),
     )

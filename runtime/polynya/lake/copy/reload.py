@@ -8,7 +8,6 @@ that are copied meanwhile wait as pending and are folded with it, each in its pl
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -19,12 +18,11 @@ from polynya.lake.copy.compare import Comparison, events
 from polynya.lake.copy.copy import CopyResult, sized
 from polynya.lake.copy.derive import HELPERS, derive, landed_frame
 from polynya.lake.iceberg.commit import Step, commit_row_delta
-from polynya.lake.table import positions
 from polynya.lake.table.bad_records import refuse_bad_records
-from polynya.lake.table.books import accounted, rows_by_partition, summary
+from polynya.lake.table.books import accounted, counted, rows_by_partition, summary
+from polynya.lake.table.copy_state import CopyState, Reloading
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.guards import agreed_keys, refuse_other_order, refuse_second_task
-from polynya.lake.table.state import CopyState, Reloading
+from polynya.lake.table.guards import agreed_keys, has_rows, refuse_other_order, refuse_second_task
 from polynya.lake.table.state_files import write_copy_state
 from polynya.model.config.recorded import recorded
 from polynya.model.config.reload import DELETING, KEEPING, Incomplete, ReloadMode
@@ -63,7 +61,7 @@ def begin(
         mode,
         state.reloads + 1,
         now.isoformat(),
-        place=place or state.copied_to or NO_ORDER,
+        place=place or state.position.copied_to or NO_ORDER,
         extract=extract,
     )
     following = replace(state, reloading=reloading, reloads=reloading.number)
@@ -133,7 +131,7 @@ def finish(
     found = target.spark.sql(events(shape, table, reloading, comparison))
     nothing = target.spark.sql(f"SELECT * FROM {table} WHERE false")
     # The next run must not take the files of this load for new ones.
-    files = {**state.files, **reloading.files}
+    files = {**state.position.files, **reloading.files}
     if live_files is not None:
         live = {*live_files}
         files = {path: progress for path, progress in files.items() if path in live}
@@ -141,10 +139,13 @@ def finish(
         state,
         ownership=target.ownership(),
         reloading=None,
-        accepted={},
-        copied_at=now.isoformat(),
-        files=files,
-        last_extract=reloading.extract or state.last_extract,
+        decisions=replace(state.decisions, accepted={}),
+        position=replace(
+            state.position,
+            copied_at=now.isoformat(),
+            files=files,
+            last_extract=reloading.extract or state.position.last_extract,
+        ),
     )
     gathered = target.table.files(Partition.RELOAD, target.state.snapshot)
     parts = CopyParts(
@@ -171,7 +172,7 @@ def abandon(target: DatasetTable) -> None:
 
 def _keys(target: DatasetTable) -> tuple[str, ...]:
     """Keys of the table; those of the configuration while it holds nothing."""
-    return tuple(target.state.copy.keys) or target.dataset.events.keys
+    return target.known_keys() or target.dataset.events.keys
 
 
 def _after(
@@ -181,23 +182,17 @@ def _after(
     loaded: int,
     quarantined: int,
 ) -> CopyState:
-    reloading = under_way(target)
-    counters = Counter(target.state.copy.counters)
-    counters.update(batch.counters)
+    reloading, before = under_way(target), target.state.copy
+    schema = {name: str(datatype) for name, datatype in batch.schema.items()}
     return replace(
-        target.state.copy,
-        schema={name: str(datatype) for name, datatype in batch.schema.items()},
-        keys=list(keys),
-        task=target.dataset.task,
-        settings=recorded(
-            target.dataset,
-            target.state.copy.settings,
-            has_rows=bool(target.state.copy.totals.get("rows_out")),
-        ),
-        counters=dict(counters),
+        before,
+        columns=replace(before.columns, schema=schema, keys=list(keys)),
+        membership=replace(before.membership, task=target.dataset.task),
+        settings=recorded(target.dataset, before.settings, has_rows=has_rows(target)),
+        books=counted(before.books, batch),
         reloading=replace(
             reloading,
-            files={**reloading.files, **positions.written(batch.files)},
+            files={**reloading.files, **batch.files},
             rows=reloading.rows + loaded,
             quarantined=reloading.quarantined + quarantined,
         ),

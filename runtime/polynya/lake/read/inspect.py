@@ -18,8 +18,9 @@ from pyiceberg.table import Table
 
 from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.naming import internal_name
+from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.shaping import shape_of
-from polynya.lake.table.state import ApplyState, CopyState
+from polynya.lake.table.state import ApplyState
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
@@ -92,8 +93,8 @@ def shape(table: Table, dataset: ResolvedDataset) -> Shape:
     """
     copy, _ = states(table)
     there = set(table.schema().column_names)
-    known = {name: parse_type(text) for name, text in copy.schema.items() if name in there}
-    return shape_of(dataset, copy, known, tuple(copy.keys))
+    known = {name: parse_type(text) for name, text in copy.columns.schema.items() if name in there}
+    return shape_of(dataset, copy, known, tuple(copy.columns.keys))
 
 
 def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStatus:
@@ -102,13 +103,14 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
     files = _files(table)
     pending = files.get(Partition.CHANGES, (0, 0, 0))
     retained = files.get(Partition.RETAINED, (0, 0, 0))
+    suspended, totals = copy.decisions.suspended, copy.books.totals
     conflicts = ("insert_of_existing", "update_of_missing", "delete_of_missing", "raised")
     return DatasetStatus(
         dataset=dataset.relations.current,
-        suspended=copy.suspended.reason if copy.suspended is not None else None,
-        suspended_where=copy.suspended.where if copy.suspended is not None else None,
-        copied_to=copy.copied_to,
-        copied_at=copy.copied_at,
+        suspended=suspended.reason if suspended is not None else None,
+        suspended_where=suspended.where if suspended is not None else None,
+        copied_to=copy.position.copied_to,
+        copied_at=copy.position.copied_at,
         applied_to=apply.applied_to,
         applied_at=apply.applied_at,
         last_apply_reason=apply.reason,
@@ -117,17 +119,17 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
         pending_rows=pending[0],
         pending_bytes=pending[1],
         pending_files=pending[2],
-        pending_age_seconds=_age(copy.pending_since, now) if pending[2] else None,
+        pending_age_seconds=_age(copy.position.pending_since, now) if pending[2] else None,
         current_rows=_current_rows(table),
         retained_rows=retained[0],
         retained_bytes=retained[1],
         retained_since=apply.retaining.since if apply.retaining is not None else None,
-        freshness_seconds=_age(copy.newest_event, now),
-        rows_in=copy.totals.get("rows_in", 0),
-        rows_out=copy.totals.get("rows_out", 0),
-        rows_filtered=copy.totals.get("rows_filtered", 0),
-        rows_quarantined=copy.totals.get("rows_quarantined", 0),
-        counters=copy.counters,
+        freshness_seconds=_age(copy.position.newest_event, now),
+        rows_in=totals.get("rows_in", 0),
+        rows_out=totals.get("rows_out", 0),
+        rows_filtered=totals.get("rows_filtered", 0),
+        rows_quarantined=totals.get("rows_quarantined", 0),
+        counters=copy.books.counters,
         conflicts={name: apply.totals.get(name, 0) for name in conflicts},
         epoch=max(copy.ownership.epoch, apply.ownership.epoch),
         owner=copy.ownership.owner,

@@ -191,7 +191,7 @@ def _files(target: DatasetTable, snapshot: int) -> list[Finding]:
 
 def _accounting(target: DatasetTable) -> list[Finding]:
     """The books add up, and the quarantine holds as many records as they say."""
-    totals = target.state.copy.totals
+    totals = target.state.copy.books.totals
     read, out, filtered, quarantined = (
         totals.get(f"rows_{name}", 0) for name in ("in", "out", "filtered", "quarantined")
     )

@@ -7,8 +7,8 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 
 from polynya.formats.batch import WHOLE_FILE
+from polynya.lake.table.copy_state import Suspension
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.state import Suspension
 from polynya.lake.table.suspension import suspend
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
@@ -24,7 +24,7 @@ def refuse_bad_records(target: DatasetTable, derived: DataFrame, now: datetime) 
     Raises SuspendedError, after a commit that says so, or TaskStoppedError.
     """
     policy = target.dataset.policies.on_bad_record
-    if policy == "quarantine" or CAUSE in target.state.copy.accepted:
+    if policy == "quarantine" or CAUSE in target.state.copy.decisions.accepted:
         return
     rejected = derived.where(f"{h.PARTITION} = '{Partition.QUARANTINE}'")
     row = rejected.selectExpr(f"{h.QUARANTINE}.*").orderBy("file", "offset").first()

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from polynya.formats.batch import DatasetBatch
+from polynya.lake.table.copy_state import Books, CopyState
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.state import CopyState
 from polynya.model.errors import InternalError
 
 
@@ -41,14 +41,22 @@ def accounted(
             state="nothing of this batch was committed",
             fix="please report this; the landed files are untouched",
         )
-    totals = Counter(state.totals)
+    totals = Counter(state.books.totals)
     totals.update(
         rows_in=batch.rows_in,
         rows_out=out,
         rows_filtered=batch.rows_filtered,
         rows_quarantined=quarantined,
     )
-    return replace(state, totals=dict(totals), ownership=target.ownership())
+    books = replace(state.books, totals=dict(totals))
+    return replace(state, books=books, ownership=target.ownership())
+
+
+def counted(books: Books, batch: DatasetBatch) -> Books:
+    """Add the counters of the batch, which say why records were filtered."""
+    counters = Counter(books.counters)
+    counters.update(batch.counters)
+    return replace(books, counters=dict(counters))
 
 
 def summary(step: str, batch: DatasetBatch, out: int, quarantined: int) -> Mapping[str, str]:

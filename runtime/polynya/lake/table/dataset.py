@@ -21,8 +21,9 @@ from polynya.lake.iceberg.commit import Step, commit_row_delta
 from polynya.lake.iceberg.gateway import IcebergTable, LiveFile
 from polynya.lake.iceberg.layout import create_namespaces, create_table, grow_columns
 from polynya.lake.spark.naming import internal_path, view_catalog
+from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.shaping import data_columns, shape_of
-from polynya.lake.table.state import CopyState, Ownership
+from polynya.lake.table.state import Ownership
 from polynya.lake.table.state_files import (
     TableState,
     read_state,
@@ -123,7 +124,7 @@ class DatasetTable:
     def reading(self) -> ResolvedDataset:
         """The dataset as its next batch is read: with the policies that were accepted for it."""
         policies = self.dataset.policies
-        accepting = policies.schema_evolution.accepting(self.state.copy.accepted)
+        accepting = policies.schema_evolution.accepting(self.state.copy.decisions.accepted)
         return replace(self.dataset, policies=replace(policies, schema_evolution=accepting))
 
     def ownership(self) -> Ownership:
@@ -132,7 +133,11 @@ class DatasetTable:
 
     def known_schema(self) -> dict[str, DataType]:
         """Every source column seen so far and its type, excluded columns too."""
-        return {name: parse_type(text) for name, text in self.state.copy.schema.items()}
+        return {name: parse_type(text) for name, text in self.state.copy.columns.schema.items()}
+
+    def known_keys(self) -> tuple[str, ...]:
+        """The key columns that the table was built with, empty before there are any."""
+        return tuple(self.state.copy.columns.keys)
 
     def grow(self, schema: Mapping[str, DataType], keys: tuple[str, ...]) -> Shape:
         """Make the table hold all data columns of `schema`; return the shape of the dataset."""
@@ -149,13 +154,13 @@ class DatasetTable:
 
     def _record_schema(self, schema: Mapping[str, DataType]) -> None:
         """Commit the state with the new schema: a snapshot is read with the columns of its time."""
-        state = self.state.copy
+        columns = self.state.copy.columns
         following = replace(
-            state,
+            columns,
             schema={name: str(datatype) for name, datatype in schema.items()},
-            unsent_texts=after_additions(state.unsent_texts, set(schema) - set(state.schema)),
+            unsent_texts=after_additions(columns.unsent_texts, set(schema) - set(columns.schema)),
         )
-        self.commit_copy_state(following, "schema")
+        self.commit_copy_state(replace(self.state.copy, columns=following), "schema")
 
     def commit_copy_state(
         self, copy: CopyState, step: str, remove: Sequence[LiveFile] = ()
@@ -187,5 +192,5 @@ class DatasetTable:
             self.dataset,
             copy,
             schema if schema is not None else self.known_schema(),
-            keys if keys is not None else tuple(copy.keys),
+            keys if keys is not None else tuple(copy.columns.keys),
         )

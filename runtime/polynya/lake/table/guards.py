@@ -10,7 +10,7 @@ from polynya.model.errors import OperationError
 
 def refuse_second_task(target: DatasetTable) -> None:
     """Two captures may hold tables of one name; only reading them shows it."""
-    owner, task = target.state.copy.task, target.dataset.task
+    owner, task = target.state.copy.membership.task, target.dataset.task
     if owner is not None and owner != task:
         raise OperationError(
             "POLYNYA-LAKE-009",
@@ -39,12 +39,12 @@ def refuse_other_order(target: DatasetTable) -> None:
 
 def has_rows(target: DatasetTable) -> bool:
     """Whether any record was ever written."""
-    return bool(target.state.copy.totals.get("rows_out"))
+    return bool(target.state.copy.books.totals.get("rows_out"))
 
 
 def agreed_keys(target: DatasetTable, batch: DatasetBatch) -> tuple[str, ...]:
     """Keys of the batch; they may not differ from those that the table was built with."""
-    known = tuple(target.state.copy.keys)
+    known = target.known_keys()
     keys = batch.keys or known
     if has_rows(target) and known != keys:
         raise OperationError(

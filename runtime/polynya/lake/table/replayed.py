@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from polynya.formats.batch import WHOLE_FILE, Rejected
 from polynya.lake.iceberg.gateway import IcebergTable
-from polynya.lake.table.state import CopyState
+from polynya.lake.table.copy_state import CopyState
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 
@@ -38,10 +38,15 @@ class Replayed:
 
     def discounted(self, state: CopyState) -> CopyState:
         """Take the records out of the books; the batch that reads them again counts them anew."""
-        totals = Counter(state.totals)
+        totals = Counter(state.books.totals)
         totals.update(rows_in=-self.positions.num_rows, rows_quarantined=-self.positions.num_rows)
-        files = {path: progress for path, progress in state.files.items() if path not in self.files}
-        return replace(state, totals=dict(totals), files=files)
+        position = state.position
+        files = {path: done for path, done in position.files.items() if path not in self.files}
+        return replace(
+            state,
+            books=replace(state.books, totals=dict(totals)),
+            position=replace(position, files=files),
+        )
 
 
 def quarantined(

@@ -27,13 +27,13 @@ def reshape(target: DatasetTable, renames: Mapping[str, str], drops: Collection[
     update.commit()
     target.table.refresh()
     target.spark.sql(f"REFRESH TABLE {target.table.quoted}")
-    state = target.state.copy
-    following = replace(
-        state,
-        schema={renames.get(n, n): kind for n, kind in state.schema.items() if n not in drops},
-        keys=[renames.get(name, name) for name in state.keys],
-        unsent=sorted(renames.get(name, name) for name in state.unsent if name not in drops),
-        unsent_texts=after_renames(state.unsent_texts, renames),
-        declared=[renames.get(name, name) for name in state.declared if name not in drops],
+    before = target.state.copy.columns
+    columns = replace(
+        before,
+        schema={renames.get(n, n): kind for n, kind in before.schema.items() if n not in drops},
+        keys=[renames.get(name, name) for name in before.keys],
+        unsent=sorted(renames.get(name, name) for name in before.unsent if name not in drops),
+        unsent_texts=after_renames(before.unsent_texts, renames),
+        declared=[renames.get(name, name) for name in before.declared if name not in drops],
     )
-    target.commit_copy_state(following, "schema")
+    target.commit_copy_state(replace(target.state.copy, columns=columns), "schema")

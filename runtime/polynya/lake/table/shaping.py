@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from polynya.lake.fold.shape import Shape
-from polynya.lake.table.state import CopyState
+from polynya.lake.table.copy_state import CopyState
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract.headers import ALL_BUT
 from polynya.model.datatypes import DataType
@@ -31,13 +31,13 @@ def shape_of(
         partial=tuple(
             name
             for name in columns
-            if (name in copy.unsent or ALL_BUT in copy.unsent) and name not in keys
+            if (name in copy.columns.unsent or ALL_BUT in copy.columns.unsent) and name not in keys
         ),
-        links=copy.has_old_keys,
+        links=copy.columns.has_old_keys,
         coalesce=dataset.kept.coalesce_unchanged,
         tracked=_tracked_columns(dataset, tuple(columns)),
         keeps_events=dataset.kept.changes_retention is not None and not append_only,
-        unsent_texts={name: tuple(texts) for name, texts in copy.unsent_texts.items()},
+        unsent_texts={name: tuple(texts) for name, texts in copy.columns.unsent_texts.items()},
     )
 
 

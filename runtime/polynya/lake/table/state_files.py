@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polynya.lake.iceberg.gateway import IcebergTable, LiveFile
-from polynya.lake.table.state import ApplyState, CopyState
+from polynya.lake.table.copy_state import CopyState
+from polynya.lake.table.state import ApplyState
 from polynya.model.contract.headers import (
     APPLY_CHANGE_IDENTIFIER,
     COPY_CHANGE_IDENTIFIER,
@@ -55,7 +56,7 @@ def read_state(table: IcebergTable) -> TableState:
 
 def write_copy_state(table: IcebergTable, state: CopyState) -> Any:
     """Stage the file of a copy state."""
-    return _write(table, COPY_CHANGE_IDENTIFIER, state.copied_to, state.to_json())
+    return _write(table, COPY_CHANGE_IDENTIFIER, state.position.copied_to, state.to_json())
 
 
 def write_apply_state(table: IcebergTable, state: ApplyState) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from polynya.lake.table.copy_state import Decisions, Suspension
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.state import Suspension
 from polynya.model.errors import OperationError, SuspendedError
 
 
@@ -16,7 +16,12 @@ def suspend(
     """Commit a suspension; the error to raise. `called`: a new name of the source table."""
     target.take_over()
     before = target.state.copy
-    state = replace(before, suspended=suspension, behind=True, called=called or before.called)
+    state = replace(
+        before,
+        decisions=replace(before.decisions, suspended=suspension),
+        position=replace(before.position, behind=True),
+        membership=replace(before.membership, called=called or before.membership.called),
+    )
     target.commit_copy_state(state, "suspend")
     return suspended_error(target, suspension)
 
@@ -28,7 +33,7 @@ def resume(target: DatasetTable, accepted: Mapping[str, str]) -> Suspension:
     when the dataset is not suspended.
     """
     target.take_over()
-    suspension = target.state.copy.suspended
+    suspension = target.state.copy.decisions.suspended
     if suspension is None:
         raise OperationError(
             "POLYNYA-LAKE-019",
@@ -37,14 +42,15 @@ def resume(target: DatasetTable, accepted: Mapping[str, str]) -> Suspension:
             state="nothing was changed",
             fix="`polynya status` shows which datasets are",
         )
-    state = replace(target.state.copy, suspended=None, accepted=dict(accepted))
+    decisions = Decisions(suspended=None, accepted=dict(accepted))
+    state = replace(target.state.copy, decisions=decisions)
     target.commit_copy_state(state, "resume")
     return suspension
 
 
 def refuse_suspended(target: DatasetTable) -> None:
     """Raise SuspendedError for a dataset that is suspended."""
-    suspension = target.state.copy.suspended
+    suspension = target.state.copy.decisions.suspended
     if suspension is not None:
         raise suspended_error(target, suspension)
 

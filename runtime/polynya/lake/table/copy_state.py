@@ -1,0 +1,228 @@
+"""What has been copied into a table, in parts with names; its JSON has all fields side by side.
+
+Times are ISO 8601 in UTC.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import datetime
+from typing import Any, Final, Self, TypeVar
+
+from polynya.formats.batch import FileProgress
+from polynya.lake.table.state import Ownership
+from polynya.model.config.reload import ReloadMode
+
+_Part = TypeVar("_Part")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far the source was read, and how fresh the table is.
+
+    `files` has every landed file that was read; those that left the landing zone are forgotten.
+    `copied_to` is the highest change identifier. `pending_since` is when the oldest change that may
+    still be pending was copied. `load_started` is the start of the first full load, `last_extract`
+    the full extract applied last. `behind` says that a shared capture was read on without this
+    dataset.
+    """
+
+    files: dict[str, FileProgress] = field(default_factory=dict)
+    copied_to: str | None = None
+    copied_at: str | None = None
+    pending_since: str | None = None
+    newest_event: str | None = None
+    load_started: str | None = None
+    last_extract: str | None = None
+    behind: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumns:
+    """The columns of the source that were met.
+
+    `schema` maps each to its type, `void` while only NULLs were seen. `declared` are those of the
+    source's newest schema, empty where it declares none. `unsent` are columns that some event did
+    not carry; for `unsent_texts` see `unsent.py`.
+    """
+
+    schema: dict[str, str] = field(default_factory=dict)
+    keys: list[str] = field(default_factory=list)
+    unsent: list[str] = field(default_factory=list)
+    has_old_keys: bool = False
+    declared: list[str] = field(default_factory=list)
+    unsent_texts: dict[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What became of the records since the table exists, in counts of records.
+
+    `totals`: rows_in = rows_out + rows_filtered + rows_quarantined. `counters` say why records were
+    filtered.
+    """
+
+    totals: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspension:
+    """Why a dataset is not copied until somebody decides; nothing of it is lost meanwhile.
+
+    `cause` is what was met (a kind of schema change, `bad_record`, `asked`), `reason` says it to
+    people, `where` is the object or file. `since` is ISO 8601 in UTC.
+    """
+
+    cause: str
+    reason: str
+    where: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What waits for a decision, and what was decided.
+
+    `suspended` says why the dataset is not copied; `accepted` maps a cause of suspension to the
+    policy that the next batch may use for it.
+    """
+
+    suspended: Suspension | None = None
+    accepted: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """The task that fills the table, and what its source tables are called.
+
+    `called` is the name that the table's source has since it was renamed. The other two belong to
+    the position of a whole task: `members` are the source tables met so far; `settled` says that
+    its first run has ended, so that source tables which appear later are new ones.
+    """
+
+    task: str | None = None
+    members: list[str] = field(default_factory=list)
+    settled: bool = False
+    called: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reloading:
+    """A reload that has begun: its rows gather in the partition `reload` (semantics section 8).
+
+    Its place in the order of events is right after `place`, the change identifier that had been
+    copied when it began; `number` counts the reloads of the dataset. `files` is how far each file
+    was read; `rows` have been loaded, `quarantined` records not. `started` is ISO 8601 in UTC.
+    `extract` is the full extract that is loaded, None when a user asked for the reload.
+    """
+
+    mode: ReloadMode
+    number: int
+    started: str
+    place: str
+    files: dict[str, FileProgress] = field(default_factory=dict)
+    rows: int = 0
+    quarantined: int = 0
+    extract: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it holds rows and all of them could be read, so far."""
+        return self.rows > 0 and not self.quarantined
+
+    @property
+    def tail(self) -> str:
+        """Sequence tail of its events: behind every tail of a source, which are hexadecimal."""
+        return f"~{self.number:06d}"
+
+    @property
+    def sequence(self) -> str:
+        """Sequence of its events."""
+        return self.place + self.tail
+
+    @property
+    def started_at(self) -> datetime:
+        """When it began."""
+        return datetime.fromisoformat(self.started)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyState:
+    """Source position and accounting of a dataset.
+
+    `reloading` is a reload that has not ended, `reloads` counts those that have begun. `settings`
+    are those that the rows were written with (`model.recorded`), empty in tables of older versions.
+    """
+
+    ownership: Ownership = field(default_factory=Ownership)
+    position: Position = field(default_factory=Position)
+    columns: SourceColumns = field(default_factory=SourceColumns)
+    books: Books = field(default_factory=Books)
+    decisions: Decisions = field(default_factory=Decisions)
+    membership: Membership = field(default_factory=Membership)
+    reloading: Reloading | None = None
+    reloads: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def with_members(self, members: list[str]) -> Self:
+        """The state of a whole task that knows these source tables."""
+        return replace(self, membership=replace(self.membership, members=members))
+
+    def with_behind(self, *, behind: bool) -> Self:
+        """The state of a dataset without which a shared capture was read on, or not any more."""
+        return replace(self, position=replace(self.position, behind=behind))
+
+    def to_json(self) -> str:
+        """The fields of all parts side by side, as every version has written them."""
+        values = asdict(self)
+        for part in _PARTS:
+            values |= values.pop(part)
+        values["files"] = _written(self.position.files)
+        if self.reloading is not None:
+            values["reloading"]["files"] = _written(self.reloading.files)
+        return json.dumps(values, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a state; fields of newer versions are ignored, missing ones get their default."""
+        values = json.loads(text)
+        values["files"] = _read(values.get("files", {}))
+        for name, kind in (("ownership", Ownership), ("suspended", Suspension)):
+            if values.get(name) is not None:
+                values[name] = _part(kind, values[name])
+        if values.get("reloading") is not None:
+            reloading = values["reloading"]
+            files = _read(reloading.get("files", {}))
+            values["reloading"] = _part(Reloading, {**reloading, "files": files})
+        values |= {name: _part(kind, values) for name, kind in _PARTS.items()}
+        return _part(cls, values)
+
+
+_PARTS: Final[Mapping[str, type]] = {
+    "position": Position,
+    "columns": SourceColumns,
+    "books": Books,
+    "decisions": Decisions,
+    "membership": Membership,
+}
+
+
+def _part(kind: type[_Part], values: Mapping[str, Any]) -> _Part:
+    """A dataclass out of those of the values that it knows."""
+    known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in values.items() if name in known})
+
+
+def _written(files: Mapping[str, FileProgress]) -> dict[str, list[int]]:
+    """Progress as the JSON has it: [bytes, records, complete 0 or 1]."""
+    return {path: [p.size, p.records, int(p.complete)] for path, p in files.items()}
+
+
+def _read(files: Mapping[str, list[int]]) -> dict[str, FileProgress]:
+    return {
+        path: FileProgress(size, records, complete=bool(complete))
+        for path, (size, records, complete) in files.items()
+    }

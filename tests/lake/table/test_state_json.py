@@ -1,0 +1,72 @@
+"""The state in a table is read by newer versions, and by older ones that share the warehouse."""
+
+from __future__ import annotations
+
+import json
+
+from polynya.formats.batch import FileProgress
+from polynya.lake.table.copy_state import CopyState, Suspension
+from polynya.lake.table.state import ApplyState
+
+#: What the version before parts had names wrote, field by field.
+COPY = """
+{"ownership": {"epoch": 2, "owner": "host:17:0a1b2c", "commit": "5d41402abc4b2a76"},
+ "files": {"users/1.json": [120, 3, 1], "users/2.json": [80, 1, 0]},
+ "schema": {"id": "bigint", "näme": "string"}, "keys": ["id"], "unsent": ["näme"],
+ "has_old_keys": true,
+ "totals": {"rows_in": 4, "rows_out": 3, "rows_filtered": 0, "rows_quarantined": 1},
+ "counters": {"before_images": 2},
+ "copied_to": "00000000000000000000000000000000009", "copied_at": "2026-01-01T00:00:09+00:00",
+ "pending_since": "2026-01-01T00:00:08+00:00", "newest_event": "2026-01-01T00:00:07+00:00",
+ "load_started": "2025-12-31T00:00:00+00:00", "members": ["shop.users"], "settled": true,
+ "task": "users",
+ "reloading": {"mode": "truncate_and_insert", "number": 1, "started": "2026-01-01T00:00:05+00:00",
+               "place": "00000000000000000000000000000000008", "files": {"users/l.json": [9, 2, 1]},
+               "rows": 2, "quarantined": 0, "extract": null},
+ "reloads": 1, "declared": ["id"], "unsent_texts": {"näme": ["?"]},
+ "suspended": {"cause": "add_column", "reason": "a new column", "where": "users/2.json",
+               "since": "2026-01-01T00:00:06+00:00"},
+ "accepted": {"bad_record": "quarantine"}, "behind": true,
+ "settings": {"format": "json", "sequence_by": ["seq"]}, "last_extract": "users/2026-01-01",
+ "called": "shop.people"}
+"""
+APPLY = """
+{"ownership": {"epoch": 2, "owner": "host:17:0a1b2c", "commit": "7d793037a0760186"},
+ "truncates": [["00000000000000000000000000000000003", "0001", 1767225600000000]],
+ "horizon": null, "oldest_tombstone": "2026-01-01T00:00:01+00:00",
+ "retaining": {"since": null, "latest": "2026-01-01T00:00:04+00:00", "oldest": null, "rows": 5},
+ "applied_to": "00000000000000000000000000000000007", "applied_at": "2026-01-01T00:00:04+00:00",
+ "reason": "rows", "applies": 6, "seconds": 0.5, "totals": {"inserted": 3}}
+"""
+
+
+def test_a_copy_state_of_the_version_before_is_read_and_written_as_it_was():
+    state = CopyState.from_json(COPY)
+
+    assert json.loads(state.to_json()) == json.loads(COPY)
+    assert state.ownership.epoch == 2
+    assert state.position.files["users/2.json"] == FileProgress(80, 1, complete=False)
+    assert state.columns.keys == ["id"]
+    assert state.books.totals["rows_quarantined"] == 1
+    assert isinstance(state.decisions.suspended, Suspension)
+    assert state.membership.called == "shop.people"
+    assert state.reloading is not None
+    assert state.reloading.files == {"users/l.json": FileProgress(9, 2, complete=True)}
+
+
+def test_an_apply_state_of_the_version_before_is_read_and_written_as_it_was():
+    assert json.loads(ApplyState.from_json(APPLY).to_json()) == json.loads(APPLY)
+
+
+def test_fields_that_are_missing_get_their_default_and_newer_ones_are_ignored():
+    first = '{"ownership": {"epoch": 1, "owner": "o", "commit": "c"}, "files": {"f": [1, 1, 1]}}'
+    newer = json.loads(COPY) | {"invented_later": {"files": 1}}
+
+    assert CopyState.from_json("{}") == CopyState()
+    assert CopyState.from_json(first).books.totals == {}
+    assert CopyState.from_json(json.dumps(newer)) == CopyState.from_json(COPY)
+
+
+def test_a_new_state_holds_every_field():
+    assert CopyState.from_json(CopyState().to_json()) == CopyState()
+    assert json.loads(CopyState().to_json()).keys() == json.loads(COPY).keys()
