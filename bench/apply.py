@@ -18,10 +18,11 @@ from datetime import UTC, datetime, timedelta
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.iceberg.commit import Step, commit_row_delta
+from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.class_archive import cds_options
 from polynya.lake.spark.jars import jar_paths
 from polynya.lake.spark.java import find_java
-from polynya.lake.spark.session import SessionSettings, SparkSession, start_session
+from polynya.lake.spark.session import SessionSettings, start_session
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import Events, Kept, Landed, Relations, ResolvedDataset
 from polynya.model.contract import headers as h

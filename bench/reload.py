@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 
 from polynya.engine.runner import run_once, units
 from polynya.engine.work.context import EngineContext
+from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.class_archive import cds_options
 from polynya.lake.spark.jars import jar_paths
 from polynya.lake.spark.java import find_java
-from polynya.lake.spark.session import SessionSettings, SparkSession, start_session
+from polynya.lake.spark.session import SessionSettings, start_session
 from polynya.model.config.task import StorageTask
 from polynya.observe.events import Event
 from polynya.store.object_store import LocalObjectStore

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from polynya.lake.spark.session import SparkSession
+from polynya.lake.spark.api import SparkSession
 from tests.projects import write_project
 
 if TYPE_CHECKING:

@@ -57,7 +57,7 @@ import json
 import sys
 from polynya.cli.main import main
 from polynya.lake.spark.aws_errors import aws_error
-from polynya.lake.spark.session import SparkSession
+from polynya.lake.spark.api import SparkSession
 from polynya.lake.read.views import drop_views
 
 folder = sys.argv[1]

@@ -9,7 +9,7 @@ import pytest
 from polynya.engine.plan.inventory import Entry
 from polynya.engine.verbs.replay import replay
 from polynya.engine.work.context import EngineContext
-from polynya.lake.spark.session import SparkSession
+from polynya.lake.spark.api import SparkSession
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import OperationError
 from polynya.testing.fakes import MemoryObjectStore

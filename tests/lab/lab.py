@@ -23,7 +23,7 @@ from polynya.engine.work.ledger import ledger_dataset
 from polynya.engine.work.policy import ApplyMode
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.native.reader import read_native
-from polynya.lake.spark.session import SparkSession
+from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.sources import dataset_of_source

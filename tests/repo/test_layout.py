@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import tomllib
@@ -79,3 +80,35 @@ def test_every_dependency_has_its_line_in_the_decision_record() -> None:
     for requirement in asked:
         name = re.split(r"[\[<>=~!]", requirement)[0]
         assert f"| {name} |" in record, f"{name} has no line in {record[:40]!r}…"
+
+
+#: Packages that another required package imports when it is there, not Polynya itself.
+ASKED_FOR_BY = {"backports.zstd": "fastavro"}
+
+
+def test_every_required_package_is_imported() -> None:
+    runtime = tomllib.loads((ROOT / "runtime" / "pyproject.toml").read_text())["project"]
+    required = {re.split(r"[\[<>=~!; ]", one)[0] for one in runtime["dependencies"]}
+    modules = {module for path in sources("runtime/polynya") for module in imported(path)}
+    unused = {
+        name
+        for name in required
+        if not any(module == name or module.startswith(f"{name}.") for module in modules)
+    }
+
+    assert unused == ASKED_FOR_BY.keys()
+    assert set(ASKED_FOR_BY.values()) <= required
+
+
+def sources(folder: str) -> list[Path]:
+    """The Python files below a folder of the repository."""
+    return [p for p in tracked_files() if p.suffix == ".py" and p.is_relative_to(ROOT / folder)]
+
+
+def imported(path: Path) -> set[str]:
+    """Full names of the modules that a file imports, anywhere in it."""
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    plain = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
+    return plain | {
+        node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module
+    }

@@ -10,9 +10,9 @@ from polynya.engine.start import start_spark
 from polynya.lake.iceberg.layout import create_namespaces
 from polynya.lake.read.inspect import shape
 from polynya.lake.read.views import create_views
+from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.spark.naming import view_catalog
-from polynya.lake.spark.session import SparkSession
 from polynya.model.contract.identifiers import quote_path
 from polynya.model.reading.loader import LoadedProject
 

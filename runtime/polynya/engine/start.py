@@ -9,12 +9,13 @@ from pathlib import Path
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.policy import ApplyMode
 from polynya.lake.fold.shape import Shape
+from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.catalog import spark_properties
 from polynya.lake.spark.class_archive import cds_options
 from polynya.lake.spark.jars import jars_of
 from polynya.lake.spark.java import find_java
-from polynya.lake.spark.session import SessionSettings, SparkSession, start_session
+from polynya.lake.spark.session import SessionSettings, start_session
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.reading.loader import LoadedProject

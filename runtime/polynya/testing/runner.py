@@ -19,8 +19,8 @@ from polynya.engine.runner import run_once, units
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.ledger import ledger_dataset
 from polynya.lake.read.query import to_json
+from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
-from polynya.lake.spark.session import SparkSession
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask, resolved

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from polynya.lake.apply import probe
-from polynya.lake.spark.session import SparkSession
+from polynya.lake.spark.api import SparkSession
 from tests.lab.lab import Lab, next_schema
 from tests.lab.twins import Twins
 from tests.oracle.datasets import Dataset, arrivals

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.sql.functions import lit
 
 from polynya.engine.verbs.rebuild import RebuildResult, rebuild
 from polynya.engine.verbs.reload import reload
@@ -14,6 +13,7 @@ from polynya.lake.apply.derived import differences
 from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.apply.run import Run
 from polynya.lake.read.verify import verify
+from polynya.lake.spark.api import functions
 from polynya.model.errors import ConflictError, OperationError
 from tests.lab.lab import EPOCH, Feed, Lab, clear, drop, put
 
@@ -71,7 +71,7 @@ def test_every_planted_fault_is_named_and_mended(lab: Lab) -> None:
     ):
         lab.spark.sql(statement)
     ben = lab.spark.sql(f"SELECT * FROM {users.internal} WHERE {current} id = 2")
-    ben.withColumn("id", lit(99)).writeTo(users.internal).append()
+    ben.withColumn("id", functions.lit(99)).writeTo(users.internal).append()
 
     assert wrong(users) == [
         ("changed", 3, ("name",)), ("changed", 4, ("hdr__to_timestamp",)), ("lost", 1, ()),

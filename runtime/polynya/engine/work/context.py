@@ -12,7 +12,7 @@ from polynya.engine.work.truce import Truce
 from polynya.lake.apply.applier import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.shape import Shape
-from polynya.lake.spark.session import SparkSession
+from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.dataset import new_owner
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.observe.events import EventSink, discard

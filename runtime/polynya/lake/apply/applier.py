@@ -13,11 +13,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from pyspark.sql import DataFrame
-
 from polynya.lake.apply.tombstones import Purge
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.gateway import LiveFile
+from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.replayed import Replayed

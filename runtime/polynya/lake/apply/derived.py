@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 from polynya.lake.apply.run import Folded, Run, folded
 from polynya.lake.fold import stored
 from polynya.lake.fold.differing import wrong_columns
 from polynya.lake.fold.fold import STORED_FIELDS, STORED_TYPE, event_columns
 from polynya.lake.fold.sql import literal, timestamp_literal
+from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.state import Retaining
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame, functions
 
 from polynya.lake.apply import retention
 from polynya.lake.apply.applier import ApplyResult, CopyParts, next_state
@@ -26,6 +24,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import literal
 from polynya.lake.iceberg.commit import is_refusal, refusal
 from polynya.lake.iceberg.gateway import LiveFile
+from polynya.lake.spark.api import DataFrame, Py4JJavaError, functions
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.replayed import Replayed

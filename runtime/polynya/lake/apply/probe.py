@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 from polynya.lake.apply.run import Counted, Folded, Run, folded
 from polynya.lake.fold import stored
 from polynya.lake.fold.carry import linked_keys
+from polynya.lake.spark.api import DataFrame
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
 from polynya.model.datatypes import Primitive

@@ -10,14 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from pyspark.sql import DataFrame, functions
-
 from polynya.lake.apply.applier import CopyParts
 from polynya.lake.apply.run import Run
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.iceberg.gateway import LiveFile
+from polynya.lake.spark.api import DataFrame, functions
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import Retaining
 from polynya.model.contract import headers as h

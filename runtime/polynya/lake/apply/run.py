@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, Observation
-from pyspark.sql.functions import expr
-
 from polynya.lake.apply.applier import CopyParts
 from polynya.lake.fold import truncates, versions
 from polynya.lake.fold.carry import with_carried_values
 from polynya.lake.fold.fold import event_columns, fold, with_clause
 from polynya.lake.fold.shape import Shape
+from polynya.lake.spark.api import DataFrame, Observation, functions
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
@@ -85,7 +83,7 @@ class Counted:
     def over(cls, frame: DataFrame, aggregates: Sequence[str]) -> Counted:
         """Count `aggregates`, each `expression AS name`."""
         observation = Observation(f"count_{uuid4().hex}")
-        return cls(frame.observe(observation, *map(expr, aggregates)), observation)
+        return cls(frame.observe(observation, *map(functions.expr, aggregates)), observation)
 
     def read(self) -> dict[str, Any] | None:
         """The figures, after an action; None when Spark planned the counting away."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, functions
 
 from polynya.lake.fold.fold import TRUNCATED
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import timestamp_literal
+from polynya.lake.spark.api import DataFrame, functions
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition

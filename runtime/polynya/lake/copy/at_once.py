@@ -9,11 +9,11 @@ at every moment (docs/adr/0010-live-views.md).
 from __future__ import annotations
 
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from polynya.formats.batch import DatasetBatch
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import literal
+from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.contract import headers as h
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from polynya.formats.batch import DatasetBatch
 from polynya.lake.apply import retention
@@ -22,6 +21,7 @@ from polynya.lake.copy.derive import HELPERS, derive, landed_frame
 from polynya.lake.copy.first_load import into_current, is_first_load
 from polynya.lake.fold.unsent import ignored_nulls
 from polynya.lake.iceberg.commit import Step, commit_row_delta
+from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.bad_records import refuse_bad_records
 from polynya.lake.table.books import accounted, counted, rows_by_partition, summary
 from polynya.lake.table.copy_state import CopyState

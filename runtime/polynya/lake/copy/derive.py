@@ -11,13 +11,13 @@ from datetime import datetime
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from polynya.formats.batch import DatasetBatch
 from polynya.lake.fold.keys import key_hash, key_text
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import literal, timestamp_literal
 from polynya.lake.fold.unsent import left_out
+from polynya.lake.spark.api import DataFrame, SparkSession
 from polynya.lake.spark.arrow_schema import spark_schema
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract import headers as h

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, functions
 
 from polynya.formats.batch import DatasetBatch
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import timestamp_literal
+from polynya.lake.spark.api import DataFrame, functions
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition

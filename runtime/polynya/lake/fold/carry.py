@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyspark.sql import DataFrame
-
 from polynya.lake.fold.fold import STORED_FIELDS, fold, with_clause
 from polynya.lake.fold.keys import key_text
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import literal
 from polynya.lake.fold.unsent import is_unsent
+from polynya.lake.spark.api import DataFrame
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote

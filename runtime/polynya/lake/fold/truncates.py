@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 from polynya.lake.fold.sql import literal
+from polynya.lake.spark.api import DataFrame
 from polynya.model.contract import headers as h
 
 

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-
 from polynya.lake.iceberg.gateway import IcebergTable, LiveFile
+from polynya.lake.spark.api import Py4JJavaError
 from polynya.model.contract.headers import PARTITION, Partition
 from polynya.model.errors import ConflictError, DependencyError
 

@@ -15,8 +15,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
 
+from polynya.lake.spark.api import DataFrame, SparkSession
 from polynya.lake.spark.session import use_in_this_thread
 from polynya.model.contract.headers import PARTITION, Partition
 

@@ -6,11 +6,8 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-
 from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.spark.api import Py4JJavaError, PySparkException, SparkSession
 from polynya.model.contract.headers import HEADERS, PARTITION
 from polynya.model.contract.identifiers import quote
 from polynya.model.datatypes import Array, DataType, MapType, Struct, Void, storage_type, widen

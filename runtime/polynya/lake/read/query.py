@@ -8,12 +8,11 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
+from polynya.lake.spark.api import PySparkException, SparkSession
 from polynya.model.errors import OperationError
 
 #: First words of statements that only read.

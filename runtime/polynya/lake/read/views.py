@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.view_text import definitions
+from polynya.lake.spark.api import PySparkException, SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import types as t
+
+from polynya.lake.spark.api import types as t
 
 _PLAIN: Final[dict[pa.DataType, t.DataType]] = {
     pa.bool_(): t.BooleanType(),

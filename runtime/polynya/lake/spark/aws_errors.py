@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors.exceptions.captured import CapturedException
-
+from polynya.lake.spark.api import CapturedException, Py4JJavaError
 from polynya.model.errors import DependencyError
 
 _JAVA_SDK: Final = "software.amazon.awssdk."

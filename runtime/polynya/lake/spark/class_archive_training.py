@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
+from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.session import SessionSettings, start_session
 
 _STATEMENTS = """

@@ -9,7 +9,8 @@ from polynya.model.contract.identifiers import quote_path
 
 if TYPE_CHECKING:  # start-up time: readers without a JVM need no PySpark
     from pyiceberg.catalog import Catalog
-    from pyspark.sql import SparkSession
+
+    from polynya.lake.spark.api import SparkSession
 
 #: Name of the catalog in Spark, and the `catalog_name` of its rows in a JDBC catalog: all readers
 #: must use the same.

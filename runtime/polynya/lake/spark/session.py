@@ -17,9 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
-
+from polynya.lake.spark.api import Py4JError, SparkSession
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.naming import CATALOG, SESSION_VIEWS
 
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SessionSettings",
-    "SparkSession",
     "is_alive",
     "spark_conf",
     "start_session",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pyspark.sql import DataFrame
-
 from polynya.formats.batch import WHOLE_FILE
+from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.copy_state import Suspension
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.suspension import suspend

@@ -13,13 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
-from pyspark.sql import SparkSession
-
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.unsent import after_additions
 from polynya.lake.iceberg.commit import Step, commit_row_delta
 from polynya.lake.iceberg.gateway import IcebergTable, LiveFile
 from polynya.lake.iceberg.layout import create_namespaces, create_table, grow_columns
+from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.shaping import data_columns, shape_of

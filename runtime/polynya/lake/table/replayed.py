@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from polynya.formats.batch import WHOLE_FILE, Rejected
 from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.copy_state import CopyState
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
