@@ -1,5 +1,96 @@
-"""Polynya: landed changes become live, atomic Apache Iceberg tables."""
+"""Polynya: landed changes become live, atomic Apache Iceberg tables.
+
+The names of `__all__` are public: programs may import them from here, and they change only with a
+note in the changelog. Everything else may move.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from polynya.model.config.evolution import SchemaEvolution as SchemaEvolution
+    from polynya.model.config.extracts import Extracts as Extracts
+    from polynya.model.config.project import Catalog as Catalog
+    from polynya.model.config.project import Project as Project
+    from polynya.model.config.project import Target as Target
+    from polynya.model.config.settings import ApplyPolicy as ApplyPolicy
+    from polynya.model.config.settings import BatchSettings as BatchSettings
+    from polynya.model.config.settings import Dataset as Dataset
+    from polynya.model.config.settings import DatasetSettings as DatasetSettings
+    from polynya.model.config.settings import Landing as Landing
+    from polynya.model.config.settings import ViewSettings as ViewSettings
+    from polynya.model.config.task import StorageTask as StorageTask
+    from polynya.model.errors import ConfigError as ConfigError
+    from polynya.model.errors import ConfigErrors as ConfigErrors
+    from polynya.model.errors import ConflictError as ConflictError
+    from polynya.model.errors import DataError as DataError
+    from polynya.model.errors import DependencyError as DependencyError
+    from polynya.model.errors import InternalError as InternalError
+    from polynya.model.errors import OperationError as OperationError
+    from polynya.model.errors import PolynyaError as PolynyaError
+    from polynya.model.errors import SuspendedError as SuspendedError
+    from polynya.model.errors import TaskStoppedError as TaskStoppedError
+    from polynya.model.reading.loader import LoadedProject as LoadedProject
+    from polynya.model.reading.loader import load_project as load_project
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "ApplyPolicy",
+    "BatchSettings",
+    "Catalog",
+    "ConfigError",
+    "ConfigErrors",
+    "ConflictError",
+    "DataError",
+    "Dataset",
+    "DatasetSettings",
+    "DependencyError",
+    "Extracts",
+    "InternalError",
+    "Landing",
+    "LoadedProject",
+    "OperationError",
+    "PolynyaError",
+    "Project",
+    "SchemaEvolution",
+    "StorageTask",
+    "SuspendedError",
+    "Target",
+    "TaskStoppedError",
+    "ViewSettings",
+    "__version__",
+    "load_project",
+]
+
+_HOMES: Final = {
+    "polynya.model.config.evolution": ("SchemaEvolution",),
+    "polynya.model.config.extracts": ("Extracts",),
+    "polynya.model.config.project": ("Catalog", "Project", "Target"),
+    "polynya.model.config.settings": (
+        "ApplyPolicy",
+        "BatchSettings",
+        "Dataset",
+        "DatasetSettings",
+        "Landing",
+        "ViewSettings",
+    ),
+    "polynya.model.config.task": ("StorageTask",),
+    "polynya.model.errors": tuple(name for name in __all__ if name.endswith(("Error", "Errors"))),
+    "polynya.model.reading.loader": ("LoadedProject", "load_project"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first asked for: `polynya --help` needs none of them."""
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
