@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.simulated import prices
 from bench.strategies import FIXED_SIZE, ROOT_VOLUME_GIB, watching
-from polynya_constructs.strategies import STRATEGIES, Strategy, StrategyName
+from polynya_constructs.cluster.strategies import STRATEGIES, Strategy, StrategyName
 from stacks.settings.network import NEEDED_ENDPOINTS
 
 _AGENT_VOLUME_GIB = 20

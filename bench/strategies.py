@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bench.simulated import prices
 from bench.simulated.workload import DAY, WEEK, Service, a_week, serve
-from polynya_constructs.strategies import STRATEGIES, Strategy, StrategyName
+from polynya_constructs.cluster.strategies import STRATEGIES, Strategy, StrategyName
 
 SEED = 7
 MAXIMUM = 8

@@ -11,8 +11,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from polynya_constructs.node_access import Lakehouse
-from polynya_constructs.node_boot import node_boot
+from polynya_constructs.nodes.access import Lakehouse
+from polynya_constructs.nodes.boot import node_boot
 from polynya_constructs.runtime_package import RuntimePackage
 from stacks.package import PACKAGES
 from stacks.settings.cluster import ClusterSettings

@@ -9,13 +9,13 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from polynya_constructs.cluster import Cluster
-from polynya_constructs.node_access import Lakehouse, grant_configuration, grant_tables
+from polynya_constructs.cluster.cluster import Cluster
+from polynya_constructs.cluster.observability import ClusterObservability
+from polynya_constructs.cluster.scaling import Scaling
+from polynya_constructs.cluster.spot_fallback import SpotFallback
+from polynya_constructs.cluster.strategies import STRATEGIES
+from polynya_constructs.nodes.access import Lakehouse, grant_configuration, grant_tables
 from polynya_constructs.notifications import Notifications
-from polynya_constructs.observability import ClusterObservability
-from polynya_constructs.scaling import Scaling
-from polynya_constructs.spot_fallback import SpotFallback
-from polynya_constructs.strategies import STRATEGIES
 from stacks.boot import cluster_boot
 from stacks.handover import read_lakehouse, read_vpc
 from stacks.settings.cluster import ClusterSettings

@@ -9,15 +9,15 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kinesis as kinesis
 from constructs import Construct
 
-from polynya_constructs.athena import AthenaWorkGroup
 from polynya_constructs.buckets import AccessLogBucket, DataBucket
-from polynya_constructs.emr_serverless import EmrServerlessSpark
 from polynya_constructs.firehose_landing import FirehoseLanding
-from polynya_constructs.lake_formation import LakeFormationGovernance
-from polynya_constructs.notebook_role import NotebookRole
-from polynya_constructs.query_access import QueryAccess
-from polynya_constructs.quicksight import QuickSightSource
-from polynya_constructs.redshift import RedshiftServerless
+from polynya_constructs.query.athena import AthenaWorkGroup
+from polynya_constructs.query.emr_serverless import EmrServerlessSpark
+from polynya_constructs.query.lake_formation import LakeFormationGovernance
+from polynya_constructs.query.notebook_role import NotebookRole
+from polynya_constructs.query.query_access import QueryAccess
+from polynya_constructs.query.quicksight import QuickSightSource
+from polynya_constructs.query.redshift import RedshiftServerless
 from stacks.handover import read_lakehouse, read_vpc
 from stacks.settings.consumption import AthenaSettings, ConsumptionSettings, FirehoseSettings
 from stacks.settings.stage import StageConfig

@@ -8,7 +8,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from polynya_constructs.network_agent import NetworkAgent
-from polynya_constructs.node_access import grant_configuration
+from polynya_constructs.nodes.access import grant_configuration
 from stacks.boot import boot_script
 from stacks.handover import read_lakehouse, read_vpc
 from stacks.settings.cluster import NetworkAgentSettings

@@ -19,7 +19,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from polynya_constructs.node_access import Lakehouse
+from polynya_constructs.nodes.access import Lakehouse
 from stacks.settings.stage import BucketSettings, StageConfig
 
 NOTHING: Final = "none"

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from polynya.model.errors import ConfigErrors, DependencyError
-from polynya_constructs.instance_types import Architecture
+from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.packaging.dependencies import BuildError, build_dependencies
 from polynya_constructs.packaging.package import Archive, write_code
 from stacks.settings.cluster_checks import PROJECT

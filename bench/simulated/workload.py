@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from bench.simulated.group import BOOT_MINUTES
+from polynya_constructs.cluster.strategies import MINUTE, Signal, Step, Strategy
 from polynya_constructs.functions.spot_fallback.decision import Mix
-from polynya_constructs.strategies import MINUTE, Signal, Step, Strategy
 
 DAY = 24 * 60
 WEEK = 7 * DAY

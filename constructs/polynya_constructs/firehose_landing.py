@@ -13,7 +13,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from polynya_constructs.grants import allow, allow_objects
-from polynya_constructs.node_access import Lakehouse
+from polynya_constructs.nodes.access import Lakehouse
 from polynya_constructs.patterns import ERRORS_FOLDER, LANDING_FOLDER
 
 _Delivery: TypeAlias = firehose.CfnDeliveryStream

@@ -7,8 +7,12 @@ from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from polynya_constructs.instance_types import Architecture, architecture_of, check_instance_types
-from polynya_constructs.node_template import NodeTemplate, acknowledge_group_findings
+from polynya_constructs.cluster.instance_types import (
+    Architecture,
+    architecture_of,
+    check_instance_types,
+)
+from polynya_constructs.nodes.template import NodeTemplate, acknowledge_group_findings
 
 
 class NetworkAgent(Construct):

@@ -10,8 +10,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
+from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.grants import allow
-from polynya_constructs.instance_types import Architecture
 from polynya_constructs.packaging.package import Archive, Dependencies, write_code
 
 NOT_BUILT = "0" * 64

@@ -7,15 +7,15 @@ from typing import Annotated
 from pydantic import Field
 
 from polynya.model.config.fields import Frozen, Name, RelativePath
-from polynya_constructs.capacity import Capacity, SpotAllocation
-from polynya_constructs.instance_types import Architecture
-from polynya_constructs.schedule import (
+from polynya_constructs.cluster.capacity import Capacity, SpotAllocation
+from polynya_constructs.cluster.instance_types import Architecture
+from polynya_constructs.cluster.schedule import (
     Predictive,
     ScheduledBounds,
     check_predictive,
     check_schedules,
 )
-from polynya_constructs.strategies import STRATEGIES, StrategyName
+from polynya_constructs.cluster.strategies import STRATEGIES, StrategyName
 from stacks.settings.fields import ClusterName, ConfigurationPrefix, EmailAddress
 
 Count = Annotated[int, Field(ge=0)]

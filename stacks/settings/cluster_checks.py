@@ -8,8 +8,8 @@ from typing import Final
 
 from polynya.model.documents.nodes import Path as NodePath
 from polynya.model.documents.problems import Problem
-from polynya_constructs.capacity import CapacityError
-from polynya_constructs.instance_types import architecture_of, check_instance_types
+from polynya_constructs.cluster.capacity import CapacityError
+from polynya_constructs.cluster.instance_types import architecture_of, check_instance_types
 from stacks.settings.stage import StageConfig
 
 PROJECT: Final = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from polynya.model.documents.nodes import Path
 from polynya.model.documents.problems import Problem
-from polynya_constructs.redshift_limits import LEAST_ZONES, check_capacity
+from polynya_constructs.query.redshift_limits import LEAST_ZONES, check_capacity
 from stacks.settings.consumption import FirehoseSettings
 from stacks.settings.stage import StageConfig
 

@@ -8,7 +8,7 @@ import pytest
 
 from bench import strategies
 from bench.simulated.workload import MINUTE, Service, a_week, serve
-from polynya_constructs.strategies import STRATEGIES, Signal, StrategyName
+from polynya_constructs.cluster.strategies import STRATEGIES, Signal, StrategyName
 
 LOW_COST, LOW_LATENCY, CONSISTENT, FIXED = (STRATEGIES[name] for name in StrategyName)
 

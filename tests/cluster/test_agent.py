@@ -29,7 +29,7 @@ from polynya.store.object_store import LocalObjectStore
 from polynya.testing.fakes import FakeClock, MemoryRecordStream
 from tests.cluster.fakes import BROKEN, GOOD, PROJECT, FakeWorkers, snapshot, task
 
-SCALING = Path(__file__).parents[2] / "constructs/polynya_constructs/scaling.py"
+SCALING = Path(__file__).parents[2] / "constructs/polynya_constructs/cluster/scaling.py"
 OUTAGE = DependencyError("POLYNYA-AWS-003", "no answer")
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from polynya_constructs.capacity import Capacity, CapacityError
-from polynya_constructs.instance_types import (
+from polynya_constructs.cluster.capacity import Capacity, CapacityError
+from polynya_constructs.cluster.instance_types import (
     DEFAULT_INSTANCE_TYPES,
     Architecture,
     architecture_of,
     known_instance_types,
 )
-from polynya_constructs.strategies import STRATEGIES, StrategyName
+from polynya_constructs.cluster.strategies import STRATEGIES, StrategyName
 
 LOW_LATENCY = STRATEGIES[StrategyName.LOW_LATENCY]
 

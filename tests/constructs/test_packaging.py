@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya_constructs.instance_types import Architecture
+from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.packaging.archive import write_archive
 from polynya_constructs.packaging.dependencies import split_lock
 from polynya_constructs.packaging.package import LOCKS, Dependencies, write_code

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from polynya_constructs.capacity import Capacity, CapacityError
-from polynya_constructs.schedule import ScheduledBounds, check_predictive, check_schedules
-from polynya_constructs.strategies import STRATEGIES, StrategyName
+from polynya_constructs.cluster.capacity import Capacity, CapacityError
+from polynya_constructs.cluster.schedule import ScheduledBounds, check_predictive, check_schedules
+from polynya_constructs.cluster.strategies import STRATEGIES, StrategyName
 
 LOW_COST, LOW_LATENCY = STRATEGIES[StrategyName.LOW_COST], STRATEGIES[StrategyName.LOW_LATENCY]
 

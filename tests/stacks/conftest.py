@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya_constructs.instance_types import Architecture
+from polynya_constructs.cluster.instance_types import Architecture
 from tests.stacks.deploy_to_moto import DeployedStage, deployed_stage
 from tests.stacks.synthesis import Assembly, made_up_stages, small_package, synthesize
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from polynya_constructs.instance_types import Architecture
+from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.packaging.package import Dependencies
 from stacks.settings.loader import Deployment, load_deployment
 from stacks.settings.stage import StageConfig

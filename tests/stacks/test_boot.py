@@ -25,7 +25,7 @@ from tests.stacks.machine.node import Booted, Machine, can_layer
 from tests.stacks.synthesis import Assembly
 
 ROOT = Path(__file__).resolve().parents[2]
-NODE = ROOT / "constructs" / "polynya_constructs" / "node"
+NODE = ROOT / "constructs" / "polynya_constructs" / "nodes" / "files"
 ASSETS = "cdk-hnb659fds-assets-123456789012-eu-central-1"
 CLUSTER = "polynya-clustered-cheap"
 PROJECT = """apiVersion: polynya/v1

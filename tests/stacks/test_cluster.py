@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from polynya_constructs.strategies import STRATEGIES, StrategyName
+from polynya_constructs.cluster.strategies import STRATEGIES, StrategyName
 from tests.stacks.house_rules import kinds
 from tests.stacks.synthesis import Assembly
 
@@ -331,10 +331,10 @@ def test_what_cannot_work_is_refused_at_synth() -> None:
     from aws_cdk import aws_autoscaling as autoscaling
     from aws_cdk import aws_ec2 as ec2
 
-    from polynya_constructs.capacity import Capacity
-    from polynya_constructs.cluster import Cluster
-    from polynya_constructs.scaling import Scaling
-    from polynya_constructs.schedule import Predictive
+    from polynya_constructs.cluster.capacity import Capacity
+    from polynya_constructs.cluster.cluster import Cluster
+    from polynya_constructs.cluster.scaling import Scaling
+    from polynya_constructs.cluster.schedule import Predictive
 
     app = cdk.App()
     stack = cdk.Stack(app, "Stack")

@@ -89,12 +89,12 @@ def test_constructs_refuse_what_no_gate_would_catch(assembly: Assembly) -> None:
     from polynya_constructs.buckets import AccessLogBucket, DataBucket
     from polynya_constructs.catalog import LakehouseCatalog
     from polynya_constructs.coordination import enforce_conditional_writes
-    from polynya_constructs.emr_serverless import EmrServerlessSpark
     from polynya_constructs.firehose_landing import FirehoseLanding
-    from polynya_constructs.lake_formation import LakeFormationGovernance
     from polynya_constructs.network import PrivateVpc, VpcEndpoints
-    from polynya_constructs.node_access import Lakehouse
-    from polynya_constructs.redshift import RedshiftServerless
+    from polynya_constructs.nodes.access import Lakehouse
+    from polynya_constructs.query.emr_serverless import EmrServerlessSpark
+    from polynya_constructs.query.lake_formation import LakeFormationGovernance
+    from polynya_constructs.query.redshift import RedshiftServerless
     from polynya_constructs.workload_stream import WorkloadStream
 
     stack = cdk.Stack()

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from polynya_constructs.instance_types import Architecture
+from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.packaging.package import PYTHON, Archive, Dependencies
 
 #: Amazon Linux 2023 has glibc 2.34; wheels made for an older one run on it, too.

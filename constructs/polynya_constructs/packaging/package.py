@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from polynya_constructs.instance_types import Architecture
+from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.packaging.archive import write_archive
 
 PYTHON: Final = "3.11"
@@ -24,7 +24,7 @@ LOCKS: Final = (
 # Change it when the same locks are to make other files.
 _RECIPE = "1"
 
-_NODE_FILES = Path(__file__).resolve().parents[1] / "node"
+_NODE_FILES = Path(__file__).resolve().parents[1] / "nodes" / "files"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-# Boot of a node, from user data. What it needs comes before it as variables: see node_boot.py.
+# Boot of a node, from user data. What it needs comes before it as variables: see boot.py.
 # Everything is fetched through S3: the system's packages from Amazon Linux's own repositories, the
 # runtime from the CDK's bucket of assets. It can be run again: what is there is left alone.
 set -Eeuo pipefail

@@ -13,10 +13,10 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from polynya_constructs.cluster import GROUP_ARN_WILDCARD, Cluster
+from polynya_constructs.cluster.cluster import GROUP_ARN_WILDCARD, Cluster
 from polynya_constructs.grants import allow
 
-_CODE: Final = Path(__file__).parent / "functions"
+_CODE: Final = Path(__file__).resolve().parents[1] / "functions"
 
 
 class SpotFallback(Construct):

@@ -8,8 +8,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.grants import allow
-from polynya_constructs.instance_types import Architecture
 
 # What Session Manager's agent on the instance calls. AmazonSSMManagedInstanceCore has more: it may
 # read every parameter of the account (Systems Manager User Guide, "Create a custom IAM role").

@@ -11,7 +11,7 @@ from aws_cdk import aws_emrserverless as emr
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from polynya_constructs.node_access import Lakehouse, grant_reading
+from polynya_constructs.nodes.access import Lakehouse, grant_reading
 from polynya_constructs.patterns import EMR_RELEASE
 
 _MEMORY_PER_VCPU_GB: Final = 4

@@ -11,8 +11,8 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from constructs import Construct
 
-from polynya_constructs.schedule import Predictive, ScheduledBounds
-from polynya_constructs.strategies import MINUTE, Signal, Step, Strategy, Tracking
+from polynya_constructs.cluster.schedule import Predictive, ScheduledBounds
+from polynya_constructs.cluster.strategies import MINUTE, Signal, Step, Strategy, Tracking
 
 NAMESPACE: Final = "Polynya"
 """Of every metric that the runtime publishes; its dimension is `Cluster`."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from polynya_constructs.instance_types import (
+from polynya_constructs.cluster.instance_types import (
     DEFAULT_INSTANCE_TYPES,
     Architecture,
     check_instance_types,
 )
-from polynya_constructs.strategies import Strategy
+from polynya_constructs.cluster.strategies import Strategy
 
 _Kind = TypeVar("_Kind", bound=StrEnum)
 

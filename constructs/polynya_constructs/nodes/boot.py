@@ -15,7 +15,7 @@ from aws_cdk import aws_s3 as s3
 from polynya_constructs.packaging.package import PYTHON
 from polynya_constructs.runtime_package import RuntimePackage
 
-_SCRIPT: Final = Path(__file__).with_name("node_boot.sh")
+_SCRIPT: Final = Path(__file__).with_name("boot.sh")
 
 
 def node_boot(

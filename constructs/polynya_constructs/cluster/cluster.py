@@ -10,10 +10,10 @@ from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IConstruct, IValidation
 
-from polynya_constructs.capacity import Capacity
+from polynya_constructs.cluster.capacity import Capacity
+from polynya_constructs.cluster.strategies import Strategy
 from polynya_constructs.grants import allow
-from polynya_constructs.node_template import NodeTemplate, acknowledge_group_findings
-from polynya_constructs.strategies import Strategy
+from polynya_constructs.nodes.template import NodeTemplate, acknowledge_group_findings
 
 LAUNCH_HOOK: Final = "ready"
 TERMINATE_HOOK: Final = "drain"

@@ -10,8 +10,8 @@ from enum import StrEnum
 from functools import cache
 from typing import Final
 
-from polynya_constructs.capacity import Capacity, CapacityError
-from polynya_constructs.strategies import Strategy
+from polynya_constructs.cluster.capacity import Capacity, CapacityError
+from polynya_constructs.cluster.strategies import Strategy
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 # Minute, hour, day of month, month, day of week: each `*`, numbers, ranges or steps, with commas.

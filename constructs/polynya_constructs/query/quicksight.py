@@ -10,10 +10,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_quicksight as quicksight
 from constructs import Construct
 
-from polynya_constructs.athena import AthenaWorkGroup
-from polynya_constructs.node_access import Lakehouse
+from polynya_constructs.nodes.access import Lakehouse
 from polynya_constructs.patterns import QUICKSIGHT_PRINCIPAL
-from polynya_constructs.query_access import grant_queries
+from polynya_constructs.query.athena import AthenaWorkGroup
+from polynya_constructs.query.query_access import grant_queries
 
 # What QuickSight calls ownership of a data source (QuickSight API Reference, "Permissions").
 _OWNERSHIP: Final = (

@@ -7,9 +7,15 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from polynya_constructs.cluster import Cluster
-from polynya_constructs.scaling import NAMESPACE, ONE_MINUTE, Scaling, group_metric, minute_math
-from polynya_constructs.spot_fallback import SpotFallback
+from polynya_constructs.cluster.cluster import Cluster
+from polynya_constructs.cluster.scaling import (
+    NAMESPACE,
+    ONE_MINUTE,
+    Scaling,
+    group_metric,
+    minute_math,
+)
+from polynya_constructs.cluster.spot_fallback import SpotFallback
 
 _BREACHING = cloudwatch.TreatMissingData.BREACHING
 _NOT_BREACHING = cloudwatch.TreatMissingData.NOT_BREACHING

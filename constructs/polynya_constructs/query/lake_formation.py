@@ -11,7 +11,7 @@ from aws_cdk import aws_lakeformation as lakeformation
 from constructs import Construct
 
 from polynya_constructs.grants import allow, allow_objects
-from polynya_constructs.node_access import Lakehouse
+from polynya_constructs.nodes.access import Lakehouse
 
 _EVERYONE_OF_IAM: Final = "IAM_ALLOWED_PRINCIPALS"
 """Lake Formation's group of all whom IAM lets in: with it on a table, only IAM decides."""

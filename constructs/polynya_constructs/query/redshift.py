@@ -8,8 +8,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_redshiftserverless as redshift
 from constructs import Construct
 
-from polynya_constructs.node_access import Lakehouse, grant_reading
-from polynya_constructs.redshift_limits import LEAST_ZONES, check_capacity
+from polynya_constructs.nodes.access import Lakehouse, grant_reading
+from polynya_constructs.query.redshift_limits import LEAST_ZONES, check_capacity
 
 
 class RedshiftServerless(Construct):

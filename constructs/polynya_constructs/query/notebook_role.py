@@ -5,9 +5,9 @@ from __future__ import annotations
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from polynya_constructs.athena import AthenaWorkGroup
-from polynya_constructs.node_access import Lakehouse
-from polynya_constructs.query_access import grant_queries
+from polynya_constructs.nodes.access import Lakehouse
+from polynya_constructs.query.athena import AthenaWorkGroup
+from polynya_constructs.query.query_access import grant_queries
 
 
 class NotebookRole(Construct):

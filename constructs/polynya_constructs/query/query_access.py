@@ -6,9 +6,9 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from polynya_constructs.athena import AthenaWorkGroup
 from polynya_constructs.grants import Holder, allow, allow_objects
-from polynya_constructs.node_access import Lakehouse, grant_reading
+from polynya_constructs.nodes.access import Lakehouse, grant_reading
+from polynya_constructs.query.athena import AthenaWorkGroup
 
 
 class QueryAccess(Construct):

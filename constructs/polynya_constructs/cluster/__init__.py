@@ -1,0 +1,1 @@
+"""A cluster of nodes: its group, its bounds, how it scales and what is watched."""

@@ -1,0 +1,1 @@
+"""Engines that ask the tables, and what they may see."""
