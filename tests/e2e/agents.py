@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.oracle.driver import ROOT, command, environment
+from tests.oracle.packs.driver import ROOT, command, environment
 
 
 class Agent:

@@ -15,7 +15,7 @@ if ROOT not in sys.path:
 
 from polynya.lake.spark.session import SparkSession  # noqa: E402 - needs the path
 from tests.lab.commands import InProcessDriver  # noqa: E402
-from tests.oracle.driver import CliDriver, Driver  # noqa: E402
+from tests.oracle.packs.driver import CliDriver, Driver  # noqa: E402
 
 
 @pytest.fixture(scope="session")

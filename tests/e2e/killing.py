@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.oracle.driver import ROOT, command, environment
+from tests.oracle.packs.driver import ROOT, command, environment
 
 COMMIT = "polynya.lake.iceberg.commit.commit_row_delta"
 KILLED = -signal.SIGKILL

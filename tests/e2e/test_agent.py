@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.agents import running_agent
-from tests.oracle.driver import ROOT, command, environment
-from tests.oracle.read_back import READERS, internal_table
+from tests.oracle.packs.driver import ROOT, command, environment
+from tests.oracle.packs.read_back import READERS, internal_table
 from tests.projects import write_project
 
 pytestmark = pytest.mark.spark

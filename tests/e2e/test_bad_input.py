@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracle.driver import CliDriver
 from tests.oracle.emit import NATIVE_SETTINGS
-from tests.oracle.pack import Landing, Pack, alternating
-from tests.oracle.read_back import partition_counts
+from tests.oracle.packs.driver import CliDriver
+from tests.oracle.packs.pack import Landing, Pack, alternating
+from tests.oracle.packs.read_back import partition_counts
 
 pytestmark = pytest.mark.spark
 

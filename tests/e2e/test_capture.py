@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracle.captured import capture_folder, events, records
-from tests.oracle.datasets import Dataset
-from tests.oracle.driver import Driver
-from tests.oracle.pack import Landing, Pack, alternating
+from tests.oracle.packs.captured import capture_folder, events, records
+from tests.oracle.packs.datasets import Dataset
+from tests.oracle.packs.driver import Driver
+from tests.oracle.packs.pack import Landing, Pack, alternating
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 COLUMNS = {

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.oracle.cases import covered
-from tests.oracle.conformance import Group, groups, pack, quarantined
-from tests.oracle.driver import CommandFailed, Driver
-from tests.oracle.pack import alternating
-from tests.oracle.read_back import partition_counts
+from tests.oracle.packs.conformance import Group, groups, pack, quarantined
+from tests.oracle.packs.driver import CommandFailed, Driver
+from tests.oracle.packs.pack import alternating
+from tests.oracle.packs.read_back import partition_counts
 
 pytestmark = pytest.mark.spark
 PROJECTS = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.oracle.driver import Driver
-from tests.oracle.extracts import drawn_extracts, extract_cases
-from tests.oracle.pack import Pack
+from tests.oracle.packs.driver import Driver
+from tests.oracle.packs.extracts import drawn_extracts, extract_cases
+from tests.oracle.packs.pack import Pack
 from tests.oracle.values import bag
 
 pytestmark = pytest.mark.spark

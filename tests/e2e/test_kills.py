@@ -18,11 +18,11 @@ import pytest
 
 from tests.e2e.killing import KILLED, run_to_end, running
 from tests.oracle.emit import NATIVE_SETTINGS, native_line
-from tests.oracle.extracts import drawn_extracts
 from tests.oracle.fold import UPSERT, Event, fold
 from tests.oracle.histories import Shape, native_history, seeded
-from tests.oracle.pack import Landing, Pack
-from tests.oracle.read_back import READERS, internal_table
+from tests.oracle.packs.extracts import drawn_extracts
+from tests.oracle.packs.pack import Landing, Pack
+from tests.oracle.packs.read_back import READERS, internal_table
 from tests.oracle.values import EPOCH, bag, difference
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

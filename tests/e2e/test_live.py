@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.killing import running
-from tests.oracle.datasets import Dataset, arrivals
-from tests.oracle.driver import CliDriver, command, environment
 from tests.oracle.histories import Shape, captured_history, native_history, seeded
-from tests.oracle.pack import Pack
-from tests.oracle.read_back import metadata_location, tables
+from tests.oracle.packs.datasets import Dataset, arrivals
+from tests.oracle.packs.driver import CliDriver, command, environment
+from tests.oracle.packs.pack import Pack
+from tests.oracle.packs.read_back import metadata_location, tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SHAPE = Shape(columns=("name", "note"), key_count=20, truncates=1, loads=30)

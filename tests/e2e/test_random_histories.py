@@ -19,8 +19,6 @@ from hypothesis import strategies as st
 
 from tests.oracle.arrivals import VARIATIONS
 from tests.oracle.cases import DATA, Case
-from tests.oracle.datasets import Dataset, arrivals
-from tests.oracle.driver import Driver
 from tests.oracle.expect import history_rows
 from tests.oracle.fold import UPSERT, Event, append_only, fold
 from tests.oracle.histories import (
@@ -31,8 +29,10 @@ from tests.oracle.histories import (
     native_history,
     seeded,
 )
-from tests.oracle.pack import Pack, alternating
-from tests.oracle.read_back import partition_counts
+from tests.oracle.packs.datasets import Dataset, arrivals
+from tests.oracle.packs.driver import Driver
+from tests.oracle.packs.pack import Pack, alternating
+from tests.oracle.packs.read_back import partition_counts
 from tests.oracle.strategies import captured_events, deliveries, native_events
 from tests.oracle.values import as_time, bag, canonical, difference
 

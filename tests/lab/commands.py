@@ -15,7 +15,7 @@ from polynya.lake.spark.catalog import spark_properties
 from polynya.lake.spark.naming import CATALOG
 from polynya.lake.spark.session import SparkSession, use_in_this_thread
 from polynya.model.reading.loader import LoadedProject
-from tests.oracle.driver import CommandDriver, Printed
+from tests.oracle.packs.driver import CommandDriver, Printed
 
 
 class InProcessDriver(CommandDriver):

@@ -27,8 +27,8 @@ from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.task import StorageTask, resolved
 from polynya.testing.fakes import MemoryObjectStore
 from tests.lab.lab import Lab
-from tests.oracle.datasets import Dataset
 from tests.oracle.fold import UPSERT
+from tests.oracle.packs.datasets import Dataset
 from tests.oracle.values import canonical
 
 #: JSON of the engine and raw lines, which name the schema: they differ between the tables.

@@ -9,9 +9,9 @@ import pytest
 from tests.oracle.arrivals import VARIATIONS
 from tests.oracle.cases import DATA, Case, covered, raw_cases
 from tests.oracle.expect import current_rows, history_rows
-from tests.oracle.extracts import extract_cases
 from tests.oracle.fold import fold
 from tests.oracle.not_covered import NOT_COVERED
+from tests.oracle.packs.extracts import extract_cases
 from tests.oracle.values import bag, to_time
 
 

@@ -18,10 +18,10 @@ from polynya.lake.table.copy_state import Suspension
 from polynya.lake.table.suspension import resume, suspend
 from polynya.model.errors import SuspendedError
 from tests.lab.lab import STARTED, Lab
-from tests.oracle.datasets import Dataset
 from tests.oracle.emit import debezium_lines
 from tests.oracle.fold import UPSERT, Event
 from tests.oracle.histories import Choices, Shape, captured_history
+from tests.oracle.packs.datasets import Dataset
 from tests.scenarios.kills import Kill, in_spite_of
 
 TABLES = ("users", "orders")

@@ -18,7 +18,7 @@ from pyiceberg.catalog.glue import GlueCatalog
 from polynya.cli.main import main
 from tests.aws import REGION
 from tests.e2e.agents import running_agent
-from tests.oracle.driver import CliDriver
+from tests.oracle.packs.driver import CliDriver
 from tests.projects import write_project
 from tests.stacks.deploy_to_moto import DeployedStage
 

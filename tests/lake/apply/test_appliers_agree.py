@@ -14,7 +14,6 @@ from polynya.lake.apply import probe
 from polynya.lake.spark.api import SparkSession
 from tests.lab.lab import Lab, next_schema
 from tests.lab.twins import Twins
-from tests.oracle.datasets import Dataset, arrivals
 from tests.oracle.histories import (
     Shape,
     captured_history,
@@ -22,6 +21,7 @@ from tests.oracle.histories import (
     native_history,
     seeded,
 )
+from tests.oracle.packs.datasets import Dataset, arrivals
 from tests.oracle.strategies import captured_events, deliveries, native_events
 
 SEED = int(os.environ.get("POLYNYA_TEST_SEED", "1"))

@@ -18,7 +18,7 @@ from polynya.lake.table.dataset import DatasetTable
 from tests.lab.lab import Lab
 from tests.lab.twins import Twin, difference
 from tests.lake.apply.test_appliers_agree import LIVES
-from tests.oracle.datasets import arrivals
+from tests.oracle.packs.datasets import arrivals
 
 SEED = int(os.environ.get("POLYNYA_TEST_SEED", "1"))
 ROUNDS = int(os.environ.get("POLYNYA_TEST_ROUNDS", "2"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.lab.lab import Feed, Lab, clear, drop, put
-from tests.oracle.read_back import READERS
+from tests.oracle.packs.read_back import READERS
 
 
 @pytest.fixture

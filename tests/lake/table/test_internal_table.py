@@ -11,7 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 from tests.lab.lab import Feed, Lab, clear, drop, put
-from tests.oracle.read_back import CATALOG
+from tests.oracle.packs.read_back import CATALOG
 
 #: Header columns by partition: the published ones, then those that only the engine needs.
 PUBLISHED = {

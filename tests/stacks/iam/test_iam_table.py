@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.stacks.house_rules import Template
-from tests.stacks.iam_account import DeployedAccount
-from tests.stacks.iam_evaluator import Principal, Request, Verdict
+from tests.stacks.iam.iam_account import DeployedAccount
+from tests.stacks.iam.iam_evaluator import Principal, Request, Verdict
 from tests.stacks.intrinsics import ACCOUNT, REGION
 from tests.stacks.synthesis import Assembly
 

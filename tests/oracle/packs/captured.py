@@ -13,9 +13,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.oracle.driver import ROOT
 from tests.oracle.emit import UNAVAILABLE
 from tests.oracle.fold import DELETE, TRUNCATE, UPSERT, Event
+from tests.oracle.packs.driver import ROOT
 from tests.oracle.values import EPOCH
 
 _OPS = {"d": DELETE, "t": TRUNCATE}

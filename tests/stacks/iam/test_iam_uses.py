@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.stacks.code_calls import actions_called
-from tests.stacks.iam_account import DeployedAccount
-from tests.stacks.iam_evaluator import listed
+from tests.stacks.iam.code_calls import actions_called
+from tests.stacks.iam.iam_account import DeployedAccount
+from tests.stacks.iam.iam_evaluator import listed
 from tests.stacks.synthesis import ROOT, Assembly
 
 pytestmark = pytest.mark.synth

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracle.datasets import Dataset, arrivals
-from tests.oracle.driver import RunOutcome
 from tests.oracle.emit import UNAVAILABLE, debezium_lines
 from tests.oracle.fold import UPSERT, Event, Version, fold
 from tests.oracle.histories import Shape, captured_history, native_history, seeded
-from tests.oracle.pack import Pack, alternating
+from tests.oracle.packs.datasets import Dataset, arrivals
+from tests.oracle.packs.driver import RunOutcome
+from tests.oracle.packs.pack import Pack, alternating
 from tests.oracle.values import EPOCH, canonical
 
 SHAPE = Shape(keys=("id", "part"), columns=("name", "amount", "note"), loads=20, truncates=5)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from tests.oracle.read_back import (
+from tests.oracle.packs.read_back import (
     CATALOG,
     READERS,
     internal_table,

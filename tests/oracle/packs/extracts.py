@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import Any
 
 from tests.oracle.cases import Row, raw_cases
-from tests.oracle.driver import Rows
 from tests.oracle.fold import DELETE, UPSERT, Event, Key, Version, fold
 from tests.oracle.not_covered import NOT_COVERED
-from tests.oracle.pack import Landing
+from tests.oracle.packs.driver import Rows
+from tests.oracle.packs.pack import Landing
 from tests.oracle.values import as_time, bag, difference, to_time
 
 NAME = "%Y-%m-%dT%H%M%S.%f"

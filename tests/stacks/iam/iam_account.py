@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.stacks.house_rules import Template
-from tests.stacks.iam_evaluator import Principal, Request, Verdict, evaluate
+from tests.stacks.iam.iam_evaluator import Principal, Request, Verdict, evaluate
 from tests.stacks.intrinsics import ACCOUNT, Intrinsics
 
 # Policies of AWS that a role of the templates is attached to, as AWS publishes them.

@@ -9,9 +9,9 @@ import pytest
 
 from tests.oracle.arrivals import VARIATIONS
 from tests.oracle.cases import Case, covered
-from tests.oracle.conformance import Group, groups, pack, quarantined
 from tests.oracle.expect import current_rows, history_rows
 from tests.oracle.fold import fold
+from tests.oracle.packs.conformance import Group, groups, pack, quarantined
 from tests.oracle.values import canonical
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.oracle.arrivals import split
-from tests.oracle.driver import Rows
 from tests.oracle.emit import NATIVE_SETTINGS, debezium_lines, native_line
 from tests.oracle.fold import TRUNCATE, Event, Folded, Version, fold
 from tests.oracle.histories import COLUMN_TYPES
-from tests.oracle.pack import Landing
+from tests.oracle.packs.driver import Rows
+from tests.oracle.packs.pack import Landing
 from tests.oracle.values import as_time, bag, canonical, difference
 
 

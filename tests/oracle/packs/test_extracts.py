@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.oracle.extracts import ExtractCase, extract_cases
+from tests.oracle.packs.extracts import ExtractCase, extract_cases
 from tests.oracle.values import bag
 
 CASES = [pytest.param(case, id=case.id) for case in extract_cases()]

@@ -14,10 +14,10 @@ from typing import Any
 
 from tests.oracle.arrivals import VARIATIONS
 from tests.oracle.cases import Case, covered
-from tests.oracle.driver import Rows
 from tests.oracle.emit import debezium_lines
 from tests.oracle.expect import select_list
-from tests.oracle.pack import Landing, Pack
+from tests.oracle.packs.driver import Rows
+from tests.oracle.packs.pack import Landing, Pack
 from tests.oracle.values import as_time, bag, difference
 
 STRIDE = 10_000

@@ -7,10 +7,10 @@ from datetime import datetime
 
 import pytest
 
-from tests.oracle.captured import capture_folder, end_state, events, records
 from tests.oracle.emit import debezium_lines
 from tests.oracle.fold import fold
 from tests.oracle.histories import Shape, captured_history, seeded
+from tests.oracle.packs.captured import capture_folder, end_state, events, records
 
 TABLES = {"accounts": ("id",), "lines": ("a", "b")}
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.oracle.driver import CommandFailed, Driver
+from tests.oracle.packs.driver import CommandFailed, Driver
 
 Lines = Sequence[Any]
 WRITERS = {"json": ".json", "debezium": ".jsonl"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.stacks.iam_evaluator import Principal, Request, UnknownElementError, evaluate
+from tests.stacks.iam.iam_evaluator import Principal, Request, UnknownElementError, evaluate
 
 ACCOUNT = "123456789012"
 BUCKET = "arn:aws:s3:::lake"

@@ -1,0 +1,1 @@
+"""Projects that are written, run and read back, and what they should show."""
