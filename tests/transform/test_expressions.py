@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 
+from polynya.model.contract.identifiers import literal
 from polynya.model.errors import ConfigError
 from polynya.model.reading.loader import load_project
-from polynya.transform.expressions import expression_columns, string_literal, validate_expression
+from polynya.transform.expressions import expression_columns, validate_expression
 from polynya.transform.parsing import unescape
 from polynya.transform.project import expression_errors
 from tests.projects import USERS, write_project
@@ -208,11 +209,11 @@ def test_errors_name_the_place_and_the_nearest_function():
 @given(st.text(max_size=40))
 def test_any_string_reaches_spark_as_the_same_string(text):
     """The literal cannot be left from inside: reading it back gives the text, and nothing else."""
-    literal = string_literal(text)
+    written = literal(text)
 
-    canonical = validate_expression(f"a = {literal}")
+    canonical = validate_expression(f"a = {written}")
 
-    assert canonical == f"`a` = {literal}"
+    assert canonical == f"`a` = {written}"
     assert unescape(literal[1:-1]) == text
 
 

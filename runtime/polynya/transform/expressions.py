@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 
-from polynya.model.contract.identifiers import shown
+from polynya.model.contract.identifiers import literal, shown
 from polynya.model.datatypes import Array, DataType, MapType, Struct, Void
 from polynya.model.documents.problems import suggest
 from polynya.model.errors import ConfigError
@@ -49,15 +49,10 @@ class _Generator(SparkGenerator):
 
     def literal_sql(self, expression: exp.Literal) -> str:
         text = str(expression.this or "")
-        return string_literal(text) if expression.is_string else text
+        return literal(text) if expression.is_string else text
 
     def rawstring_sql(self, expression: exp.RawString) -> str:
-        return string_literal(str(expression.this))
-
-
-def string_literal(text: str) -> str:
-    """Return a text as a Spark SQL string literal."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        return literal(str(expression.this))
 
 
 def validate_expression(text: str, *, where: str | None = None) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from polynya.model.contract.identifiers import literal
 
-def literal(value: str) -> str:
-    """SQL string literal."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+__all__ = ["literal", "timestamp_literal"]
 
 
 def timestamp_literal(moment: datetime) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.spark.api import Py4JJavaError, PySparkException, SparkSession
 from polynya.model.contract.headers import HEADERS, PARTITION
-from polynya.model.contract.identifiers import quote
+from polynya.model.contract.identifiers import literal, quote
 from polynya.model.datatypes import Array, DataType, MapType, Struct, Void, storage_type, widen
 
 #: Comment of a column that has only ever held NULL: its type is a guess until the first value
@@ -70,14 +70,14 @@ def create_table(spark: SparkSession, quoted: str, *, comment: str) -> None:
         for header in HEADERS
     )
     properties = ", ".join(f"'{key}'='{value}'" for key, value in TABLE_PROPERTIES.items())
-    text = comment.replace("\\", "\\\\").replace("'", "\\'")
     if spark.catalog.tableExists(quoted):
         return
     with _creating:
         try:
             spark.sql(
                 f"CREATE TABLE IF NOT EXISTS {quoted} ({columns}) USING iceberg "
-                f"PARTITIONED BY ({quote(PARTITION)}) COMMENT '{text}' TBLPROPERTIES ({properties})"
+                f"PARTITIONED BY ({quote(PARTITION)}) COMMENT {literal(comment)} "
+                f"TBLPROPERTIES ({properties})"
             )
         except (PySparkException, Py4JJavaError):
             if not spark.catalog.tableExists(quoted):

@@ -1,4 +1,4 @@
-"""Names: which are allowed, and how any name is quoted for Spark SQL."""
+"""Names: which are allowed, and how any name or text is quoted for Spark SQL."""
 
 from __future__ import annotations
 
@@ -37,6 +37,11 @@ def quote(name: str) -> str:
 def quote_path(*names: str) -> str:
     """Return a dotted path of quoted identifiers: `` `shop`.`users` ``."""
     return ".".join(quote(name) for name in names)
+
+
+def literal(text: str) -> str:
+    """Return a text as a string literal of Spark SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def is_name(text: str) -> bool:
