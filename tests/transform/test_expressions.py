@@ -214,7 +214,7 @@ def test_any_string_reaches_spark_as_the_same_string(text):
     canonical = validate_expression(f"a = {written}")
 
     assert canonical == f"`a` = {written}"
-    assert unescape(literal[1:-1]) == text
+    assert unescape(written[1:-1]) == text
 
 
 @given(st.text(min_size=1, max_size=40).filter(lambda name: "\0" not in name))
