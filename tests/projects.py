@@ -25,6 +25,19 @@ datasets:
     apply_as_deletes: "operation = 'DELETE'"
 """
 
+_AWS_PROJECT = """\
+apiVersion: polynya/v1
+kind: project
+name: shop
+targets:
+  dev:
+    landing: s3://acme-landing/in
+    warehouse: s3://acme-lake/tables
+    config: s3://acme-config/shop
+    catalog: glue
+    aws: {{region: {region}, endpoint: "{endpoint}"}}
+"""
+
 BANK = """\
 apiVersion: polynya/v1
 kind: storage
@@ -43,3 +56,8 @@ def write_project(folder: Path, *, project: str = PROJECT, **tasks: str) -> Path
     for name, text in tasks.items():
         (folder / "tasks" / f"{name}.yml").write_text(text, encoding="utf-8")
     return folder
+
+
+def aws_project(endpoint: str, region: str = "eu-central-1") -> str:
+    """A project file with a target on AWS, or on what answers at the endpoint in its place."""
+    return _AWS_PROJECT.format(endpoint=endpoint, region=region)

@@ -10,20 +10,7 @@ from polynya.model.reading.loader import load_project
 from polynya.store.aws import probe as aws_probe
 from polynya.store.aws.s3 import S3ObjectStore
 from tests.aws import REGION, aws_server, client
-from tests.projects import USERS, write_project
-
-PROJECT = """\
-apiVersion: polynya/v1
-kind: project
-name: shop
-targets:
-  dev:
-    landing: s3://acme-landing/in
-    warehouse: s3://acme-lake/tables
-    config: s3://acme-config/shop
-    catalog: glue
-    aws: {{region: {region}, endpoint: "{endpoint}"}}
-"""
+from tests.projects import USERS, aws_project, write_project
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +23,7 @@ def endpoint():
 
 @pytest.fixture
 def checks(endpoint, tmp_path):
-    text = PROJECT.format(region=REGION, endpoint=endpoint)
+    text = aws_project(endpoint, REGION)
     project = load_project(write_project(tmp_path, project=text, users=USERS))
     return lambda stream="load": {check.name: check for check in aws_checks(project, stream)}
 

@@ -19,22 +19,10 @@ import pytest
 from pyiceberg.catalog.glue import GlueCatalog
 
 from tests.aws import REGION, aws_server, client
-from tests.projects import write_project
+from tests.projects import aws_project, write_project
 
 pytestmark = pytest.mark.spark
 
-PROJECT = """\
-apiVersion: polynya/v1
-kind: project
-name: shop
-targets:
-  dev:
-    landing: s3://acme-landing/in
-    warehouse: s3://acme-lake/tables
-    config: s3://acme-config/shop
-    catalog: glue
-    aws: {{region: eu-central-1, endpoint: "{endpoint}"}}
-"""
 # Glue has no upper case; views keep it.
 USERS = """\
 apiVersion: polynya/v1
@@ -96,7 +84,7 @@ class Done:
 def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
     folder = tmp_path_factory.mktemp("aws")
     with aws_server("acme-landing", "acme-lake", "acme-config") as endpoint:
-        write_project(folder, project=PROJECT.format(endpoint=endpoint), users=USERS)
+        write_project(folder, project=aws_project(endpoint), users=USERS)
         land(endpoint, "users/1.json", [{"userId": k, "name": "a", "n": 1} for k in (1, 2, 3)])
         changes = [{"userId": 2, "name": "b", "n": 2}, {"userId": 3, "n": 2, "op": "D"}]
         land(endpoint, "users/2026/2.json", changes)
@@ -184,7 +172,7 @@ def test_doctor_without_a_network_names_what_it_could_not_reach(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
     # A port that nobody listens on.
-    write_project(tmp_path, project=PROJECT.format(endpoint="http://127.0.0.1:9"), users=USERS)
+    write_project(tmp_path, project=aws_project("http://127.0.0.1:9"), users=USERS)
 
     code = main(["doctor", "--json", "--project", str(tmp_path)])
 

@@ -18,19 +18,8 @@ from polynya.model.datatypes import parse_type
 from polynya.model.errors import ConflictError, OperationError
 from polynya.model.reading.loader import load_project
 from tests.aws import REGION, aws_server, client
-from tests.projects import write_project
+from tests.projects import aws_project, write_project
 
-PROJECT = """\
-apiVersion: polynya/v1
-kind: project
-name: shop
-targets:
-  dev:
-    landing: s3://acme-landing/in
-    warehouse: s3://acme-lake/tables
-    catalog: glue
-    aws: {{region: {region}, endpoint: "{endpoint}"}}
-"""
 USERS = """\
 apiVersion: polynya/v1
 kind: storage
@@ -67,7 +56,7 @@ def endpoint():
 
 @pytest.fixture
 def project(endpoint, tmp_path):
-    text = PROJECT.format(region=REGION, endpoint=endpoint)
+    text = aws_project(endpoint, REGION)
     return load_project(write_project(tmp_path, project=text, users=USERS))
 
 
