@@ -79,3 +79,13 @@ def lab(spark: SparkSession, shared_project: Path, tmp_path: Path) -> Lab:
     from tests.lab.lab import Lab, next_schema
 
     return Lab(spark, shared_project, tmp_path / "landing", next_schema())
+
+
+@pytest.fixture(scope="module")
+def module_lab(
+    spark: SparkSession, shared_project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Lab:
+    """The same for what the tests of a file begin with (`tests/lab/kept.py`)."""
+    from tests.lab.lab import Lab, next_schema
+
+    return Lab(spark, shared_project, tmp_path_factory.mktemp("landing"), next_schema())

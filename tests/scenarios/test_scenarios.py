@@ -17,7 +17,7 @@ from tests.scenarios.capture_life import CaptureLife
 from tests.scenarios.life import Life
 
 FIRST = int(os.environ.get("POLYNYA_TEST_SEED", "1"))
-COUNT = int(os.environ.get("POLYNYA_TEST_SCENARIOS", "4"))
+COUNT = int(os.environ.get("POLYNYA_TEST_SCENARIOS", "2"))
 STEPS = int(os.environ.get("POLYNYA_TEST_STEPS", "6"))
 
 

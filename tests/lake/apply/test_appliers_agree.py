@@ -26,8 +26,8 @@ from tests.oracle.strategies import captured_events, deliveries, native_events
 
 SEED = int(os.environ.get("POLYNYA_TEST_SEED", "1"))
 EVENTS = int(os.environ.get("POLYNYA_TEST_EVENTS", "60"))
-#: Two examples of a push's hundred: each costs seconds.
-EXAMPLES = settings().max_examples // 50
+#: One example of a push's hundred, five of a night's: each costs seconds.
+EXAMPLES = settings().max_examples // 100
 STEPS = ("apply", "apply")
 
 TYPED = Shape(columns=("name", "n", "x", "tags", "more", "amount", "seen"), key_count=15)

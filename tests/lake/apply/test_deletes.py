@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from tests.lab.chosen import slow
 from tests.lab.lab import Lab, drop, put
 
 
-@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("history", [False, slow(True)])
 def test_a_late_update_does_not_bring_a_deleted_record_back(lab: Lab, history: bool) -> None:
     users = lab.feed(history=history)
     users.apply(put(1, 1, name="Ann"), put(2, 2, name="Ben"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.lab.chosen import slow
 from tests.lab.events import delete, land, upsert
 from tests.lab.lab import Lab
 
@@ -11,8 +12,17 @@ FIRST = upsert(1, 10, name="Ann", note="long")
 SECOND = upsert(1, 20, unsent=["note"], name="Anna")
 
 
-@pytest.mark.parametrize("history", [False, True])
-@pytest.mark.parametrize("order", ["together", "one by one", "backwards"])
+@pytest.mark.parametrize(
+    ("order", "history"),
+    [
+        ("together", True),
+        ("one by one", False),
+        ("backwards", True),
+        slow("together", False),
+        slow("one by one", True),
+        slow("backwards", False),
+    ],
+)
 def test_the_value_just_before_is_kept(lab: Lab, order: str, history: bool) -> None:
     capture = lab.capture(history=history)
     steps = {
@@ -58,7 +68,7 @@ def test_a_null_that_was_sent_is_a_value(lab: Lab) -> None:
     assert capture["users"].current("name", "note") == [("Anna", None)]
 
 
-@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("history", [slow(False), True])
 def test_nothing_is_inherited_over_a_delete(lab: Lab, history: bool) -> None:
     capture = lab.capture(history=history)
     land(capture, FIRST)

@@ -15,6 +15,8 @@ from polynya.lake.apply.run import Run
 from polynya.lake.read.verify import verify
 from polynya.lake.spark.api import functions
 from polynya.model.errors import ConflictError, OperationError
+from tests.lab.chosen import slow
+from tests.lab.kept import Kept
 from tests.lab.lab import EPOCH, Feed, Lab, clear, drop, put
 
 COLUMNS = ("id", "name", "city")
@@ -32,6 +34,17 @@ def lived_in(lab: Lab, **how: Any) -> Feed:
     users.apply(put(1, 5, name="late"), clear(6), put(5, 12, name="Eve"), put(2, 20, name="Ben"))
     users.copy(put(1, 30, name="pending"))
     return users
+
+
+@pytest.fixture(scope="module")
+def kept(module_lab: Lab) -> Kept:
+    return Kept(lived_in(module_lab))
+
+
+@pytest.fixture
+def users(kept: Kept) -> Feed:
+    """`lived_in`, with history."""
+    return kept.again()
 
 
 def again(users: Feed, **parts: Any) -> RebuildResult:
@@ -56,8 +69,8 @@ def wrong(users: Feed) -> list[tuple[str, int, tuple[str, ...]]]:
     )
 
 
-def test_every_planted_fault_is_named_and_mended(lab: Lab) -> None:
-    users = lived_in(lab)
+def test_every_planted_fault_is_named_and_mended(users: Feed) -> None:
+    lab = users.lab
     assert broken(users) == []
     before = users.current(*COLUMNS), users.history(*COLUMNS)
     current, prior = "hdr__partition = 'current' AND", "hdr__partition = 'prior' AND"
@@ -86,8 +99,8 @@ def test_every_planted_fault_is_named_and_mended(lab: Lab) -> None:
     assert (again(users).restored, len(users.files() - files)) == (0, 3)  # state rows only
 
 
-def test_kept_events_are_seen_and_a_lost_one_is_named(lab: Lab) -> None:
-    users = lived_in(lab)
+def test_kept_events_are_seen_and_a_lost_one_is_named(users: Feed) -> None:
+    lab = users.lab
 
     seen = users.changes("id", "hdr__operation", "hdr__store")
 
@@ -102,10 +115,10 @@ def test_kept_events_are_seen_and_a_lost_one_is_named(lab: Lab) -> None:
     assert broken(users) == ["accounting", "surplus_version"]
 
 
-def test_history_that_was_not_kept_comes_from_the_events(lab: Lab) -> None:
-    users = lived_in(lab, history=False)
-    twin = lived_in(Lab(lab.spark, lab.project, lab.landing, f"{lab.schema}b", lab.clock))
+def test_history_that_was_not_kept_comes_from_the_events(lab: Lab, kept: Kept) -> None:
+    twin = kept.again()
     again(twin)
+    users = lived_in(lab, history=False)
 
     users.configure(history=True)
     again(users)
@@ -114,9 +127,7 @@ def test_history_that_was_not_kept_comes_from_the_events(lab: Lab) -> None:
     assert broken(users) == []
 
 
-@pytest.mark.parametrize(
-    "plain", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["fast", "plain"]
-)
+@pytest.mark.parametrize("plain", [False, slow(True)], ids=["fast", "plain"])
 def test_what_was_before_is_the_base(lab: Lab, plain: bool) -> None:
     users = lab.feed()
     users.applier = {"applier": PlainApplier()} if plain else {}
@@ -192,7 +203,7 @@ def test_what_a_delete_shows_is_compared_only_where_something_reads_it(lab: Lab)
     assert "changed_version" in broken(users)
 
 
-@pytest.mark.parametrize("order", ["in order", "truncate last"])
+@pytest.mark.parametrize("order", [slow("in order"), "truncate last"])
 def test_a_clock_that_runs_backwards_over_a_truncate(lab: Lab, order: str) -> None:
     """Without history too a record begins anew no earlier than its last version ended."""
     users = lab.feed(history=False, changes_retention="keep", task=SHOWN)
@@ -206,8 +217,8 @@ def test_a_clock_that_runs_backwards_over_a_truncate(lab: Lab, order: str) -> No
     assert broken(users) == []
 
 
-def test_a_reload_is_kept_as_events(lab: Lab) -> None:
-    users = lived_in(lab)
+def test_a_reload_is_kept_as_events(users: Feed) -> None:
+    lab = users.lab
     users.apply()
     users.land({"id": 1, "name": "Ann"}, {"id": 7, "name": "Gus"}, file="load/1.json")
 
@@ -223,9 +234,9 @@ def test_a_reload_is_kept_as_events(lab: Lab) -> None:
 
 
 def test_a_rebuild_that_dies_leaves_all_as_it_was(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
+    users: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    users = lived_in(lab)
+    lab = users.lab
     lab.spark.sql(f"DELETE FROM {users.internal} WHERE hdr__partition = 'prior'")
     target = users.table("the first owner")
     target.take_over()

@@ -109,7 +109,7 @@ def proved(lab: Lab, name: str, retention: str, seed: int, make: Callable[[], Ap
 
 
 #: Short enough for every push; the others are in `make test-slow`.
-QUICK = {("emptied", SHORT), ("stormy", "keep")}
+QUICK = {("emptied", SHORT)}
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.lab.chosen import slow
 from tests.lab.lab import Lab, clear, drop, put
 
 
-@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("history", [False, slow(True)])
 def test_what_is_older_goes_and_what_is_later_stays(lab: Lab, history: bool) -> None:
     users = lab.feed(history=history)
     users.apply(put(1, 1, name="Ann"), put(2, 2, name="Ben"))
@@ -51,7 +52,7 @@ def test_a_record_that_comes_back_keeps_what_the_truncate_left(lab: Lab) -> None
     ]
 
 
-@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("history", [slow(False), True])
 def test_a_late_truncate_does_the_same_retroactively(lab: Lab, history: bool) -> None:
     users = lab.feed(history=history)
     users.apply(put(1, 1, name="Ann"), put(2, 2, name="Ben"), put(2, 9, name="Benno"))
@@ -67,7 +68,7 @@ def test_a_late_truncate_does_the_same_retroactively(lab: Lab, history: bool) ->
         ]
 
 
-@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("history", [False, slow(True)])
 def test_an_event_that_comes_late_for_a_truncate_is_deleted_by_it(lab: Lab, history: bool) -> None:
     users = lab.feed(history=history)
     users.apply(clear(5), put(1, 6, name="Ann"))
@@ -97,7 +98,7 @@ def test_an_empty_table_can_be_truncated(lab: Lab) -> None:
     assert users.current("id", "name") == [(2, "Ben")]
 
 
-@pytest.mark.parametrize("order", ["truncate first", "truncate last"])
+@pytest.mark.parametrize("order", ["truncate first", slow("truncate last")])
 def test_an_event_at_the_very_sequence_of_the_truncate_stays(lab: Lab, order: str) -> None:
     """Only records whose last sequence is lower are deleted."""
     users = lab.feed()

@@ -17,18 +17,24 @@ from polynya.lake.iceberg.commit import Step
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.errors import ConflictError, DependencyError, InternalError
+from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, put
 
 Commit = Callable[[IcebergTable, Step], int]
 
 
-@pytest.fixture
-def users(lab: Lab) -> Feed:
-    """A table with one applied and one pending row, that nobody works on."""
-    users = lab.feed()
+@pytest.fixture(scope="module")
+def kept(module_lab: Lab) -> Kept:
+    users = module_lab.feed()
     users.apply(put(1, 1, name="Ann"))
     users.copy(put(2, 2, name="Ben"))
-    return users
+    return Kept(users)
+
+
+@pytest.fixture
+def users(kept: Kept) -> Feed:
+    """A table with one applied and one pending row, that nobody works on."""
+    return kept.again()
 
 
 def copied(table: DatasetTable, users: Feed, *records: object) -> int:

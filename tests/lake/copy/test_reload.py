@@ -12,6 +12,8 @@ from polynya.lake.copy import reload as steps
 from polynya.model.config.reload import ReloadMode
 from polynya.model.errors import OperationError
 from polynya.observe.events import Event
+from tests.lab.chosen import slow
+from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
 
 COMPARE: ReloadMode = "compare_and_apply_with_deleted_rows"
@@ -28,6 +30,17 @@ def loaded(lab: Lab, **how: Any) -> Feed:
     users.land(row(1, "Ann"), row(2, "Ben"), row(3, "Cid"), file="load/1.json")
     users.apply()
     return users
+
+
+@pytest.fixture(scope="module")
+def kept(module_lab: Lab) -> Kept:
+    return Kept(loaded(module_lab))
+
+
+@pytest.fixture
+def users(kept: Kept) -> Feed:
+    """`loaded`, with history."""
+    return kept.again()
 
 
 def again(
@@ -51,8 +64,7 @@ def extract(users: Feed, *rows: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["fast", "plain"])
-def test_only_differences_move(lab: Lab, plain: bool) -> None:
-    users = loaded(lab)
+def test_only_differences_move(users: Feed, plain: bool) -> None:
     extract(users, row(1, "Ann"), row(2, "Benny"), row(4, "Dot"))
 
     result = again(users, **({"applier": PlainApplier()} if plain else {}))
@@ -82,8 +94,7 @@ def test_a_reload_without_differences_writes_no_row(lab: Lab) -> None:
     assert users.stored("current", "id", "hdr__modified_timestamp") == before
 
 
-def test_rows_that_the_load_lacks_may_stay(lab: Lab) -> None:
-    users = loaded(lab)
+def test_rows_that_the_load_lacks_may_stay(users: Feed) -> None:
     extract(users, row(1, "Anna"))
 
     again(users, "compare_and_apply_without_deleted_rows")
@@ -91,8 +102,7 @@ def test_rows_that_the_load_lacks_may_stay(lab: Lab) -> None:
     assert users.current("id", "name") == [(1, "Anna"), (2, "Ben"), (3, "Cid")]
 
 
-def test_truncate_and_insert_ends_every_record_and_begins_anew(lab: Lab) -> None:
-    users = loaded(lab)
+def test_truncate_and_insert_ends_every_record_and_begins_anew(users: Feed) -> None:
     extract(users, row(1, "Ann"), row(4, "Dot"))
 
     again(users, "truncate_and_insert")
@@ -103,9 +113,8 @@ def test_truncate_and_insert_ends_every_record_and_begins_anew(lab: Lab) -> None
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("plain", [False, True], ids=["fast", "plain"])
-def test_drop_and_create_forgets_what_was(lab: Lab, plain: bool) -> None:
-    users = loaded(lab)
+@pytest.mark.parametrize("plain", [False, slow(True)], ids=["fast", "plain"])
+def test_drop_and_create_forgets_what_was(users: Feed, plain: bool) -> None:
     users.apply(put(1, 5, name="Anna"))
     extract(users, row(1, "Ann"), row(4, "Dot"))
 
@@ -115,7 +124,7 @@ def test_drop_and_create_forgets_what_was(lab: Lab, plain: bool) -> None:
     assert [line[:2] for line in users.history("id", "hdr__operation")] == [(1, "L"), (4, "L")]
 
 
-@pytest.mark.parametrize("history", [True, False])
+@pytest.mark.parametrize("history", [True, slow(False)])
 def test_changes_that_arrive_meanwhile_are_kept_and_applied_after(lab: Lab, history: bool) -> None:
     users = loaded(lab, history=history)
     users.apply(put(2, 10, name="Ben 10"))
@@ -132,8 +141,7 @@ def test_changes_that_arrive_meanwhile_are_kept_and_applied_after(lab: Lab, hist
     assert users.current("id", "name") == [(1, "Ann 20"), (2, "Ben 10"), (3, "Cid 30")]
 
 
-def test_an_event_older_than_the_reload_does_not_undo_it(lab: Lab) -> None:
-    users = loaded(lab)
+def test_an_event_older_than_the_reload_does_not_undo_it(users: Feed) -> None:
     users.apply(put(1, 10, name="Ann 10"))
     extract(users, row(1, "Anna"), row(2, "Ben"), row(3, "Cid"))
     again(users)
@@ -165,8 +173,7 @@ def test_a_killed_reload_goes_on_where_it_stood(lab: Lab) -> None:
     assert users.current("id", "name") == [(1, "Anna"), (2, "Benny"), (4, "Dot")]
 
 
-def test_a_reload_can_be_given_up(lab: Lab) -> None:
-    users = loaded(lab)
+def test_a_reload_can_be_given_up(users: Feed) -> None:
     target = users.table()
     steps.begin(target, COMPARE, now=STARTED)
     with pytest.raises(OperationError, match="is under way"):
@@ -178,8 +185,7 @@ def test_a_reload_can_be_given_up(lab: Lab) -> None:
     assert users.current("id") == [(1,), (2,), (3,)]
 
 
-def test_what_cannot_be_read_is_not_deleted(lab: Lab) -> None:
-    users = loaded(lab)
+def test_what_cannot_be_read_is_not_deleted(users: Feed) -> None:
     users.land(row(1, "Anna"), b"{broken", row(3, "Cid"), file="load/1.json")
 
     with pytest.raises(OperationError, match="1 of its records went to quarantine") as refused:
@@ -195,8 +201,7 @@ def test_what_cannot_be_read_is_not_deleted(lab: Lab) -> None:
     assert totals["in"] == totals["out"] + totals["filtered"] + totals["quarantined"] == 6
 
 
-def test_a_load_that_deletes_nothing_may_have_bad_records(lab: Lab) -> None:
-    users = loaded(lab)
+def test_a_load_that_deletes_nothing_may_have_bad_records(users: Feed) -> None:
     users.land(row(1, "Anna"), b"{broken", file="load/1.json")
 
     again(users, "compare_and_apply_without_deleted_rows")
@@ -204,9 +209,8 @@ def test_a_load_that_deletes_nothing_may_have_bad_records(lab: Lab) -> None:
     assert users.current("id", "name") == [(1, "Anna"), (2, "Ben"), (3, "Cid")]
 
 
-@pytest.mark.parametrize("mode", [COMPARE, "truncate_and_insert", "drop_and_create"])
-def test_an_empty_load_deletes_only_when_told_so(lab: Lab, mode: ReloadMode) -> None:
-    users = loaded(lab)
+@pytest.mark.parametrize("mode", [COMPARE, "truncate_and_insert", slow("drop_and_create")])
+def test_an_empty_load_deletes_only_when_told_so(users: Feed, mode: ReloadMode) -> None:
     extract(users)
 
     with pytest.raises(OperationError, match="it holds no row"):
@@ -258,8 +262,7 @@ def test_a_new_column_of_the_load_is_added(lab: Lab) -> None:
     assert result.current == 1
 
 
-def test_nothing_to_load_is_an_error_and_no_empty_table(lab: Lab) -> None:
-    users = loaded(lab)
+def test_nothing_to_load_is_an_error_and_no_empty_table(users: Feed) -> None:
     (users.folder / "load/1.json").unlink()
 
     with pytest.raises(OperationError, match="no file matches"):

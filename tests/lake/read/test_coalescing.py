@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.lab.chosen import slow
 from tests.lab.lab import Lab, drop, put
 
 
@@ -39,7 +40,7 @@ def test_a_delete_ends_the_run(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    "tracked", [{"track_history_columns": ["name"]}, {"track_history_except": ["city"]}]
+    "tracked", [{"track_history_columns": ["name"]}, slow({"track_history_except": ["city"]})]
 )
 def test_what_is_not_tracked_makes_no_line_and_shows_its_last_value(
     lab: Lab, tracked: dict[str, Any]

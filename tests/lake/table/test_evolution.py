@@ -12,6 +12,7 @@ from polynya.lake.read.views import drop_views
 from polynya.lake.table.suspension import resume
 from polynya.model.errors import InternalError, SuspendedError, TaskStoppedError
 from tests.formats.debezium.builders import an_event, with_schema
+from tests.lab.chosen import slow
 from tests.lab.events import land, truncate, upsert
 from tests.lab.lab import Capture, Lab
 from tests.scenarios.kills import killed_at
@@ -100,7 +101,7 @@ def test_a_renamed_column_keeps_its_values_in_every_partition(lab: Lab) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("change", ["rename", "drop"])
+@pytest.mark.parametrize("change", ["rename", slow("drop")])
 def test_a_process_that_dies_while_columns_change_is_followed_by_one_that_ends_it(
     lab: Lab, change: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.lab.chosen import slow
 from tests.lab.lab import Lab, drop, put
 
 NAMES = [
@@ -40,7 +41,7 @@ def test_column_names_of_every_kind(lab: Lab) -> None:
     assert len(users.history("id")) == 2
 
 
-@pytest.mark.parametrize("key", ["a`b.c'd", "select", "na me"])
+@pytest.mark.parametrize("key", ["a`b.c'd", slow("select"), slow("na me")])
 def test_key_columns_of_every_kind(lab: Lab, key: str) -> None:
     users = lab.feed(keys=[key], delete_mode="soft")
 

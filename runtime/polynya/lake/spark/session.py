@@ -40,6 +40,18 @@ ROOMY_JVM = ("-XX:ReservedCodeCacheSize=256m",)
 SMALL_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 #: Spark joins the steps of a stage to one method, which is soon too big for the JVM to compile.
 LARGE_JVM = ("-XX:-DontCompileHugeMethods",)
+#: What the engine and PySpark name in every step. py4j asks the JVM for each part of such a name
+#: each time, and the JVM looks for a class `org` in three hundred jars: a tenth of a small step.
+KEPT_NAMES = (
+    "java.util",
+    "org.apache.iceberg.expressions",
+    "org.apache.iceberg.parquet",
+    "org.apache.iceberg.spark",
+    "org.apache.iceberg.types",
+    "org.apache.spark.sql.types",
+    "PythonSQLUtils",
+    "PythonUtils",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +91,7 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
     with _stderr_of_children(settings.log_file), _children_without_sigterm():
         spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
+    _keep_names(spark._jvm)
     # PySpark prints every failed statement to standard error, also those whose failure is an
     # answer.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -146,6 +159,16 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
         on_s3 = warehouse.startswith("s3:")
         conf["spark.sql.warehouse.dir"] = str(cache_root() / "spark") if on_s3 else warehouse
     return conf
+
+
+def _keep_names(jvm: Any) -> None:
+    """Keep packages and classes as attributes, where py4j finds them without asking."""
+    for name in KEPT_NAMES:
+        place = jvm
+        for part in name.split("."):
+            found = getattr(place, part)
+            setattr(place, part, found)
+            place = found
 
 
 @contextmanager
