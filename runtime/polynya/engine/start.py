@@ -13,6 +13,7 @@ from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.catalog import spark_properties
 from polynya.lake.spark.class_archive import cds_options
+from polynya.lake.spark.heap import driver_heap, machine_memory
 from polynya.lake.spark.jars import jars_of
 from polynya.lake.spark.java import find_java
 from polynya.lake.spark.session import SessionSettings, start_session
@@ -34,11 +35,12 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
         target.warehouse.mkdir(parents=True, exist_ok=True)
     java = find_java()
     jars = jars_of(target)
+    heap = driver_heap(machine_memory(), dedicated=long_lived)
     settings = SessionSettings(
         jars=jars,
         catalog=spark_properties(target),
         small=not long_lived,
-        memory=os.environ.get("POLYNYA_DRIVER_MEMORY", "2g"),
+        memory=os.environ.get("POLYNYA_DRIVER_MEMORY") or f"{heap}m",
         jvm_options=cds_options(java, jars),
         log_file=cache_root() / "log" / "spark.log",
         session_views=target.on_glue,
