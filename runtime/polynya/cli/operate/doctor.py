@@ -17,7 +17,7 @@ from polynya.model.reading.loader import LoadedProject
 _STYLES: Final[dict[Status, str]] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-def doctor(*, stream: str | None = None, context: Context) -> int:
+def doctor(*, stream: str | None = None, aws: bool = False, context: Context) -> int:
     """Check everything that a run needs: Java, jars, project, landing and warehouse.
 
     Of a target on AWS: identity, buckets, catalog and stream too, each with the grant that is
@@ -27,11 +27,12 @@ def doctor(*, stream: str | None = None, context: Context) -> int:
 
     Args:
         stream: the workload stream, a Kinesis data stream by name or ARN; default: none.
+        aws: look at the account, too: its quotas, and the defaults of Lake Formation.
         context: given by `main`.
     """
     worst = 0
     failed = 0
-    for check in _checks(context, stream):
+    for check in _checks(context, stream, aws=aws):
         _say(context, check)
         if check.status == "fail":
             failed += 1
@@ -41,7 +42,7 @@ def doctor(*, stream: str | None = None, context: Context) -> int:
     return worst
 
 
-def _checks(context: CommandContext, stream: str | None) -> Iterator[Check]:
+def _checks(context: CommandContext, stream: str | None, *, aws: bool) -> Iterator[Check]:
     yield guarded("java", _java)
     project: LoadedProject | None = None
     problem: ConfigErrors | None = None
@@ -66,6 +67,10 @@ def _checks(context: CommandContext, stream: str | None) -> Iterator[Check]:
         from polynya.cli.operate.doctor_aws import aws_checks
 
         yield from aws_checks(project, stream)
+    if aws:
+        from polynya.cli.operate.doctor_account import account_checks
+
+        yield from account_checks(project.target.aws)
 
 
 def _java() -> Check:
