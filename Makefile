@@ -120,6 +120,16 @@ synth: dev node_modules/.package-lock.json ## Write the CloudFormation templates
 package: dev ## Build what nodes fetch, without Docker: for all stages, or ARCH=arm64|x86_64|all
 	@$(BIN)/python -m stacks.package $(if $(ARCH),--arch $(ARCH))
 
+.PHONY: publish
+publish: dev ## Put what the nodes of STAGE fetch into its bucket of assets, with your credentials
+	@$(stage-is-named)
+	@$(BIN)/python -m stacks.publish --stage $(STAGE)
+
+.PHONY: images
+images: dev ## Look up the newest machine images for STAGE; write them into its file to use them
+	@$(stage-is-named)
+	@$(BIN)/python -m stacks.images --stage $(STAGE)
+
 .PHONY: diff
 diff: dev node_modules/.package-lock.json ## Show what deploying STAGE would change in your account
 	@$(stage-is-named)
@@ -130,6 +140,7 @@ diff: dev node_modules/.package-lock.json ## Show what deploying STAGE would cha
 deploy: dev node_modules/.package-lock.json ## Deploy STAGE with your AWS credentials; asks before it broadens permissions
 	@$(stage-is-named)
 	@$(BIN)/python -m stacks.package --stage $(STAGE)
+	@$(BIN)/python -m stacks.publish --stage $(STAGE)
 	@$(CDK) deploy '$(STAGE)/*' --require-approval broadening $(ARGS)
 
 .PHONY: lock

@@ -12,6 +12,7 @@ import cdk_nag
 from polynya.model.errors import ConfigErrors
 from stacks.pipeline import PipelineStack
 from stacks.settings.loader import Deployment, load_deployment
+from stacks.settings.quotas import quota_warnings
 from stacks.stage import PolynyaStage
 from stacks.tags import tag_application
 
@@ -26,6 +27,8 @@ def build_app(app: cdk.App, deployment: Deployment) -> cdk.App:
     bound_roles(app)
     for stage in deployment.stages:
         PolynyaStage(app, settings=stage)
+    for short, said in quota_warnings(deployment.stages):
+        cdk.Annotations.of(app.node.find_child(short.name)).add_warning_v2("polynya:quota", said)
     if pipeline := deployment.pipeline:
         PipelineStack(
             app,

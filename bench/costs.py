@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from bench.simulated import prices
 from bench.strategies import FIXED_SIZE, ROOT_VOLUME_GIB, watching
 from polynya_constructs.cluster.strategies import STRATEGIES, Strategy, StrategyName
-from stacks.settings.network import NEEDED_ENDPOINTS
+from stacks.settings.cluster import ClusterSettings
+from stacks.settings.loader import load_deployment
+from stacks.settings.network import SESSION_ENDPOINTS, STREAM_ENDPOINT
+from stacks.settings.stage import StageConfig
 
 _AGENT_VOLUME_GIB = 20
 _JOB_VCPU, _JOB_GB = 4, 16
+_CONFIGURATION = Path(__file__).resolve().parents[1] / "config"
+_REASONS: dict[str, str] = {
+    "autoscaling": "a node says when it is ready, and when it has drained",
+    "glue": "every commit is a Glue call",
+    "logs": "logs, and the metrics in them",
+    STREAM_ENDPOINT: "nodes put their state there",
+    **dict.fromkeys(SESSION_ENDPOINTS, "people come to a node by Session Manager"),
+}
 
 
 def parts() -> list[tuple[str, float, str]]:
     """Each part with its dollars a month, and what comes on top."""
     month = prices.HOURS_A_MONTH
-    endpoints = len(NEEDED_ENDPOINTS) * prices.ENDPOINT_ZONE_HOUR * month
+    endpoint = prices.ENDPOINT_ZONE_HOUR * month
     agent = prices.T4G_SMALL_HOUR * month + _AGENT_VOLUME_GIB * prices.GP3_GIB_MONTH
     job = _JOB_VCPU * prices.EMR_VCPU_HOUR + _JOB_GB * prices.EMR_GB_HOUR
     redshift = f"${8 * prices.REDSHIFT_UNIT_HOUR:.2f} an hour of queries at `base_capacity: 8`"
-    zones = [
-        (f"endpoints in {count} zone{'s' * (count > 1)}", endpoints * count, "$0.01 a GB")
-        for count in (1, 2, 3)
-    ]
     return [
-        *zones,
-        ("storage: a key, a shard", prices.KEY_MONTH + prices.SHARD_HOUR * month, "data by GB"),
+        ("an interface endpoint in a zone", endpoint, "$0.01 a GB"),
+        ("`outbound: internet`", 0, f"${prices.PUBLIC_ADDRESS_HOUR} an hour of each node"),
+        ("a key", prices.KEY_MONTH, "$0.03 for 10,000 requests"),
+        ("the workload stream, a shard", prices.SHARD_HOUR * month, "$0.014 a million records"),
+        ("events that wake a cluster", 0, "about $1.40 a million objects that land"),
         ("`athena`", 0, f"${prices.ATHENA_TB:.0f} a TB that is scanned"),
         ("`network_agent`", agent, ""),
         *[_cluster(strategy) for strategy in STRATEGIES.values()],
@@ -48,14 +60,62 @@ def _cluster(strategy: Strategy) -> tuple[str, float, str]:
         root_volume_gib=ROOT_VOLUME_GIB,
     )
     of = f"{nodes} node{'s' * (nodes != 1)}"
-    return f"cluster `{strategy.name}`, {of}", dollars + watching(strategy), "more nodes"
+    return (
+        f"cluster `{strategy.name}`, {of}",
+        dollars + watching(strategy, nodes=nodes > 0),
+        "more nodes",
+    )
+
+
+def idle(stage: StageConfig) -> list[tuple[str, float, str]]:
+    """What a stage costs a month while nothing lands: each line with its dollars and its reason."""
+    month = prices.HOURS_A_MONTH
+    zones = stage.network.endpoint_zones or stage.network.zone_count
+    hour = prices.ENDPOINT_ZONE_HOUR * zones * month
+    lines = [
+        (f"endpoint `{name}`, {zones} zone{'s' * (zones > 1)}", hour, _REASONS[name])
+        for name in stage.endpoints
+    ]
+    lines.append(("key of the data", prices.KEY_MONTH, "encrypts buckets, stream and results"))
+    if stage.stream.enabled:
+        shards = stage.stream.shards * prices.SHARD_HOUR * month
+        lines.append(("workload stream", shards, "nodes tell each other their state"))
+    if stage.network_agent:
+        agent = prices.T4G_SMALL_HOUR * month + _AGENT_VOLUME_GIB * prices.GP3_GIB_MONTH
+        lines.append(("network agent", agent, "its instance and its disk"))
+    for cluster in stage.clusters:
+        lines += _idle_cluster(cluster)
+    return lines
+
+
+def _idle_cluster(cluster: ClusterSettings) -> list[tuple[str, float, str]]:
+    capacity, strategy = cluster.capacity, STRATEGIES[cluster.strategy]
+    on_demand = min(capacity.on_demand_base, capacity.minimum)
+    nodes = prices.node_hours(
+        spot=(capacity.minimum - on_demand) * prices.HOURS_A_MONTH,
+        on_demand=on_demand * prices.HOURS_A_MONTH,
+        root_volume_gib=cluster.root_volume_gib,
+    )
+    topic = prices.KEY_MONTH if cluster.notify else 0.0
+    watched = watching(strategy, nodes=capacity.minimum > 0) + topic
+    why = "the nodes that always run" if capacity.minimum else "no node while nothing lands"
+    return [
+        (f"cluster `{cluster.name}`, nodes: {capacity.minimum}", nodes, why),
+        (f"watching `{cluster.name}`", watched, "alarms by metric, fallback's metric, dashboard"),
+    ]
 
 
 def main() -> None:
-    """Print the table of docs/deploy.md."""
+    """Print the tables of docs/deploy.md."""
     print(f"us-east-1, {prices.NODE}, prices of {prices.AS_OF}\n")
     print("| part | a month | on top |")
     print("|---|---|---|")
     for name, dollars, on_top in parts():
         shown = f"${dollars:.0f}" if dollars >= 1 or not dollars else f"${dollars:.2f}"
         print(f"| {name} | {shown} | {on_top or 'nothing'} |")
+    for stage in load_deployment(_CONFIGURATION, environment={}).stages:
+        lines = idle(stage)
+        print(f"\n`{stage.name}`, while nothing lands:\n\n| line | a month | why |\n|---|---|---|")
+        for name, dollars, why in lines:
+            print(f"| {name} | ${dollars:.2f} | {why} |")
+        print(f"| **`{stage.name}`** | **${sum(line[1] for line in lines):.2f}** | |")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bench.simulated import prices
 from bench.simulated.workload import DAY, WEEK, Service, a_week, serve
-from polynya_constructs.cluster.strategies import STRATEGIES, Strategy, StrategyName
+from polynya_constructs.cluster.strategies import STRATEGIES, Signal, Strategy, StrategyName
 
 SEED = 7
 MAXIMUM = 8
@@ -14,10 +14,17 @@ FIXED_SIZE = 2
 """Of the cluster that does not scale: enough for office hours, not for a load."""
 
 ROOT_VOLUME_GIB = 50
-_ALARMS = 6  # those for people
-_METRICS = 3  # backlog, age, fallback nodes
-_S3_REQUEST_METRICS = 16  # what the wake-up alarm of low cost needs; S3 bills all of a filter
-_ALARMS_OF_TRACKING = 2
+# CloudWatch bills an alarm by the metrics that it looks at.
+_FOR_PEOPLE = 8  # late data, silent nodes 2, missing nodes 2, shortage, fallback fails and idle
+_OF_STEP = {
+    Signal.ARRIVALS_WITHOUT_NODES: 2,
+    Signal.BACKLOG_PER_NODE: 2,
+    Signal.IDLENESS: 3,
+    Signal.OLDEST_UNMERGED_AGE: 1,
+}
+_OF_TRACKING = 4  # two alarms over backlog and nodes
+_BY_NODES = 2  # backlog and age: custom metrics, billed for the hours in which they come
+_BY_FALLBACK = 1  # nodes that stand in for Spot
 
 
 def office_hours(minute: int) -> int:
@@ -38,11 +45,12 @@ def run(strategy: Strategy, scheduled: Callable[[int], int] | None = None) -> Se
     )
 
 
-def watching(strategy: Strategy) -> float:
-    """Dollars a month of the metrics, alarms and dashboard of a cluster."""
-    metrics = _METRICS + (_S3_REQUEST_METRICS if strategy.starts_from_zero else 0)
-    alarms = _ALARMS + len(strategy.steps) + (_ALARMS_OF_TRACKING if strategy.tracking else 0)
-    return metrics * prices.METRIC_MONTH + alarms * prices.ALARM_MONTH + prices.DASHBOARD_MONTH
+def watching(strategy: Strategy, *, nodes: bool = True) -> float:
+    """Dollars a month of the metrics, alarms and dashboard of a cluster, with nodes or empty."""
+    metrics = _BY_FALLBACK + (_BY_NODES if nodes else 0)
+    looked_at = _FOR_PEOPLE + sum(_OF_STEP[step.signal] for step in strategy.steps)
+    looked_at += _OF_TRACKING if strategy.tracking else 0
+    return metrics * prices.METRIC_MONTH + looked_at * prices.ALARM_MONTH + prices.DASHBOARD_MONTH
 
 
 def dollars_a_month(strategy: Strategy, week: Service) -> tuple[float, float]:

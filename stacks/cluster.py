@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import aws_cdk as cdk
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
@@ -14,13 +13,14 @@ from polynya_constructs.cluster.observability import ClusterObservability
 from polynya_constructs.cluster.scaling import Scaling
 from polynya_constructs.cluster.spot_fallback import SpotFallback
 from polynya_constructs.cluster.strategies import STRATEGIES
-from polynya_constructs.nodes.access import Lakehouse, grant_configuration, grant_tables
+from polynya_constructs.cluster.wake import Wake
+from polynya_constructs.nodes.access import grant_configuration, grant_tables
+from polynya_constructs.nodes.machine_image import PinnedImage
 from polynya_constructs.notifications import Notifications
 from stacks.boot import cluster_boot
 from stacks.handover import read_lakehouse, read_vpc
 from stacks.settings.cluster import ClusterSettings
 from stacks.settings.stage import StageConfig
-from stacks.storage import REQUEST_METRICS_FILTER
 
 
 class ClusterStack(cdk.Stack):
@@ -53,6 +53,13 @@ class ClusterStack(cdk.Stack):
             retention=logs.RetentionDays.ONE_MONTH,
             removal_policy=removal_policy,
         )
+        image = stage.machine_images.get(settings.architecture)
+        if image is None:
+            cdk.Annotations.of(self).add_warning_v2(
+                "polynya:machineImage",
+                "the machine image is not pinned: a deploy replaces nodes whenever there is a "
+                f"newer one. fix: make images STAGE={stage.name}",
+            )
         boot = cluster_boot(self, settings=settings, lakehouse=lakehouse, log_group=log_group)
         self.cluster = Cluster(
             self,
@@ -62,19 +69,30 @@ class ClusterStack(cdk.Stack):
             strategy=strategy,
             capacity=settings.capacity,
             user_data=boot.user_data,
+            machine_image=PinnedImage(image) if image else None,
             root_volume_gib=settings.root_volume_gib,
         )
-        grant_configuration(self.cluster.role, lakehouse)
+        grant_configuration(self.cluster.role, lakehouse, project=settings.project)
         grant_tables(self.cluster.role, lakehouse)
         log_group.grant_write(self.cluster.role)
         boot.grant(self.cluster.role)
+        wake = None
+        if strategy.starts_from_zero:
+            wake = Wake(
+                self,
+                "Wake",
+                cluster=self.cluster,
+                # An edit of its tasks is work for a cluster, too.
+                watched={lakehouse.landing: "", lakehouse.configuration: f"{settings.project}/"},
+                removal_policy=removal_policy,
+            )
         scaling = Scaling(
             self,
             "Scaling",
             group=self.cluster.group,
             cluster=name,
             strategy=strategy,
-            arrivals=landed_objects(lakehouse),
+            arrivals=wake.arrivals if wake else None,
             schedules=settings.bounds,
             predictive=settings.predictive,
         )
@@ -82,6 +100,12 @@ class ClusterStack(cdk.Stack):
             self, "SpotFallback", cluster=self.cluster, removal_policy=removal_policy
         )
         topic = None
+        if not settings.notify:
+            cdk.Annotations.of(self).add_warning_v2(
+                "polynya:notify",
+                f"nobody is told of the alarms of cluster {settings.name}: they change state, and "
+                "are events. fix: name addresses in its `notify`",
+            )
         if settings.notify:
             topic = Notifications(
                 self,
@@ -99,17 +123,3 @@ class ClusterStack(cdk.Stack):
             topic=topic,
         )
         cdk.CfnOutput(self, "GroupName", value=name)
-
-
-def landed_objects(lakehouse: Lakehouse) -> cloudwatch.Metric:
-    """Objects a minute that land; S3 counts them once the bucket's request metrics are on."""
-    return cloudwatch.Metric(
-        namespace="AWS/S3",
-        metric_name="PutRequests",
-        dimensions_map={
-            "BucketName": lakehouse.landing.bucket_name,
-            "FilterId": REQUEST_METRICS_FILTER,
-        },
-        statistic="Sum",
-        period=cdk.Duration.minutes(1),
-    )

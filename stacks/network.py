@@ -9,9 +9,10 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from polynya_constructs.network import PrivateVpc, VpcEndpoints
+from polynya_constructs.network import PrivateVpc, VpcEndpoints, node_subnets
 from stacks.handover import SUBNETS, VPC, publish
 from stacks.settings.network import ExistingVpc, NetworkSettings
+from stacks.settings.stage import StageConfig
 
 RETENTION: Final = {
     1: logs.RetentionDays.ONE_DAY,
@@ -32,7 +33,7 @@ RETENTION: Final = {
 class NetworkStack(cdk.Stack):
     """A VPC of its own or one that exists, with the endpoints that the stage file asks for.
 
-    `vpc` is the VPC, with the private subnets as its isolated ones.
+    `vpc` is the VPC.
     """
 
     def __init__(
@@ -40,13 +41,13 @@ class NetworkStack(cdk.Stack):
         scope: Construct,
         id_: str,
         *,
-        stage: str,
-        settings: NetworkSettings,
+        stage: StageConfig,
         removal_policy: cdk.RemovalPolicy,
         **options: Any,
     ) -> None:
-        """Create the stack of the stage of that name; `options` are those of `cdk.Stack`."""
+        """Create the stack of a stage; `options` are those of `cdk.Stack`."""
         super().__init__(scope, id_, **options)
+        settings = stage.network
         if settings.existing:
             self.vpc = self._existing(settings.existing)
         else:
@@ -56,6 +57,7 @@ class NetworkStack(cdk.Stack):
                 cidr=settings.cidr,
                 availability_zones=self._zones(settings),
                 subnet_prefix=settings.subnet_prefix,
+                internet=settings.outbound == "internet",
                 flow_log_retention=RETENTION[settings.flow_log_days],
                 removal_policy=removal_policy,
             ).vpc
@@ -65,12 +67,13 @@ class NetworkStack(cdk.Stack):
             "Endpoints",
             vpc=self.vpc,
             cidr=settings.network,
-            services=settings.endpoints,
+            services=stage.endpoints,
             zones=settings.endpoint_zones,
             s3_gateway=s3_gateway,
+            trusted_accounts=settings.trusted_accounts,
         )
-        subnets = [subnet.subnet_id for subnet in self.vpc.isolated_subnets]
-        publish(self, stage, {VPC: self.vpc.vpc_id}, {SUBNETS: subnets})
+        subnets = [subnet.subnet_id for subnet in node_subnets(self.vpc)]
+        publish(self, stage.name, {VPC: self.vpc.vpc_id}, {SUBNETS: subnets})
         cdk.CfnOutput(self, "VpcId", value=self.vpc.vpc_id)
         cdk.CfnOutput(self, "PrivateSubnetIds", value=",".join(subnets))
 

@@ -7,18 +7,21 @@ from typing import Any, Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import pipelines
 from constructs import Construct
 
 from polynya_constructs.buckets import AccessLogBucket, DataBucket
+from polynya_constructs.removal import KEPT
 from stacks.pipeline_acknowledgements import acknowledge_generated_roles
 from stacks.settings.cluster_checks import PROJECT
 from stacks.settings.pipeline import PipelineConfig, Promotion, Source
 from stacks.settings.stage import StageConfig
 from stacks.stage import PolynyaStage
 
+_QUALIFIER: Final = cdk.DefaultStackSynthesizer.DEFAULT_QUALIFIER
 _INSTALL: Final = "npm install -g aws-cdk"
 _ASSETS_CLI: Final = "4.7.3"
 """Version of the program that publishes assets; the library's default is the newest of the day."""
@@ -47,7 +50,7 @@ class PipelineStack(cdk.Stack):
         pipeline = pipelines.CodePipeline(
             self,
             "Pipeline",
-            synth=_synth(settings.source),
+            synth=_synth(settings.source, self._publishing_roles(settings, stages)),
             artifact_bucket=self._artifacts(),
             cli_version=_locked_cli(),
             cdk_assets_cli_version=_ASSETS_CLI,
@@ -65,9 +68,25 @@ class PipelineStack(cdk.Stack):
         _pin_security_check(self)
         acknowledge_generated_roles(pipeline)
 
+    def _publishing_roles(
+        self, settings: PipelineConfig, stages: dict[str, StageConfig]
+    ) -> list[str]:
+        """ARNs of the roles that may put a package beside the assets of each stage."""
+        found = []
+        for promotion in settings.promotions:
+            stage = stages[promotion.stage]
+            account, region = stage.account or self.account, stage.region or self.region
+            name = f"cdk-{_QUALIFIER}-file-publishing-role-{account}-{region}"
+            found.append(
+                self.format_arn(
+                    service="iam", region="", account=account, resource="role", resource_name=name
+                )
+            )
+        return list(dict.fromkeys(found))
+
     def _artifacts(self) -> s3.IBucket:
         """Return a bucket with a key of ours, which another account can be allowed to use."""
-        key = kms.Key(self, "ArtifactKey", enable_key_rotation=True)
+        key = kms.Key(self, "ArtifactKey", enable_key_rotation=True, removal_policy=KEPT)
         logs = AccessLogBucket(self, "AccessLogs")
         return DataBucket(self, "Artifacts", encryption_key=key, access_logs=logs).bucket
 
@@ -96,14 +115,24 @@ def _pin_security_check(stack: cdk.Stack) -> None:
     raise LookupError("the pipeline has no check of permissions")
 
 
-def _synth(source: Source) -> pipelines.CodeBuildStep:
+def _synth(source: Source, publishing_roles: list[str]) -> pipelines.CodeBuildStep:
     return pipelines.CodeBuildStep(
         "Synth",
         input=pipelines.CodePipelineSource.connection(
             source.repository, source.branch, connection_arn=source.connection_arn
         ),
         partial_build_spec=codebuild.BuildSpec.from_object(_TOOLS),
-        commands=["make test", "make package", "make synth"],
+        commands=[
+            "make test",
+            "make package",
+            ".venv/bin/python -m stacks.publish --promoted",
+            "make synth",
+        ],
+        role_policy_statements=[
+            iam.PolicyStatement(
+                sid="PublishPackages", actions=["sts:AssumeRole"], resources=publishing_roles
+            )
+        ],
         primary_output_directory="cdk.out",
     )
 

@@ -31,8 +31,7 @@ class PolynyaStage(cdk.Stage):
         self.network = NetworkStack(
             self,
             "Network",
-            stage=settings.name,
-            settings=settings.network,
+            stage=settings,
             removal_policy=removal_policy,
             stack_name=f"{prefix}-network",
             description=f"Polynya {settings.name}: private network",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_kinesis as kinesis
@@ -12,13 +12,12 @@ from constructs import Construct
 
 from polynya_constructs.buckets import AccessLogBucket, DataBucket
 from polynya_constructs.catalog import LakehouseCatalog
+from polynya_constructs.cluster.strategies import STRATEGIES
 from polynya_constructs.coordination import enforce_conditional_writes
+from polynya_constructs.removal import KEPT
 from polynya_constructs.workload_stream import WorkloadStream
 from stacks.handover import CONFIGURATION, KEY, LANDING, NOTHING, STREAM, WAREHOUSE, publish
 from stacks.settings.stage import BucketSettings, StageConfig, StreamSettings
-
-REQUEST_METRICS_FILTER: Final = "EntireBucket"
-"""Id of the request metrics of the landing bucket."""
 
 
 class StorageStack(cdk.Stack):
@@ -37,7 +36,7 @@ class StorageStack(cdk.Stack):
         **options: Any,
     ) -> None:
         """Create the stack; `options` are those of `cdk.Stack`."""
-        kept = removal_policy is cdk.RemovalPolicy.RETAIN
+        kept = removal_policy is KEPT
         super().__init__(scope, id_, termination_protection=kept, **options)
         self._removal_policy = removal_policy
         storage = settings.storage
@@ -45,22 +44,22 @@ class StorageStack(cdk.Stack):
         self._access_logs = AccessLogBucket(
             self, "AccessLogs", keep_days=storage.access_log_days, removal_policy=removal_policy
         )
-        self.landing = self._bucket("Landing", storage.landing, old_versions_days=30)
+        # Only of a stage that may have to be woken: events are paid.
+        wakes = any(STRATEGIES[each.strategy].starts_from_zero for each in settings.clusters)
+        self.landing = self._bucket("Landing", storage.landing, old_versions_days=30, events=wakes)
         self.configuration = self._bucket(
-            "Configuration", storage.configuration, old_versions_days=365
+            "Configuration", storage.configuration, old_versions_days=365, events=wakes
         )
         # Iceberg never overwrites an object and expires its own snapshots: versions only guard
         # against deletion by mistake, and they cost as much as the data.
         self.warehouse = self._bucket("Warehouse", storage.warehouse, old_versions_days=7)
-        if any(not cluster.capacity.minimum for cluster in settings.clusters):
-            self._count_requests()
         self._enforce_conditional_writes()
         self.stream = self._stream(settings.stream)
         LakehouseCatalog(
             self,
             "Catalog",
             warehouse=self.warehouse,
-            databases=settings.catalog.all_databases,
+            databases=settings.catalog.made_databases,
             removal_policy=removal_policy,
         )
         publish(
@@ -95,9 +94,17 @@ class StorageStack(cdk.Stack):
             removal_policy=self._removal_policy,
         )
 
-    def _bucket(self, id_: str, settings: BucketSettings, *, old_versions_days: int) -> s3.IBucket:
+    def _bucket(
+        self, id_: str, settings: BucketSettings, *, old_versions_days: int, events: bool = False
+    ) -> s3.IBucket:
         existing = settings.existing
         if existing:
+            if events:
+                cdk.Annotations.of(self).add_warning_v2(
+                    f"polynya:events{id_}",
+                    "A cluster may end its last node, and an existing bucket is not changed from "
+                    f"here: let {existing.name} send its events to EventBridge.",
+                )
             key = existing.key_arn
             return s3.Bucket.from_bucket_attributes(
                 self,
@@ -111,19 +118,9 @@ class StorageStack(cdk.Stack):
             encryption_key=self.key,
             access_logs=self._access_logs,
             old_versions_days=settings.old_versions_days or old_versions_days,
+            events=events,
             removal_policy=self._removal_policy,
         ).bucket
-
-    def _count_requests(self) -> None:
-        """Let S3 count what lands: it wakes a cluster that has no node."""
-        if isinstance(self.landing, s3.Bucket):
-            self.landing.add_metric(id=REQUEST_METRICS_FILTER)
-        else:
-            cdk.Annotations.of(self).add_warning_v2(
-                "polynya:requestMetrics",
-                "A cluster may end its last node, and the landing bucket is not changed from here: "
-                f"turn on its request metrics with the filter id {REQUEST_METRICS_FILTER}.",
-            )
 
     def _enforce_conditional_writes(self) -> None:
         if not enforce_conditional_writes(self.configuration).statement_added:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Final
 
 from bench.simulated.group import BOOT_MINUTES
 from polynya_constructs.cluster.strategies import MINUTE, Signal, Step, Strategy
@@ -14,6 +15,9 @@ from polynya_constructs.functions.spot_fallback.decision import Mix
 
 DAY = 24 * 60
 WEEK = 7 * DAY
+
+ARRIVALS_LATE: Final = 3
+"""Minutes until CloudWatch shows what landed; metrics that a service publishes come late."""
 
 # The alarms that AWS makes for a target tracking policy: above the target for 3 minutes, below
 # 90 % of it for 15. They are what the console shows, not a promise of the documentation.
@@ -91,12 +95,24 @@ def serve(
     minimum: int,
     maximum: int,
     scheduled: Callable[[int], int] = lambda _minute: 0,
+    silent: Callable[[int], bool] = lambda _minute: False,
+    missing_is_zero: bool = False,
+    events: bool = True,
 ) -> Service:
     """Let a cluster that scales by `strategy` do the work; Spot never fails here.
 
-    `scheduled` are the nodes that a schedule keeps at least, minute by minute.
+    Args:
+        strategy: how it scales.
+        work: seconds of one node's work that arrive, minute by minute.
+        minimum: nodes at least.
+        maximum: nodes at most.
+        scheduled: the nodes that a schedule keeps at least, minute by minute.
+        silent: the minutes in which nodes publish nothing.
+        missing_is_zero: a missing value counts as 0, as it does in plain metric math.
+        events: S3's events arrive, and wake an empty group before any alarm does.
     """
-    queue, launched, history = _Queue(), [-BOOT_MINUTES] * max(minimum, 1), _History()
+    queue, launched = _Queue(), [-BOOT_MINUTES] * max(minimum, 1)
+    history = _History(missing_is_zero)
     mix = Mix(strategy.on_demand_base, strategy.on_demand_percentage)
     delays, spot, on_demand = [], 0, 0
     for minute, arrived in enumerate(work):
@@ -104,8 +120,10 @@ def serve(
         queue.add(minute, arrived)
         queue.work_off(nodes * MINUTE)
         delays.append(queue.age(minute))
-        history.note(queue, nodes, arrived, minute)
+        history.note(queue, nodes, len(launched), arrived, minute, heard=not silent(minute))
         wanted = _wanted(strategy, history, nodes, len(launched), minute)
+        if events and strategy.starts_from_zero and arrived > 0 and not launched:
+            wanted = max(wanted, 1)
         wanted = max(minimum, scheduled(minute), min(maximum, wanted))
         launched = launched[:wanted] + [minute] * (wanted - len(launched))
         spot += mix.spot_share(wanted)
@@ -115,25 +133,48 @@ def serve(
 
 @dataclass(slots=True)
 class _History:
-    """The last values of each signal, and when each step added nodes."""
+    """The last values of each signal, None where there is none, and when each step added nodes."""
 
-    values: dict[Signal, deque[float]] = field(
+    missing_is_zero: bool
+    values: dict[Signal, deque[float | None]] = field(
         default_factory=lambda: {signal: deque(maxlen=15) for signal in Signal}
+    )
+    arrivals: deque[tuple[float, int]] = field(
+        default_factory=lambda: deque([(0.0, 1)] * ARRIVALS_LATE, maxlen=ARRIVALS_LATE + 15)
     )
     added: dict[Step, int] = field(default_factory=dict)
 
-    def note(self, queue: _Queue, nodes: int, arrived: float, minute: int) -> None:
-        self.values[Signal.BACKLOG_PER_NODE].append(queue.seconds / max(nodes, 1))
-        trickle = nodes < 2 and arrived > 0
-        idleness = DAY * MINUTE if trickle else queue.seconds / max(nodes, 1)
-        self.values[Signal.IDLENESS].append(idleness)
-        self.values[Signal.OLDEST_UNMERGED_AGE].append(queue.age(minute))
-        self.values[Signal.ARRIVALS_WITHOUT_NODES].append(arrived if not nodes else 0.0)
+    def note(
+        self, queue: _Queue, nodes: int, size: int, arrived: float, minute: int, *, heard: bool
+    ) -> None:
+        self.arrivals.append((arrived, size))
+        backlog = queue.seconds / max(nodes, 1)
+        trickle = nodes < 2 and self.arrivals[-1 - ARRIVALS_LATE][0] > 0
+        missing = 0.0 if self.missing_is_zero else None
+        heard = heard and nodes > 0  # only nodes publish
+        idleness = DAY * MINUTE if trickle else backlog
+        self.values[Signal.BACKLOG_PER_NODE].append(backlog if heard else missing)
+        self.values[Signal.IDLENESS].append(idleness if heard else missing)
+        self.values[Signal.OLDEST_UNMERGED_AGE].append(queue.age(minute) if heard else missing)
+
+    def last(self, signal: Signal, periods: int) -> Sequence[float | None]:
+        """The newest values; of arrivals the newest minutes are not there yet, and filled with 0.
+
+        Arrivals count for minutes in which the group wanted no node.
+        """
+        if signal is not Signal.ARRIVALS_WITHOUT_NODES:
+            return list(self.values[signal])[-periods:]
+        known = [0.0 if size else arrived for arrived, size in self.arrivals]
+        return [*known[:-ARRIVALS_LATE], *[0.0] * ARRIVALS_LATE][-periods:]
 
     def beyond(self, step: Step) -> bool:
-        """Whether the alarm of a step is on."""
-        last = list(self.values[step.signal])[-step.periods :]
-        hits = sum(v > step.threshold if step.change > 0 else v < step.threshold for v in last)
+        """Whether the alarm of a step is on; a value that is not there is not beyond."""
+        last = self.last(step.signal, step.periods)
+        hits = sum(
+            value > step.threshold if step.change > 0 else value < step.threshold
+            for value in last
+            if value is not None
+        )
         return len(last) == step.periods and hits >= step.datapoints
 
 
@@ -152,8 +193,10 @@ def _step(step: Step, history: _History, size: int, minute: int, strategy: Strat
     if step.change < 0:
         return size + step.change
     history.added[step] = minute
-    double = step.change_beyond_double is not None
-    beyond_double = double and history.values[step.signal][-1] > 2 * step.threshold
+    if step.signal is Signal.ARRIVALS_WITHOUT_NODES:
+        return max(size, 1)
+    newest = history.values[step.signal][-1] or 0.0
+    beyond_double = step.change_beyond_double is not None and newest > 2 * step.threshold
     return size + ((step.change_beyond_double or 0) if beyond_double else step.change)
 
 
@@ -162,9 +205,10 @@ def _track(strategy: Strategy, history: _History, nodes: int, size: int) -> int:
     if strategy.tracking is None:
         return size
     target, last = strategy.tracking.target_seconds, list(history.values[Signal.BACKLOG_PER_NODE])
-    if len(last) >= _TRACKING_OUT and min(last[-_TRACKING_OUT:]) > target:
-        return max(size, math.ceil(max(nodes, 1) * last[-1] / target))
-    low = [value < _TRACKING_MARGIN * target for value in last[-_TRACKING_IN:]]
+    newest = [value for value in last[-_TRACKING_OUT:] if value is not None]
+    if len(newest) == _TRACKING_OUT and min(newest) > target:
+        return max(size, math.ceil(max(nodes, 1) * newest[-1] / target))
+    low = [v is not None and v < _TRACKING_MARGIN * target for v in last[-_TRACKING_IN:]]
     if nodes == size and len(low) == _TRACKING_IN and all(low):
         return size - 1
     return size

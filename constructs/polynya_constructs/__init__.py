@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from polynya_constructs.cluster.strategies import STRATEGIES as STRATEGIES
     from polynya_constructs.cluster.strategies import Strategy as Strategy
     from polynya_constructs.cluster.strategies import StrategyName as StrategyName
+    from polynya_constructs.cluster.wake import Wake as Wake
     from polynya_constructs.coordination import (
         enforce_conditional_writes as enforce_conditional_writes,
     )
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from polynya_constructs.network_agent import NetworkAgent as NetworkAgent
     from polynya_constructs.nodes.access import Lakehouse as Lakehouse
     from polynya_constructs.nodes.boot import node_boot as node_boot
+    from polynya_constructs.nodes.machine_image import PinnedImage as PinnedImage
     from polynya_constructs.nodes.template import NodeTemplate as NodeTemplate
     from polynya_constructs.notifications import Notifications as Notifications
     from polynya_constructs.query.athena import AthenaWorkGroup as AthenaWorkGroup
@@ -69,6 +71,7 @@ __all__ = [
     "NodeTemplate",
     "NotebookRole",
     "Notifications",
+    "PinnedImage",
     "Predictive",
     "PrivateVpc",
     "QueryAccess",
@@ -82,6 +85,7 @@ __all__ = [
     "Strategy",
     "StrategyName",
     "VpcEndpoints",
+    "Wake",
     "WorkloadStream",
     "enforce_conditional_writes",
     "node_boot",
@@ -112,6 +116,7 @@ _HOMES: Final = {
         "Strategy",
         "StrategyName",
     ),
+    "polynya_constructs.cluster.wake": ("Wake",),
     "polynya_constructs.coordination": ("enforce_conditional_writes",),
     "polynya_constructs.firehose_landing": ("FirehoseLanding",),
     "polynya_constructs.network": (
@@ -121,6 +126,7 @@ _HOMES: Final = {
     "polynya_constructs.network_agent": ("NetworkAgent",),
     "polynya_constructs.nodes.access": ("Lakehouse",),
     "polynya_constructs.nodes.boot": ("node_boot",),
+    "polynya_constructs.nodes.machine_image": ("PinnedImage",),
     "polynya_constructs.nodes.template": ("NodeTemplate",),
     "polynya_constructs.notifications": ("Notifications",),
     "polynya_constructs.query.athena": ("AthenaWorkGroup",),

@@ -7,6 +7,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from polynya_constructs.removal import KEPT
+
 
 class AccessLogBucket(Construct):
     """The bucket to which S3 writes who did what to the others; its objects expire.
@@ -21,7 +23,7 @@ class AccessLogBucket(Construct):
         id_: str,
         *,
         keep_days: int = 90,
-        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
+        removal_policy: cdk.RemovalPolicy = KEPT,
     ) -> None:
         """Create the bucket.
 
@@ -75,7 +77,8 @@ class DataBucket(Construct):
         access_logs: AccessLogBucket,
         old_versions_days: int = 30,
         keep_days: int | None = None,
-        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
+        events: bool = False,
+        removal_policy: cdk.RemovalPolicy = KEPT,
     ) -> None:
         """Create the bucket.
 
@@ -87,6 +90,8 @@ class DataBucket(Construct):
             old_versions_days: how long an overwritten or deleted object can be brought back, 1 to
                 3650 days; default 30.
             keep_days: when an object expires, 1 to 3650 days; default: never.
+            events: whether S3 tells EventBridge of every object; default: no, for it is paid by
+                the event.
             removal_policy: what becomes of it with its stack; default: it is kept.
 
         Raises:
@@ -120,6 +125,16 @@ class DataBucket(Construct):
                 )
             ],
         )
+
+        if events:
+            # L1: the L2 would do it with a function and a custom resource.
+            resource = self.bucket.node.default_child
+            assert isinstance(resource, s3.CfnBucket)
+            resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+                event_bridge_configuration=s3.CfnBucket.EventBridgeConfigurationProperty(
+                    event_bridge_enabled=True
+                )
+            )
 
 
 def _days(name: str, days: int) -> int:

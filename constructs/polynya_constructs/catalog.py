@@ -11,6 +11,8 @@ from aws_cdk import aws_glue as glue
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from polynya_constructs.removal import KEPT
+
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,127}")
 
 
@@ -27,7 +29,7 @@ class LakehouseCatalog(Construct):
         *,
         warehouse: s3.IBucket,
         databases: Sequence[str],
-        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
+        removal_policy: cdk.RemovalPolicy = KEPT,
     ) -> None:
         """Create the databases.
 

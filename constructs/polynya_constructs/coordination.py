@@ -14,12 +14,13 @@ COORDINATION_PREFIX: Final = "coordination/"
 def enforce_conditional_writes(
     bucket: s3.IBucket, *, prefix: str = COORDINATION_PREFIX
 ) -> iam.AddToResourcePolicyResult:
-    """Deny every write below `prefix` that has neither `If-None-Match` nor `If-Match`.
+    """Deny writes below `prefix` without `If-None-Match` or `If-Match`, deletes without the latter.
 
     Leases are safe only as long as everybody compares before writing; this holds for people and
     other programs, too. It also refuses copies to the prefix, which S3 cannot make conditional.
     The parts of a multipart upload carry no such header and are let through; its completion is not
-    (Amazon S3 User Guide, "Enforce conditional writes on Amazon S3 buckets").
+    (Amazon S3 User Guide, "Enforce conditional writes on Amazon S3 buckets" and
+    "Enforce conditional deletes on Amazon S3 buckets").
 
     Args:
         bucket: whose policy is extended. That of an imported bucket cannot be: the result says so.
@@ -32,6 +33,16 @@ def enforce_conditional_writes(
         raise ValueError(
             f"prefix is {prefix!r}; it has to end in `/`, without `*` or a leading `/`"
         )
+    bucket.add_to_resource_policy(
+        iam.PolicyStatement(
+            sid="ConditionalDeletesOnly",
+            effect=iam.Effect.DENY,
+            principals=[iam.AnyPrincipal()],
+            actions=["s3:DeleteObject"],
+            resources=[bucket.arn_for_objects(f"{prefix}*")],
+            conditions={"Null": {"s3:if-match": "true"}},
+        )
+    )
     return bucket.add_to_resource_policy(
         iam.PolicyStatement(
             sid="ConditionalWritesOnly",

@@ -12,9 +12,10 @@ from aws_cdk import aws_kinesisfirehose as firehose
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from polynya_constructs.grants import allow, allow_objects
+from polynya_constructs.grants import allow, allow_objects, for_this_account
 from polynya_constructs.nodes.access import Lakehouse
 from polynya_constructs.patterns import ERRORS_FOLDER, LANDING_FOLDER
+from polynya_constructs.removal import KEPT
 
 _Delivery: TypeAlias = firehose.CfnDeliveryStream
 
@@ -40,7 +41,7 @@ class FirehoseLanding(Construct):
         buffer_seconds: int = 60,
         buffer_mb: int = 64,
         log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
-        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
+        removal_policy: cdk.RemovalPolicy = KEPT,
     ) -> None:
         """Create them.
 
@@ -131,10 +132,7 @@ class FirehoseLanding(Construct):
         role = iam.Role(
             self,
             "Role",
-            assumed_by=iam.ServicePrincipal(
-                "firehose.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
-            ),
+            assumed_by=for_this_account(self, "firehose.amazonaws.com"),
             description=f"Polynya: delivery stream {name}",
         )
         landing = lakehouse.landing

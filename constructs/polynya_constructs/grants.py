@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
+from constructs import IConstruct
 
 Holder: TypeAlias = iam.Role | iam.ManagedPolicy
 """Who gets a right: a role, or a policy that people are attached to."""
@@ -23,6 +24,7 @@ def allow(
     actions: Sequence[str],
     resources: Sequence[str],
     wildcard: str | None = None,
+    conditions: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
     """Add a statement to a role or a policy.
 
@@ -33,6 +35,7 @@ def allow(
         resources: ARNs.
         wildcard: why a `*` in a resource is needed; becomes the acknowledgement of cdk-nag's
             finding, for exactly these resources.
+        conditions: under which it holds; default: always.
 
     Raises:
         ValueError: for a wildcard in an action, or one in a resource without a reason.
@@ -40,7 +43,12 @@ def allow(
     if any("*" in action for action in actions):
         raise ValueError(f"{purpose}: name the actions; there is a wildcard in {actions}")
     role.grant_principal.add_to_principal_policy(
-        iam.PolicyStatement(sid=purpose, actions=[*actions], resources=[*resources])
+        iam.PolicyStatement(
+            sid=purpose,
+            actions=[*actions],
+            resources=[*resources],
+            conditions=dict(conditions) if conditions else None,
+        )
     )
     stack = cdk.Stack.of(role)
     names = [_shown(stack.resolve(resource)) for resource in resources]
@@ -52,6 +60,14 @@ def allow(
         cdk.Validations.of(role).acknowledge(
             cdk.Acknowledgment(id=f"AwsSolutions-IAM5[Resource::{name}]", reason=wildcard)
         )
+
+
+def for_this_account(scope: IConstruct, service: str) -> iam.ServicePrincipal:
+    """A service that acts for this account, and not for another one that knows our names."""
+    account = cdk.Stack.of(scope).account
+    return iam.ServicePrincipal(
+        service, conditions={"StringEquals": {"aws:SourceAccount": account}}
+    )
 
 
 def allow_objects(

@@ -7,12 +7,15 @@ from ipaddress import IPv4Network
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from polynya_constructs.removal import KEPT
+
 
 class PrivateVpc(Construct):
-    """A VPC with one isolated subnet in each zone: no internet gateway, no NAT gateway.
+    """A VPC with one isolated subnet in each zone: no NAT gateway, and by default no other way.
 
     `vpc` is the VPC. Its default security group lets nothing through, and its flow log says what
     was tried. What nodes need of AWS they reach through `VpcEndpoints`.
@@ -26,8 +29,9 @@ class PrivateVpc(Construct):
         cidr: str,
         availability_zones: Sequence[str],
         subnet_prefix: int = 20,
+        internet: bool = False,
         flow_log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
-        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
+        removal_policy: cdk.RemovalPolicy = KEPT,
     ) -> None:
         """Create the VPC.
 
@@ -38,6 +42,8 @@ class PrivateVpc(Construct):
             availability_zones: at least 2 names or tokens; the order counts: a zone that is added
                 at the end moves no subnet.
             subnet_prefix: size of each subnet; default 20, which is 4091 addresses.
+            internet: whether the subnets have a route to the internet and give their members
+                public addresses; nothing comes in all the same, for no security group lets it.
             flow_log_retention: how long the flow log is kept; default one month.
             removal_policy: what becomes of the flow log with its stack; default: it is kept.
 
@@ -56,13 +62,16 @@ class PrivateVpc(Construct):
             "Vpc",
             ip_addresses=ec2.IpAddresses.cidr(cidr),
             availability_zones=list(availability_zones),
-            create_internet_gateway=False,
+            create_internet_gateway=internet,
             nat_gateways=0,
             restrict_default_security_group=True,
             subnet_configuration=[
                 ec2.SubnetConfiguration(
                     name="Private",
-                    subnet_type=ec2.SubnetType.PRIVATE_ISOLATED,
+                    subnet_type=ec2.SubnetType.PUBLIC
+                    if internet
+                    else ec2.SubnetType.PRIVATE_ISOLATED,
+                    map_public_ip_on_launch=True if internet else None,
                     cidr_mask=subnet_prefix,
                 )
             ],
@@ -85,6 +94,11 @@ class PrivateVpc(Construct):
         )
 
 
+def node_subnets(vpc: ec2.IVpc) -> list[ec2.ISubnet]:
+    """The subnets in which nodes stand: without a way to the internet, unless there are none."""
+    return [*(vpc.isolated_subnets or vpc.public_subnets)]
+
+
 class VpcEndpoints(Construct):
     """The ways from a VPC to AWS: a gateway for S3, free, and interfaces, paid by hour and zone.
 
@@ -102,6 +116,7 @@ class VpcEndpoints(Construct):
         services: Sequence[str],
         zones: int | None = None,
         s3_gateway: bool = True,
+        trusted_accounts: Sequence[str] = (),
     ) -> None:
         """Create the endpoints.
 
@@ -113,28 +128,67 @@ class VpcEndpoints(Construct):
             services: names such as `kinesis-streams`, as in `com.amazonaws.REGION.NAME`.
             zones: in how many zones each interface stands; default: in all.
             s3_gateway: whether the route tables of the subnets get a route to S3; default: yes.
+            trusted_accounts: whose resources are reached beside those of this account.
 
         Raises:
             ValueError: when `zones` is more than the VPC has.
         """
         super().__init__(scope, id_)
-        subnets = vpc.isolated_subnets
+        subnets = node_subnets(vpc)
         if zones is not None and not 1 <= zones <= len(subnets):
             raise ValueError(f"zones is {zones}; the VPC has {len(subnets)}")
         if s3_gateway:
-            ec2.GatewayVpcEndpoint(
+            gateway = ec2.GatewayVpcEndpoint(
                 self,
                 "S3",
                 vpc=vpc,
                 service=ec2.GatewayVpcEndpointAwsService.S3,
                 subnets=[ec2.SubnetSelection(subnets=subnets)],
             )
+            for statement in self._s3_statements(trusted_accounts):
+                gateway.add_to_policy(statement)
         self.security_group: ec2.SecurityGroup | None = None
         if services:
-            self.security_group = self._interfaces(vpc, cidr, services, subnets[:zones])
+            accounts = [cdk.Stack.of(self).account, *trusted_accounts]
+            self.security_group = self._interfaces(vpc, cidr, services, subnets[:zones], accounts)
+
+    def _s3_statements(self, trusted_accounts: Sequence[str]) -> list[iam.PolicyStatement]:
+        """Our buckets, and those of Amazon Linux, which dnf reads without credentials."""
+        stack = cdk.Stack.of(self)
+        repositories = f"arn:{stack.partition}:s3:::al2023-repos-{stack.region}-de612dc2/*"
+        return [
+            self._ours_only("*", [stack.account, *trusted_accounts], if_known=False),
+            iam.PolicyStatement(
+                sid="AmazonLinux",
+                principals=[iam.AnyPrincipal()],
+                actions=["s3:GetObject"],
+                resources=[repositories],
+            ),
+        ]
+
+    @staticmethod
+    def _ours_only(action: str, accounts: Sequence[str], *, if_known: bool) -> iam.PolicyStatement:
+        """Let through what belongs to these accounts: nobody takes data to a bucket of theirs.
+
+        Not every action of every service tells whose resource it asks for; with `if_known` those
+        that do not tell are let through.
+        """
+        operator = "StringEqualsIfExists" if if_known else "StringEquals"
+        return iam.PolicyStatement(
+            sid="OurResources",
+            principals=[iam.AnyPrincipal()],
+            actions=[action],
+            resources=["*"],
+            conditions={operator: {"aws:ResourceAccount": [*accounts]}},
+        )
 
     def _interfaces(
-        self, vpc: ec2.IVpc, cidr: str, services: Sequence[str], subnets: Sequence[ec2.ISubnet]
+        self,
+        vpc: ec2.IVpc,
+        cidr: str,
+        services: Sequence[str],
+        subnets: Sequence[ec2.ISubnet],
+        accounts: Sequence[str],
     ) -> ec2.SecurityGroup:
         security_group = ec2.SecurityGroup(
             self,
@@ -147,7 +201,7 @@ class VpcEndpoints(Construct):
             ec2.Peer.ipv4(cidr), ec2.Port.tcp(443), "TLS from within the VPC"
         )
         for service in services:
-            ec2.InterfaceVpcEndpoint(
+            endpoint = ec2.InterfaceVpcEndpoint(
                 self,
                 service,
                 vpc=vpc,
@@ -157,4 +211,5 @@ class VpcEndpoints(Construct):
                 private_dns_enabled=True,
                 open=False,
             )
+            endpoint.add_to_policy(self._ours_only("*", accounts, if_known=True))
         return security_group

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import aws_cdk as cdk
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
+
+from polynya_constructs.grants import for_this_account
+from polynya_constructs.removal import KEPT
 
 
 class Notifications(Construct):
@@ -26,7 +28,7 @@ class Notifications(Construct):
         id_: str,
         *,
         email_addresses: Sequence[str] = (),
-        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
+        removal_policy: cdk.RemovalPolicy = KEPT,
     ) -> None:
         """Create the topic.
 
@@ -44,7 +46,7 @@ class Notifications(Construct):
             enable_key_rotation=True,
             removal_policy=removal_policy,
         )
-        alarms = iam.ServicePrincipal("cloudwatch.amazonaws.com")
+        alarms = for_this_account(self, "cloudwatch.amazonaws.com")
         key.grant(alarms, "kms:Decrypt", "kms:GenerateDataKey*")
         self.topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
         self.topic.grant_publish(alarms)

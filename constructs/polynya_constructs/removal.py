@@ -7,11 +7,15 @@ from typing import Final
 import aws_cdk as cdk
 from constructs import Construct
 
+KEPT: Final = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+"""Data outlives its stack, but not a first creation that fails: that would leave empty buckets and
+databases behind, whose names the next attempt would find taken (`RetainExceptOnCreate`)."""
+
 REMOVAL_CONTEXT: Final = "polynya:removeDataOnDestroy"
 
 
 def data_removal_policy(scope: Construct, *, asked: bool, stage: str) -> cdk.RemovalPolicy:
-    """Return DESTROY when both keys are turned, else RETAIN.
+    """Return DESTROY when both keys are turned, else KEPT.
 
     The first key is the stage's own setting. The second is the context value
     `polynya:removeDataOnDestroy`, which has to name the stage: whoever turns it for one stage
@@ -31,4 +35,4 @@ def data_removal_policy(scope: Construct, *, asked: bool, stage: str) -> cdk.Rem
             f"`remove_data` is only one of two keys, so the data of stage {stage} is kept. "
             f"The other: -c {REMOVAL_CONTEXT}={stage}",
         )
-    return cdk.RemovalPolicy.RETAIN
+    return KEPT

@@ -12,7 +12,12 @@ from constructs import Construct
 
 from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.grants import allow
-from polynya_constructs.packaging.package import Archive, Dependencies, write_code
+from polynya_constructs.packaging.package import (
+    Archive,
+    Dependencies,
+    published_key,
+    write_code,
+)
 
 NOT_BUILT = "0" * 64
 """The digest in a template that was synthesized without the package: no file has it."""
@@ -28,12 +33,13 @@ class Fetched:
 
 
 class RuntimePackage(Construct):
-    """Code and dependencies as two assets, so that a changed line of code uploads a megabyte.
+    """The code as an asset, and the dependencies by their digest in the bucket of assets.
 
-    The code is packed at every synthesis and named by its content; the dependencies are built by
-    `make package` and named by their lock files. Both names get into the user data of whoever
-    boots from them, so that new ones change its launch template. `code` and `dependencies` are
-    what to fetch.
+    The code is packed at every synthesis and named by its content. The dependencies are built by
+    `make package` and put into the bucket by `make publish`, not with the assembly: they have 900
+    MB, and a pipeline hands the assembly to CloudFormation, which takes 256 MB ("Quotas in AWS
+    CodePipeline"). Both digests get into the user data of whoever boots from them, so that new
+    ones change its launch template. `code` and `dependencies` are what to fetch.
 
     Without built dependencies the synthesis warns, and publishing the assets, the first thing
     that a deployment does, fails with POLYNYA-STG-004.
@@ -64,7 +70,7 @@ class RuntimePackage(Construct):
         self.code = self._asset("Code", write_code(project, folder))
         dependencies = Dependencies.of(project, folder, architecture)
         if archive := dependencies.built():
-            self.dependencies = self._asset("Dependencies", archive)
+            self.dependencies = self._published(archive)
         else:
             self.dependencies = self._not_built(dependencies.name, architecture)
 
@@ -80,6 +86,14 @@ class RuntimePackage(Construct):
     def _asset(self, id_: str, archive: Archive) -> Fetched:
         asset = assets.Asset(self, id_, path=str(archive.path), asset_hash=archive.name)
         return self._fetched(asset.s3_bucket_name, asset.s3_object_key, archive.sha256)
+
+    def _published(self, archive: Archive) -> Fetched:
+        bucket = cdk.Fn.sub(
+            cdk.DefaultStackSynthesizer.DEFAULT_FILE_ASSETS_BUCKET_NAME.replace(
+                "${Qualifier}", cdk.DefaultStackSynthesizer.DEFAULT_QUALIFIER
+            )
+        )
+        return self._fetched(bucket, published_key(archive.sha256), archive.sha256)
 
     def _not_built(self, name: str, architecture: Architecture) -> Fetched:
         fix = f"make package ARCH={architecture}"

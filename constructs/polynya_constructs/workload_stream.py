@@ -7,6 +7,8 @@ from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from polynya_constructs.removal import KEPT
+
 
 class WorkloadStream(Construct):
     """A Kinesis data stream with a fixed number of shards, encrypted.
@@ -23,7 +25,7 @@ class WorkloadStream(Construct):
         encryption_key: kms.IKey,
         shards: int = 1,
         retention_hours: int = 24,
-        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
+        removal_policy: cdk.RemovalPolicy = KEPT,
     ) -> None:
         """Create the stream.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Final
 
 from polynya.model.documents.nodes import Path
 from polynya.model.documents.problems import Problem, suggest
+from polynya_constructs.regions import has_zone, lacks, region_problem, zone_count
 from stacks.settings.cluster_checks import cluster_problems
 from stacks.settings.consumption_checks import consumption_problems
 from stacks.settings.network import ExistingVpc, NetworkSettings
@@ -24,8 +25,9 @@ def stage_problems(stage: StageConfig, stem: str) -> Iterator[Problem]:
         message = f"the stage is called `{stage.name}`, its file {stem}"
         yield Problem(("name",), "POLYNYA-STG-001", message, f"write `name: {stem}`")
     yield from _contradictions(stage)
-    yield from _network_problems(stage.network)
+    yield from _network_problems(stage)
     yield from _elsewhere(stage)
+    yield from _region_problems(stage)
     yield from _repeated(stage.catalog.databases, ("catalog", "databases"), "database")
     yield from _repeated([each.name for each in stage.clusters], ("clusters",), "cluster")
     yield from cluster_problems(stage)
@@ -79,13 +81,15 @@ def _contradictions(stage: StageConfig) -> Iterator[Problem]:
                 yield Problem((*path, name), "POLYNYA-STG-002", message, "remove one of the two")
 
 
-def _network_problems(network: NetworkSettings) -> Iterator[Problem]:
+def _network_problems(stage: StageConfig) -> Iterator[Problem]:
+    network, endpoints = stage.network, stage.endpoints
     zones_path: Path = ("network", "availability_zones")
     if network.existing:
         zones_path = ("network", "existing", "availability_zones")
         yield from _existing_problems(network.existing)
     else:
-        yield from _size_problems(network)
+        yield from _size_problems(network, endpoints)
+        yield from _closed_problems(stage)
     if network.zone_count < 2:
         message = "one Availability Zone: when it fails, everything stands still"
         yield Problem(zones_path, "POLYNYA-STG-002", message, "name at least 2")
@@ -94,7 +98,7 @@ def _network_problems(network: NetworkSettings) -> Iterator[Problem]:
     if network.endpoint_zones and network.endpoint_zones > network.zone_count:
         message = f"{network.endpoint_zones} zones, and the network has {network.zone_count}"
         yield Problem(("network", "endpoint_zones"), "POLYNYA-STG-002", message)
-    yield from _repeated(network.endpoints, ("network", "interface_endpoints"), "endpoint")
+    yield from _repeated(endpoints, ("network", "interface_endpoints"), "endpoint")
     for index, text in enumerate(network.connected_networks):
         if IPv4Network(text).overlaps(IPv4Network(network.network)):
             message = f"{text} overlaps {network.network}, the network of this stage"
@@ -121,7 +125,20 @@ def _existing_problems(vpc: ExistingVpc) -> Iterator[Problem]:
     )
 
 
-def _size_problems(network: NetworkSettings) -> Iterator[Problem]:
+def _closed_problems(stage: StageConfig) -> Iterator[Problem]:
+    """Yield endpoints without which no node of a network without other ways gets into service."""
+    network = stage.network
+    if network.outbound == "internet" or not stage.clusters:
+        return
+    missing = [e for e in network.needed(stream=stage.stream.enabled) if e not in stage.endpoints]
+    if missing:
+        message = f"nodes here reach AWS by endpoints only, and need {', '.join(missing)}"
+        fix = "leave `interface_endpoints` out, or set `outbound: internet`"
+        path = ("network", "interface_endpoints")
+        yield Problem(path, "POLYNYA-STG-002", message, fix)
+
+
+def _size_problems(network: NetworkSettings, endpoints: Sequence[str]) -> Iterator[Problem]:
     vpc = IPv4Network(network.cidr)
     if not 16 <= vpc.prefixlen <= 24:
         message = f"a network of /{vpc.prefixlen}; a VPC here has /16 to /24"
@@ -134,11 +151,11 @@ def _size_problems(network: NetworkSettings) -> Iterator[Problem]:
         fix = "make the subnets smaller (a larger number) or the network larger"
         yield Problem(path, "POLYNYA-STG-003", message, fix)
     usable = addresses - _RESERVED_ADDRESSES
-    needed = len(network.endpoints) + _ROOM_FOR_NODES
+    needed = len(endpoints) + _ROOM_FOR_NODES
     if usable < needed:
         message = (
             f"a subnet of /{network.subnet_prefix} has {usable} addresses; "
-            f"{len(network.endpoints)} endpoints and {_ROOM_FOR_NODES} nodes need {needed}"
+            f"{len(endpoints)} endpoints and {_ROOM_FOR_NODES} nodes need {needed}"
         )
         fix = "make the subnets larger (a smaller number)"
         yield Problem(path, "POLYNYA-STG-003", message, fix)
@@ -168,6 +185,38 @@ def _regions(stage: StageConfig) -> Iterator[tuple[Path, str]]:
     if not isinstance(zones, int):
         for index, zone in enumerate(zones):
             yield (*place, "availability_zones", index), zone[:-1]
+
+
+def _region_problems(stage: StageConfig) -> Iterator[Problem]:
+    """Yield a region that there is not, and zones or services that it does not have."""
+    network, code = stage.network, "POLYNYA-STG-002"
+    zones = network.existing.availability_zones if network.existing else network.availability_zones
+    place: Path = ("network", "existing") if network.existing else ("network",)
+    if not isinstance(zones, int):
+        for index, zone in enumerate(zones):
+            if region_problem(zone[:-1]) or not has_zone(zone):
+                path = (*place, "availability_zones", index)
+                yield Problem(path, code, f"there is no Availability Zone {zone}")
+    if stage.region is None:
+        return
+    if wrong := region_problem(stage.region):
+        yield Problem(("region",), code, wrong)
+        return
+    most = zone_count(stage.region)
+    if isinstance(zones, int) and zones > most:
+        message = f"{zones} zones, and an account has {most} in {stage.region}"
+        yield Problem((*place, "availability_zones"), code, message)
+    engines: list[tuple[Path, str]] = [
+        (("consumption", name), name)
+        for name in type(stage.consumption).model_fields
+        if getattr(stage.consumption, name)
+    ]
+    if stage.athena.enabled:
+        engines.append((("athena",), "athena"))
+    for path, name in engines:
+        if lacks(stage.region, name):
+            message = f"{stage.region} does not offer the service behind `{name}`"
+            yield Problem(path, code, message, "leave it out, or choose another region")
 
 
 def _repeated(values: Iterable[str], path: Path, what: str) -> Iterator[Problem]:

@@ -18,7 +18,8 @@ from polynya_constructs.cluster.schedule import (
 from polynya_constructs.cluster.strategies import STRATEGIES, StrategyName
 from stacks.settings.fields import ClusterName, ConfigurationPrefix, EmailAddress
 
-Count = Annotated[int, Field(ge=0)]
+# YAML reads `true` and `yes` as a truth value, which Python counts as 1.
+Count = Annotated[int, Field(ge=0, strict=True)]
 
 
 class ScheduleSettings(Frozen):
@@ -50,7 +51,9 @@ class ClusterSettings(Frozen):
     strategy: StrategyName = Field(
         default=StrategyName.LOW_LATENCY, description="How cost is weighed against delay."
     )
-    maximum: Count = Field(default=4, description="Nodes at most.")
+    maximum: Count = Field(
+        default=1, description="Nodes at most; more than one is refused until nodes share work."
+    )
     minimum: Count | None = Field(default=None, description="Nodes at least.")
     on_demand_base: Count | None = Field(
         default=None, description="Nodes that are always On-Demand."

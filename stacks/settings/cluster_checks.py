@@ -10,6 +10,7 @@ from polynya.model.documents.nodes import Path as NodePath
 from polynya.model.documents.problems import Problem
 from polynya_constructs.cluster.capacity import CapacityError
 from polynya_constructs.cluster.instance_types import architecture_of, check_instance_types
+from stacks.settings.cluster import ClusterSettings
 from stacks.settings.stage import StageConfig
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
@@ -35,6 +36,9 @@ def cluster_problems(stage: StageConfig) -> Iterator[Problem]:
             setting = wrong.setting if wrong.setting in cluster.model_fields_set else "strategy"
             yield Problem((*path, setting), "POLYNYA-STG-002", str(wrong))
         yield from _boot_problems(cluster.boot, (*path, "boot"))
+        if cluster.boot is None:
+            yield from _shared_problems(cluster, path)
+    yield from _same_project(stage)
     if agent := stage.network_agent:
         path = ("network_agent",)
         try:
@@ -42,6 +46,38 @@ def cluster_problems(stage: StageConfig) -> Iterator[Problem]:
         except ValueError as wrong:
             yield Problem((*path, "instance_type"), "POLYNYA-STG-002", str(wrong))
         yield from _boot_problems(agent.boot, (*path, "boot"))
+
+
+def _shared_problems(cluster: ClusterSettings, path: NodePath) -> Iterator[Problem]:
+    """Yield more nodes than one: they would all do the same work, and only one would commit."""
+    least = cluster.minimum or 0
+    bounds = [
+        ("maximum", cluster.maximum),
+        ("minimum", least),
+        *(("schedules", each.maximum or each.minimum or 0) for each in cluster.schedules),
+    ]
+    for name, nodes in bounds:
+        if nodes > 1:
+            message = f"{nodes} nodes, and nodes do not share the tasks of a project yet"
+            fix = "set `maximum: 1`, and give each project a cluster of its own"
+            key = name if name in cluster.model_fields_set else "name"
+            yield Problem((*path, key), "POLYNYA-STG-002", message, fix)
+            return
+
+
+def _same_project(stage: StageConfig) -> Iterator[Problem]:
+    seen: dict[str, str] = {}
+    for index, cluster in enumerate(stage.clusters):
+        if cluster.boot is not None:
+            continue
+        for project, other in seen.items():
+            mine, theirs = f"{cluster.project}/", f"{project}/"
+            if mine.startswith(theirs) or theirs.startswith(mine):
+                message = f"project `{cluster.project}` is that of cluster `{other}`, too"
+                key = "project" if "project" in cluster.model_fields_set else "name"
+                fix = "give each cluster a project of its own: nodes do not share tasks yet"
+                yield Problem(("clusters", index, key), "POLYNYA-STG-002", message, fix)
+        seen[cluster.project] = cluster.name
 
 
 def _boot_problems(boot: str | None, path: NodePath) -> Iterator[Problem]:

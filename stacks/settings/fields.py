@@ -25,7 +25,8 @@ _PRIVATE: Final = tuple(
 _ARN: Final = r"arn:aws[a-z-]*:"
 
 
-def _refuse(message: str) -> PydanticCustomError:
+def refuse(message: str) -> PydanticCustomError:
+    """The error of a value that is not what it has to be; the message says what to write."""
     return PydanticCustomError("polynya_value", "{message}", {"message": message})
 
 
@@ -35,7 +36,7 @@ def _matching(pattern: str, what: str) -> Callable[[str], str]:
 
     def check(text: str) -> str:
         if not compiled.fullmatch(text):
-            raise _refuse(f"{shown(text)} is not {what}")
+            raise refuse(f"{shown(text)} is not {what}")
         return text
 
     return check
@@ -44,7 +45,7 @@ def _matching(pattern: str, what: str) -> Callable[[str], str]:
 def _quoted(value: object) -> object:
     # YAML reads digits as a number and loses zeros at their head.
     if isinstance(value, int) and not isinstance(value, bool):
-        raise _refuse('an account is text of 12 digits; put it in quotes: "123456789012"')
+        raise refuse('an account is text of 12 digits; put it in quotes: "123456789012"')
     return value
 
 
@@ -53,9 +54,9 @@ def _network(text: str) -> str:
         network = IPv4Network(text)
     except ValueError as error:
         message = f"{shown(text)} is not an IPv4 network such as 10.40.0.0/16: {error}"
-        raise _refuse(message) from None
+        raise refuse(message) from None
     if not any(network.subnet_of(private) for private in _PRIVATE):
-        raise _refuse(
+        raise refuse(
             f"{shown(text)} is not private; take it from 10.0.0.0/8, 172.16.0.0/12, "
             "192.168.0.0/16 or 100.64.0.0/10"
         )
@@ -99,6 +100,12 @@ Zone: TypeAlias = Annotated[
     ),
 ]
 Network: TypeAlias = Annotated[str, AfterValidator(_network)]
+MachineImageId: TypeAlias = Annotated[
+    str,
+    AfterValidator(
+        _matching(r"ami-([0-9a-f]{8}|[0-9a-f]{17})", "an image such as ami-0a1b2c3d4e5f60718")
+    ),
+]
 VpcId: TypeAlias = Annotated[
     str,
     AfterValidator(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Final, Literal, TypeAlias, cast, get_args
 
-from pydantic import Field
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from polynya.model.config.fields import Frozen
-from stacks.settings.fields import Network, RouteTableId, SubnetId, VpcId, Zone
+from stacks.settings.fields import Account, Network, RouteTableId, SubnetId, VpcId, Zone, refuse
 
 Endpoint: TypeAlias = Literal[
     "autoscaling",
@@ -26,10 +26,33 @@ Endpoint: TypeAlias = Literal[
     "sts",
 ]
 ENDPOINTS: Final[tuple[str, ...]] = get_args(Endpoint)
-# What a node calls to boot, to work and to be reached through Session Manager.
-NEEDED_ENDPOINTS: Final[tuple[Endpoint, ...]] = (
-    "kinesis-streams", "glue", "monitoring", "logs", "sts", "autoscaling", "ssm", "ssmmessages",
-)  # fmt: skip
+# What a node calls: the catalog, the group of which it is a part, and the log. Metrics are lines of
+# the log, and its identity the machine brings along, so nothing calls `monitoring` or `sts`.
+NEEDED_ENDPOINTS: Final[tuple[Endpoint, ...]] = ("autoscaling", "glue", "logs")
+STREAM_ENDPOINT: Final[Endpoint] = "kinesis-streams"
+SESSION_ENDPOINTS: Final[tuple[Endpoint, ...]] = ("ssm", "ssmmessages")
+
+
+def _zones(value: object) -> object:
+    """Say in one sentence what it may be; the validator would say it for each of the two kinds."""
+    number = isinstance(value, int) and not isinstance(value, bool)
+    if number and not 1 <= cast("int", value) <= _MOST_ZONES:
+        raise refuse(f"{value} zones; a region has at most {_MOST_ZONES}")
+    if not number and not isinstance(value, list | tuple):
+        raise refuse("write how many zones, such as 2, or their names as a list")
+    return value
+
+
+def _kind_of_zones(value: object) -> str:
+    return "count" if isinstance(value, int) else "names"
+
+
+_MOST_ZONES: Final = 6
+Zones: TypeAlias = Annotated[
+    Annotated[int, Tag("count")] | Annotated[tuple[Zone, ...], Tag("names")],
+    Discriminator(_kind_of_zones),
+    BeforeValidator(_zones),
+]
 LogDays: TypeAlias = Literal[1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731, 1827]
 
 
@@ -60,7 +83,7 @@ class NetworkSettings(Frozen):
     cidr: Network = Field(
         default="10.40.0.0/16", description="IPv4 network of the VPC, /16 to /24."
     )
-    availability_zones: Annotated[int, Field(ge=1, le=6)] | tuple[Zone, ...] = Field(
+    availability_zones: Zones = Field(
         default=2, description="How many zones, or which. At least 2."
     )
     subnet_prefix: int = Field(
@@ -72,7 +95,17 @@ class NetworkSettings(Frozen):
     interface_endpoints: tuple[Endpoint, ...] | None = Field(
         default=None,
         description="AWS services that are reached inside the VPC, paid by hour and zone. Default: "
-        f"{', '.join(NEEDED_ENDPOINTS)}; none in an existing VPC.",
+        f"{', '.join(NEEDED_ENDPOINTS)}, {STREAM_ENDPOINT} where there is a workload stream, and "
+        f"{', '.join(SESSION_ENDPOINTS)} with `session_manager`; none in an existing VPC.",
+    )
+    outbound: Literal["endpoints", "internet"] = Field(
+        default="endpoints",
+        description="How nodes reach AWS: by endpoints, without any way to the internet; or by the "
+        "internet, from public addresses that accept nothing, without a fixed price.",
+    )
+    session_manager: bool = Field(
+        default=False,
+        description="Whether people come to a node by Session Manager; two more endpoints.",
     )
     endpoint_zones: int | None = Field(
         default=None,
@@ -80,6 +113,11 @@ class NetworkSettings(Frozen):
         le=6,
         description="In how many zones the endpoints stand. Default: all. 1 is cheaper, and the "
         "loss of that zone stops the cluster.",
+    )
+    trusted_accounts: tuple[Account, ...] = Field(
+        default=(),
+        description="Accounts whose buckets and keys nodes use beside those of their own; what "
+        "belongs to any other one no endpoint lets through.",
     )
     connected_networks: tuple[Network, ...] = Field(
         default=(), description="Networks that are or will be reached: peers, VPN, on premises."
@@ -99,9 +137,18 @@ class NetworkSettings(Frozen):
         zones = self.availability_zones
         return zones if isinstance(zones, int) else len(zones)
 
-    @property
-    def endpoints(self) -> tuple[Endpoint, ...]:
-        """The interface endpoints to make."""
+    def endpoints(self, *, stream: bool) -> tuple[Endpoint, ...]:
+        """The interface endpoints to make; `stream` tells whether there is a workload stream."""
         if self.interface_endpoints is not None:
             return self.interface_endpoints
-        return () if self.existing else NEEDED_ENDPOINTS
+        if self.existing or self.outbound == "internet":
+            return ()
+        return self.needed(stream=stream)
+
+    def needed(self, *, stream: bool) -> tuple[Endpoint, ...]:
+        """The interface endpoints without which nodes of a closed network do not work."""
+        return (
+            *NEEDED_ENDPOINTS,
+            *((STREAM_ENDPOINT,) if stream else ()),
+            *(SESSION_ENDPOINTS if self.session_manager else ()),
+        )

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from polynya.model.config.fields import Frozen
+from polynya_constructs.cluster.instance_types import Architecture
 from stacks.settings.cluster import ClusterSettings, NetworkAgentSettings
 from stacks.settings.consumption import AthenaSettings, ConsumptionSettings
 from stacks.settings.fields import (
@@ -14,6 +15,7 @@ from stacks.settings.fields import (
     BucketName,
     DatabaseName,
     KeyArn,
+    MachineImageId,
     Region,
     StageName,
     StreamArn,
@@ -90,11 +92,37 @@ class CatalogSettings(Frozen):
         "`NAME_internal`, where its tables lie. Names are unique in an account and region.",
     )
 
+    existing_databases: tuple[DatabaseName, ...] = Field(
+        default=(),
+        description="Databases that are there already, such as those of a stage that was "
+        "destroyed: their tables are kept and written, and no stack makes or removes them.",
+    )
+
+    @property
+    def made_databases(self) -> tuple[str, ...]:
+        """The databases to make and, beside each, the one of its internal tables."""
+        return _with_internal(self.databases)
+
     @property
     def all_databases(self) -> tuple[str, ...]:
-        """The databases and, beside each, the one of its internal tables."""
-        pairs = ((n, n if n.endswith(_INTERNAL) else f"{n}{_INTERNAL}") for n in self.databases)
-        return tuple(dict.fromkeys(name for pair in pairs for name in pair))
+        """Every database whose tables nodes keep."""
+        return _with_internal((*self.databases, *self.existing_databases))
+
+
+def _with_internal(databases: tuple[str, ...]) -> tuple[str, ...]:
+    pairs = ((n, n if n.endswith(_INTERNAL) else f"{n}{_INTERNAL}") for n in databases)
+    return tuple(dict.fromkeys(name for pair in pairs for name in pair))
+
+
+class QuotaSettings(Frozen):
+    """What the account may run at once, in virtual processors of standard instance types."""
+
+    spot_vcpus: int = Field(
+        default=5, ge=0, description="All Standard Spot Instance Requests; new accounts have 5."
+    )
+    on_demand_vcpus: int = Field(
+        default=5, ge=0, description="Running On-Demand Standard instances; new accounts have 5."
+    )
 
 
 class StageConfig(Frozen):
@@ -117,6 +145,14 @@ class StageConfig(Frozen):
     storage: StorageSettings = Field(default_factory=StorageSettings, description="The buckets.")
     stream: StreamSettings = Field(default_factory=StreamSettings, description="The stream.")
     catalog: CatalogSettings = Field(default_factory=CatalogSettings, description="The catalog.")
+    quotas: QuotaSettings = Field(
+        default_factory=QuotaSettings, description="Service quotas of the account and region."
+    )
+    machine_images: dict[Architecture, MachineImageId] = Field(
+        default_factory=dict,
+        description="Image of the nodes for each of `arm64` and `x86_64`; default: the newest "
+        "Amazon Linux 2023 at each deploy.",
+    )
     clusters: tuple[ClusterSettings, ...] = Field(default=(), description="The groups of nodes.")
     network_agent: NetworkAgentSettings | None = Field(
         default=None, description="The network integration agent; default: none."
@@ -127,3 +163,8 @@ class StageConfig(Frozen):
     consumption: ConsumptionSettings = Field(
         default_factory=ConsumptionSettings, description="Other engines; default: none."
     )
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """The interface endpoints to make."""
+        return self.network.endpoints(stream=self.stream.enabled)

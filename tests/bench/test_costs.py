@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from bench import costs, strategies
+from stacks.settings.loader import load_deployment
+from stacks.settings.stage import StreamSettings
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 
 
 @pytest.mark.parametrize(
@@ -23,3 +26,17 @@ def test_the_page_has_every_line_of_the_table(
     assert len(rows) >= 5
     text = (DOCS / page).read_text()
     assert [row for row in rows if row not in text] == []
+
+
+def test_a_stage_to_try_things_in_costs_little_while_nothing_lands() -> None:
+    """Goal: 33 dollars. It was 80: eight endpoints, a stream, sixteen metrics of requests."""
+    dev = load_deployment(ROOT / "config", environment={}).stage("dev")
+
+    lines = costs.idle(dev)
+    assert sum(dollars for _, dollars, _ in lines) <= 33
+    assert all(why for _, _, why in lines)
+    with_all = dev.model_copy(
+        update={"network": dev.network.model_copy(update={"session_manager": True}),
+                "stream": StreamSettings()}
+    )  # fmt: skip
+    assert sum(dollars for _, dollars, _ in costs.idle(with_all)) > 33

@@ -90,8 +90,12 @@ def encrypted(template: Template) -> Iterator[tuple[str, str]]:
 def kept(template: Template) -> Iterator[tuple[str, str]]:
     """Whatever holds data stays when its stack goes or replaces it."""
     for name, resource in template.get("Resources", {}).items():
-        policies = {resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy")}
-        if resource["Type"] in STATEFUL and policies != {"Retain"}:
+        policies = (resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy"))
+        # Kept, but not what a first creation that failed would leave in the way of the next one.
+        right = [("RetainExceptOnCreate", "Retain")]
+        if resource["Type"] == "AWS::Logs::LogGroup":
+            right.append(("Retain", "Retain"))  # the CDK's own
+        if resource["Type"] in STATEFUL and policies not in right:
             yield name, "is not kept"
 
 

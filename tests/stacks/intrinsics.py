@@ -25,6 +25,7 @@ _ARNS = {
     "AWS::CodeBuild::Project": f"codebuild:{_HERE}:project/{{name}}",
     "AWS::CodePipeline::Pipeline": f"codepipeline:{_HERE}:{{name}}",
     "AWS::EMRServerless::Application": f"emr-serverless:{_HERE}:/applications/{{name}}",
+    "AWS::EC2::LaunchTemplate": f"ec2:{_HERE}:launch-template/{{name}}",
     "AWS::Events::Rule": f"events:{_HERE}:rule/{{name}}",
     "AWS::IAM::Role": f"iam::{ACCOUNT}:role/{{name}}",
     "AWS::KMS::Key": f"kms:{_HERE}:key/{{name}}",

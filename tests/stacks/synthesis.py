@@ -65,9 +65,10 @@ VPC = {
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """What a synthesis wrote: templates by the path of their stack, and where."""
+    """What a synthesis wrote: where, of which packages, templates by the path of their stack."""
 
     directory: Path
+    packages: Path
     templates: dict[str, dict[str, Any]]
     protected: dict[str, bool]
 
@@ -107,11 +108,13 @@ def made_up_stages() -> list[StageConfig]:
             stream={"existing_arn": ARN.format(service="kinesis", resource="stream/theirs")},
             # The one strategy that no other stage here has.
             clusters=[{"name": "quick", "strategy": "low_latency"}],
+            machine_images={"arm64": "ami-0a1b2c3d4e5f60718"},
+            catalog={"existing_databases": ["theirs"]},
         ),
         stage(
             "removable",
             remove_data=True,
-            network={"availability_zones": ["eu-west-1a", "eu-west-1b"]},
+            network={"availability_zones": ["eu-west-1a", "eu-west-1b"], "outbound": "internet"},
             catalog={"databases": ["gone"]},
         ),
         stage(
@@ -155,6 +158,7 @@ def synthesize(directory: Path, *, packages: Path, extra: Sequence[StageConfig] 
     files = {path.name: path for path in directory.rglob("*.template.json")}
     return Assembly(
         directory=directory,
+        packages=packages,
         templates={
             path: json.loads(files[stack.template_file].read_text())
             for path, stack in stacks.items()

@@ -16,7 +16,9 @@ import pytest
 
 from polynya.cli.main import main as polynya
 from polynya.lake.spark.jars import jar_paths
+from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.packaging.archive import write_archive
+from polynya_constructs.packaging.package import Dependencies, published_key
 from tests.aws import REGION, aws_server, client
 from tests.stacks.conftest import STAND_IN
 from tests.stacks.intrinsics import Intrinsics
@@ -74,6 +76,8 @@ def boot(assembly: Assembly, tmp_path: Path) -> Iterator[Boot]:
             if source.get("path", "").endswith(".tar"):
                 path = str(source["folder"] / source["path"])
                 client("s3", s3).upload_file(path, ASSETS, key)
+        archive = Dependencies.of(ROOT, assembly.packages, Architecture.ARM64).built()
+        client("s3", s3).upload_file(str(archive.path), ASSETS, published_key(archive.sha256))
 
         def run(commands: str, *, script: str | None = None, **extra: str) -> Booted:
             machine = Machine(tmp_path, metadata, s3, extra)
@@ -171,7 +175,7 @@ def with_jars(boot: Boot, script: str, folder: Path) -> str:
     for path in jar_paths(groups=("core", "aws")):
         os.link(path, jars / Path(path).name)
     sha256 = write_archive(folder / "real.tar", {"site-packages": STAND_IN, "jars": jars})
-    (key,) = re.findall(r"^DEPENDENCIES_URL='s3://[^/]+/(\S+)'$", script, re.MULTILINE)
+    (key,) = re.findall(r"^DEPENDENCIES_URL='?s3://[^/]+/(\S+?)'?$", script, re.MULTILINE)
     boot.s3.upload_file(str(folder / "real.tar"), ASSETS, key)
     return re.sub(r"(?m)^(DEPENDENCIES_SHA256=).*$", rf"\g<1>{sha256}", script)
 
@@ -220,9 +224,9 @@ def test_user_data_fits_and_names_exactly_what_is_fetched(assembly: Assembly) ->
     assert re.search(r"^AGENT_OPTIONS='--stream \S+ --target prod'$", steady, re.MULTILINE)
     assert "/teams/sales'\n" in steady
     keys = set(re.findall(r"s3://[^/]+/(\S+?)'?$", cheap, re.MULTILINE))
-    assert {key for _, key in published(assembly, "Clustercheap")} >= {
-        key for key in keys if key.endswith(".tar")
-    }
+    code = {key for _, key in published(assembly, "Clustercheap") if key.endswith(".tar")}
+    archive = Dependencies.of(ROOT, assembly.packages, Architecture.ARM64).built()
+    assert {key for key in keys if key.endswith(".tar")} == {*code, published_key(archive.sha256)}
 
 
 def test_without_the_package_nothing_can_be_deployed(assembly: Assembly) -> None:

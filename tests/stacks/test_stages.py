@@ -26,6 +26,21 @@ def test_zones_and_endpoints_are_those_of_the_stage_file(assembly: Assembly) -> 
         assert {len(e["SubnetIds"]) for e in interfaces} == {endpoint_zones}
 
 
+def test_a_network_without_endpoints_lets_nothing_in(assembly: Assembly) -> None:
+    template = assembly.templates["removable/Network"]
+    kinds_of = kinds(assembly, "removable/Network")
+
+    assert (kinds_of["AWS::EC2::InternetGateway"], kinds_of["AWS::EC2::NatGateway"]) == (1, 0)
+    (gateway,) = resources(template, "AWS::EC2::VPCEndpoint").values()
+    assert gateway["VpcEndpointType"] == "Gateway"
+    subnets = resources(template, "AWS::EC2::Subnet").values()
+    assert [subnet["MapPublicIpOnLaunch"] for subnet in subnets] == [True, True]
+    assert "SecurityGroupIngress" not in str(template)
+    # The rule of the house finds it, so that no other stage has it unasked.
+    said = violations(template)
+    assert any("leads out of the VPC" in line for line in said)
+
+
 def test_blind_writes_to_the_coordination_prefix_are_denied(assembly: Assembly) -> None:
     policies = resources(assembly.templates["prod/Storage"], "AWS::S3::BucketPolicy")
     statements = policies["ConfigurationBucketPolicyFC7D3CDC"]["PolicyDocument"]["Statement"]
@@ -34,6 +49,9 @@ def test_blind_writes_to_the_coordination_prefix_are_denied(assembly: Assembly) 
     assert (found["Effect"], found["Action"]) == ("Deny", "s3:PutObject")
     assert found["Principal"] == {"AWS": "*"}
     assert found["Resource"]["Fn::Join"][1][1] == "/coordination/*"
+    (deletes,) = [s for s in statements if s.get("Sid") == "ConditionalDeletesOnly"]
+    assert (deletes["Effect"], deletes["Action"]) == ("Deny", "s3:DeleteObject")
+    assert deletes["Condition"] == {"Null": {"s3:if-match": "true"}}
     assert found["Condition"] == {
         "Null": {"s3:if-none-match": "true", "s3:if-match": "true"},
         "Bool": {"s3:ObjectCreationOperation": "true"},

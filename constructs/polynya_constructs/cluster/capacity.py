@@ -10,7 +10,7 @@ from typing import TypeVar
 from polynya_constructs.cluster.instance_types import (
     DEFAULT_INSTANCE_TYPES,
     Architecture,
-    check_instance_types,
+    check_node_types,
 )
 from polynya_constructs.cluster.strategies import Strategy
 
@@ -71,7 +71,7 @@ class Capacity:
             message = f"on_demand_percentage is {self.on_demand_percentage}; it has to be 0 to 100"
             raise CapacityError("on_demand_percentage", message)
         try:
-            check_instance_types(self.instance_types, self.architecture)
+            check_node_types(self.instance_types, self.architecture)
         except ValueError as wrong:
             raise CapacityError("instance_types", str(wrong)) from None
 

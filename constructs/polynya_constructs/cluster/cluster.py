@@ -45,8 +45,8 @@ class Cluster(Construct):
     its agent has the drain time to finish or give up what it does. An interrupted
     Spot node has two minutes, whatever the hook says.
 
-    `group` is the group, `group_arn` its name in policies, `role` and `security_group` are those
-    of its nodes.
+    `group` is the group, `group_arn` its name in policies, `role`, `security_group` and
+    `launch_template` are those of its nodes.
     """
 
     def __init__(
@@ -95,6 +95,7 @@ class Cluster(Construct):
         )
         cdk.Tags.of(node.template).add(CLUSTER_TAG, name)
         self.role, self.security_group = node.role, node.security_group
+        self.launch_template = node.template
         self.name, self.capacity = name, capacity
         self.group = self._group(vpc, node, strategy)
         acknowledge_group_findings(self.group)
@@ -148,8 +149,10 @@ class Cluster(Construct):
             # fails the deploy, and CloudFormation goes back to the template before.
             update_policy=autoscaling.UpdatePolicy.instance_refresh(
                 strategy=autoscaling.InstanceRefreshStrategy.ROLLING,
-                min_healthy_percentage=100,
-                max_healthy_percentage=150,
+                # Where the group may be empty, the old node first: nothing waits for its two
+                # minutes, and the quota of a new account has no room for a second one.
+                min_healthy_percentage=100 if capacity.minimum else 0,
+                max_healthy_percentage=150 if capacity.minimum else 100,
                 bake_time=cdk.Duration.minutes(5),
                 # Waiting, the default, fails the deploy when a node merges for an hour.
                 scale_in_protected_instances=autoscaling.ScaleInProtectedInstances.REFRESH,

@@ -44,6 +44,13 @@ DEFAULT_INSTANCE_TYPES: Final = {
 _GRAVITON: Final = re.compile(r"a1|[a-z]+\d+g[a-z]*")
 
 
+# Graphics, inference, training, video and FPGA: paid for what no node uses. mac is Apple.
+_SPECIAL: Final = re.compile(r"(p|g|inf|trn|dl|vt|f)\d|gr\d|mac|u-|hpc")
+
+_LEAST_GIB: Final = 8
+"""Spark's heap, what it needs beside it, and the system."""
+
+
 def check_instance_types(types: Sequence[str], architecture: Architecture) -> None:
     """Refuse what EC2 would refuse only at the first launch.
 
@@ -64,6 +71,45 @@ def check_instance_types(types: Sequence[str], architecture: Architecture) -> No
             )
         if types.count(name) > 1:
             raise ValueError(f"instance type {name} is named twice")
+
+
+def check_node_types(types: Sequence[str], architecture: Architecture) -> None:
+    """Refuse also what EC2 has and no node can be: the wrong kind, or too small for Spark.
+
+    Raises:
+        ValueError: as `check_instance_types`, and for these.
+    """
+    check_instance_types(types, architecture)
+    for name in types:
+        family, _, size = name.partition(".")
+        if size.startswith("metal"):
+            raise ValueError(f"instance type {name} is a whole machine, which takes long to start")
+        if _SPECIAL.match(family):
+            raise ValueError(f"instance type {name} has processors that nodes have no use for")
+        if memory_gib(name) < _LEAST_GIB:
+            raise ValueError(f"instance type {name} is too small: a node needs {_LEAST_GIB} GiB")
+
+
+def vcpus(name: str) -> int:
+    """Virtual processors of a type, by its size; what quotas count."""
+    size = name.partition(".")[2]
+    if multiple := re.match(r"(\d+)xlarge|metal-(\d+)xl", size):
+        return 4 * int(multiple[1] or multiple[2])
+    return {"xlarge": 4, "medium": 1, "metal": 96}.get(size, 2)
+
+
+def memory_gib(name: str) -> float:
+    """Memory of a type in GiB, at least: what its family gives for each virtual processor.
+
+    The nano, micro and small sizes are those of burstable types.
+    """
+    family, _, size = name.partition(".")
+    if (small := {"nano": 0.5, "micro": 1.0, "small": 2.0}.get(size)) is not None:
+        return small
+    if family.startswith("t"):
+        return {"medium": 4.0, "large": 8.0, "xlarge": 16.0}.get(size, 32.0)
+    a_processor = 8 if family[0] in "rxzui" else 2 if family[0] == "c" else 4
+    return float(vcpus(name) * a_processor)
 
 
 def architecture_of(name: str) -> Architecture:

@@ -27,15 +27,20 @@ _PREDICTIVE_MODES: Final = {
 _LAUNCH_AHEAD_SECONDS: Final = 300
 """How long before the hour of its forecast a node is launched: a boot and its warm-up."""
 
-_PER_NODE: Final = "backlog / IF(nodes > 0, nodes, 1)"
+# A value is there only where both are: arithmetic takes a missing one for 0 ("Basic arithmetic
+# functions", Amazon CloudWatch User Guide), and a node that publishes nothing would look idle. No
+# value changes nothing.
+_KNOWN: Final = "FILL(backlog, -1) >= 0 AND FILL(nodes, -1) >= 0"
+_BACKLOG_PER_NODE: Final = "backlog / IF(nodes > 0, nodes, 1)"
+_PER_NODE: Final = f"IF({_KNOWN}, {_BACKLOG_PER_NODE})"
 
 
 class Scaling(Construct):
     """The policies of one group. A group without them keeps the size that it has.
 
     The backlog is divided by the nodes in the expression, not by the publisher, so that a node
-    that comes or goes counts at once. `backlog` and `oldest_age`, in seconds, and `nodes` are the
-    metrics that it looks at.
+    that comes or goes counts at once. `backlog` and `oldest_age`, in seconds, `nodes` and
+    `desired` are the metrics that it looks at.
     """
 
     def __init__(
@@ -72,6 +77,7 @@ class Scaling(Construct):
         self.backlog = runtime_metric("BacklogSeconds", cluster)
         self.oldest_age = runtime_metric("OldestUnmergedAge", cluster)
         self.nodes = group_metric("GroupInServiceInstances", group)
+        self.desired = group_metric("GroupDesiredCapacity", group)
         if strategy.tracking:
             self._track(strategy.tracking)
         for step in strategy.steps:
@@ -157,11 +163,14 @@ class Scaling(Construct):
             alarm_description=f"{step.signal} of {step.datapoints} in {step.periods} minutes: "
             f"{step.change:+d} nodes",
         )
+        # To one, not by one: the function that wakes a group may have been there before.
+        wakes = step.signal is Signal.ARRIVALS_WITHOUT_NODES
+        kind = autoscaling.AdjustmentType
         action = autoscaling.StepScalingAction(
             self,
             f"{name}Policy",
             auto_scaling_group=self._group,
-            adjustment_type=autoscaling.AdjustmentType.CHANGE_IN_CAPACITY,
+            adjustment_type=kind.EXACT_CAPACITY if wakes else kind.CHANGE_IN_CAPACITY,
             estimated_instance_warmup=cdk.Duration.seconds(self._strategy.warmup_seconds)
             if adds
             else None,
@@ -187,14 +196,16 @@ class Scaling(Construct):
             )
         if signal is Signal.IDLENESS:
             return minute_math(
-                f"IF(nodes < 2 AND FILL(arrivals, 0) > 0, 86400, {_PER_NODE})",
+                f"IF({_KNOWN}, "
+                f"IF(nodes < 2 AND FILL(arrivals, 0) > 0, 86400, {_BACKLOG_PER_NODE}))",
                 backlog=self.backlog,
                 nodes=self.nodes,
                 arrivals=self._arrivals,
             )
         return minute_math(
-            "IF(FILL(nodes, 0) > 0, 0, FILL(arrivals, 0))",
-            nodes=self.nodes,
+            # Without a figure of the group nothing is known, so nothing is changed.
+            "IF(FILL(desired, 1) > 0, 0, FILL(arrivals, 0))",
+            desired=self.desired,
             arrivals=self._arrivals,
         )
 

@@ -15,6 +15,7 @@ from constructs import Construct
 
 from polynya_constructs.cluster.cluster import GROUP_ARN_WILDCARD, Cluster
 from polynya_constructs.grants import allow
+from polynya_constructs.removal import KEPT
 
 _CODE: Final = Path(__file__).resolve().parents[1] / "functions"
 
@@ -34,7 +35,7 @@ class SpotFallback(Construct):
         *,
         cluster: Cluster,
         log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
-        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
+        removal_policy: cdk.RemovalPolicy = KEPT,
     ) -> None:
         """Create the function and what starts it.
 
@@ -112,5 +113,44 @@ class SpotFallback(Construct):
             resources=["*"],
             wildcard="EC2 and Auto Scaling let nobody scope their Describe actions",
         )
+        _allow_launches(role, cluster)
         log_group.grant_write(role)
         return role
+
+
+def _allow_launches(role: iam.Role, cluster: Cluster) -> None:
+    """What Auto Scaling checks of whoever updates a group that has a launch template.
+
+    It asks for `ec2:RunInstances`, for `iam:PassRole` on the role in the template, and for
+    `ec2:CreateTags` where the template has tags (EC2 Auto Scaling User Guide, "Launch template
+    support"). All three hold for this template and this role only.
+    """
+    stack = cdk.Stack.of(role)
+    template = stack.format_arn(
+        service="ec2",
+        resource="launch-template",
+        resource_name=cluster.launch_template.launch_template_id,
+    )
+    allow(
+        role,
+        "LaunchFromOwnTemplate",
+        actions=["ec2:RunInstances"],
+        resources=["*"],
+        wildcard="subnets, images and volumes of a launch; its template is named by a condition",
+        conditions={"ArnLike": {"ec2:LaunchTemplate": template}},
+    )
+    allow(
+        role,
+        "TagWhatIsLaunched",
+        actions=["ec2:CreateTags"],
+        resources=[stack.format_arn(service="ec2", resource="*", resource_name="*")],
+        wildcard="instances and volumes that a launch makes, named by a condition",
+        conditions={"StringEquals": {"ec2:CreateAction": "RunInstances"}},
+    )
+    allow(
+        role,
+        "PassNodeRole",
+        actions=["iam:PassRole"],
+        resources=[cluster.role.role_arn],
+        conditions={"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
+    )

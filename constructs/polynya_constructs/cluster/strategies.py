@@ -27,7 +27,10 @@ class StrategyName(StrEnum):
 
 
 class Signal(StrEnum):
-    """What a step looks at: seconds, but objects a minute for the last one.
+    """What a step looks at: seconds, but events a minute for the last one.
+
+    Arrivals are counted minutes late, so one of several values is enough; it is the second way
+    to wake a group, after the function that S3's events start.
 
     Idleness is the backlog per node, and a day for as long as the last node still gets work: a
     node that keeps up with a trickle has next to no backlog, yet ending it would only start
@@ -114,7 +117,7 @@ STRATEGIES = {
                     signal=Signal.ARRIVALS_WITHOUT_NODES,
                     threshold=0,
                     datapoints=1,
-                    periods=1,
+                    periods=5,
                     change=1,
                 ),
                 Step(

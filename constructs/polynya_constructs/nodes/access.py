@@ -37,17 +37,21 @@ class Lakehouse:
     databases: Sequence[str]
 
 
-def grant_configuration(role: iam.Role, lakehouse: Lakehouse) -> None:
-    """Let `role` read tasks, write where nodes agree, and tell its state to the stream."""
+def grant_configuration(role: iam.Role, lakehouse: Lakehouse, *, project: str = "") -> None:
+    """Let `role` read tasks, write where nodes agree, and tell its state to the stream.
+
+    `project` is the prefix of the tasks that it may read; default: all of them.
+    """
     configuration = lakehouse.configuration
-    allow_objects(role, "ReadTasks", configuration, "*", ["s3:GetObject"])
+    tasks = f"{project}/*" if project else "*"
+    allow_objects(role, "ReadTasks", configuration, tasks, ["s3:GetObject"])
     allow(role, "ListTasks", actions=["s3:ListBucket"], resources=[configuration.bucket_arn])
     allow_objects(
         role,
         "Coordinate",
         configuration,
         f"{COORDINATION_PREFIX}*",
-        ["s3:DeleteObject", "s3:PutObject"],
+        ["s3:DeleteObject", "s3:GetObject", "s3:PutObject"],
     )
     if lakehouse.stream:
         allow(

@@ -71,7 +71,7 @@ class NodeTemplate(Construct):
             "SessionManager",
             actions=_SESSION_MANAGER,
             resources=["*"],
-            wildcard="these actions of Systems Manager take no resource",
+            wildcard="the messages have no resource; an instance has no ARN before it is launched",
         )
         self.security_group = ec2.SecurityGroup(
             self, "SecurityGroup", vpc=vpc, description=name, allow_all_outbound=False
@@ -119,7 +119,7 @@ def acknowledge_group_findings(group: autoscaling.AutoScalingGroup) -> None:
     cdk.Validations.of(group).acknowledge(
         cdk.Acknowledgment(
             id="AwsSolutions-AS3",
-            reason="every launch and end is an EventBridge event already; alarms tell people",
+            reason="every launch and end is an EventBridge event already, for whoever wants them",
         ),
         cdk.Acknowledgment(
             id="AwsSolutions-EC26",

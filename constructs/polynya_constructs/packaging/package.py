@@ -27,6 +27,11 @@ _RECIPE = "1"
 _NODE_FILES = Path(__file__).resolve().parents[1] / "nodes" / "files"
 
 
+def published_key(sha256: str) -> str:
+    """Where an archive lies in the bucket of assets: named by its content, so never replaced."""
+    return f"polynya/{sha256}.tar"
+
+
 @dataclass(frozen=True, slots=True)
 class Archive:
     """A file that nodes fetch and verify.

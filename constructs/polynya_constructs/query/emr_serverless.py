@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_emrserverless as emr
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from polynya_constructs.grants import for_this_account
 from polynya_constructs.nodes.access import Lakehouse, grant_reading
 from polynya_constructs.patterns import EMR_RELEASE
 
@@ -67,10 +67,7 @@ class EmrServerlessSpark(Construct):
         self.job_role = iam.Role(
             self,
             "JobRole",
-            assumed_by=iam.ServicePrincipal(
-                "emr-serverless.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
-            ),
+            assumed_by=for_this_account(self, "emr-serverless.amazonaws.com"),
             description=f"Polynya: jobs of {name}",
         )
         grant_reading(self.job_role, lakehouse)

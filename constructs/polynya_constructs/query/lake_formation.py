@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lakeformation as lakeformation
 from constructs import Construct
 
-from polynya_constructs.grants import allow, allow_objects
+from polynya_constructs.grants import allow, allow_objects, for_this_account
 from polynya_constructs.nodes.access import Lakehouse
 
 _EVERYONE_OF_IAM: Final = "IAM_ALLOWED_PRINCIPALS"
@@ -57,7 +57,7 @@ class LakeFormationGovernance(Construct):
         self.role = iam.Role(
             self,
             "Role",
-            assumed_by=iam.ServicePrincipal("lakeformation.amazonaws.com"),
+            assumed_by=for_this_account(self, "lakeformation.amazonaws.com"),
             description="Polynya: Lake Formation on the warehouse",
         )
         warehouse = lakehouse.warehouse

@@ -5,6 +5,7 @@ from __future__ import annotations
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from polynya_constructs.grants import for_this_account
 from polynya_constructs.nodes.access import Lakehouse
 from polynya_constructs.query.athena import AthenaWorkGroup
 from polynya_constructs.query.query_access import grant_queries
@@ -26,7 +27,7 @@ class NotebookRole(Construct):
         self.role = iam.Role(
             self,
             "Role",
-            assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"),
+            assumed_by=for_this_account(self, "sagemaker.amazonaws.com"),
             description="Polynya: SageMaker notebooks on the lakehouse",
         )
         grant_queries(self.role, workgroup, lakehouse)

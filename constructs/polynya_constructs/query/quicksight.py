@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_quicksight as quicksight
 from constructs import Construct
 
+from polynya_constructs.grants import for_this_account
 from polynya_constructs.nodes.access import Lakehouse
 from polynya_constructs.patterns import QUICKSIGHT_PRINCIPAL
 from polynya_constructs.query.athena import AthenaWorkGroup
@@ -62,7 +63,7 @@ class QuickSightSource(Construct):
         self.role = iam.Role(
             self,
             "Role",
-            assumed_by=iam.ServicePrincipal("quicksight.amazonaws.com"),
+            assumed_by=for_this_account(self, "quicksight.amazonaws.com"),
             description=f"Polynya: QuickSight data source {name}",
         )
         grant_queries(self.role, workgroup, lakehouse)

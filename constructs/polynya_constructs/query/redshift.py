@@ -8,8 +8,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_redshiftserverless as redshift
 from constructs import Construct
 
+from polynya_constructs.grants import for_this_account
 from polynya_constructs.nodes.access import Lakehouse, grant_reading
 from polynya_constructs.query.redshift_limits import LEAST_ZONES, check_capacity
+from polynya_constructs.removal import KEPT
 
 
 class RedshiftServerless(Construct):
@@ -32,7 +34,7 @@ class RedshiftServerless(Construct):
         lakehouse: Lakehouse,
         base_capacity: int = 8,
         max_capacity: int = 32,
-        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
+        removal_policy: cdk.RemovalPolicy = KEPT,
     ) -> None:
         """Create them.
 
@@ -57,8 +59,8 @@ class RedshiftServerless(Construct):
             self,
             "Role",
             assumed_by=iam.CompositePrincipal(
-                iam.ServicePrincipal("redshift-serverless.amazonaws.com"),
-                iam.ServicePrincipal("redshift.amazonaws.com"),
+                for_this_account(self, "redshift-serverless.amazonaws.com"),
+                for_this_account(self, "redshift.amazonaws.com"),
             ),
             description=f"Polynya: external schemas of {name}",
         )

@@ -66,7 +66,10 @@ class DeployedAccount:
             account=ACCOUNT,
             resource_policy=self.policies.get(owner),
             # The roles of the bootstrap, in no template, trust the account.
-            resource_decides=arn.startswith(_RESOURCE_DECIDES) and owner in self.policies,
+            # A trust policy tells who may assume the role, not who may pass it on.
+            resource_decides=arn.startswith(_RESOURCE_DECIDES)
+            and owner in self.policies
+            and request.action != "iam:PassRole",
         )
 
     def _read(self, path: str, logical_id: str, resource: Mapping[str, Any]) -> None:

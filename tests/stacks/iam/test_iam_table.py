@@ -26,6 +26,7 @@ ROLES = {
     "node": ("clustered/Cluster-cheap", "ClusterNodeRole"),
     "network agent": ("clustered/Gateway", "AgentNodeRole"),
     "fallback": ("clustered/Cluster-cheap", "SpotFallbackRole"),
+    "wake": ("clustered/Cluster-cheap", "WakeRole"),
     "redshift": ("clustered/Consumption", "RedshiftRole"),
     "emr job": ("clustered/Consumption", "EmrServerlessJobRole"),
     "firehose": ("clustered/Consumption", "FirehoseclicksRole"),
@@ -158,6 +159,14 @@ class Asked:
             "if-match": {"s3:if-match": "an-etag"},
             "if-none-match": {"s3:if-none-match": "*"},
             "part of an upload": {"s3:ObjectCreationOperation": "false"},
+            "own launch template": {
+                "ec2:LaunchTemplate": self.arn("clustered/Cluster-cheap", "ClusterNodeTemplate")
+            },
+            "another launch template": {
+                "ec2:LaunchTemplate": f"arn:aws:ec2:{HERE}:launch-template/lt-1"
+            },
+            "of a launch": {"ec2:CreateAction": "RunInstances"},
+            "passed to ec2": {"iam:PassedToService": "ec2.amazonaws.com"},
             "plain http": {"aws:SecureTransport": "false"},
             "for our account": {"aws:SourceAccount": ACCOUNT},
             "for another account": {"aws:SourceAccount": "999"},

@@ -21,6 +21,7 @@ WHO = {
     "cluster-steady-clusternoderole": "node",
     "agentnoderole": "network agent",
     "spotfallbackrole": "fallback",
+    "wakerole": "wake",
     "redshiftrole": "redshift",
     "emrserverlessjobrole": "emr job",
     "firehoseclicksrole": "firehose",
@@ -35,6 +36,7 @@ CODE = {
     "node": ROOT / "runtime" / "polynya",
     "network agent": ROOT / "runtime" / "polynya",
     "fallback": CONSTRUCTS / "functions" / "spot_fallback",
+    "wake": CONSTRUCTS / "functions" / "wake",
 }
 
 
@@ -83,7 +85,7 @@ def test_the_code_says_what_it_calls() -> None:
 def test_a_right_too_many_is_caught(assembly: Assembly) -> None:
     account = DeployedAccount(assembly.templates)
     (fallback,) = [arn for arn in account.roles if "cheap-spotfallback" in arn]
-    wide = {"Statement": [{"Effect": "Allow", "Action": "ec2:RunInstances", "Resource": "*"}]}
+    wide = {"Statement": [{"Effect": "Allow", "Action": "ec2:StopInstances", "Resource": "*"}]}
     account.roles[fallback].policies["planted"] = wide  # type: ignore[index]
 
-    assert unused(account) == {("fallback", "ec2:RunInstances")}
+    assert unused(account) == {("fallback", "ec2:StopInstances")}

@@ -31,7 +31,7 @@ from stacks.settings.stage import (
     StreamSettings,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HEAD = "apiVersion: polynya/v1\nkind: stage\nname: dev\n"
 KEY = "arn:aws:kms:eu-central-1:123456789012:key/1a2b3c4d-0000-4000-8000-000000000000"
 EXISTING = """network:
@@ -42,6 +42,7 @@ EXISTING = """network:
     private_subnet_ids: [subnet-0a1b2c3d, subnet-1a1b2c3d]
 """
 CLUSTER = "clusters:\n- {name: main, boot: tests/stacks/boot.sh, "
+QUICKSIGHT = "arn:aws:quicksight:us-west-1:123456789012:user/default/ana"
 THREE_ZONES = "network: {availability_zones: 3}\n"
 PIPELINE = """apiVersion: polynya/v1
 kind: pipeline
@@ -102,7 +103,7 @@ def test_the_stages_of_the_repository_are_right() -> None:
         ),
         (
             "network: {subnet_prefix: 28}",
-            "4:11: network.subnet_prefix: a subnet of /28 has 11 addresses; 8 endpoints and 16",
+            "4:11: network.subnet_prefix: a subnet of /28 has 11 addresses; 4 endpoints and 16",
         ),
         (
             "network: {cidr: 10.40.0.0/24, subnet_prefix: 25, availability_zones: 3}",
@@ -148,7 +149,7 @@ def test_the_stages_of_the_repository_are_right() -> None:
             CLUSTER + "instance_types: [m7i.xlarge]}",
             "5:44: clusters[0].instance_types: instance type m7i.xlarge is x86_64, the cluster arm",
         ),
-        (CLUSTER + "minimum: 9}", "5:44: clusters[0].minimum: minimum 9 is not between 0 and"),
+        (CLUSTER + "minimum: 9}", "5:44: clusters[0].minimum: minimum 9 is not between"),
         (
             CLUSTER + "strategy: consistent_low_latency, maximum: 1}",
             "5:44: clusters[0].strategy: minimum 2 is not between 0 and maximum 1",
@@ -208,6 +209,50 @@ def test_the_stages_of_the_repository_are_right() -> None:
         (
             "network_agent: {boot: tests/stacks/boot.sh, instance_type: t4g.smal}",
             "4:45: network_agent.instance_type: there is no instance type 't4g.smal'; did you mean",
+        ),
+        (CLUSTER + "maximum: true}", "5:44: clusters[0].maximum: input should be a valid integer"),
+        ("region: eu-centrl-1", "4:1: region: there is no region eu-centrl-1; did you mean eu-cen"),
+        (
+            "clusters: [{name: main}]\nnetwork: {interface_endpoints: []}",
+            "5:11: network.interface_endpoints: nodes here reach AWS by endpoints only, and need a",
+        ),
+        (
+            "clusters: [{name: a}, {name: b}]",
+            "4:24: clusters[1].name: project `project` is that of cluster `a`, too; give each",
+        ),
+        (
+            "clusters: [{name: a, project: x/y}, {name: b, project: x}]",
+            "4:47: clusters[1].project: project `x` is that of cluster `a`, too; give each",
+        ),
+        (
+            "clusters: [{name: a, maximum: 4}]",
+            "4:22: clusters[0].maximum: 4 nodes, and nodes do not share the tasks of a project",
+        ),
+        (
+            "clusters: [{name: a, instance_types: [t4g.nano]}]",
+            "4:22: clusters[0].instance_types: instance type t4g.nano is too small: a node needs 8",
+        ),
+        (
+            "clusters: [{name: a, instance_types: [m7g.metal]}]",
+            "4:22: clusters[0].instance_types: instance type m7g.metal is a whole machine",
+        ),
+        (
+            "clusters: [{name: a, instance_types: [g5g.xlarge]}]",
+            "4:22: clusters[0].instance_types: instance type g5g.xlarge has processors that nodes",
+        ),
+        ("network: {availability_zones: 10}", "4:11: network.availability_zones: 10 zones; a reg"),
+        ("network: {availability_zones: many}", "4:11: network.availability_zones: write how many"),
+        (
+            "region: us-west-1\nnetwork: {availability_zones: 3}",
+            "5:11: network.availability_zones: 3 zones, and an account has 2 in us-west-1",
+        ),
+        (
+            "network: {availability_zones: [eu-west-1a, eu-west-1f]}",
+            "4:44: network.availability_zones[1]: there is no Availability Zone eu-west-1f",
+        ),
+        (
+            "region: us-west-1\nconsumption:\n  quicksight:\n    owner: " + QUICKSIGHT,
+            "6:3: consumption.quicksight: us-west-1 does not offer the service behind",
         ),
         ("region: ${env:NOWHERE}", "4:1: region: environment variable `NOWHERE` is not set"),
         ("network: [", "5:1: not valid YAML"),

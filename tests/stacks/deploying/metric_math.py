@@ -25,7 +25,7 @@ _FUNCTIONS: dict[str, dict[tuple[Type, ...], Type]] = {
     "FILL": {(_TS, _S): _TS, (_ARRAY, _S): _ARRAY, (_ARRAY, _TS): _ARRAY},
     **{name: {(_TS,): _TS, (_ARRAY,): _ARRAY} for name in ("ABS", "CEIL", "FLOOR", "RATE", "DIFF")},
     **{name: {(_TS,): _S, (_ARRAY,): _TS} for name in ("MIN", "MAX", "SUM", "AVG", "STDDEV")},
-    "IF": {(_TS, a, b): _TS for a in (_S, _TS) for b in (_S, _TS)},
+    "IF": {(_TS, *rest): _TS for a in (_S, _TS) for rest in ((a,), (a, _S), (a, _TS))},
 }
 _TOKEN = re.compile(r"\s*(\d+(?:\.\d+)?|[A-Za-z_]\w*|==|!=|<=|>=|&&|\|\||[-+*/^<>()\[\],])")
 _LEVELS = (("OR", "||"), ("AND", "&&"), ("==", "!=", "<=", ">=", "<", ">"), ("+", "-"), ("*", "/"))

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.stacks.deploying.metric_math import MetricMathError, Type, expressions, type_of
 from tests.stacks.house_rules import Template
-from tests.stacks.metric_math import MetricMathError, Type, expressions, type_of
 from tests.stacks.synthesis import ROOT, Assembly
 
 pytestmark = pytest.mark.synth
@@ -154,3 +154,114 @@ def test_athena_writes_to_a_folder(assembly: Assembly) -> None:
 
     (location,) = re.findall(r'"OutputLocation": (\{.*?\]\]\})', text)
     assert location.endswith('"/"]]}')
+
+
+NAMES = {
+    "AWS::Glue::Database": ("DatabaseInput", "Name"),
+    "AWS::KMS::Key": ("KeyName",),
+    "AWS::Kinesis::Stream": ("Name",),
+    "AWS::Logs::LogGroup": ("LogGroupName",),
+    "AWS::RedshiftServerless::Namespace": ("NamespaceName",),
+    "AWS::S3::Bucket": ("BucketName",),
+}
+# What is kept under a name of its own is in the way of a stage that is deployed again: how to go on
+# is said in docs/deploy.md, "Deploy again".
+KEPT_BY_NAME = {"AWS::Glue::Database", "AWS::RedshiftServerless::Namespace"}
+
+
+def kept_by_name(template: Template) -> set[str]:
+    """Types of what stays behind under a name that the next deployment asks for again."""
+    found = set()
+    for resource in template["Resources"].values():
+        value: Any = resource.get("Properties", {})
+        for part in NAMES.get(resource["Type"], ("",)):
+            value = value.get(part) if isinstance(value, dict) else None
+        # A name that is made of a generated one is as good as generated.
+        if isinstance(value, str) and str(resource.get("DeletionPolicy")).startswith("Retain"):
+            found.add(resource["Type"])
+    return found
+
+
+def test_what_stays_behind_is_in_nobodys_way(assembly: Assembly) -> None:
+    found = {kind for template in assembly.templates.values() for kind in kept_by_name(template)}
+
+    assert found == KEPT_BY_NAME
+    page = (ROOT / "docs" / "deploy.md").read_text()
+    assert "### Deploy again" in page
+    planted = copy.deepcopy(assembly.templates["prod/Storage"])
+    for resource in planted["Resources"].values():
+        if resource["Type"] == "AWS::S3::Bucket":
+            resource["Properties"]["BucketName"] = "polynya-prod"
+    assert kept_by_name(planted) == {"AWS::Glue::Database", "AWS::S3::Bucket"}
+
+
+def test_databases_that_are_there_are_not_made_but_written(assembly: Assembly) -> None:
+    assert "AWS::Glue::Database" not in json.dumps(assembly.templates["borrowed/Storage"])
+    text = json.dumps(assembly.templates["borrowed/Cluster-quick"])
+    assert "database/theirs" in text
+    assert "database/theirs_internal" in text
+
+
+def test_a_pinned_image_is_the_one_that_is_launched(assembly: Assembly) -> None:
+    (image,) = re.findall(
+        r'"ImageId": "([^"]+)"', json.dumps(assembly.templates["borrowed/Cluster-quick"])
+    )
+    assert image == "ami-0a1b2c3d4e5f60718"
+    assert '"ImageId": {"Ref"' in json.dumps(assembly.templates["dev/Cluster-main"])
+
+
+def open_trusts(template: Template) -> list[str]:
+    """Services that may act for any account: in trusts of roles, on topics and on their keys.
+
+    Those that act for who calls them, such as EC2 and Lambda, have no such condition.
+    """
+    own = {"ec2", "lambda", "codebuild", "codepipeline", "vpc-flow-logs", "events", "logging.s3"}
+    found = []
+    for name, resource in template["Resources"].items():
+        properties = resource.get("Properties", {})
+        for key in ("AssumeRolePolicyDocument", "KeyPolicy", "PolicyDocument"):
+            for statement in properties.get(key, {}).get("Statement", []):
+                principal = statement.get("Principal")
+                services = principal.get("Service", []) if isinstance(principal, dict) else []
+                for service in [services] if isinstance(services, str) else services:
+                    ours = "aws:SourceAccount" in json.dumps(statement.get("Condition", {}))
+                    if service.removesuffix(".amazonaws.com") not in own and not ours:
+                        found.append(f"{name}: {service}")
+    return found
+
+
+def test_no_service_acts_for_another_account(assembly: Assembly) -> None:
+    for path, template in assembly.templates.items():
+        assert open_trusts(template) == [], path
+    planted = json.loads(
+        json.dumps(assembly.templates["clustered/Consumption"]).replace("aws:SourceAccount", "x")
+    )
+    assert any("quicksight" in line for line in open_trusts(planted))
+
+
+def test_endpoints_let_through_what_is_ours(assembly: Assembly) -> None:
+    for path in ("dev/Network", "borrowed/Network"):
+        resources = assembly.templates[path]["Resources"].values()
+        endpoints = [r["Properties"] for r in resources if r["Type"] == "AWS::EC2::VPCEndpoint"]
+        assert endpoints
+        linux = [("AmazonLinux", "s3:GetObject")]
+        for endpoint in endpoints:
+            ours, *others = endpoint["PolicyDocument"]["Statement"]
+            (condition,) = ours["Condition"].values()
+            assert "aws:ResourceAccount" in condition
+            gateway = endpoint["VpcEndpointType"] == "Gateway"
+            assert [(o["Sid"], o["Action"]) for o in others] == (linux if gateway else [])
+
+
+@pytest.mark.parametrize(
+    ("stage", "healthy"), [("dev/Cluster-main", (0, 100)), ("prod/Cluster-main", (100, 150))]
+)
+def test_a_refresh_fits_into_the_quota_where_the_group_may_be_empty(
+    assembly: Assembly, stage: str, healthy: tuple[int, int]
+) -> None:
+    (policy,) = [
+        resource["UpdatePolicy"]["AutoScalingInstanceRefresh"]["Preferences"]
+        for resource in assembly.templates[stage]["Resources"].values()
+        if "UpdatePolicy" in resource
+    ]
+    assert (policy["MinHealthyPercentage"], policy["MaxHealthyPercentage"]) == healthy

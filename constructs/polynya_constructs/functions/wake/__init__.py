@@ -1,0 +1,1 @@
+"""Wakes an empty group when something lands. Standard library and boto3 only."""

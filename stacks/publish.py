@@ -1,0 +1,136 @@
+"""`python -m stacks.publish`: put what the nodes of a stage fetch where its templates look for it.
+
+Before each deployment, from a workstation or a build of the pipeline. The archive is named by its
+content, so what is there already is left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import boto3
+from boto3.exceptions import S3UploadFailedError
+from botocore.exceptions import BotoCoreError, ClientError
+
+from polynya.model.errors import ConfigErrors, DependencyError
+from polynya.store.aws.clients import explained
+from polynya_constructs.packaging.package import Archive, Dependencies, published_key
+from stacks.package import PACKAGES
+from stacks.settings.cluster_checks import PROJECT
+from stacks.settings.loader import Deployment, load_deployment
+from stacks.settings.stage import StageConfig
+
+_QUALIFIER: Final = "hnb659fds"  # of `cdk bootstrap`, unless it is told another one
+_SESSION: Final = "polynya-publish"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Publish the archives of one stage, or of all that the pipeline promotes."""
+    parser = argparse.ArgumentParser(prog="python -m stacks.publish", description=__doc__)
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--stage", help="of this stage")
+    which.add_argument("--promoted", action="store_true", help="of each stage of the pipeline")
+    options = parser.parse_args(arguments)
+    try:
+        deployment = load_deployment(PROJECT / "config")
+        for stage in _chosen(deployment, options.stage):
+            for archive in archives(stage, PROJECT, PACKAGES):
+                print(publish(boto3.Session(), stage, archive))
+    except ConfigErrors as errors:
+        print(errors.render(), file=sys.stderr)
+        return errors.exit_code
+    except DependencyError as error:
+        print(error.render(), file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def archives(stage: StageConfig, project: Path, folder: Path) -> list[Archive]:
+    """The archives that the clusters of a stage fetch.
+
+    Raises:
+        DependencyError: one is not built (POLYNYA-STG-004).
+    """
+    used = {each.architecture for each in stage.clusters if each.boot is None}
+    found = []
+    for architecture in sorted(used):
+        archive = Dependencies.of(project, folder, architecture).built()
+        if archive is None:
+            raise DependencyError(
+                "POLYNYA-STG-004",
+                f"the package of {architecture} nodes is not built",
+                where=str(folder),
+                state="nothing was deployed",
+                fix=f"make package ARCH={architecture}",
+            )
+        found.append(archive)
+    return found
+
+
+def publish(session: Any, stage: StageConfig, archive: Archive) -> str:
+    """Upload an archive unless it is there; returns what was done.
+
+    Raises:
+        DependencyError: AWS refuses, or is not reached.
+    """
+    key, bucket = published_key(archive.sha256), "the bucket of assets"
+    try:
+        account = stage.account or session.client("sts").get_caller_identity()["Account"]
+        region = stage.region or session.region_name
+        bucket = f"cdk-{_QUALIFIER}-assets-{account}-{region}"
+        s3 = _publisher(session, account, region).client("s3", region_name=region)
+        # Somebody else's bucket of that name is none.
+        owned = {"ExpectedBucketOwner": account}
+        if _size(s3, bucket, key, owned) == archive.path.stat().st_size:
+            return f"s3://{bucket}/{key} is there already"
+        s3.upload_file(str(archive.path), bucket, key, ExtraArgs=owned)
+    except (BotoCoreError, ClientError, S3UploadFailedError) as error:
+        # What went wrong with an upload is what it was raised for.
+        said = error.__context__ if isinstance(error, S3UploadFailedError) else error
+        raise explained(
+            said if isinstance(said, Exception) else error,
+            action="publish the package of the nodes",
+            resource=f"s3://{bucket}/{key}",
+            grant="sts:AssumeRole on the file-publishing role of `cdk bootstrap`",
+        ) from error
+    return f"s3://{bucket}/{key} was uploaded"
+
+
+def _chosen(deployment: Deployment, name: str | None) -> Iterable[StageConfig]:
+    if name is not None:
+        return [stage for stage in deployment.stages if stage.name == name]
+    promotions = deployment.pipeline.promotions if deployment.pipeline else ()
+    return [deployment.stage(promotion.stage) for promotion in promotions]
+
+
+def _publisher(session: Any, account: str, region: str) -> Any:
+    """A session of the role that `cdk bootstrap` made for publishing."""
+    partition = session.get_partition_for_region(region)
+    name = f"cdk-{_QUALIFIER}-file-publishing-role-{account}-{region}"
+    answer = session.client("sts", region_name=region).assume_role(
+        RoleArn=f"arn:{partition}:iam::{account}:role/{name}", RoleSessionName=_SESSION
+    )
+    credentials = answer["Credentials"]
+    return boto3.Session(
+        aws_access_key_id=credentials["AccessKeyId"],
+        aws_secret_access_key=credentials["SecretAccessKey"],
+        aws_session_token=credentials["SessionToken"],
+        region_name=region,
+    )
+
+
+def _size(s3: Any, bucket: str, key: str, owned: dict[str, str]) -> int | None:
+    try:
+        return int(s3.head_object(Bucket=bucket, Key=key, **owned)["ContentLength"])
+    except ClientError as error:
+        if error.response["Error"]["Code"] in {"404", "NoSuchKey", "NotFound"}:
+            return None
+        raise
+
+
+if __name__ == "__main__":
+    sys.exit(main())
