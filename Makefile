@@ -81,7 +81,7 @@ lint: dev ## Check style and format with ruff
 	@$(BIN)/ruff format --check .
 
 .PHONY: fmt
-fmt: dev ## Format and mend what ruff can
+fmt: dev ## Format, and fix what ruff can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
@@ -144,7 +144,7 @@ deploy: dev node_modules/.package-lock.json ## Deploy STAGE with your AWS creden
 	@$(CDK) deploy '$(STAGE)/*' --require-approval broadening $(ARGS)
 
 .PHONY: lock
-lock: ## Write requirements*.txt anew after a change of dependencies
+lock: ## Write requirements*.txt again after a change of dependencies
 	@scripts/lock
 
 .PHONY: clean
