@@ -15,6 +15,9 @@ class AccessLogBucket(Construct):
 
     `bucket` is the S3 bucket. S3 delivers access logs only to a bucket with SSE-S3, so no KMS key
     encrypts it (Amazon S3 User Guide, "Enabling Amazon S3 server access logging").
+
+    Example:
+        >>> logs = AccessLogBucket(stack, "AccessLogs", keep_days=365)
     """
 
     def __init__(
@@ -66,6 +69,9 @@ class DataBucket(Construct):
     """One S3 bucket with the house's rules: KMS, no public access, TLS only, versions, kept.
 
     `bucket` is the S3 bucket; grants are made on it, in the stack.
+
+    Example:
+        >>> DataBucket(stack, "Landing", encryption_key=key, access_logs=access_logs)
     """
 
     def __init__(

@@ -20,6 +20,9 @@ class LakehouseCatalog(Construct):
     """One Glue database for each name; its tables lie in `NAME/` of the warehouse.
 
     `databases` maps names to databases.
+
+    Example:
+        >>> LakehouseCatalog(stack, "Catalog", warehouse=warehouse, databases=["shop"])
     """
 
     def __init__(

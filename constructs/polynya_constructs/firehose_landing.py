@@ -27,6 +27,9 @@ class FirehoseLanding(Construct):
     key of an encrypted one has to let the role decrypt. A file is written when it is full or old
     enough, below `PREFIX/YYYY/MM/DD/HH/`; names sort by time. Firehose may deliver a record twice,
     so the task needs keys. `stream` and `role` are what was made.
+
+    Example:
+        >>> FirehoseLanding(stack, "Web", name="web", prefix="web", lakehouse=lakehouse)
     """
 
     def __init__(

@@ -19,6 +19,9 @@ class PrivateVpc(Construct):
 
     `vpc` is the VPC. Its default security group lets nothing through, and its flow log says what
     was tried. What nodes need of AWS they reach through `VpcEndpoints`.
+
+    Example:
+        >>> vpc = PrivateVpc(stack, "Network", cidr="10.40.0.0/16", availability_zones=zones).vpc
     """
 
     def __init__(
@@ -104,6 +107,9 @@ class VpcEndpoints(Construct):
 
     `security_group` is that of the interfaces, None when there is none. It lets in TLS from the
     VPC; there is no other inbound rule in the stacks.
+
+    Example:
+        >>> VpcEndpoints(stack, "Endpoints", vpc=vpc, cidr="10.40.0.0/16", services=["glue"])
     """
 
     def __init__(

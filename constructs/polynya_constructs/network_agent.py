@@ -20,6 +20,9 @@ class NetworkAgent(Construct):
 
     It opens connections and accepts none: people reach what it serves on its loopback through
     Session Manager's port forwarding. `group`, `role` and `security_group` are what was made.
+
+    Example:
+        >>> NetworkAgent(stack, "Agent", name="shop-agent", vpc=vpc, user_data=boot)
     """
 
     def __init__(

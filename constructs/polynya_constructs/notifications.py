@@ -20,6 +20,9 @@ class Notifications(Construct):
     Its key is its own: alarms publish to an encrypted topic only with a right on its key, and the
     key of the data gives that to nobody. `topic` is the topic. Without it every change of an
     alarm still is an event on the account's default event bus.
+
+    Example:
+        >>> topic = Notifications(stack, "Alarms", email_addresses=["ops@example.com"]).topic
     """
 
     def __init__(

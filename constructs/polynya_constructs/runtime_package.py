@@ -43,6 +43,11 @@ class RuntimePackage(Construct):
 
     Without built dependencies the synthesis warns, and publishing the assets, the first thing
     that a deployment does, fails with POLYNYA-STG-004.
+
+    Example:
+        >>> RuntimePackage(
+        ...     stack, "Runtime", architecture=Architecture.ARM64, project=project, folder=packages
+        ... )
     """
 
     def __init__(

@@ -15,6 +15,9 @@ class WorkloadStream(Construct):
 
     `stream` is the stream. It is advisory: what is lost in it changes latency only, so it is no
     data to be kept for ever. Provisioned shards cost less than on-demand ones at its small load.
+
+    Example:
+        >>> stream = WorkloadStream(stack, "Workload", encryption_key=key).stream
     """
 
     def __init__(

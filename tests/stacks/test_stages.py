@@ -35,7 +35,9 @@ def test_a_network_without_endpoints_lets_nothing_in(assembly: Assembly) -> None
     assert gateway["VpcEndpointType"] == "Gateway"
     subnets = resources(template, "AWS::EC2::Subnet").values()
     assert [subnet["MapPublicIpOnLaunch"] for subnet in subnets] == [True, True]
-    assert "SecurityGroupIngress" not in str(template)
+    assert resources(template, "AWS::EC2::SecurityGroupIngress") == {}
+    groups = resources(template, "AWS::EC2::SecurityGroup").values()
+    assert not any("SecurityGroupIngress" in group for group in groups)
     # The rule of the house finds it, so that no other stage has it unasked.
     said = violations(template)
     assert any("leads out of the VPC" in line for line in said)

@@ -47,6 +47,19 @@ class Cluster(Construct):
 
     `group` is the group, `group_arn` its name in policies, `role`, `security_group` and
     `launch_template` are those of its nodes.
+
+    Example:
+        >>> low_cost = STRATEGIES[StrategyName.LOW_COST]
+        >>> one = Capacity.of(low_cost, maximum=1)
+        >>> Cluster(
+        ...     stack,
+        ...     "Cluster",
+        ...     name="shop",
+        ...     vpc=vpc,
+        ...     strategy=low_cost,
+        ...     capacity=one,
+        ...     user_data=boot,
+        ... )
     """
 
     def __init__(

@@ -27,6 +27,11 @@ class ClusterObservability(Construct):
     The alarms: data is merged too late; nodes run but publish nothing; fewer nodes serve than
     are wanted; Spot has been short for long; the fallback fails or does not run. Each says in its
     description what to look at.
+
+    Example:
+        >>> ClusterObservability(
+        ...     stack, "Observability", cluster=cluster, scaling=scaling, fallback=fallback
+        ... )
     """
 
     def __init__(

@@ -41,6 +41,10 @@ class Scaling(Construct):
     The backlog is divided by the nodes in the expression, not by the publisher, so that a node
     that comes or goes counts at once. `backlog` and `oldest_age`, in seconds, `nodes` and
     `desired` are the metrics that it looks at.
+
+    Example:
+        >>> latency = STRATEGIES[StrategyName.LOW_LATENCY]
+        >>> Scaling(stack, "Scaling", group=cluster.group, cluster="shop", strategy=latency)
     """
 
     def __init__(

@@ -26,6 +26,9 @@ class SpotFallback(Construct):
     The function is the package `functions/spot_fallback` as it stands, the same that tests and the
     simulator run. Its role may change this one group and read what EC2 lets nobody scope.
     `function` is the function.
+
+    Example:
+        >>> fallback = SpotFallback(stack, "SpotFallback", cluster=cluster)
     """
 
     def __init__(

@@ -33,7 +33,7 @@ class Wake(Construct):
     `arrivals` counts its events: an alarm on it is the second way, should the function fail.
 
     Example:
-        >>> wake = Wake(stack, "Wake", cluster=cluster, watched={landing: ""})
+        >>> arrivals = Wake(stack, "Wake", cluster=cluster, watched={landing: ""}).arrivals
     """
 
     def __init__(

@@ -28,6 +28,11 @@ class NodeTemplate(Construct):
     Metadata only with a token and from the instance itself (IMDSv2, one hop), an encrypted root
     volume, no inbound rule, outbound only TLS, no key pair: people come in by Session Manager.
     `template`, `role` and `security_group` are what was made; grants are made on the role.
+
+    Example:
+        >>> NodeTemplate(
+        ...     stack, "Node", vpc=vpc, architecture=Architecture.ARM64, user_data=boot, name="shop"
+        ... )
     """
 
     def __init__(

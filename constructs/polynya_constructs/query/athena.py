@@ -15,6 +15,9 @@ class AthenaWorkGroup(Construct):
     """A workgroup whose settings clients cannot change: where results go, their key, a limit.
 
     `workgroup` is the workgroup; `name`, `results` and `encryption_key` are what was given.
+
+    Example:
+        >>> AthenaWorkGroup(stack, "Athena", name="shop", results=results, encryption_key=key)
     """
 
     def __init__(

@@ -27,6 +27,9 @@ class EmrServerlessSpark(Construct):
     No worker is kept warm: a job waits a minute or two for its first one, and an idle application
     costs nothing. The catalog is called `lake` in Spark. `application` and `job_role` are what was
     made; jobs that write need rights of their own on `job_role`.
+
+    Example:
+        >>> EmrServerlessSpark(stack, "Spark", name="shop", vpc=vpc, lakehouse=lakehouse)
     """
 
     def __init__(

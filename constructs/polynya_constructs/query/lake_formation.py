@@ -27,6 +27,10 @@ class LakeFormationGovernance(Construct):
 
     `role` is the one by which Lake Formation reads and writes the warehouse for those opted in;
     `settings` are the settings, on which every grant depends.
+
+    Example:
+        >>> reader = "arn:aws:iam::123456789012:role/analyst"
+        >>> LakeFormationGovernance(stack, "Governed", lakehouse=lakehouse, readers=[reader])
     """
 
     def __init__(

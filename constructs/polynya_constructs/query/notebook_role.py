@@ -17,6 +17,9 @@ class NotebookRole(Construct):
     No Studio domain is made: a domain is one for many purposes, holds its users' homes on a file
     system that is paid and backed up as such, and in a VPC without internet needs four more
     endpoints. Name this role in the domain, user profile or notebook that there is. `role` is it.
+
+    Example:
+        >>> NotebookRole(stack, "Notebooks", workgroup=workgroup, lakehouse=lakehouse)
     """
 
     def __init__(

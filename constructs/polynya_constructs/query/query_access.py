@@ -16,6 +16,11 @@ class QueryAccess(Construct):
 
     It is attached to nobody: attach it to the roles or permission sets of those who may query.
     `policy` is the policy.
+
+    Example:
+        >>> QueryAccess(
+        ...     stack, "Access", name="shop-query", workgroup=workgroup, lakehouse=lakehouse
+        ... )
     """
 
     def __init__(

@@ -32,6 +32,17 @@ class QuickSightSource(Construct):
 
     The account has to be subscribed to QuickSight before: CloudFormation cannot do it. `source`
     and `role` are what was made.
+
+    Example:
+        >>> owner = "arn:aws:quicksight:eu-west-1:123456789012:user/default/ana"
+        >>> QuickSightSource(
+        ...     stack,
+        ...     "QuickSight",
+        ...     name="shop",
+        ...     owner=owner,
+        ...     workgroup=workgroup,
+        ...     lakehouse=lakehouse,
+        ... )
     """
 
     def __init__(

@@ -22,6 +22,9 @@ class RedshiftServerless(Construct):
     password of its administrator is made and kept by AWS Secrets Manager.
 
     `role` is the namespace's default role, `namespace` and `workgroup` are what was made.
+
+    Example:
+        >>> RedshiftServerless(stack, "Redshift", name="shop", vpc=vpc, lakehouse=lakehouse)
     """
 
     def __init__(
