@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
+from polynya.formats.base import KnownTable, ReadRequest, RereadRequest
+from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart, Rejected
 from polynya.formats.native.reader import read_native
+from polynya.formats.native.reread import reread_native
 from polynya.model.config.dataset import Landed, Relations, ResolvedDataset
 from polynya.model.datatypes import DataType, parse_type
+from polynya.store.object_store import ObjectStore
 from polynya.testing.fakes import MemoryObjectStore
 from tests.settings import with_settings
 
@@ -26,7 +29,7 @@ def a_dataset(file_format: str = "json", **settings: Any) -> ResolvedDataset:
         internal_schema="s_internal",
         internal_table="u_internal",
     )
-    landing = Landed(format=file_format, folder="u", glob="*")  # type: ignore[arg-type]
+    landing = Landed(format=file_format, folder="u", glob="*")
     dataset = ResolvedDataset(task="t", name="u", relations=relations, landing=landing)
     return with_settings(dataset, columns=columns, **settings)
 
@@ -39,6 +42,45 @@ def types(**names: str) -> dict[str, DataType]:
 def json_lines(*records: Any) -> bytes:
     """Records as JSON lines; bytes stand for themselves."""
     return b"\n".join(r if isinstance(r, bytes) else json.dumps(r).encode() for r in records)
+
+
+def request(
+    store: ObjectStore,
+    dataset: ResolvedDataset,
+    parts: Sequence[FilePart],
+    known: Mapping[str, DataType] | None = None,
+    *,
+    keys: tuple[str, ...] = (),
+    limits: BatchLimits | None = None,
+    load: bool = False,
+) -> ReadRequest:
+    """What to read of one table."""
+    table = KnownTable(dataset, known or {}, keys)
+    return ReadRequest(store, parts, {table.source: table}, limits or BatchLimits(), load=load)
+
+
+def rereading(
+    records: Sequence[Rejected],
+    dataset: ResolvedDataset,
+    known: Mapping[str, DataType] | None = None,
+    *,
+    keys: tuple[str, ...] = (),
+    files: Mapping[str, bytes] | None = None,
+) -> RereadRequest:
+    """What to read again of one table."""
+    table = KnownTable(dataset, known or {}, keys)
+    return RereadRequest(MemoryObjectStore(files or {}), records, {table.source: table})
+
+
+def reread(
+    raw: bytes,
+    dataset: ResolvedDataset,
+    known: Mapping[str, DataType] | None = None,
+    *,
+    offset: int = 0,
+) -> DatasetBatch:
+    """Read one record of a native file again."""
+    return reread_native(rereading([Rejected("f", offset, "", "", raw)], dataset, known))
 
 
 def read(
@@ -57,7 +99,7 @@ def read(
         FilePart(path, len(data), (starts or {}).get(path, 0)) for path, data in contents.items()
     ]
     batch = read_native(
-        store, dataset or a_dataset(), parts, known or {}, limits or BatchLimits(), load=load
+        request(store, dataset or a_dataset(), parts, known, limits=limits, load=load)
     )
     assert batch.rows_in == batch.rows.num_rows + len(batch.rejected) + batch.rows_filtered
     batch.rows.validate(full=True)

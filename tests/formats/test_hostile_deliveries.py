@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polynya.formats.batch import WHOLE_FILE, BatchLimits, DatasetBatch, Rejected
-from polynya.formats.dms.reader import reparse_dms
-from polynya.formats.replicate.names import metadata_path
-from polynya.formats.replicate.replay import reparse_replicate
-from polynya.testing.fakes import MemoryObjectStore
+from polynya.formats.dms.reread import reread_dms
+from polynya.formats.replicate.reread import reread_replicate
+from polynya.formats.replicate.tables import metadata_path
 from tests.formats.dms import files as dms
+from tests.formats.helpers import rereading
 from tests.formats.replicate import files as replicate
 
 _LETTERS = st.sampled_from('IUDB12x~é"\0\ud800')
@@ -41,7 +41,7 @@ def test_dms(rows: list[str], header: bool, ordered: bool, path: str, noise: byt
     )
 
     batch = dms.read({path: _bytes([*start, *rows]), dms.SECOND: noise}, table)
-    again = reparse_dms(_lines_of(batch), table, batch.schema)
+    again = reread_dms(rereading(_lines_of(batch), table, batch.schema))
 
     assert set(batch.files) == {path, dms.SECOND}
     assert again.rows_in == len(_lines_of(batch))
@@ -60,8 +60,8 @@ def test_replicate(rows: list[str], path: str, most: int) -> None:
         batch = replicate.read(files, limits=limits, starts={path: done})
         progress = batch.files[path]
         assert batch.rows_in == progress.records - done or batch.rejected[-1].offset == WHOLE_FILE
-        again = reparse_replicate(
-            MemoryObjectStore(), replicate.a_table(), _lines_of(batch), batch.schema, ("id",)
+        again = reread_replicate(
+            rereading(_lines_of(batch), replicate.a_table(), batch.schema, keys=("id",))
         )
         assert again.rows_in == len(_lines_of(batch))
         done, complete = progress.records, progress.complete

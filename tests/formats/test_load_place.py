@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
-from polynya.formats.dms.names import dms_file
-from polynya.formats.load_place import has_place, place_of
+from polynya.formats.dms.tables import dms_file
+from polynya.formats.registry import format_of
 from polynya.formats.values.instants import datetime_micros, stamp
-from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import Dataset, StorageTask, resolved
 
 BEGAN = datetime(2026, 1, 31, 10, 20, 30, 123456, tzinfo=UTC)
 
 
-def dataset(file_format: str, **settings: Any) -> ResolvedDataset:
+def place_of(file_format: str, **settings: Any) -> str | None:
     task = StorageTask.model_validate(
         {
             "apiVersion": "polynya/v1",
@@ -26,7 +25,7 @@ def dataset(file_format: str, **settings: Any) -> ResolvedDataset:
             "landing": {"path": "in", "format": file_format},
         }
     )
-    return resolved(task, Dataset(name="users", **settings))
+    return format_of(task).place_of_load(BEGAN, resolved(task, Dataset(name="users", **settings)))
 
 
 def dms(moment: datetime) -> str:
@@ -42,7 +41,7 @@ def replicate(moment: datetime) -> str:
 
 @pytest.mark.parametrize(("file_format", "change"), [("dms", dms), ("replicate", replicate)])
 def test_changes_before_and_after_it(file_format: str, change: Any) -> None:
-    place = place_of(dataset(file_format), BEGAN) + "~000001"
+    place = f"{place_of(file_format)}~000001"
 
     assert change(BEGAN - timedelta(milliseconds=20)) < place
     assert change(BEGAN) < place
@@ -50,7 +49,6 @@ def test_changes_before_and_after_it(file_format: str, change: Any) -> None:
 
 
 def test_only_an_order_by_time_has_one() -> None:
-    assert has_place(dataset("dms")) and has_place(dataset("replicate"))
-    assert not has_place(dataset("dms", sequence_by=["seq"]))
-    assert not has_place(dataset("debezium"))
-    assert not has_place(dataset("json"))
+    assert place_of("dms", sequence_by=["seq"]) is None
+    assert place_of("debezium") is None
+    assert place_of("json") is None

@@ -21,7 +21,8 @@ from polynya.engine.runner import run_once, units
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.ledger import ledger_dataset
 from polynya.engine.work.policy import ApplyMode
-from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
+from polynya.formats.base import KnownTable, ReadRequest
+from polynya.formats.batch import DatasetBatch, FilePart
 from polynya.formats.native.reader import read_native
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.dataset import DatasetTable
@@ -267,8 +268,8 @@ class Feed(_Work, Look):
         """Records as the engine reads them, for a step that a test takes by hand."""
         data = b"".join(json.dumps(record).encode() + b"\n" for record in records)
         store, part = MemoryObjectStore({file: data}), FilePart(file, len(data))
-        known = self.table().known_schema()
-        return read_native(store, self.dataset, [part], known, BatchLimits())
+        known = KnownTable(self.dataset, self.table().known_schema())
+        return read_native(ReadRequest(store, [part], {known.source: known}))
 
     def land_table(self, file: str | None = None, /, **columns: Any) -> None:
         """Land a Parquet file of these columns."""

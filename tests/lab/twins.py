@@ -13,10 +13,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from polynya.engine.tasks.members import scope_of
-from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
-from polynya.formats.debezium.reader import read_debezium
-from polynya.formats.native.reader import read_native
+from polynya.formats.base import KnownTable, ReadRequest
+from polynya.formats.batch import DatasetBatch, FilePart
+from polynya.formats.registry import format_of
 from polynya.lake.apply.applier import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.plain import PlainApplier
@@ -74,15 +73,9 @@ class Twin:
         data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
         name = f"step{step}.json"
         store, part = MemoryObjectStore({name: data}), FilePart(name, len(data))
-        known, limits = self.table.known_schema(), BatchLimits()
-        if self.events.format != "debezium":
-            return read_native(store, self.dataset, [part], known, limits)
-        source = self.task.datasets[0].source
-        assert source is not None
-        keys = {source: self.table.known_keys()}
-        scope = scope_of(self.task)
-        batch = read_debezium(store, scope, [part], {source: known}, limits, keys=keys)
-        return batch.datasets.get(source)
+        known = KnownTable(self.dataset, self.table.known_schema(), self.table.known_keys())
+        request = ReadRequest(store, [part], {known.source: known})
+        return format_of(self.task).read(request).datasets.get(known.source)
 
     def copy(self, step: int) -> None:
         """Copy one step."""

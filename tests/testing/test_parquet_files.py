@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.formats.batch import BatchLimits, FilePart
+from polynya.formats.batch import FilePart
 from polynya.formats.native.reader import read_native
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.datatypes import parse_type
 from polynya.testing.fakes import MemoryObjectStore
 from polynya.testing.parquet_files import parquet_file
+from tests.formats.helpers import request
 
 DECLARED = {
     "amount": parse_type("decimal(10,2)"),
@@ -35,10 +36,8 @@ def test_records_are_read_with_their_declared_types():
     )
     data = parquet_file(records, DECLARED)
     store = MemoryObjectStore({"p/1.parquet": data})
-    batch = read_native(
-        store, resolved(task, task.datasets[0]), [FilePart("p/1.parquet", len(data))], {},
-        BatchLimits(),
-    )  # fmt: skip
+    part = FilePart("p/1.parquet", len(data))
+    batch = read_native(request(store, resolved(task, task.datasets[0]), [part]))
 
     assert {name: str(kind) for name, kind in batch.schema.items()} == {
         "id": "bigint",

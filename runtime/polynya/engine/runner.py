@@ -7,14 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from polynya.engine.errors import as_polynya
-from polynya.engine.tasks.capture import DebeziumTask
+from polynya.engine.tasks.capture import CaptureTask
+from polynya.engine.tasks.declared import DeclaredDataset
 from polynya.engine.tasks.extracts import ExtractsDataset
 from polynya.engine.tasks.folders import FolderTask
-from polynya.engine.tasks.native import NativeDataset
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.threads import THREADS
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.settings import DISCOVERING
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import (
     ConflictError,
@@ -22,6 +21,7 @@ from polynya.model.errors import (
     SuspendedError,
     TaskStoppedError,
 )
+from polynya.model.formats.registry import rules_of
 from polynya.observe.events import Event
 
 #: Pause between two looks at the landing zone when nothing was found.
@@ -32,7 +32,7 @@ LONGEST_PAUSE = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One piece of work that fails for itself: a native dataset, or a task that finds its own."""
+    """One piece of work that fails for itself: a declared dataset, or a task that finds its own."""
 
     name: str
     task: str
@@ -50,20 +50,21 @@ def units(context: EngineContext, tasks: Sequence[StorageTask]) -> list[Unit]:
     """The pieces of work of the tasks."""
     found = []
     for task in tasks:
-        if task.landing.format in DISCOVERING:
-            whole = DebeziumTask if task.landing.format == "debezium" else FolderTask
+        rules = rules_of(task.landing.format)
+        if rules.finds_tables:
+            whole = CaptureTask if rules.shares_files else FolderTask
             found.append(Unit(task.name, task.name, whole(context, task).run))
         else:
-            found += [_native(context, task, resolved(task, one)) for one in task.datasets]
+            found += [_declared(context, task, resolved(task, one)) for one in task.datasets]
     return found
 
 
-def _native(context: EngineContext, task: StorageTask, dataset: ResolvedDataset) -> Unit:
+def _declared(context: EngineContext, task: StorageTask, dataset: ResolvedDataset) -> Unit:
     name = dataset.relations.current
     if dataset.landing.extracts is not None:
         whole = ExtractsDataset(context, task, dataset, dataset.landing.extracts)
         return Unit(name, task.name, whole.run)
-    return Unit(name, task.name, NativeDataset(context, task, dataset).run)
+    return Unit(name, task.name, DeclaredDataset(context, task, dataset).run)
 
 
 def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:

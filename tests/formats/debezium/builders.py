@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
-from polynya.formats.debezium.reader import DebeziumBatch, read_debezium
-from polynya.formats.debezium.scope import DebeziumScope
+from polynya.formats.base import KnownTable, ReadBatch, ReadRequest, RereadRequest
+from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart, Rejected
+from polynya.formats.debezium.reader import read_debezium
+from polynya.formats.debezium.reread import reread_debezium
+from polynya.formats.debezium.tables import DebeziumScope
 from polynya.model.datatypes import DataType
 from polynya.testing.fakes import MemoryObjectStore
+from tests.formats.helpers import a_dataset
 
 SAMPLES = Path(__file__).parents[2] / "data" / "debezium"
 
@@ -68,6 +71,24 @@ def capture(*events: Any) -> bytes:
     return b"\n".join(e if isinstance(e, bytes) else json.dumps(e).encode() for e in events)
 
 
+def known_tables(
+    schemas: Mapping[str, Mapping[str, DataType]] | None = None,
+    keys: Mapping[str, tuple[str, ...]] | None = None,
+    done: Mapping[str, Mapping[str, int]] | None = None,
+) -> dict[str, KnownTable]:
+    """What is known of tables, by source."""
+    schemas, keys, done = schemas or {}, keys or {}, done or {}
+    return {
+        name: KnownTable(
+            a_dataset("debezium", source=name),
+            schemas.get(name, {}),
+            keys.get(name, ()),
+            done.get(name, {}),
+        )
+        for name in {*schemas, *keys, *done}
+    }
+
+
 def read_capture(
     content: bytes | Mapping[str, bytes],
     scope: DebeziumScope | None = None,
@@ -77,28 +98,23 @@ def read_capture(
     starts: Mapping[str, int] | None = None,
     done: Mapping[str, Mapping[str, int]] | None = None,
     keys: Mapping[str, tuple[str, ...]] | None = None,
-) -> DebeziumBatch:
+) -> ReadBatch:
     """Read captures from memory and check the accounting of all datasets together."""
     files = {"f": content} if isinstance(content, bytes) else content
     parts = [FilePart(path, len(data), (starts or {}).get(path, 0)) for path, data in files.items()]
-    batch = read_debezium(
-        MemoryObjectStore(files),
-        scope or DebeziumScope(),
-        parts,
-        known or {},
-        limits or BatchLimits(),
-        done=done,
-        keys=keys,
-    )
+    tables = known_tables(known, keys, done)
+    request = ReadRequest(MemoryObjectStore(files), parts, tables, limits or BatchLimits())
+    batch = read_debezium(request, scope or DebeziumScope())
+    assert batch.unrouted is not None
     everything = [batch.unrouted, *batch.datasets.values()]
     for one in everything:
         assert one.rows_in == one.rows.num_rows + len(one.rejected) + one.rows_filtered
-        assert one.files == batch.files
+        assert one.files == batch.unrouted.files
         one.rows.validate(full=True)
     assert batch.unrouted.rows_filtered == sum(batch.unrouted.counters.values())
     whole_files = sum(1 for one in batch.unrouted.rejected if one.offset < 0)
     if not done and not starts:
-        read = sum(progress.records for progress in batch.files.values())
+        read = sum(progress.records for progress in batch.unrouted.files.values())
         assert sum(one.rows_in for one in everything) == read + whole_files
     return batch
 
@@ -106,3 +122,24 @@ def read_capture(
 def the_table(*events: Any, **options: Any) -> DatasetBatch:
     """The batch of table `w.t`."""
     return read_capture(capture(*events), **options).datasets["w.t"]
+
+
+def reread_capture(
+    records: Sequence[Rejected],
+    scope: DebeziumScope | None = None,
+    known: Mapping[str, Mapping[str, DataType]] | None = None,
+) -> ReadBatch:
+    """Read quarantined lines again."""
+    request = RereadRequest(MemoryObjectStore(), records, known_tables(known))
+    return reread_debezium(request, scope or DebeziumScope())
+
+
+def reread_line(
+    raw: bytes,
+    scope: DebeziumScope | None = None,
+    known: Mapping[str, Mapping[str, DataType]] | None = None,
+    *,
+    offset: int = 0,
+) -> ReadBatch:
+    """Read one quarantined line again."""
+    return reread_capture([Rejected("f", offset, "", "", raw)], scope, known)

@@ -13,9 +13,8 @@ import pytest
 
 from polynya.formats.batch import WHOLE_FILE, BatchLimits
 from polynya.formats.debezium.flat import Flattening
-from polynya.formats.debezium.scope import PLACEHOLDER, DebeziumScope, TableSettings
-from polynya.formats.replay import reparse_debezium
-from tests.formats.debezium.builders import a_source, read_capture
+from polynya.formats.debezium.tables import PLACEHOLDER, DebeziumScope, TableSettings
+from tests.formats.debezium.builders import a_source, read_capture, reread_line
 from tests.formats.helpers import column, rules, schema
 
 _CONNECT = "org.apache.kafka.connect.data."
@@ -219,9 +218,7 @@ def test_a_value_that_no_calendar_holds_spoils_its_record_only() -> None:
     table = read_capture(_avro(events), _SCOPE).datasets["w.t"]
 
     assert rules(table) == [(0, "bad_value"), (1, "bad_value")]
-    again = reparse_debezium(
-        table.rejected[0].raw.replace(b"2147483647", b"7"), _SCOPE, {}, file="f", offset=0
-    ).datasets["w.t"]
+    again = reread_line(table.rejected[0].raw.replace(b"2147483647", b"7"), _SCOPE).datasets["w.t"]
     assert column(again, "day2") == [date(1970, 1, 8)]
     assert schema(again) == schema(table)
 

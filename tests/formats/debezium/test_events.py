@@ -11,7 +11,7 @@ import pytest
 
 from polynya.formats.batch import WHOLE_FILE, BatchLimits
 from polynya.formats.debezium.reader import UNROUTED
-from polynya.formats.debezium.scope import PLACEHOLDER, DebeziumScope, TableSettings
+from polynya.formats.debezium.tables import PLACEHOLDER, DebeziumScope, TableSettings
 from tests.formats.debezium.builders import an_event, capture, read_capture, the_table
 from tests.formats.helpers import column, rules, schema, types
 
@@ -288,7 +288,7 @@ def test_one_pass_serves_tables_that_are_not_equally_far() -> None:
     assert set(batch.datasets) == {"w.a"}
     assert column(batch.datasets["w.a"], "__offset") == [4]
     assert dict(batch.unrouted.counters) == {"tombstones": 1}
-    assert batch.files["f"].records == 7
+    assert batch.unrouted.files["f"].records == 7
 
 
 def test_a_batch_ends_at_the_limit_and_goes_on_there() -> None:
@@ -297,9 +297,9 @@ def test_a_batch_ends_at_the_limit_and_goes_on_there() -> None:
     first = read_capture(content, limits=BatchLimits(max_rows=2))
     second = read_capture(content, limits=BatchLimits(max_rows=2), starts={"f": 2})
 
-    assert (first.files["f"].records, first.files["f"].complete) == (2, False)
+    assert (first.unrouted.files["f"].records, first.unrouted.files["f"].complete) == (2, False)
     assert column(second.datasets["w.t"], "id") == [2]
-    assert second.files["f"].complete
+    assert second.unrouted.files["f"].complete
 
 
 def test_an_unreadable_file_is_named_and_does_not_block() -> None:

@@ -11,9 +11,8 @@ import pytest
 
 from polynya.formats.batch import BatchLimits, DatasetBatch
 from polynya.formats.debezium.flat import Flattening
-from polynya.formats.debezium.scope import PLACEHOLDER, DebeziumScope, TableSettings
-from polynya.formats.replay import reparse_debezium
-from tests.formats.debezium.builders import capture, read_capture
+from polynya.formats.debezium.tables import PLACEHOLDER, DebeziumScope, TableSettings
+from tests.formats.debezium.builders import capture, read_capture, reread_line
 from tests.formats.helpers import column, rules, schema, types
 
 _ADDED = {
@@ -244,9 +243,7 @@ def test_a_tombstone_behind_its_delete_is_filtered_and_a_lone_one_is_refused() -
 
     assert batch.unrouted.counters == {"tombstones": 1}
     assert rules(batch.unrouted) == [(3, "lone_tombstone"), (5, "lone_tombstone")]
-    again = reparse_debezium(
-        batch.unrouted.rejected[0].raw, _scope(), {}, file="f", offset=3, keys={}
-    )
+    again = reread_line(batch.unrouted.rejected[0].raw, _scope(), offset=3)
     assert rules(again.unrouted) == [(3, "lone_tombstone")]
 
 
@@ -257,7 +254,7 @@ def test_a_tombstone_at_the_start_of_a_batch_may_belong_to_the_delete_before() -
     first = read_capture(content, _scope(), limits=BatchLimits(max_rows=1))
     second = read_capture(content, _scope(), starts={"f": 1})
 
-    assert not first.files["f"].complete
+    assert not first.unrouted.files["f"].complete
     assert second.unrouted.counters == {"tombstones": 1}
 
 
@@ -284,8 +281,6 @@ def test_a_refused_row_is_read_again_as_it_would_be_today() -> None:
     scope = _scope(columns=types(day="date"))
     (one,) = _read(_row(day="soon"), scope=scope).rejected
 
-    again = reparse_debezium(
-        one.raw.replace(b"soon", b"2026-01-02"), scope, {}, file="f", offset=0
-    ).datasets["w.t"]
+    again = reread_line(one.raw.replace(b"soon", b"2026-01-02"), scope).datasets["w.t"]
 
     assert column(again, "day") == [date(2026, 1, 2)]

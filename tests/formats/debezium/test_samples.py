@@ -6,15 +6,15 @@ from collections import Counter
 
 import pytest
 
+from polynya.formats.base import ReadBatch
 from polynya.formats.batch import BatchLimits, DatasetBatch
-from polynya.formats.debezium.reader import DebeziumBatch
 from tests.formats.debezium.builders import SAMPLES, read_capture
 from tests.formats.helpers import column, rules, schema
 
 _DOCUMENTED = sorted(path.name for path in (SAMPLES / "docs_examples").iterdir())
 
 
-def _capture(name: str) -> DebeziumBatch:
+def _capture(name: str) -> ReadBatch:
     return read_capture((SAMPLES / name).read_bytes())
 
 
@@ -120,7 +120,7 @@ def test_any_split_into_batches_gives_the_same_rows() -> None:
             known[name] = dict(batch.schema)
         if "inventory.orders" in part.datasets:
             rows += part.datasets["inventory.orders"].rows.to_pylist()
-        start, complete = part.files["f"].records, part.files["f"].complete
+        start, complete = part.unrouted.files["f"].records, part.unrouted.files["f"].complete
 
     assert [{**dict.fromkeys(whole.schema), **row} for row in rows] == [
         {**dict.fromkeys(whole.schema), **row} for row in whole.rows.to_pylist()

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from polynya.formats.debezium.scope import DebeziumScope, TableSettings
+from polynya.formats.debezium.tables import DebeziumScope, TableSettings
 from polynya.model.datatypes import parse_type
 from tests.formats.debezium.builders import an_event, capture, read_capture, the_table, with_schema
 from tests.formats.helpers import column, rules, schema

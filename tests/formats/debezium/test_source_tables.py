@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from polynya.formats.base import ReadBatch
 from polynya.formats.batch import BatchLimits
 from polynya.formats.debezium.ddl import TableDdl, table_ddl
-from polynya.formats.debezium.reader import DebeziumBatch
-from polynya.formats.debezium.scope import DebeziumScope, TableSettings
+from polynya.formats.debezium.tables import DebeziumScope, TableSettings
 from polynya.model.config.evolution import SchemaEvolution
 from tests.formats.debezium.builders import SAMPLES, capture, read_capture
 
@@ -44,11 +44,11 @@ def read(*lines: dict[str, Any], scope: DebeziumScope | None = None, **policies:
     return read_capture(capture(*lines), scope or DebeziumScope(default=settings))
 
 
-def said(batch: DebeziumBatch) -> dict[str, list[str]]:
+def said(batch: ReadBatch) -> dict[str, list[str]]:
     return {name: [str(c) for c in part.changes] for name, part in batch.datasets.items()}
 
 
-def rows(batch: DebeziumBatch) -> dict[str, int]:
+def rows(batch: ReadBatch) -> dict[str, int]:
     return {name: part.rows.num_rows for name, part in batch.datasets.items()}
 
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
-from polynya.formats.dms.names import reading_order
 from polynya.formats.dms.reader import read_dms
+from polynya.formats.dms.tables import reading_order
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.delivery import Delivery
 from polynya.model.datatypes import DataType
 from polynya.testing.fakes import MemoryObjectStore
-from tests.formats.helpers import a_dataset
+from tests.formats.helpers import a_dataset, request
 
 LOAD = "s/t/LOAD00000001.csv"
 FIRST = "s/t/20260101-120000123.csv"
@@ -53,7 +53,7 @@ def read(
     paths = sorted(files, key=reading_order)
     parts = [FilePart(path, len(files[path]), (starts or {}).get(path, 0)) for path in paths]
     store = MemoryObjectStore(files)
-    batch = read_dms(store, dataset or a_table(), parts, known or {}, limits or BatchLimits())
+    batch = read_dms(request(store, dataset or a_table(), parts, known, limits=limits))
     assert batch.rows_in == batch.rows.num_rows + len(batch.rejected) + batch.rows_filtered
     batch.rows.validate(full=True)
     return batch

@@ -11,7 +11,7 @@ import fastavro
 import pytest
 
 from polynya.formats.debezium.flat import Flattening
-from polynya.formats.debezium.scope import DebeziumScope, TableSettings
+from polynya.formats.debezium.tables import DebeziumScope, TableSettings
 from polynya.model.config.delivery import Delivery
 from tests.formats.debezium.builders import an_event, capture, read_capture, with_schema
 from tests.formats.files.test_compression import CODECS

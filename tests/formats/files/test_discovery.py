@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from polynya.formats.batch import FilePart, FileProgress
-from polynya.formats.files.discovery import ChangedFile, discover, glob_pattern
+from polynya.formats.files.discovery import (
+    ChangedFile,
+    Discovery,
+    glob_pattern,
+    matching,
+    unread,
+)
 from polynya.testing.fakes import MemoryObjectStore
 
 
 def _store(*paths: str) -> MemoryObjectStore:
     return MemoryObjectStore(dict.fromkeys(paths, b"12345"))
+
+
+def discover(
+    store: MemoryObjectStore, root: str, glob: str, done: Mapping[str, FileProgress]
+) -> Discovery:
+    return unread(matching(store.list(root), root, glob), done)
 
 
 def test_files_come_in_name_order() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from polynya.formats.batch import WHOLE_FILE, FileProgress
-from polynya.formats.dms.names import table_of_dms
+from polynya.formats.dms.tables import table_of_dms
 from polynya.formats.files.folders import Folders, NoTable, sorted_out, unrouted
+from polynya.formats.replicate.tables import metadata_path, table_of_replicate
 from polynya.model.config.delivery import Delivery
 from polynya.store.object_store import ObjectInfo
 
@@ -64,3 +65,19 @@ def test_files_without_a_table_are_accounted_once() -> None:
     assert set(batch.files.values()) == {FileProgress(7, 0, complete=True)}
     again = unrouted(found, batch.files)
     assert (again.rows_in, again.counters, again.files) == (0, {}, {})
+
+
+def test_a_file_waits_for_the_one_that_describes_it() -> None:
+    names = ["s.a/LOAD1.csv", "s.a/LOAD1.dfm", "s.a/LOAD2.csv", "s.b/LOAD1.csv"]
+    infos = [ObjectInfo(f"land/{name}", 7) for name in names]
+
+    found = sorted_out(infos, "land", table_of_replicate, lambda _: True, metadata_path)
+
+    assert {table: [info.path for info in infos] for table, infos in found.tables.items()} == {
+        "s.a": ["land/s.a/LOAD1.csv"],
+        "s.b": [],
+    }
+    assert found.waiting == {
+        "s.a": {"land/s.a/LOAD2.csv": "land/s.a/LOAD2.dfm"},
+        "s.b": {"land/s.b/LOAD1.csv": "land/s.b/LOAD1.dfm"},
+    }

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from polynya.formats.batch import WHOLE_FILE, BatchLimits, FilePart, FileProgress
+from polynya.formats.batch import WHOLE_FILE, FilePart, FileProgress
 from polynya.formats.native.reader import read_native
 from polynya.store.object_store import LocalObjectStore
-from tests.formats.helpers import a_dataset, column, json_lines, read
+from tests.formats.helpers import a_dataset, column, json_lines, read, request
 
 _GOOD = json_lines({"id": 1, "n": 1})
 
@@ -102,7 +102,7 @@ def test_a_file_that_goes_away_or_leads_out_is_named(tmp_path: Path) -> None:
     (root / "link").symlink_to(tmp_path / "secret")
     parts = [FilePart("link", 1), FilePart("gone", 1)]
 
-    batch = read_native(LocalObjectStore(root), a_dataset(), parts, {}, BatchLimits())
+    batch = read_native(request(LocalObjectStore(root), a_dataset(), parts))
 
     assert [(one.file, one.rule) for one in batch.rejected] == [
         ("link", "unreadable_file"),

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from polynya.formats.batch import WHOLE_FILE, BatchLimits
-from polynya.formats.replay import reparse
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.delivery import Delivery
-from tests.formats.helpers import a_dataset, column, read, rules
+from tests.formats.helpers import a_dataset, column, read, reread, rules
 
 _COLUMNS = {"id": "int", "n": "int", "x": "string"}
 
@@ -116,7 +115,7 @@ def test_a_record_is_read_again_from_its_raw_bytes() -> None:
     batch = read("a\nb\nc\nid;n;x\n1;bad;ü\n".encode("utf-16"), _dataset({"n": "int"}, **settings))
     (one,) = batch.rejected
 
-    again = reparse(one.raw, _dataset({"n": "string"}, **settings), {}, file="f", offset=0)
+    again = reread(one.raw, _dataset({"n": "string"}, **settings))
 
     assert (column(again, "n"), column(again, "x")) == (["bad"], ["ü"])
 

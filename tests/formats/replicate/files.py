@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
-from polynya.formats.replicate.names import metadata_path
 from polynya.formats.replicate.reader import read_replicate
+from polynya.formats.replicate.tables import metadata_path
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.delivery import Delivery
 from polynya.model.datatypes import DataType
 from polynya.testing.fakes import MemoryObjectStore
-from tests.formats.helpers import a_dataset
+from tests.formats.helpers import a_dataset, request
 
 LOAD = "u/s.t/LOAD00001.csv"
 FIRST = "u/s.t__ct/20260101-1200001230.csv"
@@ -99,13 +99,9 @@ def read(
         for path, data in files.items()
         if not path.endswith(".dfm")
     ]
+    store = MemoryObjectStore(files)
     batch = read_replicate(
-        MemoryObjectStore(files),
-        dataset or a_table(),
-        parts,
-        known or {},
-        keys,
-        limits=limits or BatchLimits(),
+        request(store, dataset or a_table(), parts, known, keys=keys, limits=limits)
     )
     batch.rows.validate(full=True)
     return batch

@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from polynya.formats.batch import WHOLE_FILE, FileProgress
 from polynya.formats.files.folders import NoTable
-from polynya.formats.replicate.names import is_load, metadata_path, table_of_replicate
+from polynya.formats.replicate.tables import is_load, metadata_path, table_of_replicate
 from tests.formats.helpers import column, rules, types
 from tests.formats.replicate.files import (
     FIRST,

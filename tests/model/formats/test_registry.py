@@ -38,10 +38,10 @@ def test_a_name_that_no_format_has_is_refused(name):
     assert [error["type"] for error in refused.value.errors()] == ["literal_error"]
 
 
-def test_a_name_is_taken_once(toy):
-    add_rules(TOY)  # the same again changes nothing
-    with pytest.raises(ValueError, match="a format 'json' already"):
-        add_rules(FormatRules("json"))
+@pytest.mark.parametrize("name", ["toy", "json"])
+def test_a_name_is_taken_once(toy, name):
+    with pytest.raises(ValueError, match=f"a format '{name}' already"):
+        add_rules(FormatRules(name))
 
 
 def test_the_formats_of_polynya_stay(toy):

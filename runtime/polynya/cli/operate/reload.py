@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.operate.run import show
 from polynya.cli.options import usage_error
 from polynya.cli.stopping import Stopping
-from polynya.formats.load_place import has_place
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import ReloadMode
 from polynya.store.clock import SystemClock
+
+if TYPE_CHECKING:
+    from polynya.formats.base import Format
 
 
 def reload(
@@ -51,11 +54,12 @@ def reload(
         abandon: give up a reload that has begun; Current stays as it is.
         context: given by `main`.
     """
-    # Start-up time: pyspark.
+    # Start-up time: pyspark, pyarrow.
     from polynya.cli.selection import select_tasks
     from polynya.engine.plan.inventory import inventory
     from polynya.engine.start import start_engine
     from polynya.engine.verbs.reload import reload as reload_dataset
+    from polynya.formats.registry import format_of
     from polynya.lake.copy.reload import abandon as abandon_reload
     from polynya.lake.spark.catalog import python_catalog
     from polynya.lake.table.dataset import DatasetTable
@@ -69,7 +73,7 @@ def reload(
     ]
     if not named:
         raise usage_error(f"the task {task} has no dataset `{dataset}`")
-    began = None if abandon else began_at(named, as_of, SystemClock().now())
+    began = None if abandon else began_at(format_of(chosen), named, as_of, SystemClock().now())
     engine = start_engine(project, sink=lambda event: show(context.output, event))
     stopping = Stopping.on_signals(engine.stop, context.output)
     for wanted in named:
@@ -103,10 +107,10 @@ def reload(
 
 
 def began_at(
-    datasets: Sequence[ResolvedDataset], as_of: str | None, now: datetime
+    landing: Format, datasets: Sequence[ResolvedDataset], as_of: str | None, now: datetime
 ) -> datetime | None:
     """When the load began, which the order of some formats needs and that of others cannot use."""
-    placed = [one for one in datasets if has_place(one)]
+    placed = [one for one in datasets if landing.place_of_load(now, one) is not None]
     if as_of is None:
         if placed:
             raise usage_error(

@@ -15,8 +15,8 @@ from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.shaping import data_columns, shape_of
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.recorded import LATER, contradicted, recorded, shown_before
-from polynya.model.config.settings import DISCOVERING
 from polynya.model.datatypes import DataType, parse_type
+from polynya.model.formats.registry import rules_of
 
 #: Who has to act: `polynya apply`, only the next run, or somebody who decides; "nobody" needs to.
 Action: TypeAlias = Literal["apply", "run", "decide", "nobody"]
@@ -229,7 +229,7 @@ def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
     for name in LATER:
         if name in copy.settings and copy.settings[name] != after[name]:
             # The name of the source is in the data; it is only a setting where it was declared.
-            if name == "source" and dataset.landing.format not in DISCOVERING:
+            if name == "source" and not rules_of(dataset.landing.format).finds_tables:
                 continue
             what = f"{name}: {_shown(copy.settings[name])} → {_shown(after[name])}"
             forgets = name == "changes_retention" and after[name] is None

@@ -14,9 +14,9 @@ from pyiceberg.table import Table
 from polynya.engine.work.ledger import ledger_dataset
 from polynya.lake.read import inspect
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.settings import DISCOVERING
 from polynya.model.config.sources import dataset_of_source
 from polynya.model.config.task import StorageTask, resolved
+from polynya.model.formats.registry import rules_of
 from polynya.model.reading.loader import LoadedProject
 
 
@@ -38,7 +38,7 @@ class Entry:
 def inventory(project: LoadedProject, catalog: Catalog | None) -> Iterator[Entry]:
     """All tables of all tasks, task by task; None is a catalog without tables. Needs no JVM."""
     for task in project.tasks:
-        if task.landing.format not in DISCOVERING:
+        if not rules_of(task.landing.format).finds_tables:
             for declared in task.datasets:
                 dataset = resolved(task, declared)
                 yield Entry(task, dataset, _load(catalog, dataset))

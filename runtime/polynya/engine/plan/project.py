@@ -13,10 +13,10 @@ from polynya.engine.plan.inventory import Entry, inventory
 from polynya.engine.work.ledger import ledger_dataset
 from polynya.lake.read import inspect
 from polynya.lake.table.copy_state import CopyState
-from polynya.model.config.settings import DISCOVERING
 from polynya.model.config.sources import datasets_of_sources, included
 from polynya.model.config.task import StorageTask
 from polynya.model.contract import headers as h
+from polynya.model.formats.registry import rules_of
 from polynya.model.reading.loader import LoadedProject
 
 _INTERNAL = "_internal"
@@ -79,7 +79,7 @@ def plan_project(project: LoadedProject, catalog: Catalog | None) -> Plan:
 
 def _facts(entry: Entry, tasks: frozenset[str]) -> Facts:
     source = entry.dataset.landing.source
-    discovered = entry.task.landing.format in DISCOVERING and source is not None
+    discovered = rules_of(entry.task.landing.format).finds_tables and source is not None
     return Facts(
         dataset=entry.dataset,
         copy=_copy_state(entry.table) if entry.table is not None else None,

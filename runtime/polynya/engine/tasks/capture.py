@@ -1,4 +1,4 @@
-"""A storage task over Debezium files: datasets are discovered, one file feeds many of them.
+"""A storage task whose datasets share their files: one file feeds many of them.
 
 A file is read once for all datasets. Each dataset's commit holds its own position in the file; the
 ledger is committed last. After a crash in between the file is read again, and each dataset skips
@@ -11,26 +11,26 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from polynya.engine.tasks.members import as_it_is, policy_of_new, scope_of
+from polynya.engine.tasks.new_sources import policy_of_new
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
+from polynya.engine.work.landing import TaskLanding
 from polynya.engine.work.tables import OpenTables
 from polynya.engine.work.threads import in_threads
-from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
-from polynya.formats.debezium.reader import DebeziumBatch, read_debezium
-from polynya.formats.files.discovery import Discovery, discover
+from polynya.formats.base import ReadBatch
+from polynya.formats.batch import DatasetBatch, FilePart
 from polynya.model.config.sources import datasets_of_sources
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import ConfigErrors, SuspendedError
 
 
-class DebeziumTask:
+class CaptureTask:
     """Brings all datasets of one task up to date with its landed files."""
 
     def __init__(self, context: EngineContext, task: StorageTask) -> None:
         self._context = context
         self._task = task
-        self._limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
+        self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
         self._without: frozenset[str] = frozenset()
 
@@ -49,7 +49,7 @@ class DebeziumTask:
             if table.is_behind and not table.is_suspended:
                 waiting += self._catch_up(table)
         while not self._context.stop.is_set():
-            found = self._unread(ledger)
+            found = self._landing.unread(ledger, self._landing.files())
             ledger.found(found)
             if not found.files:
                 break
@@ -70,9 +70,6 @@ class DebeziumTask:
             settled = replace(state, membership=replace(known, settled=True))
             ledger.commit_copy_state(settled, "settled")
 
-    def _unread(self, table: WorkingDataset) -> Discovery:
-        return discover(self._context.landing, self._task.landing.path, "**/*", table.progress)
-
     def _copy(self, parts: Sequence[FilePart]) -> None:
         batch = self._read(parts)
         before = self._tables.ledger.table.state.copy.membership
@@ -85,7 +82,7 @@ class DebeziumTask:
         if any(one.progress for one in self._tables.meet(routes, new.suspended)):
             # A table that this task had already fed before a crash: skip what it has.
             batch = self._read(parts)
-        live = self._context.landed_files(self._task.landing.path)
+        live = self._landing.paths()
         tables = self._tables.by_source
         good = [
             (tables[source], part)
@@ -96,6 +93,7 @@ class DebeziumTask:
         if errors:
             # The files are not marked as done, so that nothing of the refused tables is lost.
             raise ConfigErrors(errors)
+        assert batch.unrouted is not None, "what has no table is accounted for"
         self._tables.remember(batch.unrouted, live)
 
     def _catch_up(self, table: WorkingDataset) -> list[WorkingDataset]:
@@ -107,12 +105,12 @@ class DebeziumTask:
         assert source is not None, "only a table of a capture is ever behind"
         parted: list[WorkingDataset] = []
         while not self._context.stop.is_set():
-            found = self._unread(table)
+            found = self._landing.unread(table, self._landing.files())
             if not found.files:
                 _set_behind(table, "caught-up", behind=False)
                 break
             batch = self._read(found.files, only=source)
-            live = self._context.landed_files(self._task.landing.path)
+            live = self._landing.paths()
             parted += self._part(batch.left)
             try:
                 table.copy(batch.datasets[source], live_files=live)
@@ -142,22 +140,9 @@ class DebeziumTask:
         ledger.commit_copy_state(ledger.state.copy.with_members(members), "parted")
         return parted
 
-    def _read(self, parts: Sequence[FilePart], *, only: str | None = None) -> DebeziumBatch:
+    def _read(self, parts: Sequence[FilePart], *, only: str | None = None) -> ReadBatch:
         tables = self._tables.by_source
-        states = {source: one.table for source, one in tables.items()}
-        scope = as_it_is(scope_of(self._task), states)
-        return read_debezium(
-            self._context.landing,
-            replace(scope, only=only, without=self._without),
-            parts,
-            {source: one.columns for source, one in tables.items()},
-            self._limits,
-            done={
-                source: {path: file.records for path, file in one.progress.items()}
-                for source, one in tables.items()
-            },
-            keys={source: one.keys for source, one in tables.items()},
-        )
+        return self._landing.read_shared(tables, parts, only=only, without=self._without)
 
 
 def _copy_part(table: WorkingDataset, part: DatasetBatch, live: set[str]) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.gather import Load, gather, take_in
+from polynya.engine.work.landing import TaskLanding
 from polynya.engine.work.tables import OpenTables
-from polynya.formats.batch import BatchLimits, FilePart
+from polynya.formats.batch import FilePart
 from polynya.formats.files.discovery import Discovery, unread
-from polynya.formats.native.extracts import Extract, LandedExtracts, landed_extracts, refused_batch
-from polynya.formats.native.reader import read_native
+from polynya.formats.files.extracts import Extract, LandedExtracts, landed_extracts, refused_batch
 from polynya.lake.copy import reload as lake
 from polynya.lake.table.copy_state import Reloading
 from polynya.model.config.dataset import ResolvedDataset
@@ -39,7 +39,7 @@ class ExtractsDataset:
         self._task = task
         self._dataset = dataset
         self._settings = settings
-        self._limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
+        self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
 
     def run(self) -> None:
@@ -57,8 +57,8 @@ class ExtractsDataset:
         landed = self._landed(table)
         self._tell(table, landed)
         if landed.refused:
-            batch = refused_batch(landed.refused, self._dataset, table.columns)
-            table.copy(batch, live_files=self._live_files())
+            batch = refused_batch(landed.refused, self._landing.read(table, (), load=True))
+            table.copy(batch, live_files=self._landing.paths())
         reloading = table.table.state.copy.reloading
         if reloading is None:
             if not landed.due:
@@ -89,7 +89,7 @@ class ExtractsDataset:
             table.tell("extract.waiting", {"extract": what, "reason": why})
 
     def _landed(self, table: WorkingDataset) -> LandedExtracts:
-        landed = self._context.landing.list(self._dataset.landing.folder)
+        landed = self._landing.files()
         last = table.table.state.copy.position.last_extract
         return landed_extracts(landed, self._dataset, self._settings, table.progress, last)
 
@@ -103,8 +103,6 @@ class ExtractsDataset:
         return lake.begin(table.table, mode, now=now, extract=extract.name)
 
     def _load(self, table: WorkingDataset, name: str) -> Load:
-        landing, limits = self._context.landing, self._limits
-
         def files_of_extract() -> Extract:
             return next(
                 (one for one in self._landed(table).due if one.name == name),
@@ -113,14 +111,12 @@ class ExtractsDataset:
 
         return Load(
             find=lambda done: unread(files_of_extract().files, done, may_grow=False),
-            read=lambda files: read_native(
-                landing, table.reading, files, table.columns, limits, load=True
-            ),
+            read=lambda files: self._landing.read(table, files, load=True),
         )
 
     def _finish(self, table: WorkingDataset, gathered: Reloading) -> None:
         applied = take_in(
-            table, incomplete=self._settings.incomplete, live_files=self._live_files()
+            table, incomplete=self._settings.incomplete, live_files=self._landing.paths()
         )
         fields = {
             "extract": gathered.extract,
@@ -131,9 +127,6 @@ class ExtractsDataset:
         }
         table.tell("extract.applied", fields)
         table.tell_applied(applied)
-
-    def _live_files(self) -> set[str]:
-        return self._context.landed_files(self._dataset.landing.folder)
 
     def _tell(self, table: WorkingDataset, landed: LandedExtracts) -> None:
         due = [FilePart(info.path, info.size) for one in landed.due for info in one.files]

@@ -9,7 +9,7 @@ from polynya.engine.verbs.loads import load_of, refuse_nothing
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.gather import gather, take_in
-from polynya.formats.load_place import place_of
+from polynya.engine.work.landing import TaskLanding
 from polynya.lake.copy import reload as lake
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import ReloadMode
@@ -44,7 +44,7 @@ def reload(
 
     `files` is a glob below the landing path, by default the dataset's full load (`load_of`): all of
     them are read, also those that were read before. `as_of` is when the load began, for formats
-    whose order tells the time (`has_place`): what was changed later stays as it is.
+    whose order tells the time (`Format.place_of_load`): what was changed later stays as it is.
 
     Raises OperationError, and leaves Current as it is: no file is there, a file changed while it
     was read, or the load is not whole and that is not accepted (see `lake.reload.finish`).
@@ -52,13 +52,14 @@ def reload(
     started = context.clock.monotonic()
     working = WorkingDataset.open(context, dataset)
     table = working.table
-    load = load_of(working, task, files)
+    landing = TaskLanding(context, task)
+    load = load_of(working, landing, files)
     table.take_over()
     if table.state.copy.reloading is None:
         refuse_nothing(load, dataset, files)
         if table.table.files(Partition.CHANGES, table.state.snapshot):
             working.apply("a reload begins")
-    place = None if as_of is None else place_of(dataset, as_of)
+    place = None if as_of is None else landing.format.place_of_load(as_of, dataset)
     lake.begin(table, mode, now=as_of or context.clock.now(), place=place)
     changed = gather(working, load)
     if changed is not None:

@@ -46,7 +46,3 @@ class EngineContext:
         """Whether something else was said last about a matter; `text` is what is said now."""
         before, self.said[matter] = self.said.get(matter), text
         return text != before
-
-    def landed_files(self, path: str) -> set[str]:
-        """Every file that exists below a landing path; a position forgets files that left."""
-        return {info.path for info in self.landing.list(path)}

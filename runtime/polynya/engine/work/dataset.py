@@ -10,6 +10,7 @@ from typing import Any
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.evolution import Evolution, evolution
 from polynya.engine.work.policy import ApplyDecision, PendingFacts, decide
+from polynya.formats.base import KnownTable
 from polynya.formats.batch import DatasetBatch, FileProgress
 from polynya.formats.files.discovery import Discovery
 from polynya.lake.apply.applier import ApplyResult
@@ -66,6 +67,17 @@ class WorkingDataset:
     def keys(self) -> tuple[str, ...]:
         """The keys that the table was made with."""
         return self.table.known_keys()
+
+    @property
+    def known(self) -> KnownTable:
+        """What reading its files has to know of it."""
+        return KnownTable(
+            dataset=self.reading,
+            schema=self.columns,
+            keys=self.keys,
+            done={path: progress.records for path, progress in self.progress.items()},
+            called=self.table.state.copy.membership.called,
+        )
 
     @property
     def progress(self) -> dict[str, FileProgress]:

@@ -12,8 +12,8 @@ from typing import Any
 from polynya.formats.debezium import extended_json
 from polynya.formats.debezium.connect_types import Typed, fields_of, unscaled_decimal
 from polynya.formats.debezium.envelope import ChangeEvent, Wrapped, old_key
-from polynya.formats.debezium.position import native_position
-from polynya.formats.debezium.scope import TableSettings
+from polynya.formats.debezium.order import native_position
+from polynya.formats.debezium.tables import TableSettings
 from polynya.formats.errors import RecordError
 from polynya.formats.values.change_identifier import Place
 from polynya.formats.values.instants import in_range

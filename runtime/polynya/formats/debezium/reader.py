@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from polynya.formats.batch import WHOLE_FILE, DatasetBatch, FilePart, FileProgress, Limits, Rejected
+from polynya.formats.base import KnownTable, ReadBatch, ReadRequest
+from polynya.formats.batch import WHOLE_FILE, FilePart, FileProgress, Limits, Rejected
+from polynya.formats.debezium.batches import TableEvents
 from polynya.formats.debezium.ddl import table_ddl
 from polynya.formats.debezium.decode import EventDecoder
 from polynya.formats.debezium.envelope import ChangeEvent, NoChange, as_truncate, open_envelope
 from polynya.formats.debezium.flat import Flattened
 from polynya.formats.debezium.records import records_of
-from polynya.formats.debezium.scope import DebeziumScope, table_of
 from polynya.formats.debezium.source_tables import SourceTables
-from polynya.formats.debezium.tables import TableEvents
+from polynya.formats.debezium.tables import DebeziumScope, table_of
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
 from polynya.formats.records.opened import RawRecord
@@ -26,63 +27,27 @@ from polynya.model.datatypes import DataType
 from polynya.store.object_store import ObjectStore
 
 UNROUTED = ""
-"""Name, in `done`, of the records that belong to no table."""
+"""Name, among the tables of a request, of what has no table: its accounting has a position too."""
 
 
-@dataclass(frozen=True, slots=True)
-class DebeziumBatch:
-    """One read of a capture.
-
-    Attributes:
-        datasets: by `schema.table` (or `db.table`), those with records in this batch.
-        unrouted: accounting of the records without a table: transaction metadata, tombstones and
-            tables that the task leaves out (filtered), lines that cannot be read (rejected). It has
-            no rows.
-        files: how far each file was read; the same for all datasets.
-        left: names of renamed tables that a policy takes for new ones.
-    """
-
-    datasets: Mapping[str, DatasetBatch]
-    unrouted: DatasetBatch
-    files: Mapping[str, FileProgress]
-    left: frozenset[str] = frozenset()
-
-
-def read_debezium(
-    source: ObjectStore,
-    scope: DebeziumScope,
-    files: Sequence[FilePart],
-    known: Mapping[str, Mapping[str, DataType]],
-    limits: Limits,
-    *,
-    done: Mapping[str, Mapping[str, int]] | None = None,
-    keys: Mapping[str, tuple[str, ...]] | None = None,
-) -> DebeziumBatch:
+def read_debezium(request: ReadRequest, scope: DebeziumScope) -> ReadBatch:
     """Read the next batch of all tables.
 
-    Args:
-        source: store that the paths of `files` belong to.
-        scope: tables that the task wants, and their settings.
-        files: what to read, in order; each from record `start` on, the lowest any dataset needs.
-        known: by dataset, every source column so far.
-        limits: count records of all tables together.
-        done: by dataset and file, records that the dataset has already consumed; they are neither
-            given nor counted again. `UNROUTED` names the accounting of records without a table.
-        keys: by dataset, of all that there are, key columns of earlier batches; a batch may hold no
-            event with a key.
+    Limits count records of all tables together. Records that a table has (`KnownTable.done`) are
+    neither given nor counted again. Duplicates after a restart of the capture are in the batch.
 
     Returns:
-        A batch for each dataset with records, and for `scope.only` also without one; duplicates
-        after a restart of the capture are in it.
+        A batch for each table with records or news, and for `request.only` also without one.
     """
-    reading = Reading(scope, limits, done or {}, keys or {})
-    if scope.only is not None:
-        reading.table(scope.only)
-    for part in files:
+    wanted = replace(scope, only=request.only, without=request.without)
+    reading = Reading(wanted, request.limits, request.tables)
+    if request.only is not None:
+        reading.table(request.only)
+    for part in request.files:
         if reading.is_full:
             break
-        reading.take_file(source, part)
-    return reading.to_batch(known)
+        reading.take_file(request.store, part)
+    return reading.to_batch()
 
 
 @dataclass(slots=True)
@@ -91,8 +56,7 @@ class Reading:
 
     scope: DebeziumScope
     limits: Limits
-    done: Mapping[str, Mapping[str, int]]
-    keys: Mapping[str, tuple[str, ...]]
+    known: Mapping[str, KnownTable]
     unrouted: RecordBuffer = field(init=False)
     flattened: Flattened | None = field(init=False)
     sources: SourceTables = field(init=False)
@@ -117,7 +81,7 @@ class Reading:
         """Read one file, as far as the limits allow."""
         counters = self.counters.copy()
         try:
-            with landed_file(source, part.path, "debezium") as file:
+            with landed_file(source, part.path, "debezium", or_avro=True) as file:
                 offset, complete = part.start, True
                 records = records_of(file, part.start)
                 if self.flattened is not None:
@@ -156,7 +120,8 @@ class Reading:
             self.unrouted.rejected.append(refused)
 
     def _is_done(self, dataset: str, file: str, offset: int) -> bool:
-        return offset < self.done.get(dataset, {}).get(file, 0)
+        table = self.known.get(dataset)
+        return table is not None and offset < table.done.get(file, 0)
 
     def take(self, file: str, offset: int, record: RawRecord) -> None:
         """Route one record."""
@@ -185,7 +150,7 @@ class Reading:
 
     def _follow(self, file: str, offset: int, raw: bytes, statement: Mapping[str, Any]) -> bool:
         """Do what the policies say of a statement; tell whether it became an event of a dataset."""
-        datasets = {*self.keys, *self.tables}
+        datasets = {*self.known, *self.tables}
         became = False
         for ddl in table_ddl(statement):
             name = self.sources.dataset(ddl.table)
@@ -214,17 +179,22 @@ class Reading:
         table = self.tables.get(name)
         if table is None:
             settings, placeholder = self.scope.settings(name), self.scope.placeholder
-            decoder = EventDecoder(settings, placeholder, self.keys.get(name, ()))
+            known = self.known.get(name)
+            decoder = EventDecoder(settings, placeholder, known.keys if known else ())
             table = self.tables[name] = TableEvents(decoder, RecordBuffer(self.limits))
         return table
 
-    def to_batch(self, known: Mapping[str, Mapping[str, DataType]]) -> DebeziumBatch:
+    def to_batch(self) -> ReadBatch:
         """Type everything that was taken."""
         for name in self.sources.in_news:
             self.table(name)
         datasets = {
-            name: self.sources.told(name, table.to_batch(known.get(name, {}), self.files))
+            name: self.sources.told(name, table.to_batch(self._schema(name), self.files))
             for name, table in self.tables.items()
         }
         unrouted = no_rows(self.files, self.unrouted.rejected, filtered=self.counters)
-        return DebeziumBatch(datasets, unrouted, self.files, self.sources.left)
+        return ReadBatch(datasets, unrouted, self.sources.left)
+
+    def _schema(self, name: str) -> Mapping[str, DataType]:
+        known = self.known.get(name)
+        return {} if known is None else known.schema

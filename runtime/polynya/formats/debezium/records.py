@@ -1,14 +1,25 @@
-"""The records of a file of a capture: JSON lines, or an Avro container, told by its first bytes."""
+"""The records of a file of a capture: JSON lines, or an Avro container, told by its first bytes.
+
+Sinks of Kafka Connect write Avro. Each of its records becomes the JSON line that Connect's own
+converter would have written, schema included; so there is one way to read an event, and quarantine
+holds text that can be read again by itself.
+"""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from typing import BinaryIO, Final
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, BinaryIO, Final
 
-from polynya.formats.debezium.avro import open_connect_avro
+import fastavro
+
+from polynya.formats.debezium.connect_avro import Form, form_of, without_logical_types
+from polynya.formats.errors import UnreadableFileError
+from polynya.formats.records.avro import DAMAGE
 from polynya.formats.records.json_lines import open_json
 from polynya.formats.records.opened import RawRecord
+from polynya.formats.values.exact import json_text
 
 _AVRO: Final = b"Obj\x01"
 
@@ -18,7 +29,7 @@ def records_of(file: BinaryIO, start: int) -> Iterator[RawRecord]:
     magic = file.read(len(_AVRO))
     file.seek(0)
     if magic == _AVRO:
-        return open_connect_avro(file, start)
+        return _avro_lines(file, start)
     return open_json(file, start).records
 
 
@@ -26,3 +37,57 @@ def record_of(raw: bytes) -> RawRecord:
     """A record from its raw bytes, which are JSON for every kind of file."""
     (record,) = open_json(io.BytesIO(raw), 0).records
     return record
+
+
+def _avro_lines(file: BinaryIO, start: int) -> Iterator[RawRecord]:
+    """The records from the `start`-th on. Raises UnreadableFileError, also while iterating."""
+    try:
+        reader = fastavro.reader(file)
+        line = _line_of(reader.writer_schema)
+        # The decoder reads by this very object: values stay as Connect wrote them, so that one
+        # that no calendar holds spoils its record and not the file.
+        without_logical_types(reader.writer_schema)
+    except DAMAGE as error:
+        raise UnreadableFileError(f"not a whole Avro file of events: {error}") from error
+    return _records(reader, line, start)
+
+
+def _records(
+    reader: Iterator[Any], line: Callable[[Any], dict[str, Any]], start: int
+) -> Iterator[RawRecord]:
+    try:
+        for value in islice(reader, start, None):
+            record = line(value)
+            yield json_text(record).encode(), record
+    except DAMAGE as error:
+        raise UnreadableFileError(f"damaged: {type(error).__name__} {error}") from error
+
+
+def _line_of(schema: Any) -> Callable[[Any], dict[str, Any]]:
+    """How a record of the file becomes a line: a bare value, or a value beside key and headers."""
+    form = form_of(schema)
+    if form.schema["type"] != "struct":
+        raise ValueError("the file does not hold records")
+    value = form.fields.get("value")
+    if value is None or "op" in form.fields or value.schema["type"] != "struct":
+        return _wrapper(form)
+    parts = {
+        name: _wrapper(part) if part.schema["type"] == "struct" else part.encode
+        for name, part in form.fields.items()
+    }
+    return lambda record: {name: encode(record[name]) for name, encode in parts.items()}
+
+
+def _wrapper(form: Form) -> Callable[[Any], Any]:
+    # One object for all records: whoever has seen it knows it again at no cost.
+    schema = _schema_of_row(form.schema)
+    return lambda value: (
+        None if value is None else {"schema": schema, "payload": form.encode(value)}
+    )
+
+
+def _schema_of_row(schema: dict[str, Any]) -> dict[str, Any]:
+    """Of an envelope only the row: the rest is not needed, and every record carries it."""
+    rows = [item for item in schema["fields"] if item["field"] == "after"]
+    is_envelope = rows and any(item["field"] == "op" for item in schema["fields"])
+    return {**schema, "fields": rows} if is_envelope else schema

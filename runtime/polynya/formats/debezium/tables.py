@@ -1,154 +1,138 @@
-"""The events of one table in one batch, until they become rows."""
+"""Which tables of a capture belong to a task, and the settings of each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any
 
-import pyarrow as pa
-
-from polynya.formats.batch import DatasetBatch, FileProgress
-from polynya.formats.debezium.connect_types import Typed
-from polynya.formats.debezium.decode import DecodedEvent, EventDecoder
-from polynya.formats.debezium.envelope import ChangeEvent
+from polynya.formats.base import KnownTable
+from polynya.formats.debezium.flat import DEFAULT_PREFIX, Flattening
 from polynya.formats.errors import RecordError
-from polynya.formats.values.buffer import RecordBuffer
-from polynya.formats.values.columns import Column, Faults, build
-from polynya.formats.values.observed import Observed
-from polynya.formats.values.rows import TypedRecords, typed_records
-from polynya.formats.values.sequence import order_by, times_of
-from polynya.formats.values.table import Service, all_rejected, old_key_type, rows_table
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.delivery import Delivery
+from polynya.model.config.evolution import SchemaEvolution
+from polynya.model.config.settings import Dataset
+from polynya.model.config.task import StorageTask, resolved
 from polynya.model.datatypes import DataType
 
+#: What Debezium writes for a column that the source did not send (`unavailable.value.placeholder`).
+PLACEHOLDER = "__debezium_unavailable_value"
 
-@dataclass(slots=True)
-class TableEvents:
-    """Events of one table in the order of the files."""
 
-    decoder: EventDecoder
-    buffer: RecordBuffer
-    events: list[DecodedEvent] = field(default_factory=list)
-    observed: Observed = field(default_factory=Observed)
-    _seen: dict[str, Typed] | None = None
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    """What the configuration says about one table; empty means that the data decides."""
 
-    def add(self, file: str, offset: int, raw: bytes, event: ChangeEvent) -> None:
-        """Take one event, or note why it is refused."""
-        try:
-            decoded = self.decoder.decode(event, raw)
-        except RecordError as error:
-            self.buffer.add(file, offset, raw, error)
-            return
-        self._observe()
-        self.buffer.add(file, offset, raw, decoded.data)
-        self.events.append(decoded)
+    keys: tuple[str, ...] = ()
+    sequence_by: tuple[str, ...] = ()
+    timestamp: str | None = None
+    columns: Mapping[str, DataType] = field(default_factory=dict)
+    evolution: SchemaEvolution = field(default_factory=SchemaEvolution)
 
-    def forget(self, file: str) -> None:
-        """Drop what was taken from the last file."""
-        count = self.buffer.forget(file)
-        del self.events[len(self.events) - count :]
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing of the table was taken."""
-        return not self.events and not self.buffer.rejected
-
-    def _observe(self) -> None:
-        if self.decoder.fields is self._seen:
-            return
-        self._seen = self.decoder.fields
-        types = {name: kind for name, (kind, _) in self.decoder.fields.items()}
-        self.observed.learn(types, in_place=True)
-
-    def to_batch(
-        self, known: Mapping[str, DataType], files: Mapping[str, FileProgress]
-    ) -> DatasetBatch:
-        """Type the rows and settle order, time and accounting."""
-        settings, keys = self.decoder.settings, self.decoder.keys
-        types = self.observed.column_types(known, settings.columns, settings.evolution)
-        typed = typed_records(self.buffer.records, types, needed=keys)
-        faults: Faults = dict(typed.faults)
-        old_keys = self._old_keys(typed, faults)
-        service = self._service(typed, faults)
-        self.buffer.progress.update(files)
-        return DatasetBatch(
-            rows=rows_table(self.buffer, service, typed.columns, old_keys, faults),
-            schema=typed.schema(),
-            keys=keys,
-            rejected=all_rejected(self.buffer, faults),
-            rows_in=len(self.events) + len(self.buffer.rejected),
-            rows_filtered=0,
-            files=dict(files),
-            changes=typed.changes,
-            declared=typed.declared,
+    @classmethod
+    def of(cls, dataset: ResolvedDataset) -> TableSettings:
+        """The part of a dataset's settings that reading needs."""
+        return cls(
+            dataset.events.keys,
+            dataset.events.sequence_by,
+            dataset.events.timestamp,
+            dataset.events.columns,
+            dataset.policies.schema_evolution,
         )
 
-    def _service(self, typed: TypedRecords, faults: Faults) -> Service:
-        identifiers = [None if event.place is None else event.place[0] for event in self.events]
-        tails = [None if event.place is None else event.place[1] for event in self.events]
-        positions: list[str | None] = [None] * len(self.events)
-        if self.decoder.settings.sequence_by:
-            positions = [_joined(event) for event in self.events]
-            identifiers, tails = self._sequence(typed, faults)
-        return Service(
-            operations=[event.operation for event in self.events],
-            identifiers=identifiers,
-            tails=tails,
-            positions=positions,
-            times=self._times(typed, faults),
-            unsent=[list(event.unsent) or None for event in self.events],
-        )
 
-    def _sequence(
-        self, typed: TypedRecords, faults: Faults
-    ) -> tuple[list[str | None], list[str | None]]:
-        names = self.decoder.settings.sequence_by
-        columns: dict[str, Column] = {}
-        for index, name in enumerate(names):
-            values = [event.sequence[index] for event in self.events]
-            column = typed.columns.get(name)
-            declared = name in self.decoder.settings.columns
-            kind = None if column is None else column.type
-            columns[name] = build(values, kind, declared=declared)
-        loads = [event.operation == "L" for event in self.events]
-        order = order_by(columns, names, loads)
-        for column in columns.values():
-            _merge(faults, column.faults)
-        _merge(faults, order.faults)
-        return order.identifiers, order.tails
+@dataclass(frozen=True, slots=True)
+class DebeziumScope:
+    """The tables of a task.
 
-    def _times(self, typed: TypedRecords, faults: Faults) -> list[int | None]:
-        name = self.decoder.settings.timestamp
-        if name is None:
-            return [event.micros for event in self.events]
-        times, time_faults = times_of(typed.columns, name, (), len(self.events))
-        _merge(faults, time_faults)
-        # A delete brings no columns but its key.
-        return [
-            event.micros if micros is None else micros
-            for micros, event in zip(times, self.events, strict=True)
-        ]
+    Attributes:
+        include: globs of `schema.table` (`db.table` where the source has no schemas); case matters.
+        exclude: globs that win over `include`.
+        tables: settings of single tables, by `schema.table`.
+        names: settings by the table's own name, for tables that are not in `tables`.
+        default: settings of all others.
+        placeholder: text that stands for a column that was not sent.
+        only: read no other table than this one; None for all.
+        without: tables to leave out, by `schema.table`.
+        called: names that tables have since they were renamed, to the name of their dataset.
+        flattening: how events were flattened; None: they are in their envelopes.
+        in_force: settings of the tables that are known, with what was accepted since.
+    """
 
-    def _old_keys(self, typed: TypedRecords, faults: Faults) -> Column:
-        """The former keys, typed like the keys."""
-        schema = typed.schema()
-        kind = old_key_type(self.decoder.keys, schema)
-        values = [
-            None
-            if event.old_key is None
-            else {name: event.old_key.get(name) for name in self.decoder.keys}
-            for event in self.events
-        ]
-        if not kind.fields:
-            return Column(kind, pa.nulls(len(values), pa.struct([])), {})
-        column = build(values, kind)
-        _merge(faults, column.faults)
-        return column
+    include: tuple[str, ...] = ("*",)
+    exclude: tuple[str, ...] = ()
+    tables: Mapping[str, TableSettings] = field(default_factory=dict)
+    names: Mapping[str, TableSettings] = field(default_factory=dict)
+    default: TableSettings = field(default_factory=TableSettings)
+    placeholder: str = PLACEHOLDER
+    only: str | None = None
+    without: frozenset[str] = frozenset()
+    called: Mapping[str, str] = field(default_factory=dict)
+    flattening: Flattening | None = None
+    in_force: Mapping[str, TableSettings] = field(default_factory=dict)
+
+    def includes(self, table: str) -> bool:
+        """Whether the task wants this table."""
+        if table in self.without or self.only not in {None, table}:
+            return False
+        if any(fnmatchcase(table, glob) for glob in self.exclude):
+            return False
+        return table in self.tables or any(fnmatchcase(table, glob) for glob in self.include)
+
+    def settings(self, table: str) -> TableSettings:
+        """The settings of a table."""
+        own = self.in_force.get(table, self.tables.get(table))
+        return own if own is not None else self.names.get(table.rpartition(".")[2], self.default)
 
 
-def _joined(event: DecodedEvent) -> str | None:
-    return None if event.place is None else event.place[0] + (event.place[1] or "")
+def scope_of(task: StorageTask) -> DebeziumScope:
+    """The tables of a task and their settings, by source table or by name."""
+    by_source, by_name = {}, {}
+    for dataset in task.datasets:
+        settings = TableSettings.of(resolved(task, dataset))
+        if dataset.source is not None:
+            by_source[dataset.source] = settings
+        else:
+            by_name[dataset.name] = settings
+    return DebeziumScope(
+        include=task.include,
+        exclude=task.exclude,
+        tables=by_source,
+        names=by_name,
+        default=TableSettings.of(resolved(task, Dataset(name="discovered"))),
+        flattening=_flattening(task.landing),
+    )
 
 
-def _merge(faults: Faults, more: Faults) -> None:
-    for index, fault in more.items():
-        faults.setdefault(index, fault)
+def _flattening(landing: Delivery) -> Flattening | None:
+    if not landing.flattened:
+        return None
+    prefix = landing.add_fields_prefix
+    return Flattening(DEFAULT_PREFIX if prefix is None else prefix, landing.add_fields)
+
+
+def as_known(scope: DebeziumScope, tables: Mapping[str, KnownTable]) -> DebeziumScope:
+    """The scope with the settings that are in force, and with the newer names of tables."""
+    # What has become a dataset of its own is no other's new name any more.
+    called = {
+        table.called: source
+        for source, table in tables.items()
+        if table.called and table.called not in tables
+    }
+    in_force = {source: TableSettings.of(table.dataset) for source, table in tables.items()}
+    return replace(scope, in_force=in_force, called=called)
+
+
+def table_of(source: Mapping[str, Any]) -> str:
+    """`schema.table`, or `db.table` where the source has no schemas.
+
+    Raises:
+        RecordError: no_dataset, when the event does not say which table it belongs to.
+    """
+    space = source.get("schema") or source.get("db")
+    table = source.get("table") or source.get("collection")
+    if not isinstance(space, str) or not isinstance(table, str) or not space or not table:
+        raise RecordError("no_dataset", "the event does not name its schema (or db) and table")
+    return f"{space}.{table}"

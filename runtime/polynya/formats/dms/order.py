@@ -13,9 +13,10 @@ been committed before the load read their rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from polynya.formats.batch import NO_ORDER
-from polynya.formats.dms.names import DmsFile
+from polynya.formats.dms.tables import DmsFile
 from polynya.formats.values import instants
 from polynya.formats.values.columns import Column, Faults
 from polynya.formats.values.sequence import Order, order_by, times_of
@@ -51,6 +52,18 @@ def placed(
         times,
         {**order.faults, **time_faults, **faults},
     )
+
+
+def place_of_load(began: datetime, dataset: ResolvedDataset) -> str | None:
+    """How the change identifiers of that time begin: 20 digits to the microsecond.
+
+    None where `sequence_by` orders the changes.
+    """
+    if dataset.events.sequence_by:
+        return None
+    stamp = instants.stamp(instants.datetime_micros(began))
+    # Between hundredths and microseconds `stamp` has nothing but zeros.
+    return f"{stamp[:16]}{stamp[-4:]}"
 
 
 def _position(file: DmsFile, offset: int) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, BinaryIO, Final
 
-from polynya.formats.dms.names import DmsFile
+from polynya.formats.dms.tables import DmsFile
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.records.opened import OpenedFile, RawRecord
 from polynya.formats.records.openers import opener_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from polynya.formats.batch import FilePart, FileProgress
-from polynya.store.object_store import ObjectInfo, ObjectStore
+from polynya.store.object_store import ObjectInfo
 
 #: Writers rename to the final name when a file is whole.
 _UNFINISHED = (".tmp", ".part", ".partial", ".inprogress", ".crdownload", ".crc", "~")
@@ -26,38 +26,21 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """Files to read in name order, and files that changed after they were read."""
+    """Files to read, in order, and files that changed after they were read.
+
+    `load` tells that the settings name the files as a full load.
+    """
 
     files: tuple[FilePart, ...]
     changed: tuple[ChangedFile, ...]
-
-
-def discover(
-    store: ObjectStore,
-    root: str,
-    glob: str,
-    done: Mapping[str, FileProgress],
-    *,
-    may_grow: bool = True,
-) -> Discovery:
-    """Find what has landed.
-
-    Args:
-        store: paths of the result belong to it.
-        root: folder to look in, "" for the store's own.
-        glob: paths below `root`: `*` and `?` stay inside one folder, `**` crosses folders.
-        done: what was read so far, by path.
-        may_grow: records may be appended to a file while it is read.
-
-    Returns:
-        Files that are new or not yet complete. A complete file that has another size, or a partly
-        read one that shrank (or grew, unless it may), is reported as changed.
-    """
-    return unread(matching(store.list(root), root, glob), done, may_grow=may_grow)
+    load: bool = False
 
 
 def matching(landed: Iterable[ObjectInfo], root: str, glob: str) -> Iterator[ObjectInfo]:
-    """The landed files below `root` that a glob names and that are finished."""
+    """The landed files below `root` that a glob names and that are finished.
+
+    `root` is "" for the store's own. `*` and `?` stay inside one folder, `**` crosses folders.
+    """
     pattern = glob_pattern(glob)
     for info in landed:
         relative = relative_to(root, info.path)
@@ -73,7 +56,17 @@ def relative_to(root: str, path: str) -> str:
 def unread(
     landed: Iterable[ObjectInfo], done: Mapping[str, FileProgress], *, may_grow: bool = True
 ) -> Discovery:
-    """What of the landed files is to be read; see `discover`."""
+    """What of the landed files is to be read, in name order.
+
+    Args:
+        landed: files, in any order.
+        done: what was read so far, by path.
+        may_grow: records may be appended to a file while it is read.
+
+    Returns:
+        Files that are new or not yet complete. A complete file that has another size, or a partly
+        read one that shrank (or grew, unless it may), is reported as changed.
+    """
     files: list[FilePart] = []
     changed: list[ChangedFile] = []
     for info in landed:

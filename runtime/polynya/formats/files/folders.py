@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TypeAlias
 
 from polynya.formats.batch import WHOLE_FILE, DatasetBatch, FileProgress, Rejected
+from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.discovery import is_unfinished_in_table_folder
 from polynya.formats.values.table import no_rows
 from polynya.store.object_store import ObjectInfo
@@ -27,6 +28,8 @@ class NoTable(Enum):
 
 #: path below the landing folder → source table (`schema.table`), or why there is none
 TableOf: TypeAlias = Callable[[str], "str | NoTable"]
+#: path → that of the file without which it cannot be read, None for none
+CompanionOf: TypeAlias = Callable[[str], "str | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +37,30 @@ class Folders:
     """Landed files by what they belong to.
 
     Attributes:
-        tables: by `schema.table`, those that the task takes.
+        tables: by `schema.table`, the files that can be read, of the tables that the task takes.
+        waiting: by `schema.table`, the companion that each of the other files waits for, by path.
         left_out: files of tables that the task does not take.
         control: files of the replication service's own tables.
         unplaced: files in no table's folder.
-        companions: paths of files that describe others.
     """
 
-    tables: Mapping[str, tuple[ObjectInfo, ...]]
-    left_out: tuple[ObjectInfo, ...]
-    control: tuple[ObjectInfo, ...]
-    unplaced: tuple[ObjectInfo, ...]
-    companions: frozenset[str]
+    tables: Mapping[str, tuple[ObjectInfo, ...]] = field(default_factory=dict)
+    waiting: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    left_out: tuple[ObjectInfo, ...] = ()
+    control: tuple[ObjectInfo, ...] = ()
+    unplaced: tuple[ObjectInfo, ...] = ()
 
 
-#: Nothing landed.
-NO_FOLDERS = Folders({}, (), (), (), frozenset())
+#: No table has a folder.
+NO_FOLDERS = Folders()
 
 
 def sorted_out(
-    landed: Iterable[ObjectInfo], root: str, table_of: TableOf, included: Callable[[str], bool]
+    landed: Iterable[ObjectInfo],
+    root: str,
+    table_of: TableOf,
+    included: Callable[[str], bool],
+    companion_of: CompanionOf = lambda _: None,
 ) -> Folders:
     """Sort the files below the folder `root`; unfinished ones are left alone."""
     tables: dict[str, list[ObjectInfo]] = defaultdict(list)
@@ -70,13 +77,25 @@ def sorted_out(
             tables[table].append(info)
         else:
             left_out.append(info)
+    there = {info.path for info in others[NoTable.COMPANION]}
+    waiting = {table: _waiting(infos, companion_of, there) for table, infos in tables.items()}
     return Folders(
-        {table: tuple(infos) for table, infos in tables.items()},
-        tuple(left_out),
-        tuple(others[NoTable.CONTROL]),
-        tuple(others[NoTable.UNPLACED]),
-        frozenset(info.path for info in others[NoTable.COMPANION]),
+        tables={
+            table: tuple(info for info in infos if info.path not in waiting[table])
+            for table, infos in tables.items()
+        },
+        waiting={table: paths for table, paths in waiting.items() if paths},
+        left_out=tuple(left_out),
+        control=tuple(others[NoTable.CONTROL]),
+        unplaced=tuple(others[NoTable.UNPLACED]),
     )
+
+
+def _waiting(
+    infos: Iterable[ObjectInfo], companion_of: CompanionOf, there: Collection[str]
+) -> dict[str, str]:
+    wanted = {info.path: companion_of(info.path) for info in infos}
+    return {path: one for path, one in wanted.items() if one is not None and one not in there}
 
 
 def unrouted(folders: Folders, seen: Mapping[str, FileProgress]) -> DatasetBatch:
@@ -96,6 +115,20 @@ def unrouted(folders: Folders, seen: Mapping[str, FileProgress]) -> DatasetBatch
         [Rejected(info.path, WHOLE_FILE, "no_dataset", error, b"") for info in stray],
         counters={counter: len(infos) for counter, infos in new.items() if infos},
     )
+
+
+def by_kind(files: Iterable[str], kind_of: Callable[[str], str]) -> list[set[str]]:
+    """Files in groups of one kind each, those with foreign names first.
+
+    `kind_of` may raise UnreadableFileError.
+    """
+    groups: dict[str, set[str]] = defaultdict(set)
+    for file in files:
+        try:
+            groups[kind_of(file)].add(file)
+        except UnreadableFileError:
+            groups[""].add(file)
+    return [groups[kind] for kind in sorted(groups)]
 
 
 def _new(infos: Iterable[ObjectInfo], seen: Mapping[str, FileProgress]) -> list[ObjectInfo]:

@@ -41,15 +41,21 @@ _MAGIC = {"parquet": b"PAR1", "orc": b"ORC", "avro": b"Obj\x01"}
 
 @contextmanager
 def landed_file(
-    store: ObjectStore, path: str, file_format: str, *, encoding: Encoding | None = None
+    store: ObjectStore,
+    path: str,
+    file_format: str,
+    *,
+    encoding: Encoding | None = None,
+    or_avro: bool = False,
 ) -> Iterator[BinaryIO]:
     """A seekable reader of the file's content, decompressed, text in UTF-8, at its start.
 
     Args:
         store: where the file is.
         path: its path in the store.
-        file_format: `json`, `csv`, `debezium` (text or Avro), `parquet`, `orc` or `avro`.
+        file_format: `parquet`, `orc`, `avro`, or the name of a text format.
         encoding: of a text; None: UTF-8.
+        or_avro: an Avro container may stand in place of the text.
 
     Raises:
         UnreadableFileError: it cannot be opened, is truncated or of another format.
@@ -67,7 +73,9 @@ def landed_file(
                 raise UnreadableFileError(f"a {inner.name} archive inside a {codec.name} archive")
         if encoding is not None and encoding != "utf-8":
             content = open_files.enter_context(transcoded(content, encoding))
-        _check_content(_head(content), file_format)
+        head = _head(content)
+        if not (or_avro and head.startswith(_MAGIC["avro"])):
+            _check_content(head, file_format)
         yield content
 
 
@@ -82,8 +90,6 @@ def _check_content(head: bytes, file_format: str) -> None:
     if magic is not None:
         if not head.startswith(magic):
             raise UnreadableFileError(f"not {file_format}: it starts with {head[:8]!r}")
-        return
-    if file_format == "debezium" and head.startswith(_MAGIC["avro"]):
         return
     kind = next((name for start, name in _FOREIGN if head.startswith(start)), None)
     if kind is not None:

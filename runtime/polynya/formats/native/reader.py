@@ -1,83 +1,47 @@
-"""Reading a native dataset: json, csv, parquet, orc or avro files become one `DatasetBatch`."""
+"""Reading a native dataset: json, csv, parquet, orc or avro files become one batch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping
 
-from polynya.formats.batch import DatasetBatch, FilePart, FileProgress, Limits
+from polynya.formats.base import ReadRequest
+from polynya.formats.batch import DatasetBatch, FilePart
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
+from polynya.formats.native.order import placed
 from polynya.formats.records.openers import builder_of, file_opener
 from polynya.formats.values.buffer import RecordBuffer
 from polynya.formats.values.columns import Builder, Column
 from polynya.formats.values.observed import Observed
 from polynya.formats.values.rows import ColumnTypes
-from polynya.formats.values.sequence import order_by, times_of
 from polynya.formats.values.settle import Extras, Placement, batch_of, settled
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.datatypes import DataType
-from polynya.store.object_store import ObjectStore
 
 
-def read_native(
-    source: ObjectStore,
-    dataset: ResolvedDataset,
-    files: Sequence[FilePart],
-    known: Mapping[str, DataType],
-    limits: Limits,
-    *,
-    load: bool = False,
-) -> DatasetBatch:
-    """Read the next batch.
-
-    Args:
-        source: store that the paths of `files` belong to.
-        dataset: settings.
-        files: what to read, in order; each from record `start` on.
-        known: every source column so far.
-        limits: the batch ends between two records when one of them is reached; its file is then not
-            complete.
-        load: the files belong to the first full load.
-
-    Returns:
-        Rows, rejected records and progress of the files that were touched. A file that cannot be
-        read is one rejected record and complete; it never keeps the next file from being read.
-    """
-    buffer = RecordBuffer(limits)
+def read_native(request: ReadRequest) -> DatasetBatch:
+    """Read the next batch; see `Format.read`. `request.load`: the rows are those of a full load."""
+    dataset, known = request.table.dataset, request.table.schema
+    buffer = RecordBuffer(request.limits)
     observed = Observed()
-    for part in files:
+    for part in request.files:
         if buffer.is_full:
             break
         try:
-            _take_file(source, dataset, part, buffer, observed)
+            _take_file(request, part, buffer, observed)
         except UnreadableFileError as error:
             buffer.refuse_file(part.path, part.size, str(error), start=part.start)
     types = observed.column_types(known, dataset.events.columns, dataset.policies.schema_evolution)
-    return to_batch(buffer, dataset, types, builder_of(dataset.landing.format), load=load)
+    return to_batch(buffer, dataset, types, builder_of(dataset.landing.format), load=request.load)
 
 
 def _take_file(
-    source: ObjectStore,
-    dataset: ResolvedDataset,
-    part: FilePart,
-    buffer: RecordBuffer,
-    observed: Observed,
+    request: ReadRequest, part: FilePart, buffer: RecordBuffer, observed: Observed
 ) -> None:
+    dataset = request.table.dataset
     encoding = dataset.landing.delivery.encoding
-    with landed_file(source, part.path, dataset.landing.format, encoding=encoding) as file:
+    with landed_file(request.store, part.path, dataset.landing.format, encoding=encoding) as file:
         opened = file_opener(dataset)(file, part.start)
-        offset = part.start
-        complete = True
-        records = iter(opened.records)
-        for raw, parsed in records:
-            buffer.add(part.path, offset, raw, parsed)
-            offset += 1
-            if buffer.is_full:
-                # Looking one record ahead: a file that ends exactly here is complete.
-                complete = not list(islice(records, 1))
-                break
-        buffer.progress[part.path] = FileProgress(part.size, offset, complete)
+        buffer.take(part, opened.records)
         # Not before: a file that turns out to be damaged has no say in the types.
         observed.learn(opened.types)
 
@@ -90,17 +54,11 @@ def to_batch(
     *,
     load: bool,
 ) -> DatasetBatch:
-    """Type the records; settle order, time and accounting."""
+    """Type and place the records; `load` tells that they belong to a full load."""
     count = len(buffer.records)
 
     def place(columns: Mapping[str, Column]) -> Placement:
-        order = order_by(columns, dataset.events.sequence_by, [load] * count)
-        times, faults = times_of(
-            columns, dataset.events.timestamp, dataset.events.sequence_by, count
-        )
-        return Placement(
-            order.identifiers, order.tails, [None] * count, times, {**faults, **order.faults}
-        )
+        return placed(columns, dataset, count=count, load=load)
 
     done = settled(buffer.records, types, builder, place, needed=dataset.events.keys)
     return batch_of(buffer, done, dataset.events.keys, Extras(["L" if load else None] * count))

@@ -23,6 +23,7 @@ _OPENERS: dict[str, Opener] = {
     "orc": open_orc,
     "avro": open_avro,
 }
+_TEXT_FORMATS = frozenset({"json", "csv"})
 
 
 def opener_of(file_format: str) -> Opener:
@@ -35,6 +36,11 @@ def file_opener(dataset: ResolvedDataset) -> Opener:
     if dataset.landing.format != "csv":
         return opener_of(dataset.landing.format)
     return partial(open_csv, layout=Layout.of(dataset))
+
+
+def text_format(dataset: ResolvedDataset) -> str:
+    """The format of the raw bytes of a record: text stays as it is, all others are JSON."""
+    return dataset.landing.format if dataset.landing.format in _TEXT_FORMATS else "json"
 
 
 def record_opener(dataset: ResolvedDataset) -> Opener:

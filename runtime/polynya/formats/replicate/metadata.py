@@ -13,7 +13,7 @@ from typing import Any, Final
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.records.json_text import parse_object
 from polynya.formats.records.separated import Dialect
-from polynya.formats.replicate.names import metadata_path
+from polynya.formats.replicate.tables import metadata_path
 from polynya.formats.replicate.types import column_type
 from polynya.model.config.delivery import Delivery
 from polynya.model.datatypes import DataType

@@ -2,50 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from polynya.formats.batch import DatasetBatch, FilePart, FileProgress, Limits
+from polynya.formats.base import ReadRequest
+from polynya.formats.batch import DatasetBatch, FilePart, FileProgress
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
-from polynya.formats.replicate.books import FileFacts, to_batch
+from polynya.formats.replicate.batches import FileFacts, to_batch
 from polynya.formats.replicate.header import BEFORE_IMAGE
 from polynya.formats.replicate.metadata import HEADER_PREFIX, Metadata, read_metadata
-from polynya.formats.replicate.names import is_load, kind_of
 from polynya.formats.replicate.rows import HEADER, Described, open_replicate
+from polynya.formats.replicate.tables import is_load, kind_of
 from polynya.formats.values.buffer import RecordBuffer
 from polynya.formats.values.names import NameSpace, column_problem
 from polynya.formats.values.observed import Observed
-from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.datatypes import DataType
-from polynya.store.object_store import ObjectStore
 
 
-def read_replicate(
-    source: ObjectStore,
-    dataset: ResolvedDataset,
-    files: Sequence[FilePart],
-    known: Mapping[str, DataType],
-    keys: tuple[str, ...],
-    *,
-    limits: Limits,
-) -> DatasetBatch:
-    """Read the next batch.
+def read_replicate(request: ReadRequest) -> DatasetBatch:
+    """Read the next batch; see `Format.read`. The `.dfm` files are in the same store.
 
-    Args:
-        source: store that the paths of `files` and their `.dfm` files belong to.
-        dataset: settings.
-        files: what to read, in order; each from record `start` on.
-        known: every source column so far.
-        keys: key columns of earlier batches.
-        limits: the batch ends when one of them is reached, not between a before image and its
-            update, and before a file of another format.
-
-    Returns:
-        Rows with operation L, I, U, D or T, rejected records and progress of the files. A file that
-        cannot be read, or is not what its `.dfm` file says, is one rejected record and complete.
+    The batch does not end between a before image and its update, and it ends before a file of
+    another format. Operations are L, I, U, D and T. A file that is not what its `.dfm` file says is
+    one rejected record too.
     """
-    reading = _Reading(source, dataset, known, dataset.events.keys or keys, RecordBuffer(limits))
-    for part in files:
+    reading = _Reading(request)
+    for part in request.files:
         if reading.is_full:
             break
         try:
@@ -58,8 +37,8 @@ def read_replicate(
             reading.buffer.refuse_file(part.path, part.size, str(error), start=part.start)
     return to_batch(
         reading.buffer,
-        dataset,
-        known,
+        request.table.dataset,
+        request.table.schema,
         reading.keys,
         FileFacts(
             reading.kind or "csv",
@@ -74,22 +53,16 @@ def read_replicate(
 class _Reading:
     """The state of one read: what the files and their metadata gave so far."""
 
-    def __init__(
-        self,
-        source: ObjectStore,
-        dataset: ResolvedDataset,
-        known: Mapping[str, DataType],
-        keys: tuple[str, ...],
-        buffer: RecordBuffer,
-    ) -> None:
-        self.buffer = buffer
-        self.keys = keys
+    def __init__(self, request: ReadRequest) -> None:
+        table = request.table
+        self.buffer = RecordBuffer(request.limits)
+        self.keys = table.dataset.events.keys or table.keys
         self.kind: str | None = None
         self.types = Observed()
         self.observed = Observed()
-        self._source = source
-        self._dataset = dataset
-        self._known = known
+        self._store = request.store
+        self._dataset = table.dataset
+        self._known = table.schema
 
     @property
     def is_full(self) -> bool:
@@ -102,7 +75,7 @@ class _Reading:
 
     def take_file(self, part: FilePart) -> None:
         """Read one file, as far as the limits allow. Raises UnreadableFileError."""
-        metadata = read_metadata(self._source, part.path, self._dataset.landing.delivery)
+        metadata = read_metadata(self._store, part.path, self._dataset.landing.delivery)
         self._check_names(metadata)
         # Also of a file that is refused: a table that begins with one still gets its keys.
         self.keys = self._agreed_keys(metadata)
@@ -110,7 +83,7 @@ class _Reading:
             kind_of(part.path), is_load(part.path, self._dataset.landing.folder), metadata
         )
         has_header = self._dataset.landing.delivery.has_header
-        with landed_file(self._source, part.path, described.kind) as file:
+        with landed_file(self._store, part.path, described.kind) as file:
             opened = open_replicate(file, part.start, described, has_header=has_header)
             offset, complete = part.start, False
             for raw, parsed in opened.records:

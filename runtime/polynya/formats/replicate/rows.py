@@ -18,7 +18,7 @@ from polynya.formats.records.separated import pieces
 from polynya.formats.replicate.csv_rows import csv_records
 from polynya.formats.replicate.header import LOADED, OPERATION, SEQUENCE, header_of
 from polynya.formats.replicate.metadata import HEADER_PREFIX, Metadata
-from polynya.formats.replicate.names import FileKind
+from polynya.formats.replicate.tables import FileKind
 from polynya.model.datatypes import BINARY, BOOLEAN, DataType
 
 #: Key of a record's `Header`; no column has an empty name.

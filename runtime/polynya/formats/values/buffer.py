@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
-from polynya.formats.batch import WHOLE_FILE, FileProgress, Limits, Rejected
+from polynya.formats.batch import WHOLE_FILE, FilePart, FileProgress, Limits, Rejected
 from polynya.formats.errors import RecordError
 
 
@@ -46,6 +48,23 @@ class RecordBuffer:
             len(self.records) + len(self.rejected) >= self._max_rows
             or self.size_bytes >= self._max_bytes
         )
+
+    def take(
+        self, part: FilePart, records: Iterator[tuple[bytes, dict[str, Any] | RecordError]]
+    ) -> None:
+        """Take the records of a file until the batch is full, and note how far it was read.
+
+        `records` begin at the part's start.
+        """
+        offset, complete = part.start, True
+        for raw, parsed in records:
+            self.add(part.path, offset, raw, parsed)
+            offset += 1
+            if self.is_full:
+                # Looking one record ahead: a file that ends exactly here is complete.
+                complete = not list(islice(records, 1))
+                break
+        self.progress[part.path] = FileProgress(part.size, offset, complete)
 
     def refuse_file(
         self, file: str, size: int, error: str, *, start: int = 0, rule: str = "unreadable_file"

@@ -30,9 +30,6 @@ Mode: TypeAlias = Literal["merge", "append_only"]
 DeleteMode: TypeAlias = Literal["hard", "soft"]
 BadRecordPolicy: TypeAlias = Literal["quarantine", "suspend", "stop"]
 
-#: Formats whose source tables are found in the data; `include` and `exclude` choose among them.
-DISCOVERING: Final = frozenset(rules.name for rules in BUILT_IN if rules.finds_tables)
-
 DEFAULT_TOMBSTONE_RETENTION: Final = timedelta(days=30)
 MEBIBYTE: Final = 2**20
 

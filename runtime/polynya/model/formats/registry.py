@@ -33,8 +33,9 @@ def all_rules() -> tuple[FormatRules, ...]:
 
 def add_rules(rules: FormatRules) -> None:
     """Let tasks name one more format. Raises ValueError when the name is taken."""
-    if _rules.setdefault(rules.name, rules) is not rules:
+    if rules.name in _rules:
         raise ValueError(f"there is a format {rules.name!r} already")
+    _rules[rules.name] = rules
 
 
 def remove_rules(name: str) -> None:

@@ -10,10 +10,9 @@ import pytest
 from pyarrow import parquet
 
 from polynya.formats.batch import DatasetBatch, Rejected
-from polynya.formats.replicate.replay import reparse_replicate
+from polynya.formats.replicate.reread import reread_replicate
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.testing.fakes import MemoryObjectStore
-from tests.formats.helpers import column, rules, types
+from tests.formats.helpers import column, rereading, rules, types
 from tests.formats.replicate.files import (
     FIRST,
     HEADER,
@@ -41,8 +40,9 @@ def again(
         for row in batch.rows.to_pylist()
     ]
     records = sorted([*rows, *batch.rejected], key=lambda one: (one.file, one.offset))
-    store = MemoryObjectStore(files)
-    return reparse_replicate(store, dataset or a_table(), records, types(**KNOWN), ("id",))
+    return reread_replicate(
+        rereading(records, dataset or a_table(), types(**KNOWN), keys=("id",), files=files)
+    )
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -68,7 +68,7 @@ def test_a_refused_update_still_knows_the_key_that_it_left() -> None:
     (refused,) = first.rejected
     repaired = Rejected(refused.file, 1, "", "", refused.raw.replace(b"two", b"2"))
 
-    batch = reparse_replicate(MemoryObjectStore(), a_table(), [repaired], types(**KNOWN), ("id",))
+    batch = reread_replicate(rereading([repaired], a_table(), types(**KNOWN), keys=("id",)))
 
     assert (column(batch, "__op"), column(batch, "id")) == (["I"], [2])
     assert column(batch, "__old") == [{"id": 1}]
@@ -83,8 +83,8 @@ def test_a_lonely_before_image_finds_an_update_that_is_read_again_with_it() -> N
     repaired = Rejected(SECOND, 0, "", "", update.raw.replace(b"two", b"2"))
 
     alone = again(lonely, {})
-    both = reparse_replicate(
-        MemoryObjectStore(), a_table(), [*lonely.rejected, repaired], types(**KNOWN), ("id",)
+    both = reread_replicate(
+        rereading([*lonely.rejected, repaired], a_table(), types(**KNOWN), keys=("id",))
     )
 
     assert rules(alone) == [(0, "no_after")]

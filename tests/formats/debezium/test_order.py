@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from polynya.formats.debezium.position import native_position
+from polynya.formats.debezium.order import native_position
 from polynya.formats.errors import RecordError
 from tests.formats.debezium.builders import a_source
 

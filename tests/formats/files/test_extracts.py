@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from polynya.formats.batch import WHOLE_FILE, FileProgress
-from polynya.formats.native.extracts import LandedExtracts, landed_extracts, refused_batch
+from polynya.formats.files.extracts import LandedExtracts, landed_extracts, refused_batch
+from polynya.formats.native.reader import read_native
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.datatypes import parse_type
 from polynya.store.object_store import ObjectInfo
+from polynya.testing.fakes import MemoryObjectStore
+from tests.formats.helpers import request
 
 
 def dataset(**extracts: Any) -> ResolvedDataset:
@@ -112,7 +115,8 @@ def test_refused_files_make_a_batch_of_whole_files() -> None:
     known = {"id": parse_type("bigint"), "name": parse_type("string")}
     landed = looked_at("b.csv", last="c.csv")
 
-    batch = refused_batch(landed.refused, dataset(), known)
+    nothing = read_native(request(MemoryObjectStore(), dataset(), [], known, load=True))
+    batch = refused_batch(landed.refused, nothing)
 
     assert (batch.rows_in, batch.rows.num_rows, dict(batch.schema)) == (1, 0, known)
     assert [(one.file, one.offset, one.rule) for one in batch.rejected] == [

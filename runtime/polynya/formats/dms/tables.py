@@ -1,4 +1,4 @@
-"""What the name of a DMS file says: its format, full load or changes, and its place in the order.
+"""What the path of a DMS file says: its table, format, full load or changes, place in the order.
 
 DMS writes changes in the order of their commits and names each file by the time of its first one,
 so the name and the row inside the file are an order that the source itself gives.
@@ -107,3 +107,8 @@ def reading_order(path: str) -> tuple[int, str, str]:
     except UnreadableFileError:
         return 2, "", path
     return (0, "", path) if file.place is None else (1, file.place, path)
+
+
+def is_load(path: str) -> bool:
+    """Whether a file belongs to the full load."""
+    return reading_order(path)[0] == 0

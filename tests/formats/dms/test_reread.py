@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from polynya.formats.batch import DatasetBatch, Rejected
-from polynya.formats.dms.reader import reparse_dms
+from polynya.formats.dms.reread import reread_dms
 from polynya.model.config.dataset import ResolvedDataset
 from tests.formats.dms.files import FIRST, LOAD, a_table, lines, read, table
-from tests.formats.helpers import column, rules, types
+from tests.formats.helpers import column, rereading, rules, types
 
 
 def again(batch: DatasetBatch, dataset: ResolvedDataset, **known: str) -> DatasetBatch:
@@ -19,7 +19,7 @@ def again(batch: DatasetBatch, dataset: ResolvedDataset, **known: str) -> Datase
         Rejected(row["__file"], row["__offset"], "", "", row["__raw"])
         for row in batch.rows.to_pylist()
     ]
-    return reparse_dms([*rows, *batch.rejected], dataset, types(**known))
+    return reread_dms(rereading([*rows, *batch.rejected], dataset, types(**known)))
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,14 @@ from typing import Any
 from polynya.formats.batch import DatasetBatch
 from polynya.formats.records.openers import builder_of
 from polynya.formats.replicate.images import Row, key_of, paired
+from polynya.formats.replicate.order import placed
 from polynya.formats.values.buffer import RecordBuffer
 from polynya.formats.values.columns import Column, build
 from polynya.formats.values.rows import ColumnTypes, Evolving
-from polynya.formats.values.sequence import times_of
 from polynya.formats.values.settle import Extras, Placement, Settled, batch_of, settled
 from polynya.formats.values.table import old_key_type
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.datatypes import DataType
-
-#: Behind the sequence of an update that moved its record: the delete of the old key comes first.
-_MOVED = "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,7 @@ def to_batch(
     types = ColumnTypes(known, {**facts.types, **dataset.events.columns}, facts.observed, evolving)
 
     def place(columns: Mapping[str, Column]) -> Placement:
-        return _placed(columns, rows, dataset)
+        return placed(columns, rows, dataset)
 
     records = [row.record for row in rows]
     done = settled(records, types, builder_of(facts.kind), place, needed=keys)
@@ -80,23 +77,6 @@ def to_batch(
         filtered={"before_images": filtered} if filtered else {},
     )
     return batch_of(_kept(buffer, rows), done, keys, extras)
-
-
-def _placed(
-    columns: Mapping[str, Column], rows: Sequence[Row], dataset: ResolvedDataset
-) -> Placement:
-    """The change sequence is a change identifier as it is."""
-    times, faults = times_of(columns, dataset.events.timestamp, (), len(rows))
-    return Placement(
-        identifiers=[row.header.sequence for row in rows],
-        tails=[_MOVED if row.moved else None for row in rows],
-        positions=[None] * len(rows),
-        times=[
-            row.header.micros if micros is None else micros
-            for micros, row in zip(times, rows, strict=True)
-        ],
-        faults=faults,
-    )
 
 
 def _old_keys(rows: Sequence[Row], keys: tuple[str, ...], done: Settled) -> Column | None:

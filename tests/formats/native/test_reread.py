@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import io
-import json
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from polynya.formats.batch import Rejected
-from polynya.formats.debezium.scope import DebeziumScope
-from polynya.formats.replay import reparse, reparse_all, reparse_debezium, reparse_debezium_all
-from tests.formats.helpers import a_dataset, column, json_lines, read, types
+from polynya.formats.native.reread import reread_native
+from tests.formats.helpers import a_dataset, column, json_lines, read, reread, rereading
 
 
 def test_a_json_record_fits_after_the_settings_changed() -> None:
     raw = json_lines({"id": 1, "n": 1, "x": "12"})
     refused = read(raw, a_dataset(columns={"x": "date"})).rejected[0]
 
-    batch = reparse(refused.raw, a_dataset(columns={"x": "int"}), {}, file="f", offset=7)
+    batch = reread(refused.raw, a_dataset(columns={"x": "int"}), offset=7)
 
     assert column(batch, "x") == [12]
     assert (column(batch, "__file"), column(batch, "__offset")) == (["f"], [7])
@@ -30,7 +27,7 @@ def test_a_json_record_fits_after_the_settings_changed() -> None:
 
 
 def test_a_record_that_is_still_bad_is_refused_again() -> None:
-    batch = reparse(b"garbage", a_dataset(), {}, file="f", offset=7)
+    batch = reread(b"garbage", a_dataset(), offset=7)
 
     assert [(one.offset, one.rule, one.raw) for one in batch.rejected] == [
         (7, "bad_json", b"garbage")
@@ -40,7 +37,7 @@ def test_a_record_that_is_still_bad_is_refused_again() -> None:
 def test_a_csv_record_brings_its_header() -> None:
     raw = column(read(b'id,n,x\n1,1,"a\nb"\n', a_dataset("csv")), "__raw")[0]
 
-    assert column(reparse(raw, a_dataset("csv"), {}, file="f", offset=0), "x") == ["a\nb"]
+    assert column(reread(raw, a_dataset("csv")), "x") == ["a\nb"]
 
 
 @pytest.mark.parametrize(
@@ -61,44 +58,19 @@ def test_a_parquet_record_keeps_every_value(array: pa.Array, kind: str) -> None:
     first = read(out.getvalue(), a_dataset("parquet"))
 
     raw = column(first, "__raw")[0]
-    again = reparse(raw, a_dataset("parquet"), first.schema, file="f", offset=0)
+    again = reread(raw, a_dataset("parquet"), first.schema)
 
     assert str(first.schema["x"]) == kind
     assert again.schema == first.schema
     assert again.rows.to_pylist() == first.rows.to_pylist()
 
 
-def test_a_change_event_is_read_again() -> None:
-    source: dict[str, Any] = {
-        "connector": "postgresql",
-        "schema": "w",
-        "table": "t",
-        "lsn": 5,
-        "sequence": None,
-    }
-    value = {"op": "c", "before": None, "after": {"id": 1}, "source": source, "transaction": None}
-    raw = json.dumps({"key": {"id": 1}, "value": value}).encode()
-
-    batch = reparse_debezium(raw, DebeziumScope(), {"w.t": types(id="int")}, file="f", offset=3)
-
-    assert column(batch.datasets["w.t"], "id") == [1]
-    assert column(batch.datasets["w.t"], "__offset") == [3]
-
-
 def test_several_records_are_read_again_as_one_batch() -> None:
     good = json_lines({"id": 1, "n": 1})
     records = [Rejected("a", 3, "r", "e", good), Rejected("b", 5, "r", "e", b"still bad")]
 
-    batch = reparse_all(records, a_dataset(), {})
+    batch = reread_native(rereading(records, a_dataset()))
 
     assert (column(batch, "__file"), column(batch, "__offset")) == (["a"], [3])
     assert [(one.file, one.offset) for one in batch.rejected] == [("b", 5)]
     assert (batch.rows_in, dict(batch.files)) == (2, {})
-
-
-def test_several_lines_of_a_capture_are_read_again_as_one_batch() -> None:
-    records = [Rejected("f", 1, "r", "e", b"bad"), Rejected("f", 2, "r", "e", b'{"value":null}')]
-
-    batch = reparse_debezium_all(records, DebeziumScope(), {}, {})
-
-    assert (batch.unrouted.rows_in, batch.unrouted.rows_filtered) == (2, 1)

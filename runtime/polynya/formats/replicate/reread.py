@@ -9,41 +9,40 @@ from __future__ import annotations
 import base64
 import binascii
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from polynya.formats.base import RereadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, Rejected
 from polynya.formats.errors import RecordError, UnreadableFileError
+from polynya.formats.files.folders import by_kind
 from polynya.formats.records.openers import opener_of
 from polynya.formats.records.separated import Dialect, fields, pieces
-from polynya.formats.replicate.books import FileFacts, to_batch
+from polynya.formats.replicate.batches import FileFacts, to_batch
 from polynya.formats.replicate.header import MASK
 from polynya.formats.replicate.metadata import Metadata, read_metadata
-from polynya.formats.replicate.names import is_load, kind_of
 from polynya.formats.replicate.rows import change_of
+from polynya.formats.replicate.tables import is_load, kind_of
 from polynya.formats.values.buffer import RecordBuffer
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.datatypes import DataType
 from polynya.store.object_store import ObjectStore
 
 
-def reparse_replicate(
-    source: ObjectStore,
-    dataset: ResolvedDataset,
-    records: Sequence[Rejected],
-    known: Mapping[str, DataType],
-    keys: tuple[str, ...],
-) -> DatasetBatch:
-    """Read quarantined records of files of one format again, as one batch.
+def groups_of(files: Collection[str]) -> list[set[str]]:
+    """Files of one kind make one batch."""
+    return by_kind(files, kind_of)
 
-    Arguments as for `read_replicate`.
-    """
-    again = _Again(source, dataset, known)
+
+def reread_replicate(request: RereadRequest) -> DatasetBatch:
+    """Read records of one group again, as one batch."""
+    dataset, known = request.table.dataset, request.table.schema
+    again = _Again(request.store, dataset, known)
     buffer = RecordBuffer(BatchLimits())
     before: dict[int, Mapping[str, Any]] = {}
     kind = "csv"
-    for record in records:
+    for record in request.records:
         kind = kind_of(record.file)
         try:
             *images, change = again.changes(record)
@@ -55,9 +54,8 @@ def reparse_replicate(
         buffer.add(record.file, record.offset, record.raw, change)
     # JSON spells decimals and times as text: the types of the table say what they are.
     types = {**known, **again.types} if kind == "parquet" else again.types
-    return to_batch(
-        buffer, dataset, known, dataset.events.keys or keys, FileFacts(kind, types), before=before
-    )
+    keys = dataset.events.keys or request.table.keys
+    return to_batch(buffer, dataset, known, keys, FileFacts(kind, types), before=before)
 
 
 class _Again:

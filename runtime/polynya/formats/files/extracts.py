@@ -8,19 +8,16 @@ table would undo what came after it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from polynya.formats.batch import BatchLimits, DatasetBatch, FileProgress
 from polynya.formats.files.discovery import ChangedFile, matching, relative_to, unread
-from polynya.formats.native.reader import to_batch
-from polynya.formats.records.openers import builder_of
 from polynya.formats.values.buffer import RecordBuffer
-from polynya.formats.values.rows import ColumnTypes
+from polynya.formats.values.table import all_rejected
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.extracts import Extracts
 from polynya.model.contract.name_time import time_in_name
-from polynya.model.datatypes import DataType
 from polynya.store.object_store import ObjectInfo
 
 
@@ -94,15 +91,17 @@ def landed_extracts(
     return LandedExtracts(tuple(due), tuple(waiting), (*refused, *late), unread(seen, done).changed)
 
 
-def refused_batch(
-    refused: Iterable[Refusal], dataset: ResolvedDataset, known: Mapping[str, DataType]
-) -> DatasetBatch:
-    """The batch of files that go to quarantine whole; it has no rows."""
+def refused_batch(refused: Iterable[Refusal], nothing: DatasetBatch) -> DatasetBatch:
+    """The batch of files that go to quarantine whole; `nothing` is what reading no file gives."""
     buffer = RecordBuffer(BatchLimits())
     for one in refused:
         buffer.refuse_file(one.file.path, one.file.size, one.error, rule=one.rule)
-    types = ColumnTypes(known, dataset.events.columns)
-    return to_batch(buffer, dataset, types, builder_of(dataset.landing.format), load=True)
+    return replace(
+        nothing,
+        rejected=all_rejected(buffer, {}),
+        rows_in=len(buffer.rejected),
+        files=dict(buffer.progress),
+    )
 
 
 def _sorted_out(

@@ -1,0 +1,28 @@
+"""A storage task whose datasets are declared: each has its own files, position and table."""
+
+from __future__ import annotations
+
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.landing import TaskLanding
+from polynya.engine.work.tables import OpenTables
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.task import StorageTask
+
+
+class DeclaredDataset:
+    """Brings one dataset up to date with its landed files."""
+
+    def __init__(self, context: EngineContext, task: StorageTask, dataset: ResolvedDataset) -> None:
+        self._task = task
+        self._dataset = dataset
+        self._landing = TaskLanding(context, task)
+        self._tables = OpenTables(context, task)
+
+    def run(self) -> None:
+        """Copy all that has landed, first full load first, and apply if it is worth it."""
+        landing = self._landing
+        with self._tables.in_use():
+            table = self._tables.of(self._dataset)
+            table.bring_up(
+                self._task.apply, lambda: landing.copy_unread(table, landing.files, landing.paths)
+            )

@@ -1,0 +1,77 @@
+"""The landing zone of one task: which files there are for its tables, and reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.dataset import WorkingDataset
+from polynya.formats.base import ReadBatch, ReadRequest
+from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
+from polynya.formats.files.discovery import Discovery
+from polynya.formats.registry import format_of
+from polynya.model.config.task import StorageTask
+from polynya.store.object_store import ObjectInfo
+
+
+class TaskLanding:
+    """The files of a task, read as its format says."""
+
+    def __init__(self, context: EngineContext, task: StorageTask) -> None:
+        self.format = format_of(task)
+        self._context = context
+        self._path = task.landing.path
+        self._limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
+
+    def files(self) -> list[ObjectInfo]:
+        """All that has landed."""
+        return list(self._context.landing.list(self._path))
+
+    def paths(self) -> set[str]:
+        """Every file that exists; a position forgets files that left."""
+        return {info.path for info in self.files()}
+
+    def unread(self, table: WorkingDataset, landed: Iterable[ObjectInfo]) -> Discovery:
+        """What of the landed files is to be read next, as far as the table is concerned."""
+        return self.format.unread(landed, table.progress, table.table.dataset)
+
+    def copy_unread(
+        self,
+        table: WorkingDataset,
+        landed: Callable[[], Iterable[ObjectInfo]],
+        live: Callable[[], Collection[str]],
+    ) -> None:
+        """Copy all that is unread for a table that has files of its own, batch by batch.
+
+        `landed` are files that may be the table's, `live` the paths of all files that exist.
+        """
+        while not self._context.stop.is_set():
+            found = self.unread(table, landed())
+            table.found(found)
+            if not found.files:
+                return
+            batch = self.read(table, found.files, load=found.load)
+            table.copy(batch, live_files=live())
+
+    def read(
+        self, table: WorkingDataset, files: Sequence[FilePart], *, load: bool = False
+    ) -> DatasetBatch:
+        """Read the next batch of a table that has files of its own."""
+        known = table.known
+        tables, store = {known.source: known}, self._context.landing
+        return self.format.read(ReadRequest(store, files, tables, self._limits, load=load)).one
+
+    def read_shared(
+        self,
+        tables: Mapping[str, WorkingDataset],
+        files: Sequence[FilePart],
+        *,
+        only: str | None = None,
+        without: frozenset[str] = frozenset(),
+    ) -> ReadBatch:
+        """Read the next batch of all tables of a task whose files are shared."""
+        known = {source: one.known for source, one in tables.items()}
+        store = self._context.landing
+        return self.format.read(
+            ReadRequest(store, files, known, self._limits, only=only, without=without)
+        )

@@ -1,0 +1,48 @@
+"""From the name of a format to how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from polynya.formats.base import Format
+from polynya.formats.debezium.format import DebeziumFormat
+from polynya.formats.dms.format import DmsFormat
+from polynya.formats.native.format import NativeFormat
+from polynya.formats.replicate.format import ReplicateFormat
+from polynya.model.config.task import StorageTask
+from polynya.model.formats.debezium import DEBEZIUM
+from polynya.model.formats.dms import DMS
+from polynya.model.formats.native import NATIVE
+from polynya.model.formats.registry import add_rules, remove_rules
+from polynya.model.formats.replicate import REPLICATE
+from polynya.model.formats.rules import FormatRules
+
+#: Makes the landing zone of a task as its format reads it.
+FormatOf: TypeAlias = Callable[[StorageTask], Format]
+
+_formats: Final[dict[str, FormatOf]] = {
+    **{rules.name: NativeFormat for rules in NATIVE},
+    DEBEZIUM.name: DebeziumFormat,
+    DMS.name: DmsFormat,
+    REPLICATE.name: ReplicateFormat,
+}
+_BUILT_IN: Final = frozenset(_formats)
+
+
+def format_of(task: StorageTask) -> Format:
+    """The landing zone of a task, as its format reads it."""
+    return _formats[task.landing.format](task)
+
+
+def register(rules: FormatRules, reads: FormatOf) -> None:
+    """Let tasks name one more format. Raises ValueError when the name is taken."""
+    add_rules(rules)
+    _formats[rules.name] = reads
+
+
+def unregister(name: str) -> None:
+    """Take back what `register` added."""
+    if name not in _BUILT_IN:
+        remove_rules(name)
+        del _formats[name]
