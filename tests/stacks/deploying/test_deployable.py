@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stacks.picture import picture
 from tests.stacks.deploying.metric_math import MetricMathError, Type, expressions, type_of
 from tests.stacks.house_rules import Template
 from tests.stacks.synthesis import ROOT, Assembly
@@ -265,3 +267,21 @@ def test_a_refresh_fits_into_the_quota_where_the_group_may_be_empty(
         if "UpdatePolicy" in resource
     ]
     assert (policy["MinHealthyPercentage"], policy["MaxHealthyPercentage"]) == healthy
+
+
+def test_the_picture_of_the_page_is_that_of_the_templates(assembly: Assembly) -> None:
+    """After a change on purpose: POLYNYA_TEST_SNAPSHOT=write, and look at the difference."""
+    stacks = {
+        path.removeprefix("dev/"): template
+        for path, template in assembly.templates.items()
+        if path.startswith("dev/")
+    }
+    page = ROOT / "docs" / "deploy.md"
+    before, fence, after = page.read_text().partition("```mermaid\n")
+    assert fence
+    if os.environ.get("POLYNYA_TEST_SNAPSHOT") == "write":
+        page.write_text(before + fence + picture(stacks) + after[after.index("```") :])
+
+    drawn = page.read_text().partition("```mermaid\n")[2].partition("```")[0]
+    assert drawn == picture(stacks)
+    assert drawn.count("Object Created") == 2
