@@ -8,6 +8,7 @@ from polynya.cluster.accept import WantedTask
 from polynya.cluster.messages import JobKey
 from polynya.engine.work.backlog import Backlog
 from polynya.model.config.task import StorageTask
+from polynya.observe.data import BatchCopied
 from polynya.store.bucket.configuration import Snapshot, identity_of
 
 PROJECT = """apiVersion: polynya/v1
@@ -36,6 +37,19 @@ def snapshot(files: Mapping[str, str]) -> Snapshot:
 
 
 GOOD = {"polynya.yml": PROJECT, "tasks/a.yml": task("a"), "tasks/b.yml": task("b")}
+
+
+def a_batch_of(records: int) -> BatchCopied:
+    """What a job says of a batch whose records are all good."""
+    return BatchCopied(
+        subject="shop.a",
+        rows_in=records,
+        rows_out=records,
+        rows_filtered=0,
+        rows_quarantined=0,
+        files=1,
+        seconds=1.0,
+    )
 
 
 class FakeRun:

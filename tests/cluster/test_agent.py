@@ -27,7 +27,7 @@ from polynya.observe.events import Event
 from polynya.store.bucket.configuration import Snapshot
 from polynya.store.object_store import LocalObjectStore
 from polynya.testing.fakes import FakeClock, MemoryRecordStream
-from tests.cluster.fakes import BROKEN, GOOD, PROJECT, FakeWorkers, snapshot, task
+from tests.cluster.fakes import BROKEN, GOOD, PROJECT, FakeWorkers, a_batch_of, snapshot, task
 
 SCALING = Path(__file__).parents[2] / "constructs/polynya_constructs/cluster/scaling.py"
 OUTAGE = DependencyError("POLYNYA-AWS-003", "no answer")
@@ -131,7 +131,7 @@ def test_a_broken_edit_is_reported_with_its_place_and_stops_nothing(node: Node) 
     node.turns(10.0)
 
     assert node.running() == ["shop.a", "shop.b"]
-    told = [event.fields for event in node.told if event.type == "configuration.broken"]
+    told = [event.as_json() for event in node.told if event.type == "configuration.broken"]
     assert [(one["code"], one["where"]) for one in told] == [
         ("POLYNYA-CFG-003", "tasks/a.yml:4:1"),
         ("POLYNYA-CFG-003", "tasks/new.yml:4:1"),
@@ -197,7 +197,7 @@ def test_a_drain_ends_when_the_last_step_does(node: Node) -> None:
 
     assert node.turns() is Ended.DRAINED
     assert node.reports[-1]["state"] == "stopped"
-    assert node.told[-1].fields["cut_off"] == []
+    assert node.told[-1].as_json()["cut_off"] == ()
 
 
 def test_a_drain_has_a_deadline_and_names_what_it_cuts_off(node: Node) -> None:
@@ -206,7 +206,7 @@ def test_a_drain_has_a_deadline_and_names_what_it_cuts_off(node: Node) -> None:
     assert node.turns(89.0) is None
 
     assert node.turns(1.0) is Ended.CUT_OFF
-    assert node.told[-1].fields["cut_off"] == ["shop.a", "shop.b"]
+    assert node.told[-1].as_json()["cut_off"] == ("shop.a", "shop.b")
 
 
 @pytest.mark.parametrize("cause", ["target", "driver"])
@@ -237,7 +237,7 @@ def test_metrics_have_the_names_that_the_cluster_scales_by(node: Node) -> None:
     metrics = MetricsOutlet(written.append)
     a = node.workers.runs[0]
     a.backlog.found("shop.a", [FilePart("1", 4_000_000)], node.clock.monotonic())
-    node.inbox.put(Observed(a.job, Event("batch.copied", "shop.a", {"rows_in": 7})))
+    node.inbox.put(Observed(a.job, a_batch_of(7)))
 
     for report in (node.report, node.report):
         metrics.put(report)

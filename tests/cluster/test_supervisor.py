@@ -13,9 +13,10 @@ from polynya.cluster.supervisor import Supervisor
 from polynya.engine.work.backlog import Waiting
 from polynya.formats.batch import FilePart
 from polynya.model.errors import DependencyError, OperationError, PolynyaError, TaskStoppedError
+from polynya.observe.data import ApplySkipped
 from polynya.observe.events import Event
 from polynya.testing.fakes import FakeClock
-from tests.cluster.fakes import FakeRun, FakeWorkers, wanted
+from tests.cluster.fakes import FakeRun, FakeWorkers, a_batch_of, wanted
 
 
 class Node:
@@ -45,7 +46,7 @@ class Node:
         self.acts()
 
     def news(self) -> list[tuple[str, str, str]]:
-        told = [(one.type, one.subject, str(one.fields["reason"])) for one in self.told]
+        told = [(one.type, one.subject, one.as_json()["reason"]) for one in self.told]
         self.told.clear()
         return told
 
@@ -199,8 +200,8 @@ def test_a_job_knows_its_last_step_and_its_records(node: Node) -> None:
     node.wants(wanted("a"))
     job = node.workers.runs[0].job
     for event in (
-        Event("batch.copied", "shop.a", {"rows_in": 7}),
-        Event("apply.skipped", "shop.a", {"reason": "few"}),
+        a_batch_of(7),
+        ApplySkipped(subject="shop.a", reason="few"),
     ):
         node.supervisor.take(Observed(job, event))
 

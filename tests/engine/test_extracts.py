@@ -36,7 +36,7 @@ def land(users: Feed, second: int, *rows: dict[str, Any] | bytes, part: str = ".
 
 def told(lab: Lab, kind: str) -> list[Any]:
     """The extracts that events of a kind are about."""
-    return [event.fields["extract"] for event in lab.events if event.type == kind]
+    return [event.as_json()["extract"] for event in lab.events if event.type == kind]
 
 
 def test_each_extract_moves_its_differences_at_its_time(lab: Lab) -> None:

@@ -16,6 +16,7 @@ from polynya import __version__
 from polynya.cli.json_values import to_json
 from polynya.cli.options import GlobalOptions
 from polynya.model.errors import ConfigErrors, PolynyaError
+from polynya.observe.events import Event, Level
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -66,6 +67,12 @@ class Output(ABC):
     @abstractmethod
     def error(self, error: PolynyaError) -> None:
         """Say why the command failed, or one of several things that are wrong."""
+
+    def event(self, event: Event) -> None:
+        """Say what happened: a result for programs, a line for people."""
+        self.result(event.type, event.as_json())
+        say = {Level.DETAIL: self.detail, Level.NOTE: self.note, Level.WARNING: self.warning}
+        say[event.level](event.text())
 
     def only_rows(self) -> None:
         """Keep standard output for rows, also when the command fails before its first one."""

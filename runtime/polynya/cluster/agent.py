@@ -6,7 +6,7 @@ One thread owns all state. It takes messages, acts, and waits for the next one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from queue import Empty
 from typing import Any, Final
@@ -27,6 +27,13 @@ from polynya.cluster.watch import Watch
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.reading.loader import LoadedProject
 from polynya.observe.events import Event, EventSink
+from polynya.observe.node import (
+    AgentDraining,
+    AgentReady,
+    AgentStarted,
+    AgentStopped,
+    ReportFailed,
+)
 from polynya.store.clock import Clock
 
 
@@ -100,7 +107,7 @@ class Agent:
     ) -> None:
         self._node, self._ports, self._clock, self._inbox = node, ports, clock, inbox
         self._pace = pace or Pace()
-        self._watch = Watch(acceptance, ports.read, self._tell, self._pace.poll)
+        self._watch = Watch(node.id, acceptance, ports.read, self._tell, self._pace.poll)
         self._workers: Workers | None = None
         self._supervisor: Supervisor | None = None
         self._works_for: ResolvedTarget | None = None
@@ -111,7 +118,7 @@ class Agent:
 
     def run(self) -> Ended:
         """Work until told to end."""
-        self._tell("agent.started")
+        self._tell(AgentStarted(subject=self._node.id))
         ended = None
         while ended is None:
             ended = self.turn(_PATIENCE)
@@ -157,9 +164,7 @@ class Agent:
                 self._configure(found)
         elif self._supervisor is not None:
             if isinstance(message, Observed):
-                event = message.event
-                fields = {"task": message.job.task, **event.fields}
-                self._ports.tell(Event(event.type, event.subject, fields))
+                self._ports.tell(replace(message.event, task=message.job.task))
             self._supervisor.take(message)
             failed = isinstance(message, RunEnded) and message.error is not None
             if failed and self._workers is not None and not self._workers.alive():
@@ -169,11 +174,9 @@ class Agent:
         if self._supervisor is None:
             self._workers = self._ports.workers(found.project)
             self._works_for = found.project.target
-            self._supervisor = Supervisor(
-                self._workers, self._clock, self._tell_event, self._ports.draw
-            )
+            self._supervisor = Supervisor(self._workers, self._clock, self._tell, self._ports.draw)
             self._ports.ready()
-            self._tell("agent.ready", tasks=sorted(found.tasks))
+            self._tell(AgentReady(subject=self._node.id, tasks=tuple(sorted(found.tasks))))
         elif found.project.target != self._works_for:
             # Catalog and jars are those with which the driver was started.
             self._begin_drain("the target changed", Ended.RESTART)
@@ -188,7 +191,8 @@ class Agent:
             self._drain.then = then if then is Ended.DRAINED else self._drain.then
             return
         self._drain = _Drain(reason, then, self._clock.monotonic())
-        self._tell("agent.draining", reason=reason, within_seconds=self._pace.drain)
+        within = self._pace.drain
+        self._tell(AgentDraining(subject=self._node.id, reason=reason, within_seconds=within))
 
     def _ended(self, now: float) -> Ended | None:
         drain, supervisor = self._drain, self._supervisor
@@ -198,9 +202,15 @@ class Agent:
         if busy and now - drain.since < self._pace.drain:
             return None
         jobs = supervisor.jobs.values() if supervisor is not None else ()
-        cut_off = sorted(job.key.name for job in jobs if job.running is not None)
-        seconds = round(now - drain.since, 3)
-        self._tell("agent.stopped", reason=drain.reason, seconds=seconds, cut_off=cut_off)
+        cut_off = tuple(sorted(job.key.name for job in jobs if job.running is not None))
+        self._tell(
+            AgentStopped(
+                subject=self._node.id,
+                reason=drain.reason,
+                seconds=round(now - drain.since, 3),
+                cut_off=cut_off,
+            )
+        )
         return Ended.CUT_OFF if cut_off and drain.then is Ended.DRAINED else drain.then
 
     def _report(self, state: str) -> None:
@@ -221,12 +231,9 @@ class Agent:
             wrong = put(report) or ""
             # What lasts is said once.
             if wrong and wrong != self._wrong.get(number):
-                self._tell("report.failed", message=wrong)
+                self._tell(ReportFailed(subject=self._node.id, message=wrong))
             self._wrong[number] = wrong
 
-    def _tell(self, kind: str, **fields: Any) -> None:
-        self._tell_event(Event(kind, self._node.id, fields))
-
-    def _tell_event(self, event: Event) -> None:
+    def _tell(self, event: Event) -> None:
         self._news = True
         self._ports.tell(event)

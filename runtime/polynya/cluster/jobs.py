@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
 
 from polynya.cluster.decide import Action, Decision, Failure, JobFacts, pause_after
 from polynya.cluster.messages import JobKey, Run
 from polynya.engine.work.backlog import Backlog, Waiting
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import PolynyaError, TaskStoppedError
+from polynya.observe.data import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
 from polynya.observe.events import Event
-
-#: Events after which data is where it was not before.
-_STEPS: Final = ("batch.copied", "dataset.applied", "reload.loaded", "extract.applied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +121,11 @@ class Job:
 
     def observed(self, event: Event, at: datetime) -> None:
         """Something happened in it."""
-        if event.type in _STEPS:
+        if isinstance(event, BatchCopied | DatasetApplied | ReloadLoaded | ExtractApplied):
+            # Data is where it was not before.
             self.step = Step(event.type, event.subject, at)
-        if event.type in ("batch.copied", "reload.loaded"):
-            self.records += int(event.fields["rows_in"])
+        if isinstance(event, BatchCopied | ReloadLoaded):
+            self.records += event.rows_in
 
     def waiting(self, now: float) -> Waiting:
         """What waits for it, as far as it looked; `now` in monotonic seconds.

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import count
+from typing import Final
 
 from polynya.cluster.accept import WantedTask
 from polynya.cluster.decide import Action, Decision, Rules, decide
 from polynya.cluster.jobs import Job
 from polynya.cluster.messages import JobKey, Observed, RoundEnded, RunEnded, Workers
+from polynya.observe import node
 from polynya.observe.events import Event, EventSink
 from polynya.store.clock import Clock
 
@@ -97,7 +99,23 @@ class Supervisor:
         waits = decision.action is Action.WAIT and decision.until is None
         if decision == before or waits or decision.action is Action.KEEP:
             return
-        fields: dict[str, object] = {"task": job.key.task, "reason": decision.reason}
-        if decision.until is not None:
-            fields["in_seconds"] = round(decision.until - now, 1)
-        self._tell(Event(f"job.{decision.action}", job.key.name, fields))
+        self._tell(_event(job.key, decision, now))
+
+
+def _event(key: JobKey, decision: Decision, now: float) -> Event:
+    if decision.until is not None:
+        return node.JobWaits(
+            subject=key.name,
+            task=key.task,
+            reason=decision.reason,
+            in_seconds=round(decision.until - now, 1),
+        )
+    return _DECIDED[decision.action](subject=key.name, task=key.task, reason=decision.reason)
+
+
+_DECIDED: Final = {
+    Action.START: node.JobStarted,
+    Action.STOP: node.JobStopped,
+    Action.SUSPEND: node.JobSuspended,
+    Action.FORGET: node.JobForgotten,
+}

@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from polynya.cluster.accept import Acceptance, InForce
 from polynya.model.errors import DependencyError, PolynyaError
+from polynya.observe.events import EventSink
+from polynya.observe.node import (
+    ConfigurationAccepted,
+    ConfigurationBroken,
+    ConfigurationMended,
+    ConfigurationUnread,
+    ConfigurationUnused,
+)
 from polynya.store.bucket.configuration import Snapshot
 
 
 class Watch:
     """The configuration of one node.
 
-    `read` begins to read it and returns at once; what it gives goes to `taken`. `tell` takes the
-    name and the fields of what is news. Times in monotonic seconds.
+    `read` begins to read it and returns at once; what it gives goes to `taken`. `tell` takes what
+    is news. Times in monotonic seconds.
     """
 
     def __init__(
         self,
+        node: str,
         acceptance: Acceptance,
         read: Callable[[], None],
-        tell: Callable[..., None],
+        tell: EventSink,
         every_seconds: float,
     ) -> None:
         self.in_force: InForce | None = None
         self.unread: PolynyaError | None = None
         self.unused: tuple[PolynyaError, ...] = ()
-        self._acceptance, self._read, self._tell = acceptance, read, tell
+        self._node, self._acceptance, self._read, self._tell = node, acceptance, read, tell
         self._every_seconds = every_seconds
         self._reading = False
         self._read_at: float | None = None
@@ -78,31 +86,33 @@ class Watch:
     def _not_read(self, error: PolynyaError) -> None:
         # What lasts is said once.
         if self.unread is None or str(self.unread) != str(error):
-            self._tell("configuration.unread", **error.as_dict())
+            self._tell(ConfigurationUnread(subject=self._node, error=error))
         self.unread = error
 
     def _tell_unused(self, unused: tuple[PolynyaError, ...]) -> None:
         before = {str(error) for error in self.unused}
         for error in unused:
             if str(error) not in before:
-                self._tell("configuration.unused", **error.as_dict())
+                self._tell(ConfigurationUnused(subject=self._node, error=error))
         self.unused = unused
 
     def _tell_accepted(self, found: InForce, earlier: InForce | None) -> None:
-        fields: dict[str, Any] = {
-            "identity": found.snapshot.identity,
-            "revision": found.snapshot.revision,
-            "edited": list(found.snapshot.edited),
-            "kept": list(found.kept),
-            "tasks": sorted(found.tasks),
-        }
-        self._tell("configuration.accepted", **fields)
+        self._tell(
+            ConfigurationAccepted(
+                subject=self._node,
+                identity=found.snapshot.identity,
+                revision=found.snapshot.revision,
+                edited=tuple(found.snapshot.edited),
+                kept=found.kept,
+                tasks=tuple(sorted(found.tasks)),
+            )
+        )
         before = earlier.errors if earlier is not None else {}
         for file, error in found.errors.items():
             if file not in before or str(before[file]) != str(error):
-                self._tell("configuration.broken", file=file, **error.as_dict())
+                self._tell(ConfigurationBroken(subject=self._node, file=file, error=error))
         for file in sorted(before.keys() - found.errors.keys()):
-            self._tell("configuration.mended", file=file)
+            self._tell(ConfigurationMended(subject=self._node, file=file))
 
 
 def _unwritable(error: OSError) -> DependencyError:

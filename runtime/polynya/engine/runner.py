@@ -22,7 +22,7 @@ from polynya.model.errors import (
     TaskStoppedError,
 )
 from polynya.model.formats.registry import rules_of
-from polynya.observe.events import Event
+from polynya.observe.data import UnitFailed
 
 #: Pause between two looks at the landing zone when nothing was found.
 POLL_SECONDS = 2.0
@@ -84,8 +84,7 @@ def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:
                 context.truce.lost(failure, context.clock.monotonic())
             # What lasts is said once.
             if context.is_news(said, str(failure)):
-                fields = {"code": failure.code, "message": str(failure)}
-                context.sink(Event("unit.failed", unit.name, fields))
+                context.sink(UnitFailed(subject=unit.name, error=failure))
     return outcome
 
 

@@ -133,7 +133,7 @@ def _voice(output: JsonOutput) -> Callable[[Event], None]:
     def tell(event: Event) -> None:
         now = SystemClock().now()
         with suppress(OSError):
-            output.result(event.type, {"at": now, "subject": event.subject, **event.fields})
+            output.result(event.type, {"at": now, **event.as_json()})
 
     return tell
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.operate.run import show
 from polynya.cli.options import usage_error
 from polynya.model.errors import PolynyaError
 
@@ -58,7 +57,7 @@ def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> in
     for entry in entries:
         if entry not in keeping:
             context.output.note(f"{entry.name}: has no `changes_retention`, left as it is")
-    engine = start_engine(project, sink=lambda event: show(context.output, event))
+    engine = start_engine(project, sink=context.output.event)
     code = int(ExitCode.OK)
     for entry in keeping:
         try:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.operate.run import show
 from polynya.cli.options import usage_error
 from polynya.cli.stopping import Stopping
 from polynya.model.config.dataset import ResolvedDataset
@@ -74,7 +73,7 @@ def reload(
     if not named:
         raise usage_error(f"the task {task} has no dataset `{dataset}`")
     began = None if abandon else began_at(format_of(chosen), named, as_of, SystemClock().now())
-    engine = start_engine(project, sink=lambda event: show(context.output, event))
+    engine = start_engine(project, sink=context.output.event)
     stopping = Stopping.on_signals(engine.stop, context.output)
     for wanted in named:
         name = wanted.relations.current

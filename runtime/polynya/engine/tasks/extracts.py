@@ -21,6 +21,7 @@ from polynya.model.config.extracts import Extracts
 from polynya.model.config.reload import DELETING, KEEPING, ReloadMode
 from polynya.model.config.task import StorageTask
 from polynya.model.contract.headers import Partition
+from polynya.observe.data import ExtractApplied, ExtractRestarted, ExtractWaiting
 
 _HOLDING = (Partition.CURRENT, Partition.PRIOR, Partition.CHANGES)
 
@@ -82,11 +83,11 @@ class ExtractsDataset:
 
     def _give_up(self, table: WorkingDataset, extract: str, why: str) -> None:
         lake.abandon(table.table)
-        table.tell("extract.restarted", {"extract": extract, "reason": why})
+        table.tell(ExtractRestarted(subject=table.name, extract=extract, reason=why))
 
     def _wait(self, table: WorkingDataset, what: str, why: str) -> None:
         if self._context.is_news(f"{table.name} extract {what}", why):
-            table.tell("extract.waiting", {"extract": what, "reason": why})
+            table.tell(ExtractWaiting(subject=table.name, extract=what, reason=why))
 
     def _landed(self, table: WorkingDataset) -> LandedExtracts:
         landed = self._landing.files()
@@ -118,14 +119,16 @@ class ExtractsDataset:
         applied = take_in(
             table, incomplete=self._settings.incomplete, live_files=self._landing.paths()
         )
-        fields = {
-            "extract": gathered.extract,
-            "time": gathered.started,
-            "rows_loaded": gathered.rows,
-            "rows_quarantined": gathered.quarantined,
-            "complete": gathered.is_whole,
-        }
-        table.tell("extract.applied", fields)
+        table.tell(
+            ExtractApplied(
+                subject=table.name,
+                extract=gathered.extract,
+                time=gathered.started,
+                rows_loaded=gathered.rows,
+                rows_quarantined=gathered.quarantined,
+                complete=gathered.is_whole,
+            )
+        )
         table.tell_applied(applied)
 
     def _tell(self, table: WorkingDataset, landed: LandedExtracts) -> None:

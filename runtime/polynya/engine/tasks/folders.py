@@ -18,6 +18,7 @@ from polynya.formats.files.folders import unrouted
 from polynya.model.config.sources import datasets_of_sources
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import ConfigErrors
+from polynya.observe.data import FileWaiting
 
 
 class FolderTask:
@@ -65,4 +66,4 @@ class FolderTask:
         """Say which files cannot be read before another one has landed."""
         for file, companion in companions.items():
             if self._context.is_news(f"{table.name} file {file}", companion):
-                table.tell("file.waiting", {"file": file, "waits_for": companion})
+                table.tell(FileWaiting(subject=table.name, file=file, waits_for=companion))

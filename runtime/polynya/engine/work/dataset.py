@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.evolution import Evolution, evolution
@@ -28,6 +27,7 @@ from polynya.model.config.settings import ApplyPolicy
 from polynya.model.contract.headers import Partition
 from polynya.model.datatypes import DataType
 from polynya.model.errors import OperationError, PolynyaError, SuspendedError, TaskStoppedError
+from polynya.observe import data as events
 from polynya.observe.events import Event
 
 
@@ -121,8 +121,14 @@ class WorkingDataset:
         for file in discovery.changed:
             # What lasts is said once.
             if self.context.is_news(f"{self.name} copied {file.path}", str(file.size)):
-                fields = {"file": file.path, "size_bytes": file.size, "copied_bytes": file.was}
-                self.tell("file.changed", fields)
+                self.tell(
+                    events.FileChanged(
+                        subject=self.name,
+                        file=file.path,
+                        size_bytes=file.size,
+                        copied_bytes=file.was,
+                    )
+                )
 
     def copy(
         self,
@@ -149,15 +155,17 @@ class WorkingDataset:
         )
         if self.table.state.copy.columns.schema:
             self.publish()
-        fields = {
-            "rows_in": result.rows_in,
-            "rows_out": result.rows_out,
-            "rows_filtered": result.rows_filtered,
-            "rows_quarantined": result.rows_quarantined,
-            "files": len(batch.files),
-            "seconds": round(clock.monotonic() - started, 3),
-        }
-        self.tell("batch.copied", fields)
+        self.tell(
+            events.BatchCopied(
+                subject=self.name,
+                rows_in=result.rows_in,
+                rows_out=result.rows_out,
+                rows_filtered=result.rows_filtered,
+                rows_quarantined=result.rows_quarantined,
+                files=len(batch.files),
+                seconds=round(clock.monotonic() - started, 3),
+            )
+        )
         if result.applied is not None:
             self.tell_applied(result.applied)
         return result
@@ -193,7 +201,7 @@ class WorkingDataset:
         if decision.apply:
             self.tell_applied(self.apply(decision.reason))
         elif self.context.is_news(f"{self.name} is not applied", decision.reason):
-            self.tell("apply.skipped", {"reason": decision.reason})
+            self.tell(events.ApplySkipped(subject=self.name, reason=decision.reason))
         return decision
 
     def apply(self, reason: str, *, anew: bool = False) -> ApplyResult:
@@ -216,19 +224,22 @@ class WorkingDataset:
             names = self.context.mirror(self.table.dataset, shape)
         except PolynyaError as error:
             if self.context.is_news(f"{self.name} has views", error.message):
-                self.tell("views.failed", {"error": str(error), "code": error.code})
+                self.tell(events.ViewsFailed(subject=self.name, error=error))
             return
         if names:
-            self.tell("views.published", {"views": names})
+            self.tell(events.ViewsPublished(subject=self.name, views=tuple(names)))
 
-    def tell(self, kind: str, fields: Mapping[str, Any]) -> None:
+    def tell(self, event: Event) -> None:
         """Say that something happened to this dataset."""
-        self.context.sink(Event(kind, self.name, fields))
+        self.context.sink(event)
 
     def tell_applied(self, result: ApplyResult) -> None:
         """Say that an apply was committed, and what it did."""
-        fields = {"reason": result.reason, "seconds": result.seconds, **result.rows}
-        self.tell("dataset.applied", fields)
+        self.tell(
+            events.DatasetApplied(
+                subject=self.name, reason=result.reason, seconds=result.seconds, rows=result.rows
+            )
+        )
 
     def _tell_changes(self, found: Evolution) -> None:
         """Say what changed; of what is ignored only once, since it comes with every batch."""
@@ -236,8 +247,11 @@ class WorkingDataset:
             news = self.context.is_news(f"{self.name} {change}", change.policy)
             if change.kind == "truncate" or (change.policy == "ignore" and not news):
                 continue
-            fields = {"change": change.kind, "policy": change.policy, "says": str(change)}
-            self.tell("schema.changed", fields)
+            self.tell(
+                events.SchemaChanged(
+                    subject=self.name, change=change.kind, policy=change.policy, says=str(change)
+                )
+            )
 
     def _halted(self, batch: DatasetBatch, change: SchemaChange) -> OperationError:
         where = ", ".join(list(batch.files)[:3])

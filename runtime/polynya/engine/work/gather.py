@@ -13,6 +13,7 @@ from polynya.lake.apply.applier import ApplyResult
 from polynya.lake.copy import reload as lake
 from polynya.lake.table.suspension import refuse_suspended
 from polynya.model.config.reload import Incomplete
+from polynya.observe.data import ReloadLoaded
 
 #: what was read so far, by path → what is to be read
 Find: TypeAlias = Callable[[Mapping[str, FileProgress]], Discovery]
@@ -46,13 +47,15 @@ def gather(dataset: WorkingDataset, load: Load) -> str | None:
             return next((path for path, progress in done.items() if not progress.complete), None)
         batch = dataset.evolved(load.read(found.files))
         result = lake.load(dataset.table, batch, now=dataset.context.clock.now())
-        fields = {
-            "rows_in": result.rows_in,
-            "rows_loaded": result.rows_out,
-            "rows_quarantined": result.rows_quarantined,
-            "files_left": len(found.files) - sum(p.complete for p in batch.files.values()),
-        }
-        dataset.tell("reload.loaded", fields)
+        dataset.tell(
+            ReloadLoaded(
+                subject=dataset.name,
+                rows_in=result.rows_in,
+                rows_loaded=result.rows_out,
+                rows_quarantined=result.rows_quarantined,
+                files_left=len(found.files) - sum(p.complete for p in batch.files.values()),
+            )
+        )
     return None
 
 

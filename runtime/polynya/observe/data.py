@@ -1,0 +1,241 @@
+"""Events of the engine: what happens to datasets, their files and their views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polynya.model.errors import PolynyaError
+from polynya.observe.events import Event, Level, line, one_line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchCopied(Event):
+    """A batch was committed. rows_in = rows_out + rows_filtered + rows_quarantined."""
+
+    type: ClassVar[str] = "batch.copied"
+    rows_in: int
+    rows_out: int
+    rows_filtered: int
+    rows_quarantined: int
+    files: int
+    seconds: float
+
+    @property
+    def level(self) -> Level:
+        """A batch without records is only a position, such as that of a whole task."""
+        return Level.NOTE if self.rows_in else Level.DETAIL
+
+    def text(self) -> str:
+        """See `Event`."""
+        quarantined = f", {self.rows_quarantined} quarantined" if self.rows_quarantined else ""
+        rate = self.rows_in / self.seconds if self.seconds else 0
+        return line(
+            "copied",
+            self.subject,
+            f"{self.rows_out:,} of {self.rows_in:,} records{quarantined} "
+            f"in {self.seconds:.1f} s ({rate:,.0f}/s)",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetApplied(Event):
+    """Pending changes were applied. `rows` counts what was written and removed, by name."""
+
+    type: ClassVar[str] = "dataset.applied"
+    reason: str
+    seconds: float
+    rows: Mapping[str, int]
+
+    def figures(self) -> Mapping[str, Any]:
+        """The figures stand beside the reason."""
+        return {"reason": self.reason, "seconds": self.seconds, **self.rows}
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line("applied", self.subject, self.reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplySkipped(Event):
+    """Pending changes wait, and why; said when the reason changes."""
+
+    type: ClassVar[str] = "apply.skipped"
+    reason: str
+
+    @property
+    def level(self) -> Level:
+        """Queries see pending changes: nobody has to know."""
+        return Level.DETAIL
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line("waiting", self.subject, self.reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaChanged(Event):
+    """The source changed, and a policy decided. `change` is the kind, `says` a sentence."""
+
+    type: ClassVar[str] = "schema.changed"
+    change: str
+    policy: str
+    says: str
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line("changed", self.subject, f"{self.says} ({self.policy})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChanged(Event):
+    """A landed file changed after it was copied; its new content is not read."""
+
+    type: ClassVar[str] = "file.changed"
+    file: str
+    size_bytes: int
+    copied_bytes: int
+
+    @property
+    def level(self) -> Level:
+        """Records may be missing."""
+        return Level.WARNING
+
+    def text(self) -> str:
+        """See `Event`."""
+        return (
+            f"{self.subject}: {self.file} changed after it was copied; the new content is not read"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileWaiting(Event):
+    """A landed file cannot be read before another one has landed; said once."""
+
+    type: ClassVar[str] = "file.waiting"
+    file: str
+    waits_for: str
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line("waiting", self.subject, f"{self.file}: {self.waits_for} has not landed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReloadLoaded(Event):
+    """A batch of a full load was gathered beside Current."""
+
+    type: ClassVar[str] = "reload.loaded"
+    rows_in: int
+    rows_loaded: int
+    rows_quarantined: int
+    files_left: int
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line(
+            "loaded", self.subject, f"{self.rows_loaded:,} rows, {self.files_left} files left"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractApplied(Event):
+    """A full extract was compared and moved. `time`: when it was made; `complete`: all of it."""
+
+    type: ClassVar[str] = "extract.applied"
+    extract: str | None
+    time: str
+    rows_loaded: int
+    rows_quarantined: int
+    complete: bool
+
+    def text(self) -> str:
+        """See `Event`."""
+        note = "" if self.complete else ", incomplete"
+        return line("extract", self.subject, f"{self.extract}, {self.rows_loaded:,} rows{note}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractWaiting(Event):
+    """A full extract cannot be taken in yet; said once."""
+
+    type: ClassVar[str] = "extract.waiting"
+    extract: str
+    reason: str
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line("waiting", self.subject, f"{self.extract}: {self.reason}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractRestarted(Event):
+    """What was gathered of an extract was thrown away; the next run begins with it again."""
+
+    type: ClassVar[str] = "extract.restarted"
+    extract: str
+    reason: str
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line("restarted", self.subject, f"{self.extract}: {self.reason}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitFailed(Event):
+    """A dataset, or a task that finds its datasets, failed; said once while it lasts."""
+
+    type: ClassVar[str] = "unit.failed"
+    error: PolynyaError
+
+    @property
+    def level(self) -> Level:
+        """Somebody has to act."""
+        return Level.WARNING
+
+    def figures(self) -> Mapping[str, Any]:
+        """The error as its code and one text."""
+        return {"code": self.error.code, "message": str(self.error)}
+
+    def text(self) -> str:
+        """See `Event`."""
+        return f"{self.subject} failed: {one_line(self.error)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewsPublished(Event):
+    """Views for other engines were made or changed."""
+
+    type: ClassVar[str] = "views.published"
+    views: tuple[str, ...]
+
+    @property
+    def level(self) -> Level:
+        """They are there when they are needed."""
+        return Level.DETAIL
+
+    def text(self) -> str:
+        """See `Event`."""
+        return f"views    {', '.join(self.views)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewsFailed(Event):
+    """Views for other engines could not be published; said once while it lasts."""
+
+    type: ClassVar[str] = "views.failed"
+    error: PolynyaError
+
+    @property
+    def level(self) -> Level:
+        """Readers may miss them."""
+        return Level.WARNING
+
+    def figures(self) -> Mapping[str, Any]:
+        """The error as one text and its code."""
+        return {"error": str(self.error), "code": self.error.code}
+
+    def text(self) -> str:
+        """See `Event`."""
+        return f"{self.subject}: other engines may miss its views: {one_line(self.error)}"

@@ -1,0 +1,79 @@
+"""What `polynya run` says while it goes on."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from polynya.cli.context import CommandContext
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.operate.run import run
+from polynya.cli.options import GlobalOptions
+from polynya.cli.output import TextOutput
+from polynya.lake.spark.session import SparkSession
+from tests.projects import USERS, write_project
+
+PATIENCE_SECONDS = 120.0
+
+
+@pytest.fixture
+def own_signals() -> Iterator[None]:
+    """The handlers of this process, put back."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def end_when_said(text: str, said: io.StringIO) -> None:
+    """End the command once it has said something, or after a while."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while text not in said.getvalue() and time.monotonic() < until:
+        time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.usefixtures("own_signals")
+def test_a_dataset_that_fails_is_told_while_the_others_go_on(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polynya.engine.start.start_spark", lambda *_, **__: spark)
+    users = USERS.replace("schema: shop", "schema: told")
+    towns = users.replace("users", "towns")
+    project = write_project(tmp_path, users=users, towns=towns)
+    for name in ("users", "towns"):
+        (tmp_path / "landing" / name).mkdir(parents=True)
+    landed = tmp_path / "landing/users/1.json"
+    landed.write_text('{"userId": 1, "sequenceNum": 1, "operation": "INSERT"}\n')
+    (tmp_path / "landing/towns/1.json").write_text(landed.read_text())
+    out, err = io.StringIO(), io.StringIO()
+    options = GlobalOptions(no_color=True, project=project)
+    context = CommandContext(options, TextOutput(options, out, err))
+    run(once=True, context=context)
+    other_keys = users.replace("keys: [userId]", "keys: [sequenceNum]")
+    write_project(tmp_path, users=other_keys, towns=towns)
+    for name in ("users", "towns"):
+        (tmp_path / "landing" / name / "2.json").write_text(
+            '{"userId": 2, "sequenceNum": 2, "operation": "INSERT"}\n'
+        )
+
+    threading.Thread(target=end_when_said, args=("told.users failed", err), daemon=True).start()
+    code = run(context=context)
+
+    assert code == ExitCode.FAILED
+    said = err.getvalue().splitlines()
+    assert [line for line in said if line.startswith("warning:")] == [
+        (
+            "warning: told.users failed: told_internal.users_internal: the keys of users were "
+            "['userId'] and now are ['sequenceNum'] (POLYNYA-LAKE-010); set the old keys again, or "
+            "give the dataset a new name to build a new table"
+        )
+    ]
+    assert sum(line.startswith("copied   told.towns") for line in said) == 2
