@@ -301,3 +301,7 @@ def test_on_a_node_an_event_of_the_engine_names_its_task() -> None:
     event = data.ApplySkipped(subject="shop.users", task="users", reason="few")
 
     assert list(event.as_json()) == ["subject", "task", "reason"]
+
+
+def test_a_run_that_ends_reports_its_failures_itself() -> None:
+    assert data.UnitFailed(subject="shop.users", error=OUTAGE, goes_on=False).level is Level.DETAIL

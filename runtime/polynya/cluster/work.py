@@ -96,7 +96,7 @@ class EngineWorkers:
         def one_round() -> PolynyaError | None:
             # Here and not before: whatever goes wrong is a failure of this job alone.
             work[:] = work or [unit for unit in units(context, [task]) if unit.name == job.name]
-            return run_once(context, work).failures.get(job.name)
+            return run_once(context, work, goes_on=True).failures.get(job.name)
 
         thread.start(one_round)
         return thread

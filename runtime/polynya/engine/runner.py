@@ -67,25 +67,29 @@ def _declared(context: EngineContext, task: StorageTask, dataset: ResolvedDatase
     return Unit(name, task.name, DeclaredDataset(context, task, dataset).run)
 
 
-def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:
-    """Process all that has landed and return."""
-    outcome = Outcome()
+def run_once(context: EngineContext, work: Sequence[Unit], *, goes_on: bool = False) -> Outcome:
+    """Process all that has landed and return; `goes_on`: this is one round of many."""
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        running = [(unit, pool.submit(unit.run)) for unit in work]
-        for unit, future in running:
-            error = future.exception()
-            said = f"failed {unit.name}"
-            if error is None:
-                context.said.pop(said, None)
-                continue
-            failure = as_polynya(error)
-            outcome.failures[unit.name] = failure
-            if isinstance(failure, ConflictError):
-                context.truce.lost(failure, context.clock.monotonic())
-            # What lasts is said once.
-            if context.is_news(said, str(failure)):
-                context.sink(UnitFailed(subject=unit.name, error=failure))
-    return outcome
+        ended = pool.map(lambda unit: (unit.name, _run(context, unit, goes_on=goes_on)), work)
+    return Outcome({name: failure for name, failure in ended if failure is not None})
+
+
+def _run(context: EngineContext, unit: Unit, *, goes_on: bool) -> PolynyaError | None:
+    """Run one unit; why it failed, which is told at once."""
+    said = f"failed {unit.name}"
+    try:
+        unit.run()
+    except BaseException as error:  # noqa: BLE001 - the edge of a unit
+        failure = as_polynya(error)
+    else:
+        context.said.pop(said, None)
+        return None
+    if isinstance(failure, ConflictError):
+        context.truce.lost(failure, context.clock.monotonic())
+    # What lasts is said once.
+    if context.is_news(said, str(failure)):
+        context.sink(UnitFailed(subject=unit.name, error=failure, goes_on=goes_on))
+    return failure
 
 
 def run_until_stopped(context: EngineContext, work: Sequence[Unit]) -> Outcome:
@@ -101,7 +105,7 @@ def run_until_stopped(context: EngineContext, work: Sequence[Unit]) -> Outcome:
     while left and not context.stop.is_set():
         now = context.clock.monotonic()
         ready = [unit for unit in left if due.get(unit.name, 0.0) <= now]
-        latest = run_once(context, ready)
+        latest = run_once(context, ready, goes_on=True)
         for unit in ready:
             failure = latest.failures.get(unit.name)
             if failure is None:

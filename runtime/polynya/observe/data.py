@@ -184,15 +184,19 @@ class ExtractRestarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitFailed(Event):
-    """A dataset, or a task that finds its datasets, failed; said once while it lasts."""
+    """A dataset, or a task that finds its datasets, failed; said once while it lasts.
+
+    `goes_on`: the run does; one that ends reports the error itself.
+    """
 
     type: ClassVar[str] = "unit.failed"
     error: PolynyaError
+    goes_on: bool = True
 
     @property
     def level(self) -> Level:
         """Somebody has to act."""
-        return Level.WARNING
+        return Level.WARNING if self.goes_on else Level.DETAIL
 
     def figures(self) -> Mapping[str, Any]:
         """The error as its code and one text."""
