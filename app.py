@@ -56,7 +56,7 @@ def bound_roles(app: cdk.App) -> None:
 
 
 def main() -> int:
-    """Synthesize; wrong files are told as the runtime tells them, and end with code 2."""
+    """Synthesize; wrong files are reported as the runtime reports them, and end with code 2."""
     try:
         deployment = load_deployment(CONFIGURATION)
     except ConfigErrors as errors:

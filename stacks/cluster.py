@@ -103,8 +103,8 @@ class ClusterStack(cdk.Stack):
         if not settings.notify:
             cdk.Annotations.of(self).add_warning_v2(
                 "polynya:notify",
-                f"nobody is told of the alarms of cluster {settings.name}: they change state, and "
-                "are events. fix: name addresses in its `notify`",
+                f"nobody is notified of the alarms of cluster {settings.name}: they change state, "
+                "and are events. fix: name addresses in its `notify`",
             )
         if settings.notify:
             topic = Notifications(

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"the runtime package cannot be built: {problem}",
             where=str(PACKAGES),
             state="nothing was deployed; a package that was there is still there",
-            fix="mend what the message names, and run `make package` again",
+            fix="fix what the message names, and run `make package` again",
         )
         print(error.render(), file=sys.stderr)
         return error.exit_code

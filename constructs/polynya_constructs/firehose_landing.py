@@ -178,7 +178,7 @@ def _accept(lakehouse: Lakehouse) -> dict[str, Any]:
 
 
 def _a_line_for_each_record() -> _Delivery.ProcessingConfigurationProperty:
-    """Firehose would write records one behind the other."""
+    """Firehose would write records one after the other."""
     newline = _Delivery.ProcessorParameterProperty(
         parameter_name="Delimiter", parameter_value="\\n"
     )

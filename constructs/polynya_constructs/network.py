@@ -98,7 +98,7 @@ class PrivateVpc(Construct):
 
 
 def node_subnets(vpc: ec2.IVpc) -> list[ec2.ISubnet]:
-    """The subnets in which nodes stand: without a way to the internet, unless there are none."""
+    """The subnets of the nodes: without a way to the internet, unless there are none."""
     return [*(vpc.isolated_subnets or vpc.public_subnets)]
 
 
@@ -129,7 +129,7 @@ class VpcEndpoints(Construct):
         Args:
             scope: the parent.
             id_: unique below the parent.
-            vpc: the VPC; the endpoints stand in its isolated subnets.
+            vpc: the VPC; the endpoints are in its isolated subnets.
             cidr: its IPv4 network, from which the interfaces are reached.
             services: names such as `kinesis-streams`, as in `com.amazonaws.REGION.NAME`.
             zones: in how many zones each interface stands; default: in all.

@@ -42,7 +42,7 @@ class NetworkAgent(Construct):
             scope: the parent.
             id_: unique below the parent.
             name: of group and instance; unique in the account and region.
-            vpc: it stands in one of the isolated subnets.
+            vpc: it runs in one of the isolated subnets.
             user_data: what runs at boot.
             instance_type: default t4g.small.
             machine_image: default: the newest Amazon Linux 2023 at each deploy.

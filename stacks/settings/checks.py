@@ -91,7 +91,7 @@ def _network_problems(stage: StageConfig) -> Iterator[Problem]:
         yield from _size_problems(network, endpoints)
         yield from _closed_problems(stage)
     if network.zone_count < 2:
-        message = "one Availability Zone: when it fails, everything stands still"
+        message = "one Availability Zone: when it fails, everything stops"
         yield Problem(zones_path, "POLYNYA-STG-002", message, "name at least 2")
     if not isinstance(network.availability_zones, int):
         yield from _repeated(network.availability_zones, zones_path, "zone")
@@ -215,7 +215,7 @@ def _region_problems(stage: StageConfig) -> Iterator[Problem]:
         engines.append((("athena",), "athena"))
     for path, name in engines:
         if lacks(stage.region, name):
-            message = f"{stage.region} does not offer the service behind `{name}`"
+            message = f"{stage.region} does not offer the service that `{name}` needs"
             yield Problem(path, code, message, "leave it out, or choose another region")
 
 

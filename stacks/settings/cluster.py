@@ -84,7 +84,7 @@ class ClusterSettings(Frozen):
     )
 
     notify: tuple[EmailAddress, ...] = Field(
-        default=(), description="Who is told by mail of its alarms."
+        default=(), description="Who gets its alarms by email."
     )
 
     @property

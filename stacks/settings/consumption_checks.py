@@ -12,7 +12,7 @@ from stacks.settings.stage import StageConfig
 
 
 def consumption_problems(stage: StageConfig) -> Iterator[Problem]:
-    """Yield engines that lack what they stand on, and streams that would mix their files."""
+    """Yield engines that lack what they need, and streams that would mix their files."""
     engines, code = stage.consumption, "POLYNYA-STG-002"
     path: Path
     for name in ("quicksight", "sagemaker"):

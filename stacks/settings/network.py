@@ -78,7 +78,7 @@ class NetworkSettings(Frozen):
     """Where the nodes live. There is no NAT gateway and no way in."""
 
     existing: ExistingVpc | None = Field(
-        default=None, description="Use this VPC; then none of `cidr` and zones is set here."
+        default=None, description="Use this VPC; then `cidr` and zones may not be set here."
     )
     cidr: Network = Field(
         default="10.40.0.0/16", description="IPv4 network of the VPC, /16 to /24."
@@ -111,7 +111,7 @@ class NetworkSettings(Frozen):
         default=None,
         ge=1,
         le=6,
-        description="In how many zones the endpoints stand. Default: all. 1 is cheaper, and the "
+        description="In how many zones the endpoints are. Default: all. 1 is cheaper, and the "
         "loss of that zone stops the cluster.",
     )
     trusted_accounts: tuple[Account, ...] = Field(

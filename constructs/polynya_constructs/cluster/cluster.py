@@ -82,7 +82,7 @@ class Cluster(Construct):
             scope: the parent.
             id_: unique below the parent.
             name: of the group and its nodes; unique in the account and region.
-            vpc: nodes stand in its isolated subnets.
+            vpc: nodes run in its isolated subnets.
             strategy: its scaling strategy; the policies themselves are made by `Scaling`.
             capacity: how many nodes of which kind.
             user_data: starts the agent, which completes the launch hook.

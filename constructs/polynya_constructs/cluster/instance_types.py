@@ -40,7 +40,7 @@ DEFAULT_INSTANCE_TYPES: Final = {
     ),
 }
 
-# Graviton families carry a g behind their generation (m7g, c7gn, im4gn, g5g); a1 is the first.
+# Graviton families carry a g after their generation (m7g, c7gn, im4gn, g5g); a1 is the first.
 _GRAVITON: Final = re.compile(r"a1|[a-z]+\d+g[a-z]*")
 
 

@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-# Not packed: what Python and tools leave behind.
+# Not packed: what Python and tools leave.
 _LEFT_BEHIND = frozenset({"__pycache__", ".DS_Store", ".mypy_cache", ".ruff_cache"})
 
 # The first moment that every archive format can hold, 1980-01-01.
@@ -23,7 +23,7 @@ def write_archive(path: Path, trees: Mapping[str, Path]) -> str:
 
     Args:
         path: the file; replaced as a whole, its folder is made.
-        trees: folders by the name under which each stands in the archive.
+        trees: folders by their name in the archive.
 
     Raises:
         ValueError: for something that is neither a file nor a folder, such as a link.

@@ -50,7 +50,7 @@ class EmrServerlessSpark(Construct):
             scope: the parent.
             id_: unique below the parent.
             name: of the application, unique in the account and region.
-            vpc: workers stand in its isolated subnets.
+            vpc: workers run in its isolated subnets.
             lakehouse: whose tables jobs read.
             release: of EMR; default emr-7.10.0.
             max_vcpu: of all workers together, with 4 GB of memory for each; default 32.

@@ -45,7 +45,7 @@ class RedshiftServerless(Construct):
             scope: the parent.
             id_: unique below the parent. Renaming it replaces the namespace.
             name: of namespace and workgroup, 3 to 64 of a-z 0-9 -.
-            vpc: the workgroup stands in its isolated subnets.
+            vpc: the workgroup is in its isolated subnets.
             lakehouse: whose tables it reads.
             base_capacity: Redshift processing units that a query begins with; default 8.
             max_capacity: at most so many, which bounds what an hour costs; default 32.

@@ -1,1 +1,1 @@
-"""The node agent: it keeps the tasks of a configuration running, whatever happens."""
+"""The node agent: it keeps the tasks of a configuration running."""

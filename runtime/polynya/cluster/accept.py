@@ -20,7 +20,7 @@ from polynya.store.bucket.configuration import FolderSource, Snapshot, identity_
 
 _IN_FORCE: Final = "in-force"
 _CANDIDATE: Final = "candidate"
-#: Stands for the project file, which may be missing, or be there twice.
+#: Represents the project file, which may be missing, or be there twice.
 _PROJECT: Final = PROJECT_FILES[0]
 
 

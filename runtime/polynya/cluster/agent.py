@@ -38,7 +38,7 @@ from polynya.store.clock import Clock
 
 
 class Ended(Enum):
-    """How an agent ended; after RESTART its process has to start anew."""
+    """How an agent ended; after RESTART its process has to start again."""
 
     DRAINED = auto()
     CUT_OFF = auto()
@@ -187,7 +187,7 @@ class Agent:
         if then is Ended.DRAINED:
             self._ports.draining()
         if self._drain is not None:
-            # Who is told to end does not start anew.
+            # An agent that was told to end does not start again.
             self._drain.then = then if then is Ended.DRAINED else self._drain.then
             return
         self._drain = _Drain(reason, then, self._clock.monotonic())

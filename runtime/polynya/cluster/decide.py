@@ -96,7 +96,7 @@ def decide(facts: JobFacts, *, now: float, draining: bool, rules: Rules) -> Deci
     if facts.running is not None:
         return _of_running(facts, draining=draining)
     if facts.wanted is None:
-        return Decision(Action.FORGET, "the configuration has it no more")
+        return Decision(Action.FORGET, "it is no longer in the configuration")
     if draining:
         return Decision(Action.WAIT, "the node drains")
     if facts.task_ended is not None:
@@ -112,7 +112,7 @@ def _of_running(facts: JobFacts, *, draining: bool) -> Decision:
     if draining:
         return Decision(Action.STOP, "the node drains")
     if facts.wanted is None:
-        return Decision(Action.STOP, "the configuration has it no more")
+        return Decision(Action.STOP, "it is no longer in the configuration")
     if facts.wanted != facts.running:
         return Decision(Action.STOP, "its file changed")
     if facts.task_ended is not None:

@@ -103,7 +103,7 @@ class Job:
         self.failures, self.held = [], held
 
     def ended(self, error: PolynyaError | None, now: float, draw: Callable[[], float]) -> None:
-        """It works no more; `now` in monotonic seconds, `draw` in [0, 1) spreads the pause."""
+        """It no longer works; `now` in monotonic seconds, `draw` in [0, 1) spreads the pause."""
         self.run = self.running = None
         self.stopping = False
         if error is None:

@@ -1,4 +1,4 @@
-"""What the agent's own thread is told by the others, and what does the work for it."""
+"""Messages from the other threads to the agent's own, and the ports that it works through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an agent tells how it does. Nothing that fails here stops a task."""
+"""Where an agent reports its status. Nothing that fails here stops a task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a node does, as JSON values: for the state file, the stream and people."""
+"""Node status as JSON values: for the state file, the stream and people."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from polynya.store.clock import Clock
 class Supervisor:
     """The jobs of one node.
 
-    `draw` gives numbers in [0, 1) that spread pauses; `tell` is told every decision that is news.
+    `draw` gives numbers in [0, 1) that spread pauses; `tell` gets every decision that is new.
     """
 
     def __init__(

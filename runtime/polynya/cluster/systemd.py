@@ -1,4 +1,4 @@
-"""Telling systemd how the agent does: the protocol of sd_notify(3), a few datagrams."""
+"""Telling systemd the agent's status: the protocol of sd_notify(3), a few datagrams."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def notifier(environment: Mapping[str, str] = os.environ) -> Notify:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
                 channel.sendto(message.encode(), target)
         except OSError:
-            # Who does not listen is told nothing; the work goes on.
+            # If nobody listens nothing is sent; the work goes on.
             return
 
     return send

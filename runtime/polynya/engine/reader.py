@@ -27,7 +27,7 @@ def start_reader(project: LoadedProject, statements: str) -> SparkSession:
     if not project.target.on_glue:
         return spark
     text = statements.lower()
-    # Whoever lists views or describes schemas names none of them.
+    # A statement that lists views or describes schemas names none of them.
     everything = text.lstrip().startswith(("show", "desc"))
     for entry in inventory(project, python_catalog(project.target)):
         named = everything or entry.dataset.relations.view.lower() in text

@@ -86,5 +86,5 @@ def _unusable(test: LoadedTest, number: int, why: str) -> ConfigError:
         f"the batch cannot land: {why}",
         where=test.where("given", number),
         state="the test was not run; the project's own tables are never touched",
-        fix="name the `file` of the batch, or mend the values or the folder",
+        fix="name the `file` of the batch, or fix the values or the folder",
     )

@@ -1,7 +1,7 @@
-"""Users' SQL conditions: checked against an allow-list and generated anew, never passed on.
+"""Users' SQL conditions: checked against an allow-list and generated again, never passed on.
 
 What reaches Spark is text made from the checked tree, with every column quoted and every string
-escaped anew. So no difference between two SQL parsers can smuggle anything past the check.
+escaped again. So no difference between two SQL parsers can smuggle anything past the check.
 """
 
 from __future__ import annotations

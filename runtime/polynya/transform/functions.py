@@ -1,6 +1,6 @@
 """The functions that users' expressions may call: pure, deterministic, one value per row.
 
-It is an allow-list on purpose. Not on it: whatever reaches outside (`reflect`, `java_method`,
+It is an allow-list on purpose. Not on it: anything that reaches outside (`reflect`, `java_method`,
 `input_file_name`), is not the same on every run (`current_timestamp`, `rand`, `uuid`), looks at
 other rows (aggregates, windows), makes rows (`explode`), raises (`raise_error`), or grows a value
 without bound (`repeat`, `sequence`, `lpad`).

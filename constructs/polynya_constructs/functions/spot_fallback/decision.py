@@ -111,7 +111,7 @@ def decide(facts: Facts) -> Decision:
 def is_spot_shortage(message: str) -> bool:
     """Tell whether a failed launch failed for want of Spot capacity.
 
-    Only such a failure is mended by On-Demand: a wrong image or a missing right is not. The texts
+    Only such a failure is cured by On-Demand: a wrong image or a missing right is not. The texts
     are those that people report of real groups; `tests/` holds them word by word.
     """
     text = message.lower()

@@ -1,8 +1,8 @@
 """The Lambda function of the Spot fallback: reads one group, decides, changes its base.
 
 The intention is written to a tag of the group before the group is changed: killed in between,
-the next run finds the two apart and finishes. A run every minute mends a lost event; two runs at
-once decide the same from the same facts.
+the next run finds the two apart and finishes. A run every minute makes up for a lost
+event; two runs at once decide the same from the same facts.
 """
 
 from __future__ import annotations

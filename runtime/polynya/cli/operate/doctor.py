@@ -121,7 +121,7 @@ def _warehouse(folder: Path) -> Check:
         with tempfile.TemporaryFile(dir=existing) as file:
             file.write(b"polynya")
     except OSError as error:
-        fix = "choose another warehouse in polynya.yml, or mend the permissions"
+        fix = "choose another warehouse in polynya.yml, or fix the permissions"
         return Check("warehouse", "fail", f"cannot write to {existing}: {error.strerror}", fix)
     return Check("warehouse", "ok", f"{folder}{'' if existing == folder else ' (will be created)'}")
 

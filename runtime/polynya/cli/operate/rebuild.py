@@ -1,4 +1,4 @@
-"""`polynya rebuild`: derive tables anew from the events that they keep."""
+"""`polynya rebuild`: rebuild tables from the events that they keep."""
 
 from __future__ import annotations
 

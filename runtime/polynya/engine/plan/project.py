@@ -147,7 +147,7 @@ def _unconfigured(orphan: _Orphan) -> DatasetPlan:
     task = orphan.copy.membership.task or "unknown"
     change = Change(
         "unconfigured",
-        f"the task {task} fills it no more",
+        f"the task {task} no longer fills it",
         "it stays as it is, with its views; nothing is copied to it",
         "nobody",
     )

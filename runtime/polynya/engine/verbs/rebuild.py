@@ -14,7 +14,7 @@ from polynya.model.errors import OperationError
 
 @dataclass(frozen=True, slots=True)
 class RebuildResult:
-    """What a rebuild found and mended.
+    """What a rebuild found and corrected.
 
     `kept` events and `pending` ones made the versions; `since` is the time up to which versions are
     the base, None when all events are kept. `restored` versions were missing (those of pending

@@ -72,7 +72,7 @@ def _of_an_extract(dataset: ResolvedDataset) -> OperationError:
         "whole: one of them alone cannot be read again",
         where=f"task {dataset.task}",
         state="nothing was changed",
-        fix="land a mended extract under a later name; it holds the record",
+        fix="land a corrected extract under a later name; it holds the record",
     )
 
 

@@ -1,7 +1,7 @@
 """What has landed and is not copied yet, and how long it will take.
 
-Every look at the landing zone is told here. What was to be read at one look and is not at the next
-one was copied in between: that gives the speed.
+Every look at the landing zone is reported here. What was unread at one look and no longer is at
+the next was copied in between: that gives the speed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Backlog:
             before.files, before.looked_at = files, now
 
     def resume(self, now: float) -> None:
-        """The job goes on; the time since it last looked was none of its work."""
+        """The job goes on; the time since it last looked was not spent on its work."""
         with self._lock:
             for subject in self._subjects.values():
                 subject.looked_at = now

@@ -57,7 +57,7 @@ class EventDecoder:
 
     Attributes:
         settings: of the table.
-        placeholder: text that stands for a column that was not sent.
+        placeholder: text that means that a column was not sent.
         keys: key columns; settled by the configuration, else by the first event with a key.
         fields: types of the row by the last schema, empty while schemas are off.
     """

@@ -52,7 +52,7 @@ class ChangeEvent:
 class NoChange:
     """A record that changes no row; `counter` names what it is.
 
-    `ddl` is the value of one that tells of a statement.
+    `ddl` is the value of one that reports a statement.
     """
 
     counter: str

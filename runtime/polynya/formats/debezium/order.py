@@ -1,4 +1,4 @@
-"""Where an event stands in the commit order of its source: its change identifier.
+"""The place of an event in the commit order of its source: its change identifier.
 
 | source | digits |
 |---|---|

@@ -53,7 +53,7 @@ class DebeziumScope:
         tables: settings of single tables, by `schema.table`.
         names: settings by the table's own name, for tables that are not in `tables`.
         default: settings of all others.
-        placeholder: text that stands for a column that was not sent.
+        placeholder: text that means that a column was not sent.
         only: read no other table than this one; None for all.
         without: tables to leave out, by `schema.table`.
         called: names that tables have since they were renamed, to the name of their dataset.

@@ -15,7 +15,7 @@ from polynya.formats.records.separated import Dialect, fields, header_names, pie
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.formats.dms import OPERATION
 
-#: Stands in a record for a value that the source did not send.
+#: Marks a value that the source did not send.
 UNSENT: Final = object()
 _CHANGES: Final = frozenset("IUD")
 _LOADED: Final = frozenset("I")

@@ -1,6 +1,6 @@
 """Compressed files, recognized by their first bytes; a stream is read to its end or refused.
 
-Several members or frames one behind the other are one file, as `cat a.gz b.gz` makes them.
+Several members or frames one after the other are one file, as `cat a.gz b.gz` makes them.
 """
 
 from __future__ import annotations

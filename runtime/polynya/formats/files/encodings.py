@@ -1,4 +1,4 @@
-"""Text in another encoding becomes UTF-8, so that everything behind reads one encoding only."""
+"""Text in another encoding becomes UTF-8, so that everything after it reads one encoding only."""
 
 from __future__ import annotations
 

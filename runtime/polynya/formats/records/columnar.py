@@ -109,7 +109,7 @@ def _records(batches: Callable[[], Iterator[pa.RecordBatch]], start: int) -> Ite
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """The values in types that Python has, none of them narrowed."""
+    """The values as Python types, without loss."""
     try:
         values = column.cast(_python_type(column.type)).to_pylist()
     except (ValueError, OverflowError):

@@ -12,7 +12,7 @@ from polynya.formats.replicate.metadata import Metadata
 
 
 def _rows_of(file: BinaryIO, metadata: Metadata, *, has_header: bool) -> Iterator[bytes]:
-    """The rows of a CSV file, behind its header line."""
+    """The rows of a CSV file, after its header line."""
     rows = pieces(file)
     first = next(rows, None)
     if first is None:
@@ -33,7 +33,7 @@ def _rows_of(file: BinaryIO, metadata: Metadata, *, has_header: bool) -> Iterato
 
 
 def _is_header(first: bytes, metadata: Metadata) -> bool:
-    """Whether a line has the names, each alone or with its type behind a colon."""
+    """Whether a line has the names, each alone or with its type after a colon."""
     try:
         row = fields(first, Dialect(metadata.dialect.delimiter))
     except RecordError:

@@ -22,7 +22,7 @@ from polynya.formats.values.buffer import RecordBuffer
 class Row:
     """One record that is kept; `old_key` has one value a key column.
 
-    `moved` tells that the record came to its key by an update: that stands behind the delete of the
+    `moved` tells that the record came to its key by an update: that comes after the delete of the
     old key, which has the same sequence.
     """
 

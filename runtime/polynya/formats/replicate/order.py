@@ -12,7 +12,7 @@ from polynya.formats.values.sequence import times_of
 from polynya.formats.values.settle import Placement
 from polynya.model.config.dataset import ResolvedDataset
 
-#: Behind the sequence of an update that moved its record: the delete of the old key comes first.
+#: After the sequence of an update that moved its record: the delete of the old key comes first.
 _MOVED = "1"
 
 

@@ -76,7 +76,7 @@ class _Again:
         return {name: kind for metadata in read for name, kind in metadata.types.items()}
 
     def changes(self, record: Rejected) -> list[dict[str, Any]]:
-        """The change, behind the before image if its raw bytes hold one. Raises RecordError."""
+        """The change, after the before image if its raw bytes hold one. Raises RecordError."""
         kind = kind_of(record.file)
         metadata = self._of(record.file)
         found = _csv_records(record.raw, metadata) if kind == "csv" else _objects(record.raw)
@@ -106,7 +106,7 @@ class _Again:
 
 
 def _csv_records(raw: bytes, metadata: Metadata) -> list[dict[str, Any]]:
-    """The records behind the line of names that raw CSV bytes begin with."""
+    """The records after the line of names that raw CSV bytes begin with."""
     names, *rows = [fields(piece, metadata.dialect) for piece in pieces(io.BytesIO(raw))]
     if any(len(row) != len(names) for row in rows):
         raise RecordError("bad_csv", f"not {len(names)} fields, as there are columns")

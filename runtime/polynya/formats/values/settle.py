@@ -73,7 +73,7 @@ def settled(
 
 
 def _final(typed: TypedRecords, placement: Placement) -> Faults:
-    """Faults that no other type of a new column would mend."""
+    """Faults that no other type of a new column would avoid."""
     names = {i: fault for i, fault in typed.faults.items() if fault[0] == "bad_column"}
     places = {i: fault for i, fault in placement.faults.items() if i not in typed.faults}
     return {**places, **names}

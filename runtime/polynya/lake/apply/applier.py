@@ -1,6 +1,6 @@
 """Apply: fold pending Changes into Current and Prior in one commit.
 
-Here stands what both appliers share. The fast applier probes Current by key and writes only what
+What both appliers share. The fast applier probes Current by key and writes only what
 changed; the plain one rewrites whole partitions with an ordinary overwrite and is the oracle. They
 must leave equal tables (docs/adr/0007-two-appliers.md).
 """
@@ -56,7 +56,7 @@ class ApplyResult:
 class Applier(Protocol):
     """Folds all Changes of the current snapshot, and those of `fresh`, into Current and Prior.
 
-    `anew`: derives every version from the kept events, and does not believe what is stored.
+    `anew`: derives every version from the kept events and ignores what is stored.
     """
 
     def apply(

@@ -1,6 +1,6 @@
 """The fast applier: probe Current by key, stage only the rows that changed, commit one `RowDelta`.
 
-No shuffle of Current, no rewrite of a row that did not change, no equality delete. Figures stand
+No shuffle of Current, no rewrite of a row that did not change, no equality delete. Figures are
 in docs/benchmarks.md.
 """
 

@@ -43,7 +43,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 class Retention:
     """What one step does to the kept events.
 
-    `now` is the engine time of the step and `state` tells of the partition before it, None where
+    `now` is the engine time of the step and `state` describes the partition before it, None where
     nothing is kept. `add` are the `count` rows that the step keeps, None for none; `remove` are
     files that it takes out.
     """

@@ -1,6 +1,6 @@
 """Retention of tombstones of datasets without history.
 
-Here stands what an apply removes, and the horizon that it leaves. With history, Prior keeps every
+What an apply removes, and the horizon that it leaves. With history, Prior keeps every
 delete for ever and there is no horizon (semantics section 4).
 """
 

@@ -25,7 +25,7 @@ from polynya.model.contract.identifiers import quote
 from polynya.model.datatypes import DataType
 from polynya.transform.expressions import expression_over
 
-#: Columns of the result that only the copy step uses, behind those of the table.
+#: Columns of the result that only the copy step uses, after those of the table.
 HELPERS = ("__op", "__seq")
 
 

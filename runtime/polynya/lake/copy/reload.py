@@ -42,8 +42,8 @@ def begin(
     """Begin a reload, or return the one that has begun and not ended.
 
     `now` becomes the time of the changes that are found. `extract` names the full extract that is
-    loaded, None when a user asked for a reload. `place` is the change identifier behind which the
-    load stands, by default all that was copied.
+    loaded, None when a user asked for a reload. `place` is the change identifier after which the
+    load comes, by default all that was copied.
 
     Raises OperationError for a table without keys, and when another reload is under way.
     """
@@ -232,7 +232,7 @@ def _not_whole(target: DatasetTable, reloading: Reloading) -> OperationError:
         "records that it lacks would be deleted",
         where=target.table.name,
         state="the load is kept beside Current, which is as before",
-        fix="`--abandon` it, mend the files and reload; "
+        fix="`--abandon` it, fix the files and reload; "
         "or go on with `--accept-incomplete` if those records shall be deleted",
     )
 

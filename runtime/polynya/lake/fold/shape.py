@@ -19,7 +19,7 @@ class Shape:
     `columns` maps every data column (keys included) to its type, in table order. `partial` names
     the columns that the source has ever left out of an update. `links` tells that a change of key
     once carried values over. `tells_operations`: the source says insert or update, not just upsert.
-    `keeps_events`: applied events stay, so that the table can be derived from them anew.
+    `keeps_events`: applied events stay, so that the table can be rebuilt from them.
     `unsent_texts`: see `unsent.py`.
     """
 
@@ -56,7 +56,7 @@ class Shape:
         return str(storage_type(self.columns[column]))
 
     def key_list(self, alias: str = "") -> str:
-        """Quoted key columns, comma separated, optionally behind a table alias."""
+        """Quoted key columns, comma separated, optionally with a table alias."""
         prefix = f"{alias}." if alias else ""
         return ", ".join(prefix + quote(key) for key in self.keys)
 

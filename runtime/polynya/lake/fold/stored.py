@@ -30,7 +30,7 @@ def newest(
     open_delete = (
         f" AND {h.OPERATION} IN ('D', 'd') AND {h.TO_TIMESTAMP} IS NULL" if shape.history else ""
     )
-    # One scan, not a union of two: behind a union Spark copies every row before it can join.
+    # One scan, not a union of two: after a union Spark copies every row before it can join.
     kept = (
         f"({h.PARTITION} = '{Partition.CURRENT}' "
         f"OR ({h.PARTITION} = '{Partition.PRIOR}'{open_delete}))"

@@ -1,4 +1,4 @@
-"""Which columns an event did not send: what stands in `hdr__unsent`, and how it is read.
+"""Which columns an event did not send: the contents of `hdr__unsent`, and how they are read.
 
 The list may be inverted: with `ALL_BUT` in it, it names the columns that were sent, so that it also
 holds of columns that only later events know.

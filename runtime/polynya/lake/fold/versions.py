@@ -54,12 +54,12 @@ _BASE = f"__part = '{Partition.CURRENT}' OR __del"
 
 
 def _kept(shape: Shape) -> str:
-    """Without history only tombstones stay behind, and the versions whose values others show."""
+    """Without history only tombstones remain, and the versions whose values others show."""
     if shape.history:
         return "true"
     if not _keeps_predecessors(shape):
         # What a truncate deleted needs no tombstone, the truncate itself is never forgotten. But
-        # a fold of kept events would know of the time before which the record cannot begin anew.
+        # a fold of kept events would know of the time before which the record cannot begin again.
         return _BASE if shape.keeps_events else f"({_BASE}) AND NOT (__del AND __trunc)"
     # All versions between this one and the next that stays must need the one before them.
     over = f"OVER ({_backwards(shape, '__base')} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"

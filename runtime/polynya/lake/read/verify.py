@@ -1,4 +1,4 @@
-"""Prove that a table keeps its promises: what must hold of every snapshot, whatever was copied.
+"""Prove that a table keeps its promises: what must be true of every snapshot.
 
 Each check is a query for the records that break a rule, over one snapshot. Nothing is written.
 Where events are kept, the versions are compared with their fold, row by row.

@@ -1,7 +1,7 @@
 """Fetch one artifact from a Maven repository with the Apache Ivy that PySpark ships.
 
 Knows nothing of lock files: it brings a file, the caller says whether it is the right one.
-Ivy knows the public repository by itself, so no host name stands in this tree.
+Ivy knows the public repository by itself, so this tree holds no host name.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def _check(jar: LockedJar, path: Path, digest: str, *, source: str) -> None:
 
 
 def _relock(lock_file: Path) -> None:
-    """Write size and SHA-256 of every pinned revision anew; run after editing a revision."""
+    """Write size and SHA-256 of every pinned revision again; run after editing a revision."""
     with tempfile.TemporaryDirectory(prefix="polynya-lock-") as scratch:
         entries = []
         for jar in locked_jars(lock_file):

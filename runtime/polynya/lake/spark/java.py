@@ -130,7 +130,7 @@ def _from_environment() -> Path | None:
 
 
 def _from_path() -> Path | None:
-    """Java home behind the `java` on PATH.
+    """Java home of the `java` on PATH.
 
     Version managers put scripts there; then the program itself is asked.
     """

@@ -46,5 +46,5 @@ def _stopped(target: DatasetTable, place: str, reason: str) -> OperationError:
         f"{dataset.relations.current}: {reason}, and `on_bad_record` is `stop`",
         where=place,
         state="nothing of this batch was copied; its files stay where they are",
-        fix="mend the file, or change `on_bad_record` of the dataset, and run again",
+        fix="fix the file, or change `on_bad_record` of the dataset, and run again",
     )

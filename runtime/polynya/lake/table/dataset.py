@@ -102,7 +102,7 @@ class DatasetTable:
         self.reload()
 
     def reload(self) -> None:
-        """Read the state anew; raises ConflictError when somebody else owns the table by now."""
+        """Read the state again; raises ConflictError when somebody else owns the table by now."""
         self.table.refresh()
         self.spark.sql(f"REFRESH TABLE {self.table.quoted}")
         self.state = read_state(self.table)

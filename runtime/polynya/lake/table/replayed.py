@@ -37,7 +37,7 @@ class Replayed:
         return sorted(set(self.positions.column("file_path").to_pylist()))
 
     def discounted(self, state: CopyState) -> CopyState:
-        """Take the records out of the books; the batch that reads them again counts them anew."""
+        """Take the records out of the counters; the batch that reads them counts them again."""
         totals = Counter(state.books.totals)
         totals.update(rows_in=-self.positions.num_rows, rows_quarantined=-self.positions.num_rows)
         position = state.position

@@ -79,7 +79,7 @@ def _read_row(table: IcebergTable, file: LiveFile) -> tuple[str, str]:
         content = bytes(stream.readAllBytes())
     finally:
         stream.close()
-    # Not `pq.read_table`: threads that it leaves behind may abort a process that exits right after.
+    # Not `pq.read_table`: threads that it leaves may abort a process that exits right after.
     row = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False).to_pylist()[0]
     return ("copy" if row.get(COPY_CHANGE_IDENTIFIER) is not None else "apply"), str(row[STATE])
 

@@ -20,7 +20,7 @@ class Pointer(Frozen):
     """The content of `pushed.json`.
 
     `token` is new with each write, so that two writes never look alike. `commit` is that of the
-    Git work tree, with `+` behind it if it had changes. Until a push has written every plain file,
+    Git work tree, followed by `+` if it had changes. Until a push has written every plain file,
     `replaces` holds the versions of those that it has to replace or delete, None where it has to
     make one: a plain file that is still in this version is left over, not edited. `overtook` is the
     revision of a push that was not finished when this one came, and may still be writing.

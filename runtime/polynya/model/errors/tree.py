@@ -98,7 +98,7 @@ class ConfigError(PolynyaError):
 
 
 class ConfigErrors(ConfigError):  # noqa: N818 - several of them, and says so
-    """Raised with every error of a project at once, so that one round of editing mends all."""
+    """Raised with every error of a project at once, so that one round of editing fixes them all."""
 
     def __init__(self, errors: Iterable[ConfigError]) -> None:
         self.errors: tuple[ConfigError, ...] = tuple(errors)
@@ -143,7 +143,7 @@ class DependencyError(PolynyaError):
 
 
 class ConflictError(PolynyaError):
-    """Raised when another owner moved the state first; drop the task's state and load it anew."""
+    """Raised when another owner moved the state first; drop the task's state and load it again."""
 
     exit_code = 5
     retryable = True

@@ -41,7 +41,7 @@ def _dialect_problems(landing: Landing) -> Iterator[Problem]:
             ("null_value",),
             "POLYNYA-CFG-016",
             f"{shown(marker)} holds a delimiter or a quote, so no field can be it",
-            "write the text that stands between two delimiters",
+            "write the text that separates two fields",
         )
 
 

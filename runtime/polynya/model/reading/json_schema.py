@@ -1,7 +1,7 @@
 """JSON Schema of project, task and test files, made from the models, for editors and other tools.
 
 The published copies in `polynya/schema/` are checked by a test;
-`python -m polynya.model.reading.json_schema` writes them anew.
+`python -m polynya.model.reading.json_schema` writes them again.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class Block:
     tag: str
 
 
-#: (first byte, byte behind the last, tag of the version or None) → the block
+#: (first byte, byte after the last, tag of the version or None) → the block
 Fetch: TypeAlias = Callable[[int, int, "str | None"], Block]
 
 

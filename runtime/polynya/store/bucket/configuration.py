@@ -90,7 +90,7 @@ class FolderSource:
 
 
 def project_files(folder: Path) -> Iterator[str]:
-    """Relative paths of the files that make the project in a folder; its data are none of them."""
+    """Relative paths of the files that make the project in a folder; not its data."""
     for name in PROJECT_FILES:
         if (folder / name).is_file():
             yield name
@@ -159,5 +159,5 @@ def _content(path: Path, shown_as: str) -> bytes:
             f"the file cannot be read: {error.strerror}",
             where=shown_as,
             state="the configuration from before stays in force",
-            fix="mend its permissions",
+            fix="fix its permissions",
         ) from None

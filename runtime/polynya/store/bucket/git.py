@@ -10,7 +10,7 @@ _SECONDS: Final = 10
 
 
 def commit_of(folder: Path) -> str | None:
-    """The commit of the folder's work tree, `+` behind it if the folder has changes.
+    """The commit of the folder's work tree, with `+` if the folder has changes.
 
     None when it is in no work tree, or there is no Git.
     """

@@ -148,7 +148,7 @@ class BucketReader:
 
     def _listed(self, pushed: Mapping[str, bytes], refused: list[PolynyaError]) -> dict[str, str]:
         """Versions of the files of the project among the objects."""
-        # The objects may be millions, and a person waits for none of them.
+        # The objects may be millions, and nobody waits for them.
         objects = [
             ObjectInfo(info.path.removeprefix(f"{CURRENT}/"), info.size, info.version)
             for info in islice(self.store.list(CURRENT), MAX_LISTED + 1)
@@ -157,7 +157,7 @@ class BucketReader:
         refused += _strangers(info.path for info in objects if info.path not in versions)
         if len(objects) > MAX_LISTED:
             last = objects[-1].path
-            what = f"more than {MAX_LISTED} objects; none behind {shown(last)} was looked at"
+            what = f"more than {MAX_LISTED} objects; none after {shown(last)} was looked at"
             refused.append(_refused(CURRENT, what))
             # Nobody can say whether those are edited.
             versions |= {path: "?" for path in pushed if path > last}

@@ -25,7 +25,7 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-BKT-003",
         "a pull would overwrite local changes",
-        "The files named were changed in this folder and in the bucket. Nothing was written. Mend "
+        "The files named were changed in this folder and in the bucket. Nothing was written. Fix "
         "them by hand with `polynya config diff`, or let `--overwrite-local` take those of the "
         "bucket.",
     ),

@@ -46,7 +46,7 @@ PAGES: Final = (
         "POLYNYA-CFG-004",
         "a file is too large",
         "A configuration file has at most 1 MB, 20,000 values after anchors and aliases are "
-        "expanded, and 32 levels. Whatever is larger is a mistake or an attack. Split it into "
+        "expanded, and 32 levels. Anything larger is a mistake or an attack. Split it into "
         "several tasks.",
     ),
     ErrorPage(

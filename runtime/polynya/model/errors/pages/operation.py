@@ -54,7 +54,7 @@ PAGES: Final = (
         "POLYNYA-DEP-005",
         "PySpark is missing",
         "The environment has no PySpark with its jars. Run `make install`, or install the "
-        "package anew.",
+        "package again.",
     ),
     ErrorPage(
         "POLYNYA-DEP-006",
@@ -157,7 +157,7 @@ PAGES: Final = (
         "the load of a reload is not whole",
         "A reload deletes the records that its load lacks. Here the load is empty, or some of it "
         "went to quarantine, so that records would be deleted because they could not be read. "
-        "Nothing was moved. Give the load up (`--abandon`), mend the files and reload; or say "
+        "Nothing was moved. Give the load up (`--abandon`), fix the files and reload; or say "
         "that it shall count as it is (`--accept-incomplete`).",
     ),
     ErrorPage(
@@ -273,7 +273,7 @@ PAGES: Final = (
         "POLYNYA-AWS-002",
         "AWS refuses",
         "The identity lacks a permission; the error names it. For objects that are encrypted with "
-        "a KMS key, the key needs a grant as well. What AWS itself said stands under `why`.",
+        "a KMS key, the key needs a grant as well. What AWS itself said is under `why`.",
     ),
     ErrorPage(
         "POLYNYA-AWS-003",

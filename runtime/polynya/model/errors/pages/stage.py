@@ -16,9 +16,9 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-STG-002",
         "settings of a stage contradict each other",
-        "Settings of something new stand beside one that exists, a list has a member twice or too "
-        "few, there is only one Availability Zone, or a key or stream is in another region than "
-        "the stage. Nothing was synthesized.",
+        "Settings for something new are given together with something that exists, a list has a "
+        "member twice or too few, there is only one Availability Zone, or a key or stream is in "
+        "another region than the stage. Nothing was synthesized.",
     ),
     ErrorPage(
         "POLYNYA-STG-003",
