@@ -75,6 +75,10 @@ pythons: ## `make unit` with Python 3.12 and 3.13, each in a .venv of its own be
 	  fi; \
 	done
 
+.PHONY: golden
+golden: dev ## Write the golden SQL of the fold and the views from the code; read the difference
+	@POLYNYA_TEST_GOLDEN=1 $(BIN)/python -m pytest -q tests/lake/fold/test_golden.py
+
 .PHONY: lint
 lint: dev ## Check style and format with ruff
 	@$(BIN)/ruff check .

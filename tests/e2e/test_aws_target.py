@@ -46,7 +46,7 @@ import sys
 from polynya.cli.main import main
 from polynya.lake.spark.aws_errors import aws_error
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.read.views import drop_views
+from polynya.lake.read.catalog_views import drop_views
 
 folder = sys.argv[1]
 def polynya(*words):

@@ -20,8 +20,8 @@ from polynya.lake.apply.applier import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.copy.copy import copy_batch
+from polynya.lake.read.catalog_views import publish_views
 from polynya.lake.read.query import run_query
-from polynya.lake.read.views import publish_views
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.task import StorageTask, resolved
 from polynya.testing.fakes import MemoryObjectStore

@@ -8,8 +8,8 @@ from __future__ import annotations
 from polynya.engine.plan.inventory import inventory
 from polynya.engine.start import start_spark
 from polynya.lake.iceberg.layout import create_namespaces
+from polynya.lake.read.catalog_views import create_views
 from polynya.lake.read.inspect import shape
-from polynya.lake.read.views import create_views
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.spark.naming import view_catalog

@@ -14,8 +14,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from polynya.lake.fold.live_views import definitions
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.view_text import definitions
 from polynya.mirror.trino_types import has_json, has_same_text, quoted, trino_type
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract import headers as h
@@ -107,7 +107,7 @@ def _translated(node: exp.Expr, shape: Shape) -> exp.Expr:  # noqa: PLR0911 - on
             return _trino(_content(shape))
         case exp.Struct():
             return _row(node, shape)
-        case exp.Max(this=exp.Column(name="__s")):
+        case exp.Max(this=exp.Column(name="__stored")):
             # Rows with a NULL in them have no order in Trino, and one at most is no NULL.
             return exp.Anonymous(this="arbitrary", expressions=[node.this])
         case exp.JSONFormat():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from polynya.lake.apply import probe
+from polynya.lake.apply import fast
 from polynya.lake.spark.api import SparkSession
 from tests.lab.lab import Lab, next_schema
 from tests.lab.twins import Twins
@@ -97,7 +97,7 @@ def test_where_files_are_skipped_by_the_range_of_keys(
     lab: Lab, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What large tables do, on a small one."""
-    monkeypatch.setattr(probe, "LARGE_ROWS", 0)
+    monkeypatch.setattr(fast, "LARGE_ROWS", 0)
 
     found = Twins(lab, LIVES[name].dataset(SEED + 100)).live_through(STEPS)
 
@@ -135,6 +135,6 @@ def test_on_histories_of_hypothesis(
 
 def test_a_difference_would_be_seen(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """An applier that looks for no late events is caught."""
-    monkeypatch.setattr(probe.stored, "LATE", "false")
+    monkeypatch.setattr(fast.stored, "LATE", "false")
 
     assert Twins(lab, LIVES["typed"].dataset(SEED)).live_through(STEPS)

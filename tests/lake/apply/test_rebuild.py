@@ -9,7 +9,7 @@ import pytest
 from polynya.engine.verbs.rebuild import RebuildResult, rebuild
 from polynya.engine.verbs.reload import reload
 from polynya.lake.apply import fast as apply_fast
-from polynya.lake.apply.derived import differences
+from polynya.lake.apply.from_events import differences
 from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.apply.run import Run
 from polynya.lake.read.verify import verify
@@ -60,9 +60,8 @@ def broken(users: Feed) -> list[str]:
 def wrong(users: Feed) -> list[tuple[str, int, tuple[str, ...]]]:
     """Versions that are not as their events make them: what is wrong, key, columns."""
     target = users.table()
-    run = Run.of(target, target.shape())
-    rows = differences(run, target.state.apply.truncates).collect()
-    run.release()
+    with Run.of(target, target.shape()) as run:
+        rows = differences(run, target.state.apply.truncates).collect()
     kinds = {(True, False): "lost", (False, True): "surplus", (True, True): "changed"}
     return sorted(
         (kinds[row["__write"], row["__drop"]], row["id"], tuple(row["__wrong"])) for row in rows

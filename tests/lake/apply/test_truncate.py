@@ -128,3 +128,12 @@ def test_pending_changes_are_applied_with_the_truncate(lab: Lab) -> None:
 
     assert users.changes("id") == users.current("id") == []
     assert users.totals() == {"in": 2, "out": 2, "filtered": 0, "quarantined": 0}
+
+
+def test_a_column_may_have_the_name_of_any_word_of_the_fold(lab: Lab) -> None:
+    users = lab.feed()
+    users.apply(put(1, 1, copy="a", part="b", seq_="c"))
+
+    users.copy(clear(5), put(1, 7, copy="d", part="e", seq_="f"))
+
+    assert users.current("id", "copy", "part", "seq_") == [(1, "d", "e", "f")]

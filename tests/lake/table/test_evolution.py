@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from polynya.lake.read.catalog_views import drop_views
 from polynya.lake.read.verify import verify
-from polynya.lake.read.views import drop_views
 from polynya.lake.table.suspension import resume
 from polynya.model.errors import InternalError, SuspendedError, TaskStoppedError
 from tests.formats.debezium.builders import an_event, with_schema

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from polynya.formats.batch import FileProgress
+from polynya.lake.fold.truncates import Truncate
 from polynya.lake.table.copy_state import CopyState, Suspension
 from polynya.lake.table.state import ApplyState
 
@@ -55,7 +56,12 @@ def test_a_copy_state_of_the_version_before_is_read_and_written_as_it_was():
 
 
 def test_an_apply_state_of_the_version_before_is_read_and_written_as_it_was():
-    assert json.loads(ApplyState.from_json(APPLY).to_json()) == json.loads(APPLY)
+    state = ApplyState.from_json(APPLY)
+
+    assert json.loads(state.to_json()) == json.loads(APPLY)
+    assert state.truncates == [
+        Truncate("00000000000000000000000000000000003", "0001", 1767225600000000)
+    ]
 
 
 def test_fields_that_are_missing_get_their_default_and_newer_ones_are_ignored():

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from polynya.lake.fold.live_views import definitions
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.view_text import definitions
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.shaping import data_columns, shape_of
 from polynya.model.config.dataset import ResolvedDataset

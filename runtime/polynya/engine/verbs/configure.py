@@ -7,7 +7,7 @@ from dataclasses import replace
 from polynya.engine.plan.project import PlannedDataset
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
-from polynya.lake.read.views import drop_views
+from polynya.lake.read.catalog_views import drop_views
 from polynya.lake.table.guards import has_rows
 from polynya.model.config.recorded import recorded
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
+from polynya.lake.fold.figures import RebuildFigures
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import refuse_second_task
 from polynya.model.config.dataset import ResolvedDataset
@@ -41,15 +42,16 @@ def rebuild(context: EngineContext, dataset: ResolvedDataset) -> RebuildResult:
     done = working.apply("rebuild", anew=True)
     working.publish()
     working.tell_applied(done)
-    retaining = working.table.state.apply.retaining
+    retaining, figures = working.table.state.apply.retaining, done.figures
     assert retaining is not None, "the rebuild would have been refused"
+    assert isinstance(figures, RebuildFigures)
     return RebuildResult(
-        kept=retaining.rows - done.rows["events"],
-        pending=done.rows["events"],
+        kept=retaining.rows - figures.events,
+        pending=figures.events,
         since=retaining.since,
-        restored=done.rows["restored"],
-        corrected=done.rows["corrected"],
-        surplus=done.rows["surplus"],
+        restored=figures.restored,
+        corrected=figures.corrected,
+        surplus=figures.surplus,
         seconds=done.seconds,
     )
 

@@ -70,13 +70,13 @@ def reload(
     applied = take_in(working, incomplete="accept" if accept_incomplete else "refuse")
     seconds = round(context.clock.monotonic() - started, 3)
     working.tell_applied(applied)
-    rows = applied.rows
+    figures = applied.figures
     return ReloadResult(
         loaded=gathered.rows,
         quarantined=gathered.quarantined,
-        current=rows["current"],
-        prior=rows["prior"],
-        removed=rows["removed"],
+        current=figures.current,
+        prior=figures.prior,
+        removed=figures.removed,
         seconds=seconds,
     )
 

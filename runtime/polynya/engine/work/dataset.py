@@ -15,11 +15,11 @@ from polynya.formats.files.discovery import Discovery
 from polynya.lake.apply.applier import ApplyResult
 from polynya.lake.copy.copy import CopyResult, copy_batch
 from polynya.lake.fold.shape import Shape
-from polynya.lake.read.views import publish_views
+from polynya.lake.read.catalog_views import publish_views
+from polynya.lake.table.column_changes import change_columns
 from polynya.lake.table.copy_state import Suspension
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.replayed import Replayed
-from polynya.lake.table.reshape import reshape
 from polynya.lake.table.suspension import refuse_suspended, suspend
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.evolution import SchemaChange
@@ -181,7 +181,7 @@ class WorkingDataset:
             raise self._halted(batch, found.halt)
         self._tell_changes(found)
         if found.renames or found.drops:
-            reshape(self.table, found.renames, found.drops)
+            change_columns(self.table, found.renames, found.drops)
             self.publish()
         return found.batch_after(batch)
 
@@ -237,7 +237,10 @@ class WorkingDataset:
         """Say that an apply was committed, and what it did."""
         self.tell(
             events.DatasetApplied(
-                subject=self.name, reason=result.reason, seconds=result.seconds, rows=result.rows
+                subject=self.name,
+                reason=result.reason,
+                seconds=result.seconds,
+                rows=result.figures.counts(),
             )
         )
 

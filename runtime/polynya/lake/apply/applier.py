@@ -1,63 +1,69 @@
 """Apply: fold pending Changes into Current and Prior in one commit.
 
-What both appliers share. The fast applier probes Current by key and writes only what
-changed; the plain one rewrites whole partitions with an ordinary overwrite and is the oracle. They
-must leave equal tables (docs/adr/0007-two-appliers.md).
+Here stands the sequence, once. The appliers differ in which stored versions they read and in how
+they write: the fast one probes Current by key and writes only what changed; the plain one rewrites
+whole partitions with an ordinary overwrite and is the oracle. They must leave equal tables
+(docs/adr/0007-two-appliers.md).
 """
 
 from __future__ import annotations
 
+import time
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
 
-from polynya.lake.apply.tombstones import Purge
+from polynya.lake.apply import retention
+from polynya.lake.apply.folding import folded, folded_with_all, new_truncates, pending_events
+from polynya.lake.apply.from_events import rebuilt
+from polynya.lake.apply.retention import Retention
+from polynya.lake.apply.run import CopyParts, Folded, Run
+from polynya.lake.apply.tombstones import Purge, find_purge
+from polynya.lake.fold.figures import Figures
 from polynya.lake.fold.shape import Shape
-from polynya.lake.iceberg.gateway import LiveFile
+from polynya.lake.fold.truncates import Truncate, merged
 from polynya.lake.spark.api import DataFrame
-from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.replayed import Replayed
-from polynya.lake.table.state import ApplyState, Retaining
-
-
-@dataclass(frozen=True, slots=True)
-class CopyParts:
-    """A batch that is copied by the same commit that applies it.
-
-    `events` are its good rows and `rejected` its quarantined ones, both in the shape of the
-    internal table; `state` is the copy state after it; `summary` goes to the snapshot; `replayed`
-    are quarantined records that the batch read again; `consumed` are files that the batch was made
-    of and that leave the table with it. `instead`: the batch takes the place of all that the table
-    held, history included.
-    """
-
-    events: DataFrame
-    rejected: DataFrame
-    state: CopyState
-    summary: Mapping[str, str] = field(default_factory=dict)
-    replayed: Replayed | None = None
-    consumed: Sequence[LiveFile] = ()
-    instead: bool = False
+from polynya.lake.table.state import ApplyState
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """What one apply did; `rows` are the figures of `versions.figures`."""
+    """What one apply did."""
 
     snapshot: int
     reason: str
     seconds: float
-    rows: Mapping[str, int]
+    figures: Figures
 
 
-class Applier(Protocol):
-    """Folds all Changes of the current snapshot, and those of `fresh`, into Current and Prior.
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All that one apply commits: versions, kept events, tombstones that go, and the new state."""
 
-    `anew`: derives every version from the kept events and ignores what is stored.
-    """
+    versions: Folded
+    keeping: Retention
+    purge: Purge
+    state: ApplyState
+
+    @property
+    def now(self) -> datetime:
+        """Engine time of the apply."""
+        return self.keeping.now
+
+
+class Applier(ABC):
+    """Folds all Changes of the current snapshot, and those of `fresh`, into Current and Prior."""
+
+    @abstractmethod
+    def with_stored(self, run: Run, events: DataFrame, truncates: Sequence[Truncate]) -> Folded:
+        """Fold events with the stored versions that they can change."""
+
+    @abstractmethod
+    def commit(self, run: Run, outcome: Outcome) -> int:
+        """Write the outcome in one commit; the id of the new snapshot."""
 
     def apply(
         self,
@@ -69,38 +75,57 @@ class Applier(Protocol):
         fresh: CopyParts | None = None,
         anew: bool = False,
     ) -> ApplyResult:
-        """Commit one apply; ConflictError, and no change, when another owner was faster."""
-        ...
+        """Commit one apply; ConflictError, and no change, when another owner was faster.
+
+        `anew`: derives every version from the kept events, and does not believe what is stored.
+        """
+        started = time.monotonic()
+        target.take_over()
+        with Run.of(target, shape, fresh) as run:
+            keeping = retention.plan(run, now)
+            versions, truncates = self._versions(run, anew=anew)
+            purge = find_purge(run, keeping.now, retention.events(run, keeping))
+            state = _state_after(run, versions, keeping, purge)
+            state = replace(
+                state,
+                truncates=truncates,
+                reason=reason,
+                seconds=round(time.monotonic() - started, 3),
+            )
+            snapshot = self.commit(run, Outcome(versions, keeping, purge, state))
+        target.reload()
+        seconds = round(time.monotonic() - started, 3)
+        return ApplyResult(snapshot, reason, seconds, versions.figures)
+
+    def _versions(self, run: Run, *, anew: bool) -> tuple[Folded, list[Truncate]]:
+        """The folded versions, and all truncates that are known then."""
+        new = new_truncates(run)
+        known = merged(run.target.state.apply.truncates, new)
+        if anew:
+            return rebuilt(run, known), known
+        events = pending_events(run)
+        if run.fresh is not None and run.fresh.instead:
+            return folded(run, events, []), []
+        if new:
+            # A truncate touches every record.
+            return folded_with_all(run, events, known), known
+        return self.with_stored(run, events, known), known
 
 
-def next_state(
-    target: DatasetTable,
-    *,
-    now: datetime,
-    reason: str,
-    seconds: float,
-    rows: Mapping[str, int],
-    truncates: list[list[Any]],
-    purge: Purge,
-    retaining: Retaining | None,
-    applied_to: str | None,
-) -> ApplyState:
-    """Apply state after an apply."""
-    state = target.state.apply
+def _state_after(run: Run, versions: Folded, keeping: Retention, purge: Purge) -> ApplyState:
+    """Apply state after the apply, but for what `apply` itself knows."""
+    state = run.target.state.apply
     totals = Counter(state.totals)
-    totals.update(rows)
-    reached = [identifier for identifier in (state.applied_to, applied_to) if identifier]
+    totals.update(versions.figures.counts())
+    reached = [one for one in (state.applied_to, versions.applied_to) if one]
     return replace(
         state,
-        ownership=target.ownership(),
-        truncates=truncates,
+        ownership=run.target.ownership(),
         horizon=purge.horizon,
-        oldest_tombstone=purge.oldest_tombstone(rows, now),
-        retaining=retaining,
-        applied_to=max(reached) if reached else None,
-        applied_at=now.isoformat(),
-        reason=reason,
+        oldest_tombstone=purge.oldest_tombstone(versions.figures, keeping.now),
+        retaining=keeping.following(keeping.count),
+        applied_to=max(reached, default=None),
+        applied_at=keeping.now.isoformat(),
         applies=state.applies + 1,
-        seconds=round(seconds, 3),
         totals=dict(totals),
     )

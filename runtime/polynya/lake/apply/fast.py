@@ -2,177 +2,183 @@
 
 No shuffle of Current, no rewrite of a row that did not change, no equality delete. Figures are
 in docs/benchmarks.md.
+
+Nearly every batch is in order: then the newest version of each touched record is all that matters,
+and one pass reads it, folds it and counts whether that was right. Only when an event turns out to
+be late is the work done again with what it needs besides.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.lake.apply import retention
-from polynya.lake.apply.applier import ApplyResult, CopyParts, next_state
-from polynya.lake.apply.derived import rebuilt
-from polynya.lake.apply.probe import probed, probed_whole
-from polynya.lake.apply.retention import Retention
-from polynya.lake.apply.run import Folded, Run, folded, pending_events
-from polynya.lake.apply.tombstones import Purge, find_purge
-from polynya.lake.fold import truncates, versions
-from polynya.lake.fold.shape import Shape
+from polynya.lake.apply.applier import Applier, Outcome
+from polynya.lake.apply.folding import folded, linked_keys
+from polynya.lake.apply.run import Counted, Folded, Run
+from polynya.lake.fold import stored, versions
+from polynya.lake.fold.truncates import Truncate
 from polynya.lake.iceberg.commit import Step, commit_row_delta
 from polynya.lake.iceberg.gateway import LiveFile
-from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.state import ApplyState
-from polynya.lake.table.state_files import write_apply_state, write_copy_state
+from polynya.lake.spark.api import DataFrame
+from polynya.lake.table.stored_state import write_apply_state, write_copy_state
 from polynya.model.contract.headers import Partition
+from polynya.model.contract.identifiers import quote
+from polynya.model.datatypes import Primitive
 
 #: One task writes this many changed rows: more tasks would make more, smaller files.
 ONE_TASK_ROWS = 50_000
+#: From this many rows in Current on, files are skipped by the range of the touched keys.
+LARGE_ROWS = 500_000
+#: Key types whose range is a pair of plain literals.
+RANGED = (Primitive("int"), Primitive("bigint"))
 
 
-class FastApplier:
+class FastApplier(Applier):
     """See the module. Needs a classic SparkSession and Iceberg 1.10 or newer (`removeRows`)."""
 
-    def apply(
-        self,
-        target: DatasetTable,
-        shape: Shape,
-        *,
-        reason: str,
-        now: datetime,
-        fresh: CopyParts | None = None,
-        anew: bool = False,
-    ) -> ApplyResult:
-        """See `Applier.apply`."""
-        started = time.monotonic()
-        target.take_over()
-        run = Run.of(target, shape)
-        try:
-            new = truncates.collect(fresh.events) if fresh is not None else []
-            known = truncates.merged(target.state.apply.truncates, new)
-            keeping = retention.plan(run, fresh, now)
-            now = keeping.now
-            pending = pending_events(run, fresh)
-            if anew:
-                result = rebuilt(run, known)
-            elif fresh is not None and fresh.instead:
-                known = []
-                result = folded(run, pending, known)
-            elif new:
-                result = probed_whole(run, run.view(pending), known)
-            else:
-                result = probed(run, run.view(pending), known, pending=fresh is None)
-            spared = retention.events(run, keeping)
-            purge = find_purge(target, shape, run.snapshot, now, spared)
-            state = next_state(
-                target,
-                now=now,
-                reason=reason,
-                seconds=time.monotonic() - started,
-                rows=result.figures,
-                truncates=known,
-                purge=purge,
-                retaining=keeping.following(keeping.count),
-                applied_to=result.applied_to,
-            )
-            snapshot = commit_row_delta(
-                target.table, _step(run, result, state, purge=purge, keeping=keeping, fresh=fresh)
-            )
-        finally:
-            run.release()
-        target.reload()
-        return ApplyResult(snapshot, reason, round(time.monotonic() - started, 3), result.figures)
+    def with_stored(self, run: Run, events: DataFrame, truncates: Sequence[Truncate]) -> Folded:
+        """Fold events with the newest versions of their records, and with more where one is late.
+
+        Without history all that is kept of a record counts as its newest version.
+        """
+        view = run.view(events)
+        touched = run.view(run.sql(stored.touched_keys(run.shape, view)))
+        condition = _key_condition(run)
+        if not run.shape.links:
+            found = _newest(run, touched, condition)
+            counted = Counted.over(found, [f"count_if({stored.LATE}) AS late"])
+            result = folded(run, counted.frame.drop("__oldest").unionByName(events), truncates)
+            seen = counted.read()
+            if _needs_only_newest(run) or (seen is not None and not seen["late"]):
+                return result
+        return folded(run, _with_late(run, view, touched, condition).unionByName(events), truncates)
+
+    def commit(self, run: Run, outcome: Outcome) -> int:
+        """Stage all files of the apply, commit them as one step."""
+        target, fresh, state = run.target, run.fresh, outcome.state
+        add = [*_stage(run, outcome), write_apply_state(target.table, state)]
+        replaced = [target.state.apply_file]
+        deletes, touched = _deletes(run, outcome)
+        summary = {
+            f"polynya.{name.replace('_', '-')}": str(value)
+            for name, value in outcome.versions.figures.counts().items()
+        }
+        summary |= {"polynya.step": "apply", "polynya.reason": state.reason or ""}
+        if fresh is not None:
+            add += target.table.stage(fresh.rejected)
+            add.append(write_copy_state(target.table, fresh.state))
+            replaced.append(target.state.copy_file)
+            summary |= fresh.summary
+            if fresh.replayed is not None:
+                deletes.append(fresh.replayed.delete_file(target.table))
+                touched += fresh.replayed.touched()
+        gone = (file for file in replaced if file is not None)
+        step = Step(
+            commit_id=state.ownership.commit,
+            based_on=run.snapshot,
+            add=add,
+            remove=[*_consumed(run), *outcome.keeping.remove, *gone],
+            deletes=deletes,
+            touched=touched,
+            summary=summary,
+        )
+        return commit_row_delta(target.table, step)
 
 
-def _step(
-    run: Run,
-    result: Folded,
-    state: ApplyState,
-    *,
-    purge: Purge,
-    keeping: Retention,
-    fresh: CopyParts | None,
-) -> Step:
-    """Stage all files of the apply."""
-    target = run.target
-    add = [*_stage(run, result, keeping), write_apply_state(target.table, state)]
-    replaced = [target.state.apply_file]
-    if fresh is not None:
-        add += [*target.table.stage(fresh.rejected), write_copy_state(target.table, fresh.state)]
-        replaced.append(target.state.copy_file)
-    deletes, touched = _deletes(run, result, purge)
-    if fresh is not None and fresh.replayed is not None:
-        deletes.append(fresh.replayed.delete_file(target.table))
-        touched += fresh.replayed.touched()
-    return Step(
-        commit_id=state.ownership.commit,
-        based_on=run.snapshot,
-        add=add,
-        remove=[
-            *_consumed(run, fresh),
-            *keeping.remove,
-            *(file for file in replaced if file is not None),
-        ],
-        deletes=deletes,
-        touched=touched,
-        summary=_summary(state, result.figures, fresh),
+def _newest(run: Run, touched: str, condition: str) -> DataFrame:
+    """Newest versions; keys and headers only where a replaced version leaves nothing behind."""
+    values = run.shape.fills_deletes
+    return run.sql(stored.newest(run.shape, run.table, touched, values=values, condition=condition))
+
+
+def _needs_only_newest(run: Run) -> bool:
+    return run.shape.fills_deletes and not run.shape.history
+
+
+def _with_late(run: Run, events: str, touched: str, condition: str) -> DataFrame:
+    """What `_newest` finds, and for the records that have a late event all that they need.
+
+    With history these are the older versions, without it the values of the stored version, which
+    may stay. Changes of key that carry values touch other records too.
+    """
+    shape = run.shape
+    touched = run.view(run.settle(run.sql(f"SELECT * FROM {touched}")))
+    if shape.links:
+        touched = run.view(run.settle(linked_keys(run, touched=touched, events=events)))
+        condition = "true"
+    newest = run.settle(_newest(run, touched, condition))
+    if _needs_only_newest(run):
+        return newest.drop("__oldest")
+    view = run.view(newest)
+    late = run.view(run.settle(run.sql(stored.late_keys(shape, view))))
+    if shape.history:
+        return newest.drop("__oldest").unionByName(run.sql(stored.older(shape, run.table, late)))
+    others = run.sql(
+        f"SELECT n.* FROM {view} n LEFT ANTI JOIN {late} k ON {shape.key_match('n', 'k')}"
     )
+    wide = run.sql(stored.newest(shape, run.table, late, condition=condition))
+    return others.unionByName(wide).drop("__oldest")
 
 
-def _consumed(run: Run, fresh: CopyParts | None) -> list[LiveFile]:
+def _key_condition(run: Run) -> str:
+    """A range of the first key column, for tables so large that skipping files pays.
+
+    Only where all events lie in Changes does the metadata of its files bound their keys.
+    """
+    key = run.shape.keys[0]
+    if run.fresh is not None or run.shape.columns[key] not in RANGED:
+        return "true"
+    current = run.target.table.files(Partition.CURRENT, run.snapshot)
+    if sum(file.rows for file in current) < LARGE_ROWS:
+        return "true"
+    bounds = run.target.table.bounds(Partition.CHANGES, run.snapshot, key)
+    return f"{quote(key)} BETWEEN {bounds[0]} AND {bounds[1]}" if bounds is not None else "true"
+
+
+def _consumed(run: Run) -> list[LiveFile]:
     """Files whose rows this apply takes in, or takes the place of."""
     partitions = [Partition.CHANGES]
-    if fresh is not None and fresh.instead:
+    if run.fresh is not None and run.fresh.instead:
         partitions += [Partition.CURRENT, Partition.PRIOR]
     files = [file for one in partitions for file in run.target.table.files(one, run.snapshot)]
-    return [*files, *(fresh.consumed if fresh is not None else ())]
+    return [*files, *(run.fresh.consumed if run.fresh is not None else ())]
 
 
-def _stage(run: Run, result: Folded, keeping: Retention) -> list[Any]:
+def _stage(run: Run, outcome: Outcome) -> list[Any]:
     """Files of the versions that changed, and of the events that are kept."""
+    table, keeping, written = run.target.table, outcome.keeping, outcome.versions.figures.written
     staged: list[Any] = []
-    written = result.figures["current"] + result.figures["prior"]
     if written:
-        columns = versions.table_rows(run.shape, keeping.now)
-        rows = run.sql(f"SELECT {columns} FROM {run.view(result.rows)} WHERE __write")
-        staged += run.target.table.stage(rows.coalesce(1 + written // ONE_TASK_ROWS))
+        columns = versions.table_rows(run.shape, outcome.now)
+        rows = run.sql(f"SELECT {columns} FROM {run.view(outcome.versions.rows)} WHERE __write")
+        staged += table.stage(rows.coalesce(1 + written // ONE_TASK_ROWS))
     if keeping.add is not None:
-        staged += run.target.table.stage(keeping.add.coalesce(1 + keeping.count // ONE_TASK_ROWS))
+        staged += table.stage(keeping.add.coalesce(1 + keeping.count // ONE_TASK_ROWS))
     return staged
 
 
-def _deletes(run: Run, result: Folded, purge: Purge) -> tuple[list[Any], list[str]]:
+def _deletes(run: Run, outcome: Outcome) -> tuple[list[Any], list[str]]:
     """Position delete files, one for each partition, and the data files that they refer to."""
-    if result.figures["removed"] == 0 and purge.positions is None:
+    purged = outcome.purge.positions
+    if outcome.versions.figures.removed == 0 and purged is None:
         return [], []
-    dropped = result.rows.where("__drop")
+    dropped = outcome.versions.rows.where("__drop")
     positions = dropped.selectExpr(
-        "__s.part AS part", "__s.file AS file_path", "__s.pos AS pos"
+        "__stored.part AS part", "__stored.file AS file_path", "__stored.pos AS pos"
     ).toArrow()
-    if purge.positions is not None:
-        both = pa.concat_tables([positions, purge.positions.cast(positions.schema)])
+    if purged is not None:
+        both = pa.concat_tables([positions, purged.cast(positions.schema)])
         positions = both.group_by(["part", "file_path", "pos"]).aggregate([])
     files: list[Any] = []
     touched: set[str] = set()
     for partition in (Partition.CURRENT, Partition.PRIOR):
         rows = positions.filter(pc.equal(positions.column("part"), str(partition)))
         if rows.num_rows:
-            files.append(
-                run.target.table.write_position_deletes(
-                    partition, rows.select(["file_path", "pos"])
-                )
-            )
+            places = rows.select(["file_path", "pos"])
+            files.append(run.target.table.write_position_deletes(partition, places))
             touched.update(rows.column("file_path").to_pylist())
     return files, sorted(touched)
-
-
-def _summary(
-    state: ApplyState, figures: Mapping[str, int], fresh: CopyParts | None
-) -> dict[str, str]:
-    summary = {f"polynya.{name.replace('_', '-')}": str(value) for name, value in figures.items()}
-    summary |= {"polynya.step": "apply", "polynya.reason": state.reason or ""}
-    return {**summary, **(fresh.summary if fresh is not None else {})}

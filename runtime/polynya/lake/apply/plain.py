@@ -7,147 +7,104 @@ so that an append that runs meanwhile makes it fail instead of being lost.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from datetime import datetime
 
 import pyarrow as pa
 
-from polynya.lake.apply import retention
-from polynya.lake.apply.applier import ApplyResult, CopyParts, next_state
-from polynya.lake.apply.derived import rebuilt
-from polynya.lake.apply.retention import Retention
-from polynya.lake.apply.run import Folded, Run, folded, pending_events
-from polynya.lake.apply.tombstones import Purge, find_purge
-from polynya.lake.fold import stored, truncates, versions
-from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.sql import literal
+from polynya.lake.apply.applier import Applier, Outcome
+from polynya.lake.apply.folding import folded_with_all
+from polynya.lake.apply.run import Folded, Run
+from polynya.lake.fold import versions
+from polynya.lake.fold.sql import selected, table_row, within
+from polynya.lake.fold.truncates import Truncate
 from polynya.lake.iceberg.commit import is_refusal, refusal
 from polynya.lake.iceberg.gateway import LiveFile
 from polynya.lake.spark.api import DataFrame, Py4JJavaError, functions
 from polynya.lake.table.copy_state import CopyState
-from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.replayed import Replayed
 from polynya.lake.table.state import ApplyState
 from polynya.model.contract import headers as h
-from polynya.model.contract.headers import HEADERS, Partition
-from polynya.model.contract.identifiers import quote
+from polynya.model.contract.headers import Partition
+from polynya.model.contract.identifiers import literal
 
 _REPLACED = (Partition.CHANGES, Partition.CURRENT, Partition.PRIOR, Partition.ASSET_STATE)
 
 
-class PlainApplier:
+class PlainApplier(Applier):
     """See the module."""
 
-    def apply(
-        self,
-        target: DatasetTable,
-        shape: Shape,
-        *,
-        reason: str,
-        now: datetime,
-        fresh: CopyParts | None = None,
-        anew: bool = False,
-    ) -> ApplyResult:
-        """See `Applier.apply`."""
-        started = time.monotonic()
-        target.take_over()
-        run = Run.of(target, shape)
-        try:
-            new = truncates.collect(fresh.events) if fresh is not None else []
-            known = truncates.merged(target.state.apply.truncates, new)
-            keeping = retention.plan(run, fresh, now)
-            now = keeping.now
-            frame = pending_events(run, fresh)
-            if fresh is not None and fresh.instead:
-                known = []
-            else:
-                frame = run.sql(stored.everything(shape, run.table)).unionByName(frame)
-            result = rebuilt(run, known) if anew else folded(run, frame, known)
-            spared = retention.events(run, keeping)
-            purge = find_purge(target, shape, run.snapshot, now, spared)
-            state = next_state(
-                target,
-                now=now,
-                reason=reason,
-                seconds=time.monotonic() - started,
-                rows=result.figures,
-                truncates=known,
-                purge=purge,
-                retaining=keeping.following(keeping.count),
-                applied_to=result.applied_to,
-            )
-            _overwrite(run, _rows(run, result, purge, now), state, keeping, fresh)
-        finally:
-            run.release()
-        target.reload()
-        assert target.state.snapshot is not None
-        return ApplyResult(
-            target.state.snapshot, reason, round(time.monotonic() - started, 3), result.figures
+    def with_stored(self, run: Run, events: DataFrame, truncates: Sequence[Truncate]) -> Folded:
+        """Fold events with every stored version."""
+        return folded_with_all(run, events, truncates)
+
+    def commit(self, run: Run, outcome: Outcome) -> int:
+        """Overwrite the partitions that change with all rows that they hold then."""
+        table = run.target.table
+        rows, partitions = _contents(run, outcome)
+        writer = (
+            rows.writeTo(table.quoted)
+            .option("isolation-level", "serializable")
+            .option("validate-from-snapshot-id", str(run.snapshot))
+            .option("snapshot-property.polynya.commit", outcome.state.ownership.commit)
+            .option("snapshot-property.polynya.step", "apply-plain")
         )
+        try:
+            writer.overwrite(functions.expr(within(*partitions)))
+        except Py4JJavaError as error:
+            if not is_refusal(error):
+                raise
+            raise refusal(table, error) from error
+        table.refresh()
+        snapshot = table.snapshot_id()
+        assert snapshot is not None
+        return snapshot
 
 
-def _rows(run: Run, result: Folded, purge: Purge, now: datetime) -> DataFrame:
-    """All versions that stay, changed or not."""
-    made = (
-        f"SELECT {versions.table_rows(run.shape, now)}, IF(__same, __s.file, NULL) AS _file, "
-        f"__s.pos AS _pos FROM {run.view(result.rows)} WHERE __kept"
-    )
-    rows = run.sql(made)
-    if purge.positions is not None:
-        rows = _without(run, rows, purge.positions.drop_columns(["part"]))
-    return rows.drop("_file", "_pos")
-
-
-def _overwrite(
-    run: Run, rows: DataFrame, state: ApplyState, keeping: Retention, fresh: CopyParts | None
-) -> None:
-    target = run.target
-    copy = fresh.state if fresh is not None else target.state.copy
-    rows = rows.coalesce(1)
+def _contents(run: Run, outcome: Outcome) -> tuple[DataFrame, list[Partition]]:
+    """All rows of the partitions that the apply replaces, and these partitions."""
+    fresh, keeping = run.fresh, outcome.keeping
+    rows, partitions = _versions(run, outcome).coalesce(1), [*_REPLACED]
     # Each branch of a union is a task of its own, so that each state row gets a file of its own.
-    for state_row in _state_rows(run, copy, state):
+    copy = fresh.state if fresh is not None else run.target.state.copy
+    for state_row in _state_rows(run, copy, outcome.state):
         rows = rows.unionByName(state_row)
-    if fresh is not None:
-        rows = rows.unionByName(fresh.rejected)
-    partitions = list(_REPLACED)
     if keeping.add is not None:
         rows = rows.unionByName(keeping.add)
     if keeping.remove:
         partitions.append(Partition.RETAINED)
         rows = rows.unionByName(_retained_without(run, keeping.remove))
-    if fresh is not None and fresh.consumed:
+    if fresh is None:
+        return rows, partitions
+    rows = rows.unionByName(fresh.rejected)
+    if fresh.consumed:
         partitions.append(Partition.RELOAD)
-    if fresh is not None and fresh.replayed is not None:
+    if fresh.replayed is not None:
         partitions.append(Partition.QUARANTINE)
         rows = rows.unionByName(_quarantine_without(run, fresh.replayed))
-    replaced = ", ".join(f"'{partition}'" for partition in partitions)
-    writer = (
-        rows.writeTo(target.table.quoted)
-        .option("isolation-level", "serializable")
-        .option("validate-from-snapshot-id", str(run.snapshot))
-        .option("snapshot-property.polynya.commit", state.ownership.commit)
-        .option("snapshot-property.polynya.step", "apply-plain")
+    return rows, partitions
+
+
+def _versions(run: Run, outcome: Outcome) -> DataFrame:
+    """All versions that stay, changed or not."""
+    rows = run.sql(
+        f"SELECT {versions.table_rows(run.shape, outcome.now)}, "
+        "IF(__same, __stored.file, NULL) AS _file, __stored.pos AS _pos "
+        f"FROM {run.view(outcome.versions.rows)} WHERE __kept"
     )
-    try:
-        writer.overwrite(functions.expr(f"{h.PARTITION} IN ({replaced})"))
-    except Py4JJavaError as error:
-        if not is_refusal(error):
-            raise
-        raise refusal(target.table, error) from error
+    if outcome.purge.positions is not None:
+        rows = _without(run, rows, outcome.purge.positions.drop_columns(["part"]))
+    return rows.drop("_file", "_pos")
 
 
 def _quarantine_without(run: Run, replayed: Replayed) -> DataFrame:
     """Quarantined records that were not read again."""
-    kept = run.sql(
-        f"SELECT *, _file, _pos FROM {run.table} WHERE {h.PARTITION} = '{Partition.QUARANTINE}'"
-    )
+    kept = run.sql(f"SELECT *, _file, _pos FROM {run.table} WHERE {within(Partition.QUARANTINE)}")
     return _without(run, kept, replayed.positions).drop("_file", "_pos")
 
 
 def _retained_without(run: Run, removed: Sequence[LiveFile]) -> DataFrame:
     """Kept events that stay."""
-    kept = run.sql(f"SELECT *, _file FROM {run.table} WHERE {h.PARTITION} = '{Partition.RETAINED}'")
+    kept = run.sql(f"SELECT *, _file FROM {run.table} WHERE {within(Partition.RETAINED)}")
     return kept.where(~kept["_file"].isin([file.path for file in removed])).drop("_file")
 
 
@@ -159,28 +116,14 @@ def _without(run: Run, rows: DataFrame, positions: pa.Table) -> DataFrame:
 
 def _state_rows(run: Run, copy: CopyState, apply: ApplyState) -> list[DataFrame]:
     """Both state rows in the shape of the internal table, each in a frame of its own."""
-    names = [header.name for header in HEADERS]
-    rows = [
-        {
-            h.PARTITION: Partition.ASSET_STATE,
-            h.COPY_CHANGE_IDENTIFIER: copy.position.copied_to or "",
-            h.STATE: copy.to_json(),
-        },
-        {
-            h.PARTITION: Partition.ASSET_STATE,
-            h.APPLY_CHANGE_IDENTIFIER: apply.applied_to or "",
-            h.STATE: apply.to_json(),
-        },
-    ]
-    types = {header.name: header.type for header in HEADERS} | {
-        name: run.shape.type_of(name) for name in run.shape.data
-    }
+    nothing = {name: f"CAST(NULL AS {run.shape.type_of(name)})" for name in run.shape.data}
+    rows = (
+        {h.COPY_CHANGE_IDENTIFIER: copy.position.copied_to or "", h.STATE: copy.to_json()},
+        {h.APPLY_CHANGE_IDENTIFIER: apply.applied_to or "", h.STATE: apply.to_json()},
+    )
     frames = []
     for row in rows:
-        values = [
-            f"CAST({literal(str(row[name])) if name in row else 'NULL'} AS {types[name]}) "
-            f"AS {quote(name)}"
-            for name in [*names, *run.shape.data]
-        ]
-        frames.append(run.sql(f"SELECT {', '.join(values)}"))
+        texts = {h.PARTITION: str(Partition.ASSET_STATE), **row}
+        values = {name: literal(text) for name, text in texts.items()}
+        frames.append(run.sql(f"SELECT {selected(table_row(run.shape, values, nothing))}"))
     return frames

@@ -10,31 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from polynya.lake.apply.applier import CopyParts
 from polynya.lake.apply.run import Run
+from polynya.lake.fold.columns import EVENT_HEADERS
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.sql import timestamp_literal
+from polynya.lake.fold.sql import table_row, timestamp_literal, within
 from polynya.lake.iceberg.gateway import LiveFile
 from polynya.lake.spark.api import DataFrame, functions
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import Retaining
 from polynya.model.contract import headers as h
-from polynya.model.contract.headers import HEADERS, Partition
+from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
 
-#: What an event keeps of its row in Changes.
-_KEPT = frozenset(
-    {
-        h.CHANGE_IDENTIFIER,
-        h.SEQUENCE_TAIL,
-        h.SOURCE_POSITION,
-        h.OPERATION,
-        h.TIMESTAMP,
-        h.UNSENT,
-        h.OLD_KEY,
-    }
-)
 _TICK = timedelta(microseconds=1)
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -71,9 +59,9 @@ def before(target: DatasetTable, shape: Shape, now: datetime) -> Retention:
     return Retention(max([now, *told]), state)
 
 
-def plan(run: Run, fresh: CopyParts | None, now: datetime) -> Retention:
-    """What an apply of all Changes, and of `fresh`, does to the kept events."""
-    target = run.target
+def plan(run: Run, now: datetime) -> Retention:
+    """What an apply does to the kept events."""
+    target, fresh = run.target, run.fresh
     known = before(target, run.shape, now)
     if known.state is None:
         forgets = target.state.apply.retaining is not None
@@ -81,7 +69,7 @@ def plan(run: Run, fresh: CopyParts | None, now: datetime) -> Retention:
     count = sum(file.rows for file in target.table.files(Partition.CHANGES, run.snapshot))
     count += fresh.events.count() if fresh is not None else 0
     if count:
-        known = replace(known, add=_consumed(run, fresh, known.now), count=count)
+        known = replace(known, add=_consumed(run, known.now), count=count)
     if fresh is not None and fresh.instead:
         return replace(known, state=Retaining(), remove=_all_files(run))
     if target.dataset.kept.changes_retention == "keep":
@@ -93,7 +81,7 @@ def events(run: Run, keeping: Retention) -> DataFrame | None:
     """All kept events, those of this apply too; None for a dataset that keeps none."""
     if keeping.state is None:
         return None
-    kept = run.sql(f"SELECT * FROM {run.table} WHERE {h.PARTITION} = '{Partition.RETAINED}'")
+    kept = run.sql(f"SELECT * FROM {run.table} WHERE {within(Partition.RETAINED)}")
     return kept if keeping.add is None else kept.unionByName(keeping.add)
 
 
@@ -108,10 +96,10 @@ def with_loaded_events(loaded: DataFrame, now: datetime) -> DataFrame:
         h.MODIFIED_TIMESTAMP: "NULL",
     }
     replaced = {
-        name: functions.expr(f"IF(__event, {value}, {name})") for name, value in values.items()
+        name: functions.expr(f"IF(__retained, {value}, {name})") for name, value in values.items()
     }
-    copies = loaded.withColumn("__event", functions.expr(twice))
-    return copies.withColumns(replaced).drop("__event")
+    copies = loaded.withColumn("__retained", functions.expr(twice))
+    return copies.withColumns(replaced).drop("__retained")
 
 
 def _newest_version(target: DatasetTable) -> str | None:
@@ -123,7 +111,7 @@ def _newest_version(target: DatasetTable) -> str | None:
     newest = target.spark.sql(
         f"SELECT unix_micros(max(coalesce({h.WAS_CURRENT_FROM}, {h.MODIFIED_TIMESTAMP}))) "
         f"FROM {target.table.at(snapshot)} "
-        f"WHERE {h.PARTITION} IN ('{Partition.CURRENT}', '{Partition.PRIOR}')"
+        f"WHERE {within(*stored)}"
     ).first()
     known = [target.state.apply.applied_at]
     if newest is not None and newest[0] is not None:
@@ -163,28 +151,27 @@ def _without_expired(run: Run, known: Retention) -> Retention:
     return replace(known, state=after, remove=tuple(file for file, _ in old))
 
 
-def _consumed(run: Run, fresh: CopyParts | None, now: datetime) -> DataFrame:
+def _consumed(run: Run, now: datetime) -> DataFrame:
     """Events that an apply takes in, as rows of `retained`."""
-    pending = run.sql(f"SELECT * FROM {run.table} WHERE {h.PARTITION} = '{Partition.CHANGES}'")
+    pending = run.sql(f"SELECT * FROM {run.table} WHERE {within(Partition.CHANGES)}")
     rows = _retained(run.shape, pending, now)
-    return rows if fresh is None else rows.unionByName(_retained(run.shape, fresh.events, now))
+    if run.fresh is None:
+        return rows
+    return rows.unionByName(_retained(run.shape, run.fresh.events, now))
 
 
 def _retained(shape: Shape, events: DataFrame, now: datetime) -> DataFrame:
     """Events as rows of the partition, in the order of the columns of the table."""
     there, time = set(events.columns), timestamp_literal(now)
     copied = f"coalesce({h.INSERTED_TIMESTAMP}, {time})" if h.INSERTED_TIMESTAMP in there else time
-    columns = {
-        header.name: header.name if header.name in _KEPT else f"CAST(NULL AS {header.type})"
-        for header in HEADERS
-    }
-    columns |= {
+    row = {name: name for name in EVENT_HEADERS.values()}
+    row |= {
         h.PARTITION: f"'{Partition.RETAINED}'",
         h.KEY_HASH: f"IF({h.OPERATION} = 'T', NULL, {key_hash(shape)})",
         h.INSERTED_TIMESTAMP: copied,
         h.WAS_CURRENT_FROM: time,
     }
-    columns |= {name: quote(name) for name in shape.data}
+    columns = table_row(shape, row)
     return events.selectExpr(*(f"{value} AS {quote(name)}" for name, value in columns.items()))
 
 

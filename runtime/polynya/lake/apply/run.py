@@ -1,37 +1,81 @@
-"""What both appliers do alike: gather events, fold them, count."""
+"""One apply at work: statements over one snapshot, temporary views, figures counted on the way."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 from uuid import uuid4
 
-from polynya.lake.apply.applier import CopyParts
-from polynya.lake.fold import truncates, versions
-from polynya.lake.fold.carry import with_carried_values
-from polynya.lake.fold.fold import event_columns, fold, with_clause
+from polynya.lake.fold.figures import Figures
 from polynya.lake.fold.shape import Shape
+from polynya.lake.iceberg.gateway import LiveFile
 from polynya.lake.spark.api import DataFrame, Observation, functions
+from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.contract import headers as h
-from polynya.model.contract.headers import Partition
+from polynya.lake.table.replayed import Replayed
+
+
+@dataclass(frozen=True, slots=True)
+class CopyParts:
+    """A batch that is copied by the same commit that applies it.
+
+    `events` are its good rows and `rejected` its quarantined ones, both in the shape of the
+    internal table; `state` is the copy state after it; `summary` goes to the snapshot; `replayed`
+    are quarantined records that the batch read again; `consumed` are files that the batch was made
+    of and that leave the table with it. `instead`: the batch takes the place of all that the table
+    held, history included.
+    """
+
+    events: DataFrame
+    rejected: DataFrame
+    state: CopyState
+    summary: Mapping[str, str] = field(default_factory=dict)
+    replayed: Replayed | None = None
+    consumed: Sequence[LiveFile] = ()
+    instead: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Placed versions (see `versions.placed`), figures, and the highest change identifier seen."""
+
+    rows: DataFrame
+    figures: Figures
+    applied_to: str | None
 
 
 @dataclass(slots=True)
 class Run:
-    """One apply at work on one snapshot; its temporary views are dropped at its end."""
+    """One apply at work on one snapshot; its temporary views are dropped at its end.
+
+    `fresh` is the batch that the same commit copies, None for what is pending alone.
+    """
 
     target: DatasetTable
     shape: Shape
     snapshot: int
+    fresh: CopyParts | None = None
     views: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, target: DatasetTable, shape: Shape) -> Run:
+    def of(cls, target: DatasetTable, shape: Shape, fresh: CopyParts | None = None) -> Run:
         """A run on the snapshot that the state of `target` belongs to."""
         assert target.state.snapshot is not None
-        return cls(target, shape, target.state.snapshot)
+        return cls(target, shape, target.state.snapshot, fresh)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for name in self.views:
+            self.target.spark.catalog.dropTempView(name)
 
     @property
     def table(self) -> str:
@@ -66,11 +110,6 @@ class Run:
             seen = first.asDict()
         return rows, seen
 
-    def release(self) -> None:
-        """Drop the views."""
-        for name in self.views:
-            self.target.spark.catalog.dropTempView(name)
-
 
 @dataclass(frozen=True, slots=True)
 class Counted:
@@ -90,42 +129,3 @@ class Counted:
         # `Observation.get` fails on the answer of an observation that was planned away.
         observed: Any = self.observation._jo
         return dict(observed.getAsJava()) or None
-
-
-@dataclass(frozen=True, slots=True)
-class Folded:
-    """Placed versions (see `versions.placed`), figures, and the highest change identifier seen."""
-
-    rows: DataFrame
-    figures: Mapping[str, int]
-    applied_to: str | None
-
-
-def pending_events(run: Run, fresh: CopyParts | None) -> DataFrame:
-    """Events of Changes and of the batch that is being copied, as input of the fold."""
-    columns = event_columns(run.shape)
-    pending = run.sql(
-        f"SELECT {columns} FROM {run.table} WHERE {h.PARTITION} = '{Partition.CHANGES}'"
-    )
-    if fresh is None:
-        return pending
-    view = run.view(fresh.events)
-    # A truncate has no key: it takes part in the fold through the list of truncates.
-    return pending.unionByName(run.sql(f"SELECT {columns} FROM {view} WHERE {h.OPERATION} <> 'T'"))
-
-
-def folded(run: Run, frame: DataFrame, known_truncates: Sequence[Sequence[Any]]) -> Folded:
-    """Fold events and stored versions, decide where each version goes."""
-    listed = truncates.as_sql(known_truncates)
-    if run.shape.links:
-        frame = with_carried_values(run.sql, run.view, run.shape, frame, truncates=listed)
-    steps = [
-        *fold(run.shape, run.view(frame), truncates=listed),
-        ("placed", versions.placed(run.shape)),
-    ]
-    rows, counted = run.settle_counting(
-        run.sql(f"{with_clause(steps)} SELECT * FROM placed"),
-        [*versions.figures(run.shape), "max(__ci) AS applied_to"],
-    )
-    applied_to = counted.pop("applied_to")
-    return Folded(rows, {name: int(value) for name, value in counted.items()}, applied_to)

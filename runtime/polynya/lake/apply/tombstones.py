@@ -6,24 +6,22 @@ delete for ever and there is no horizon (semantics section 4).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
 
+from polynya.lake.apply.run import Run
+from polynya.lake.fold.figures import Figures
 from polynya.lake.fold.fold import TRUNCATED
-from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.sql import timestamp_literal
+from polynya.lake.fold.sql import STORED_SEQUENCE, timestamp_literal, within
 from polynya.lake.spark.api import DataFrame, functions
-from polynya.lake.table.dataset import DatasetTable
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
 
-_SEQUENCE = f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, ''))"
 #: An event that is older than a truncate keeps its place: truncates are never forgotten.
-_HORIZON = f"IF({h.SOURCE_POSITION} <=> '{TRUNCATED}', NULL, {_SEQUENCE})"
+_HORIZON = f"IF({h.SOURCE_POSITION} <=> '{TRUNCATED}', NULL, {STORED_SEQUENCE})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,44 +32,38 @@ class Purge:
     positions: pa.Table | None = None
     oldest_kept: str | None = None
 
-    def oldest_tombstone(self, figures: Mapping[str, int], now: datetime) -> str | None:
+    def oldest_tombstone(self, figures: Figures, now: datetime) -> str | None:
         """When the oldest tombstone that stays was written; the apply at `now` may write some."""
         if self.oldest_kept is not None:
             return self.oldest_kept
-        return now.isoformat() if figures["prior"] else None
+        return now.isoformat() if figures.prior else None
 
 
-def find_purge(
-    target: DatasetTable,
-    shape: Shape,
-    snapshot: int,
-    now: datetime,
-    events: DataFrame | None = None,
-) -> Purge:
+def find_purge(run: Run, now: datetime, events: DataFrame | None = None) -> Purge:
     """Tombstones that were written longer than `tombstone_retention` ago.
 
     Age is engine time: a capture of last year must not lose its tombstones while it is being
     loaded. `events` are those that are kept for a while, as rows of the table: a tombstone stays
     while one of them is older, or a rebuild would bring its record back.
     """
-    state = target.state.apply
-    cutoff = now - target.dataset.kept.tombstone_retention
+    shape, settings, state = run.shape, run.target.dataset.kept, run.target.state.apply
+    cutoff = now - settings.tombstone_retention
     oldest = state.oldest_tombstone
-    for_ever = shape.history or target.dataset.kept.changes_retention == "keep"
+    for_ever = shape.history or settings.changes_retention == "keep"
     if for_ever or oldest is None or datetime.fromisoformat(oldest) >= cutoff:
         return Purge(state.horizon, oldest_kept=oldest)
     keys = [f"{quote(key)} AS __k{index}" for index, key in enumerate(shape.keys)]
-    rows = target.spark.sql(
+    rows = run.sql(
         f"SELECT '{Partition.PRIOR}' AS part, _file AS file_path, _pos AS pos, "
-        f"{h.WAS_CURRENT_TO} AS written, {_SEQUENCE} AS seq, {_HORIZON} AS horizon, "
+        f"{h.WAS_CURRENT_TO} AS written, {STORED_SEQUENCE} AS seq, {_HORIZON} AS horizon, "
         f"{', '.join(keys)} "
-        f"FROM {target.table.at(snapshot)} WHERE {h.PARTITION} = '{Partition.PRIOR}'"
+        f"FROM {run.table} WHERE {within(Partition.PRIOR)}"
     )
     old = rows.where(f"written < {timestamp_literal(cutoff)}")
     kept = rows.where(f"written >= {timestamp_literal(cutoff)}")
     if events is not None:
         same = " AND ".join(f"o.__k{index} = e.__k{index}" for index in range(len(keys)))
-        older = events.selectExpr(*keys, f"{_SEQUENCE} AS seq").alias("e")
+        older = events.selectExpr(*keys, f"{STORED_SEQUENCE} AS seq").alias("e")
         needed = functions.expr(f"{same} AND e.seq <= o.seq")
         kept = kept.unionAll(old.alias("o").join(older, needed, "left_semi"))
         old = old.alias("o").join(older, needed, "left_anti")

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from polynya.lake.fold.shape import Shape, comparable
-from polynya.lake.fold.sql import literal, timestamp_literal
+from polynya.lake.fold.sql import STORED_SEQUENCE, is_delete, timestamp_literal, within
 from polynya.lake.table.copy_state import Reloading
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import DELETING
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
-from polynya.model.contract.identifiers import quote, shown
+from polynya.model.contract.identifiers import literal, quote, shown
 from polynya.model.errors import OperationError
 
 #: Modes in which the loaded rows replace all others, compared with nothing.
@@ -90,13 +90,13 @@ def _differences(shape: Shape, table: str, reloading: Reloading, changed: str) -
     sides |= {name: f"coalesce(l.{quote(name)}, c.{quote(name)})" for name in shape.keys}
     joined = (
         f"SELECT {', '.join(f'{sides[name]} AS {quote(name)}' for name in shape.data)}, "
-        f"IF(l.__live, l.__time, NULL) AS __time, {operation} AS __found "
+        f"IF(l.__live, l.__ts, NULL) AS __ts, {operation} AS __op "
         f"FROM ({_loaded(shape, table)}) l "
         f"FULL OUTER JOIN ({_current(shape, table)}) c ON {shape.key_match('l', 'c')} "
         f"WHERE NOT {newer}"
     )
-    selected = _event(shape, "__found", "f", reloading)
-    return f"SELECT {selected} FROM ({joined}) f WHERE __found IS NOT NULL"
+    selected = _event(shape, "__op", "f", reloading)
+    return f"SELECT {selected} FROM ({joined}) f WHERE __op IS NOT NULL"
 
 
 def _loaded(shape: Shape, table: str) -> str:
@@ -111,10 +111,10 @@ def _loaded(shape: Shape, table: str) -> str:
     )
     names = ", ".join(map(quote, shape.data))
     return (
-        f"SELECT {names}, __time, __live FROM (SELECT *, row_number() OVER "
+        f"SELECT {names}, __ts, __live FROM (SELECT *, row_number() OVER "
         f"(PARTITION BY {shape.key_list()} ORDER BY {order}) AS __rank FROM "
-        f"(SELECT *, {h.OPERATION} = 'L' AS __live, {h.TIMESTAMP} AS __time FROM {table} "
-        f"WHERE {h.PARTITION} = '{Partition.RELOAD}' AND {h.OPERATION} IN ('L', 'D'))) "
+        f"(SELECT *, {h.OPERATION} = 'L' AS __live, {h.TIMESTAMP} AS __ts FROM {table} "
+        f"WHERE {within(Partition.RELOAD)} AND {h.OPERATION} IN ('L', 'D'))) "
         "WHERE __rank = 1"
     )
 
@@ -122,9 +122,8 @@ def _loaded(shape: Shape, table: str) -> str:
 def _current(shape: Shape, table: str) -> str:
     return (
         f"SELECT {', '.join(map(quote, shape.data))}, "
-        f"{h.OPERATION} NOT IN ('D', 'd') AS __live, "
-        f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, '')) AS __seq "
-        f"FROM {table} WHERE {h.PARTITION} = '{Partition.CURRENT}'"
+        f"NOT ({is_delete()}) AS __live, {STORED_SEQUENCE} AS __seq "
+        f"FROM {table} WHERE {within(Partition.CURRENT)}"
     )
 
 
@@ -132,7 +131,7 @@ def _event(
     shape: Shape, operation: str, alias: str, reloading: Reloading, *, suffix: str = ""
 ) -> str:
     data = {name: f"{alias}.{quote(name)}" for name in shape.data}
-    return _columns(data, operation, reloading, suffix=suffix, time=f"{alias}.__time")
+    return _columns(data, operation, reloading, suffix=suffix, time=f"{alias}.__ts")
 
 
 def _columns(

@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 
 from polynya.formats.batch import DatasetBatch
 from polynya.lake.apply import retention
-from polynya.lake.apply.applier import Applier, ApplyResult, CopyParts
+from polynya.lake.apply.applier import Applier, ApplyResult
 from polynya.lake.apply.retention import Retention
-from polynya.lake.copy.at_once import reason_to_apply_at_once
+from polynya.lake.apply.run import CopyParts
 from polynya.lake.copy.derive import HELPERS, derive, landed_frame
-from polynya.lake.copy.first_load import into_current, is_first_load
+from polynya.lake.copy.routes import into_current, is_first_load, reason_to_apply_at_once
+from polynya.lake.fold.sql import within
 from polynya.lake.fold.unsent import ignored_nulls
 from polynya.lake.iceberg.commit import Step, commit_row_delta
 from polynya.lake.spark.api import DataFrame
@@ -28,7 +29,7 @@ from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import agreed_keys, has_rows, refuse_other_order, refuse_second_task
 from polynya.lake.table.replayed import Replayed
-from polynya.lake.table.state_files import write_apply_state, write_copy_state
+from polynya.lake.table.stored_state import write_apply_state, write_copy_state
 from polynya.model.config.recorded import recorded
 from polynya.model.contract.headers import Partition
 from polynya.model.formats.registry import rules_of
@@ -175,8 +176,9 @@ def _parts(
     replayed: Replayed | None,
 ) -> CopyParts:
     """The batch as the applier takes it, counted. `derived` is read several times."""
-    good = derived.where(f"hdr__partition <> '{Partition.QUARANTINE}'")
-    bad = sized(derived.where(f"hdr__partition = '{Partition.QUARANTINE}'").drop(*HELPERS), batch)
+    rejected = within(Partition.QUARANTINE)
+    good = derived.where(f"NOT ({rejected})")
+    bad = sized(derived.where(rejected).drop(*HELPERS), batch)
     out, quarantined = good.count(), bad.count()
     following = accounted(target, batch, following, out, quarantined)
     return CopyParts(good, bad, following, summary("copy+apply", batch, out, quarantined), replayed)

@@ -15,18 +15,18 @@ import pyarrow as pa
 from polynya.formats.batch import DatasetBatch
 from polynya.lake.fold.keys import key_hash, key_text
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.sql import literal, timestamp_literal
+from polynya.lake.fold.sql import SEQUENCE, selected, table_row, timestamp_literal
 from polynya.lake.fold.unsent import left_out
 from polynya.lake.spark.api import DataFrame, SparkSession
 from polynya.lake.spark.arrow_schema import spark_schema
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract import headers as h
-from polynya.model.contract.identifiers import quote
+from polynya.model.contract.identifiers import literal, quote
 from polynya.model.datatypes import DataType
 from polynya.transform.expressions import expression_over
 
 #: Columns of the result that only the copy step uses, after those of the table.
-HELPERS = ("__op", "__seq")
+HELPERS = ("__decided", "__seq")
 
 
 def landed_frame(spark: SparkSession, batch: DatasetBatch) -> DataFrame:
@@ -76,8 +76,8 @@ def derive(
     present = set(landed.columns)
     view = f"landed_{uuid4().hex}"
     landed.createOrReplaceTempView(view)
-    with_op = f"SELECT *, {_operation(dataset, schema)} AS __event FROM {view}"
-    sequenced = f"SELECT *, concat(__ci, coalesce(__tail, '')) AS __seq FROM ({with_op})"
+    with_op = f"SELECT *, {_operation(dataset, schema)} AS __decided FROM {view}"
+    sequenced = f"SELECT *, {SEQUENCE} AS __seq FROM ({with_op})"
     judged = f"SELECT *, {_rule(shape, horizon, present)} AS __verdict FROM ({sequenced})"
     explained = f"SELECT *, {_error()} AS __why FROM ({judged})"
     columns = _table_columns(shape, present, now, load_started)
@@ -87,8 +87,8 @@ def derive(
             f"IF(__verdict IS NULL, coalesce(__ts, {columns[h.TIMESTAMP]}), NULL)"
         )
     columns[h.UNSENT] = f"IF(__verdict IS NULL, {left_out(dataset, shape, present)}, NULL)"
-    select = ", ".join(f"{expression} AS {quote(name)}" for name, expression in columns.items())
-    result = landed.sparkSession.sql(f"SELECT {select}, __event AS __op, __seq FROM ({explained})")
+    helpers = ", ".join(HELPERS)
+    result = landed.sparkSession.sql(f"SELECT {selected(columns)}, {helpers} FROM ({explained})")
     landed.sparkSession.catalog.dropTempView(view)
     return result
 
@@ -111,10 +111,10 @@ def _rule(shape: Shape, horizon: str | None, present: set[str]) -> str:
         missing = " OR ".join(
             f"{quote(key)} IS NULL" if key in present else "true" for key in shape.keys
         )
-        cases.append(f"WHEN __event <> 'T' AND ({missing}) THEN 'null_key'")
+        cases.append(f"WHEN __decided <> 'T' AND ({missing}) THEN 'null_key'")
         if horizon is not None:
             cases.append(
-                f"WHEN __event <> 'T' AND __seq <= {literal(horizon)} THEN 'older_than_horizon'"
+                f"WHEN __decided <> 'T' AND __seq <= {literal(horizon)} THEN 'older_than_horizon'"
             )
     return f"CASE {' '.join(cases)} END"
 
@@ -139,32 +139,32 @@ def _table_columns(
     good = "__verdict IS NULL"
     engine = timestamp_literal(now)
     loaded = timestamp_literal(load_started or now)
-    time = f"IF(__event = 'L', {loaded}, coalesce(__ts, {engine}))"
+    time = f"IF(__decided = 'L', {loaded}, coalesce(__ts, {engine}))"
     target = h.Partition.CURRENT if shape.append_only else h.Partition.CHANGES
-    columns = {header.name: f"CAST(NULL AS {header.type})" for header in h.HEADERS}
-    columns |= {
+    row = {
         h.PARTITION: f"IF({good}, '{target}', '{h.Partition.QUARANTINE}')",
         h.CHANGE_IDENTIFIER: f"IF({good}, __ci, NULL)",
         h.SEQUENCE_TAIL: f"IF({good}, __tail, NULL)",
         h.SOURCE_POSITION: f"IF({good}, __position, NULL)",
-        h.OPERATION: f"IF({good}, __event, NULL)",
+        h.OPERATION: f"IF({good}, __decided, NULL)",
         h.TIMESTAMP: f"IF({good}, {time}, NULL)",
         h.INSERTED_TIMESTAMP: f"IF({good}, {engine}, NULL)",
         h.QUARANTINE: _quarantine(),
     }
     if shape.append_only:
-        columns[h.FROM_TIMESTAMP] = f"IF({good}, {time}, NULL)"
-        columns[h.MODIFIED_TIMESTAMP] = columns[h.INSERTED_TIMESTAMP]
+        row[h.FROM_TIMESTAMP] = f"IF({good}, {time}, NULL)"
+        row[h.MODIFIED_TIMESTAMP] = row[h.INSERTED_TIMESTAMP]
     if shape.keys and all(key in present for key in shape.keys):
-        columns[h.KEY_HASH] = f"IF({good} AND __event <> 'T', {key_hash(shape)}, NULL)"
-        columns[h.OLD_KEY] = (
+        row[h.KEY_HASH] = f"IF({good} AND __decided <> 'T', {key_hash(shape)}, NULL)"
+        row[h.OLD_KEY] = (
             f"IF({good} AND __old IS NOT NULL AND size(__unsent) > 0, "
             f"{key_text(shape, '__old.')}, NULL)"
         )
+    data = {}
     for name in shape.columns:
         value = f"CAST({quote(name)} AS {shape.type_of(name)})" if name in present else "NULL"
-        columns[name] = f"IF({good} AND __event <> 'T', {value}, NULL)"
-    return columns
+        data[name] = f"IF({good} AND __decided <> 'T', {value}, NULL)"
+    return table_row(shape, row, data)
 
 
 def _quarantine() -> str:

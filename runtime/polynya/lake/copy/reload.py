@@ -13,7 +13,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from polynya.formats.batch import NO_ORDER, DatasetBatch
-from polynya.lake.apply.applier import Applier, ApplyResult, CopyParts
+from polynya.lake.apply.applier import Applier, ApplyResult
+from polynya.lake.apply.run import CopyParts
 from polynya.lake.copy.compare import Comparison, events
 from polynya.lake.copy.copy import CopyResult, sized
 from polynya.lake.copy.derive import HELPERS, derive, landed_frame
@@ -23,7 +24,7 @@ from polynya.lake.table.books import accounted, counted, rows_by_partition, summ
 from polynya.lake.table.copy_state import CopyState, Reloading
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import agreed_keys, has_rows, refuse_other_order, refuse_second_task
-from polynya.lake.table.state_files import write_copy_state
+from polynya.lake.table.stored_state import write_copy_state
 from polynya.model.config.recorded import recorded
 from polynya.model.config.reload import DELETING, KEEPING, Incomplete, ReloadMode
 from polynya.model.contract import headers as h

@@ -1,16 +1,16 @@
 """In which columns a stored version is not the one that its events make, as SQL.
 
-`d` is the derived version, `t` the stored one (see `rebuilt.py`). Without history, some of what is
-stored depends on what was stored when an event came, so that it cannot be compared.
+`d` is the derived version, `t` the stored one (see `apply/from_events.py`). Without history, some
+of what is stored depends on what was stored when an event came, so that it cannot be compared.
 """
 
 from __future__ import annotations
 
 from polynya.lake.fold import versions
 from polynya.lake.fold.shape import Shape, comparable
-from polynya.lake.fold.sql import literal
+from polynya.lake.fold.sql import is_delete
 from polynya.model.contract import headers as h
-from polynya.model.contract.identifiers import quote
+from polynya.model.contract.identifiers import literal, quote
 
 
 def wrong_columns(shape: Shape) -> str:
@@ -19,10 +19,10 @@ def wrong_columns(shape: Shape) -> str:
     Empty where there is only one of the two.
     """
     pairs = {
-        h.PARTITION: ("d.__part", "t.__s.part"),
-        h.OPERATION: (_told("d.__new_op", shape), _told("t.__s.op", shape)),
-        h.FROM_TIMESTAMP: ("d.__from", "t.__s.`from`"),
-        h.TO_TIMESTAMP: (versions.end(shape, "d."), "t.__s.`to`"),
+        h.PARTITION: ("d.__part", "t.__stored.part"),
+        h.OPERATION: (_told("d.__new_op", shape), _told("t.__stored.op", shape)),
+        h.FROM_TIMESTAMP: ("d.__from", "t.__stored.`from`"),
+        h.TO_TIMESTAMP: (versions.end(shape, "d."), "t.__stored.`to`"),
     }
     same = {name: f"{one} <=> {other}" for name, (one, other) in pairs.items()}
     nothing = _shows_nothing(shape)
@@ -41,9 +41,9 @@ def _shows_nothing(shape: Shape) -> str:
     `differences`).
     """
     hidden = not (shape.history or shape.soft_delete or shape.links)
-    return "d.__new_op IN ('D', 'd')" if hidden else "false"
+    return is_delete("d.__new_op") if hidden else "false"
 
 
 def _told(operation: str, shape: Shape) -> str:
     """What can be compared of an operation (see `differences`)."""
-    return operation if shape.history else f"({operation} IN ('D', 'd'))"
+    return operation if shape.history else f"({is_delete(operation)})"

@@ -5,56 +5,29 @@ after an apply. Every step is one common table expression; `fold` strings them t
 here reads or writes.
 
 Shape of the input relation (one row an event, stored versions included):
-    data columns, `__ci` `__tail` `__pos` `__op` string, `__ts` timestamp, `__unsent` array<string>,
-    `__old` string, `__s` struct (see STORED_FIELDS): where the version is stored, NULL for an event
-    that was not applied yet.
-Output: the data columns with carried values, the same columns, and `__seq` string, `__del` boolean,
-    `__from` `__to` timestamp, `__last` boolean (newest version of its record), `__new_op` string,
-    `__raised` boolean (its time went backwards), `__own` boolean (it is stored as it is), `__orig`
-    struct of the data columns before values were carried, `__ins` timestamp (when the record was
-    first inserted, as stored), `__gone` boolean (a stored delete whose
-    truncate no longer meets an open version).
+    data columns and the columns EVENT of `columns.py`; `__stored` is NULL for an event that was
+    not applied yet.
+Output: the data columns with carried values, and the columns EVENT and FOLDED of `columns.py`.
 """
 
 from __future__ import annotations
 
+from polynya.lake.fold.columns import EVENT_HEADERS, STORED_FIELDS, STORED_TYPE
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.sql import literal
+from polynya.lake.fold.sql import SEQUENCE, is_delete
 from polynya.lake.fold.unsent import is_unsent
 from polynya.model.contract import headers as h
-from polynya.model.contract.identifiers import quote
+from polynya.model.contract.identifiers import literal, quote
 
-#: field of `__s` → header column it comes from
-STORED_FIELDS: dict[str, str] = {
-    "part": h.PARTITION,
-    "op": h.OPERATION,
-    "from": h.FROM_TIMESTAMP,
-    "to": h.TO_TIMESTAMP,
-    "ins": h.INSERTED_TIMESTAMP,
-    "mod": h.MODIFIED_TIMESTAMP,
-    "wcf": h.WAS_CURRENT_FROM,
-    "wct": h.WAS_CURRENT_TO,
-}
-STORED_TYPE = (
-    "struct<part:string,op:string,`from`:timestamp,`to`:timestamp,ins:timestamp,mod:timestamp,"
-    "wcf:timestamp,wct:timestamp,file:string,pos:bigint>"
-)
 #: `hdr__source_position` of a delete that a truncate made
 TRUNCATED = "truncate"
-EVENT_COLUMNS: dict[str, str] = {
-    "__ci": h.CHANGE_IDENTIFIER,
-    "__tail": h.SEQUENCE_TAIL,
-    "__pos": h.SOURCE_POSITION,
-    "__op": h.OPERATION,
-    "__ts": h.TIMESTAMP,
-    "__unsent": h.UNSENT,
-    "__old": h.OLD_KEY,
-}
 
 
 def event_columns(shape: Shape) -> str:
     """Select list that turns rows of Changes into input of the fold."""
-    return ", ".join([*map(quote, shape.data), *_renamed(), f"CAST(NULL AS {STORED_TYPE}) AS __s"])
+    return ", ".join(
+        [*map(quote, shape.data), *_renamed(), f"CAST(NULL AS {STORED_TYPE}) AS __stored"]
+    )
 
 
 def raw_columns(shape: Shape, *, located: bool, values: bool = True) -> str:
@@ -65,7 +38,7 @@ def raw_columns(shape: Shape, *, located: bool, values: bool = True) -> str:
     position, which only the applier needs. Without `values` only the keys of the data are read.
     """
     data = shape.data if values else shape.keys
-    headers = dict.fromkeys([*EVENT_COLUMNS.values(), *STORED_FIELDS.values()])
+    headers = dict.fromkeys([*EVENT_HEADERS.values(), *STORED_FIELDS.values()])
     return ", ".join([*map(quote, data), *headers, *(["_file", "_pos"] if located else [])])
 
 
@@ -73,7 +46,7 @@ def stored_columns(shape: Shape, *, located: bool, values: bool = True) -> str:
     """Select list over `raw_columns` that makes the input of the fold of them."""
     fields = [f"'{name}', {column}" for name, column in STORED_FIELDS.items()]
     fields += ["'file', _file, 'pos', _pos"] if located else ["'file', '', 'pos', 0L"]
-    stored = f"CAST(named_struct({', '.join(fields)}) AS {STORED_TYPE}) AS __s"
+    stored = f"CAST(named_struct({', '.join(fields)}) AS {STORED_TYPE}) AS __stored"
     data = [
         quote(name)
         if values or name in shape.keys
@@ -86,7 +59,7 @@ def stored_columns(shape: Shape, *, located: bool, values: bool = True) -> str:
 def _renamed() -> list[str]:
     # A list is stored as text: one column that is no plain value makes Iceberg read all row by row.
     lists = {h.UNSENT: f"from_json({h.UNSENT}, 'array<string>')"}
-    return [f"{lists.get(column, column)} AS {name}" for name, column in EVENT_COLUMNS.items()]
+    return [f"{lists.get(column, column)} AS {name}" for name, column in EVENT_HEADERS.items()]
 
 
 def fold(shape: Shape, source: str, *, truncates: str | None = None) -> list[tuple[str, str]]:
@@ -157,9 +130,9 @@ def _struct(shape: Shape) -> str:
 
 def _sequenced(source: str) -> str:
     return (
-        "SELECT *, concat(__ci, coalesce(__tail, '')) AS __seq, "
-        "coalesce(__op IN ('D', 'd'), false) AS __del, "
-        f"__s IS NOT NULL AS __own, coalesce(__pos = '{TRUNCATED}', false) AS __trunc FROM {source}"
+        f"SELECT *, {SEQUENCE} AS __seq, coalesce({is_delete('__op')}, false) AS __del, "
+        "__stored IS NOT NULL AS __own, "
+        f"coalesce(__position = '{TRUNCATED}', false) AS __trunc FROM {source}"
     )
 
 
@@ -168,28 +141,26 @@ def _spread(shape: Shape, truncates: str) -> str:
 
     Whether it meets an open version is decided when all events stand in order (`effective`).
     """
-    first = (
-        f"SELECT *, IF(__del, NULL, get(filter({truncates}, t -> t.seq > __seq), 0)) AS __t "
-        "FROM sequenced"
-    )
+    after = f"get(filter({truncates}, t -> t.seq > __seq), 0)"
+    first = f"SELECT *, IF(__del, NULL, {after}) AS __next_truncate FROM sequenced"
     changed = {
-        "__ci": "__t.ci",
-        "__tail": "__t.tail",
-        "__pos": f"'{TRUNCATED}'",
+        "__ci": "__next_truncate.ci",
+        "__tail": "__next_truncate.tail",
+        "__position": f"'{TRUNCATED}'",
         "__op": "'D'",
-        "__ts": "__t.ts",
+        "__ts": "__next_truncate.ts",
         "__unsent": "NULL",
-        "__old": "NULL",
-        "__s": "NULL",
-        "__seq": "__t.seq",
+        "__former": "NULL",
+        "__stored": "NULL",
+        "__seq": "__next_truncate.seq",
         "__del": "true",
         "__own": "false",
         "__trunc": "true",
     }
-    made = ", ".join(f"IF(copy, {new}, {name}) AS {name}" for name, new in changed.items())
-    data = _replaced(shape, {name: f"IF(copy, NULL, {quote(name)})" for name in shape.values})
-    copies = "LATERAL VIEW explode(IF(__t IS NULL, array(false), array(false, true))) c AS copy"
-    return f"SELECT {data}, {made} FROM ({first}) {copies}"
+    made = ", ".join(f"IF(__copy, {new}, {name}) AS {name}" for name, new in changed.items())
+    data = _replaced(shape, {name: f"IF(__copy, NULL, {quote(name)})" for name in shape.values})
+    twice = "IF(__next_truncate IS NULL, array(false), array(false, true))"
+    return f"SELECT {data}, {made} FROM ({first}) LATERAL VIEW explode({twice}) c AS __copy"
 
 
 def _ranked(shape: Shape, source: str) -> str:
@@ -203,18 +174,18 @@ def _ranked(shape: Shape, source: str) -> str:
 def _collapsed(shape: Shape) -> str:
     """One event for each sequence of a record, whatever the order of arrival.
 
-    Semantics section 4, rule 1. `__s` then tells where the version of this sequence is stored, even
-    when another event won.
+    Semantics section 4, rule 1. `__stored` then tells where the version of this sequence is stored,
+    even when another event won.
     """
     content = f"IF(__tie AND NOT __del, {content_hash(shape)}, '')"
-    order = f"__trunc, __del DESC, __pos DESC NULLS LAST, {content} DESC, __ts, __own DESC"
+    order = f"__trunc, __del DESC, __position DESC NULLS LAST, {content} DESC, __ts, __own DESC"
     ranked = (
         f"SELECT *, row_number() {_over(shape, '__seq', order=order)} AS __rank, "
-        f"max(__s) {_over(shape, '__seq', order='')} AS __at FROM ranked"
+        f"max(__stored) {_over(shape, '__seq', order='')} AS __place FROM ranked"
     )
     kept = (
-        "__ci, __tail, __pos, __op, __ts, __unsent, __old, __seq, __del, __own, __trunc, "
-        "__at AS __s"
+        "__ci, __tail, __position, __op, __ts, __unsent, __former, __seq, __del, __own, __trunc, "
+        "__place AS __stored"
     )
     return f"SELECT {_replaced(shape, {})}, {kept} FROM ({ranked}) WHERE __rank = 1"
 
@@ -229,16 +200,16 @@ def _effective(shape: Shape, *, truncates: bool) -> str:
         return "SELECT *, false AS __gone FROM collapsed"
     closed = f"coalesce(lag(__del) {_over(shape)}, NOT __own)"
     marked = f"SELECT *, __trunc AND {closed} AS __gone FROM collapsed"
-    return f"SELECT * FROM ({marked}) WHERE NOT __gone OR __s IS NOT NULL"
+    return f"SELECT * FROM ({marked}) WHERE NOT __gone OR __stored IS NOT NULL"
 
 
 def _numbered(shape: Shape) -> str:
     over = _over(shape, "__gone")
     before = _over(shape, "__gone", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
     return (
-        f"SELECT *, row_number() {over} AS __n, lag(__del) {over} AS __del_before, "
+        f"SELECT *, row_number() {over} AS __nth, lag(__del) {over} AS __del_before, "
         f"coalesce(sum(CAST(__del AS INT)) {before}, 0) AS __life, "
-        f"min(__s.ins) {_over(shape, order='')} AS __ins, {_struct(shape)} AS __orig "
+        f"min(__stored.ins) {_over(shape, order='')} AS __ins, {_struct(shape)} AS __orig "
         "FROM effective"
     )
 
@@ -256,28 +227,30 @@ def _filled(shape: Shape, source: str) -> str:
     filled = {}
     for name in shape.partial:
         missing = is_unsent(shape, name)
-        authored = f"NOT __del AND (NOT {missing} OR __old IS NOT NULL OR (__own AND __n = 1))"
+        authored = f"NOT __del AND (NOT {missing} OR __former IS NOT NULL OR (__own AND __nth = 1))"
         latest = f"last_value(IF({authored}, named_struct('v', {quote(name)}), NULL), true) {over}"
         filled[name] = f"IF(__del, {quote(name)}, {latest}.v)"
-    return f"SELECT {_replaced(shape, filled)}, {_PASSED}, __n, __del_before, __orig FROM {source}"
+    return (
+        f"SELECT {_replaced(shape, filled)}, {_PASSED}, __nth, __del_before, __orig FROM {source}"
+    )
 
 
 _PASSED = (
-    "__ci, __tail, __pos, __op, __ts, __unsent, __old, __seq, __del, __own, __trunc, __s, __gone, "
-    "__ins"
+    "__ci, __tail, __position, __op, __ts, __unsent, __former, __seq, __del, __own, __trunc, "
+    "__stored, __gone, __ins"
 )
 
 
 def _carried(shape: Shape, source: str) -> str:
     over = _over(shape, "__gone", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
-    shown = f"IF(__del AND NOT (__own AND __n = 1), NULL, {_struct(shape)})"
+    shown = f"IF(__del AND NOT (__own AND __nth = 1), NULL, {_struct(shape)})"
     return f"SELECT *, last_value({shown}, true) {over} AS __before FROM {source}"
 
 
 def _shown(shape: Shape) -> str:
     """A delete shows the values that the record had before it."""
     shown = {name: f"IF(__del, __before.{quote(name)}, {quote(name)})" for name in shape.values}
-    return f"SELECT {_replaced(shape, shown)}, {_PASSED}, __n, __del_before, __orig FROM carried"
+    return f"SELECT {_replaced(shape, shown)}, {_PASSED}, __nth, __del_before, __orig FROM carried"
 
 
 def _timed(shape: Shape, source: str) -> str:
@@ -286,8 +259,8 @@ def _timed(shape: Shape, source: str) -> str:
     The oldest loaded version may have been raised by one that is not loaded. Without history the
     versions between are not stored, so that each stored `from` stands for all that came before it.
     """
-    known = "__own AND __n = 1" if shape.history else "__own"
-    return f"SELECT *, IF({known}, __s.`from`, __ts) AS __start FROM {source}"
+    known = "__own AND __nth = 1" if shape.history else "__own"
+    return f"SELECT *, IF({known}, __stored.`from`, __ts) AS __start FROM {source}"
 
 
 def _folded(shape: Shape) -> str:
@@ -301,7 +274,9 @@ def _folded(shape: Shape) -> str:
     is_last = f"lead(__seq) {over} IS NULL"
     live_before = "coalesce(NOT __del_before, false)"
     # Without history the version before may not be the one that was before it when it was folded.
-    told = "__own AND __n = 1" if shape.history else f"__own AND coalesce(lag(__own) {over}, true)"
+    told = (
+        "__own AND __nth = 1" if shape.history else f"__own AND coalesce(lag(__own) {over}, true)"
+    )
     operation = (
         f"CASE WHEN __del THEN __op WHEN {told} THEN __op "
         f"WHEN __op = 'L' AND NOT {live_before} THEN 'L' "

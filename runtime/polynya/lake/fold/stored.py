@@ -8,35 +8,30 @@ from __future__ import annotations
 
 from polynya.lake.fold.fold import raw_columns, stored_columns
 from polynya.lake.fold.shape import Shape
-from polynya.model.contract import headers as h
+from polynya.lake.fold.sql import IS_OPEN_DELETE, SEQUENCE, within
 from polynya.model.contract.headers import Partition
 
 #: Whether an event is not newer than the stored version beside it (see `newest`).
-LATE = "concat(__ci, coalesce(__tail, '')) >= __min"
+LATE = f"{SEQUENCE} >= __oldest"
 
 
 def newest(
     shape: Shape, table: str, touched: str, *, values: bool = True, condition: str = "true"
 ) -> str:
-    """Newest version of each touched record, with `__min`, the oldest sequence that touches it.
+    """Newest version of each touched record, with `__oldest`, the oldest sequence that touches it.
 
-    `touched` holds the key columns and `__min`. A record's newest version is its row in Current or
-    its open delete in Prior; Iceberg skips the files of Prior that hold no open delete. Without
+    `touched` holds the key columns and `__oldest`. A record's newest version is its row in Current
+    or its open delete in Prior; Iceberg skips the files of Prior that hold no open delete. Without
     history Prior is small and read whole. Without `values` only the keys are read. `condition`
     on the key columns lets Iceberg skip files.
     """
     raw = raw_columns(shape, located=True, values=values)
     made = stored_columns(shape, located=True, values=values)
-    open_delete = (
-        f" AND {h.OPERATION} IN ('D', 'd') AND {h.TO_TIMESTAMP} IS NULL" if shape.history else ""
-    )
+    open_delete = f" AND {IS_OPEN_DELETE}" if shape.history else ""
     # One scan, not a union of two: after a union Spark copies every row before it can join.
-    kept = (
-        f"({h.PARTITION} = '{Partition.CURRENT}' "
-        f"OR ({h.PARTITION} = '{Partition.PRIOR}'{open_delete}))"
-    )
+    kept = f"({within(Partition.CURRENT)} OR ({within(Partition.PRIOR)}{open_delete}))"
     return (
-        f"SELECT {made}, __min FROM (SELECT /*+ BROADCAST(k) */ s.*, k.__min FROM ("
+        f"SELECT {made}, __oldest FROM (SELECT /*+ BROADCAST(k) */ s.*, k.__oldest FROM ("
         f"SELECT {raw} FROM {table} WHERE {kept} AND {condition}"
         f") s JOIN {touched} k ON {shape.key_match('s', 'k')})"
     )
@@ -48,8 +43,7 @@ def older(shape: Shape, table: str, late: str) -> str:
     return (
         f"SELECT {_columns(shape)} FROM (SELECT /*+ BROADCAST(k) */ s.* "
         f"FROM (SELECT {raw} FROM {table} "
-        f"WHERE {h.PARTITION} = '{Partition.PRIOR}' "
-        f"AND NOT ({h.OPERATION} IN ('D', 'd') AND {h.TO_TIMESTAMP} IS NULL)"
+        f"WHERE {within(Partition.PRIOR)} AND NOT ({IS_OPEN_DELETE})"
         f") s LEFT SEMI JOIN {late} k ON {shape.key_match('s', 'k')})"
     )
 
@@ -57,24 +51,20 @@ def older(shape: Shape, table: str, late: str) -> str:
 def everything(shape: Shape, table: str) -> str:
     """Every version of every record: a truncate touches them all."""
     return (
-        f"SELECT {_columns(shape)} FROM {table} "
-        f"WHERE {h.PARTITION} IN ('{Partition.CURRENT}', '{Partition.PRIOR}')"
+        f"SELECT {_columns(shape)} FROM {table} WHERE {within(Partition.CURRENT, Partition.PRIOR)}"
     )
 
 
 def touched_keys(shape: Shape, events: str) -> str:
     """Key columns and the oldest sequence for each record with an event."""
     keys = shape.key_list()
-    return (
-        f"SELECT {keys}, min(concat(__ci, coalesce(__tail, ''))) AS __min "
-        f"FROM {events} GROUP BY {keys}"
-    )
+    return f"SELECT {keys}, min({SEQUENCE}) AS __oldest FROM {events} GROUP BY {keys}"
 
 
 def late_keys(shape: Shape, newest_versions: str) -> str:
     """Records with an event that is not newer than their newest stored version."""
     return (
-        f"SELECT {shape.key_list()}, min(__min) AS __min FROM {newest_versions} "
+        f"SELECT {shape.key_list()}, min(__oldest) AS __oldest FROM {newest_versions} "
         f"WHERE {LATE} GROUP BY {shape.key_list()}"
     )
 

@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.sql import literal
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract.headers import ALL_BUT
-from polynya.model.contract.identifiers import quote
+from polynya.model.contract.identifiers import literal, quote
 
 #: column → texts that stand for it, the last one for new events; just its name when it is missing
 Texts = Mapping[str, Iterable[str]]
@@ -72,7 +71,7 @@ def left_out(dataset: ResolvedDataset, shape: Shape, present: set[str]) -> str:
         null = {name: f"{quote(name)} IS NULL" for name in present}
         listed = [f"IF({null.get(name, 'true')}, {literal(name)}, NULL)" for name in ignored]
     found = f"array_compact(array({', '.join(['CAST(NULL AS STRING)', *listed])}))"
-    unsent = f"IF(__event = 'U', array_union({before}, {found}), __unsent)"
+    unsent = f"IF(__decided = 'U', array_union({before}, {found}), __unsent)"
     return f"nullif(to_json({as_written(shape, unsent)}), '[]')"
 
 

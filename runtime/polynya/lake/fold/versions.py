@@ -9,7 +9,7 @@ from datetime import datetime
 
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.fold.shape import Shape, comparable
-from polynya.lake.fold.sql import timestamp_literal
+from polynya.lake.fold.sql import selected, table_row, timestamp_literal
 from polynya.lake.fold.unsent import is_unsent
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
@@ -21,10 +21,10 @@ def placed(shape: Shape) -> str:
     current = "__last AND NOT __gone" + ("" if shape.soft_delete else " AND NOT __del")
     same = [
         "__own",
-        "__s.part = __part",
-        "__s.`from` <=> __from",
-        f"__s.`to` <=> {end(shape)}",
-        "__s.op <=> __new_op",
+        "__stored.part = __part",
+        "__stored.`from` <=> __from",
+        f"__stored.`to` <=> {end(shape)}",
+        "__stored.op <=> __new_op",
     ]
     if shape.fills_deletes:
         same += [
@@ -44,7 +44,7 @@ def placed(shape: Shape) -> str:
     )
     return (
         "SELECT *, __kept AND NOT __same AS __write, "
-        "__s IS NOT NULL AND NOT (__kept AND __same) AS __drop "
+        "__stored IS NOT NULL AND NOT (__kept AND __same) AS __drop "
         f"FROM ({judged})"
     )
 
@@ -89,47 +89,24 @@ def table_rows(shape: Shape, now: datetime) -> str:
     """Select list that makes rows of the internal table, in the order of its columns."""
     current = f"__part = '{Partition.CURRENT}'"
     engine = timestamp_literal(now)
-    moved = f"__own AND __s.part = '{Partition.CURRENT}'"
+    moved = f"__own AND __stored.part = '{Partition.CURRENT}'"
     inserted = f"coalesce(__ins, IF(__new_op = 'L', __from, {engine}))"
-    columns = {header.name: f"CAST(NULL AS {header.type})" for header in h.HEADERS}
-    columns |= {
+    row = {
         h.PARTITION: "__part",
         h.KEY_HASH: key_hash(shape),
         h.CHANGE_IDENTIFIER: "__ci",
         h.SEQUENCE_TAIL: "__tail",
-        h.SOURCE_POSITION: "__pos",
+        h.SOURCE_POSITION: "__position",
         h.OPERATION: "__new_op",
         h.TIMESTAMP: "__ts",
         h.FROM_TIMESTAMP: "__from",
         h.TO_TIMESTAMP: f"IF({current}, NULL, {end(shape)})",
         h.INSERTED_TIMESTAMP: f"IF({current}, {inserted}, NULL)",
-        h.MODIFIED_TIMESTAMP: f"IF({current}, IF(__same, __s.mod, {engine}), NULL)",
-        h.WAS_CURRENT_FROM: f"IF(__own, coalesce(__s.wcf, __s.mod, {engine}), {engine})",
+        h.MODIFIED_TIMESTAMP: f"IF({current}, IF(__same, __stored.mod, {engine}), NULL)",
+        h.WAS_CURRENT_FROM: f"IF(__own, coalesce(__stored.wcf, __stored.mod, {engine}), {engine})",
         h.WAS_CURRENT_TO: f"IF({current}, NULL, "
-        f"IF(__own AND NOT ({moved}), coalesce(__s.wct, {engine}), {engine}))",
+        f"IF(__own AND NOT ({moved}), coalesce(__stored.wct, {engine}), {engine}))",
         h.UNSENT: "to_json(__unsent)",
-        h.OLD_KEY: "__old",
+        h.OLD_KEY: "__former",
     }
-    columns |= {name: quote(name) for name in shape.data}
-    return ", ".join(f"{expression} AS {quote(name)}" for name, expression in columns.items())
-
-
-def figures(shape: Shape) -> list[str]:
-    """Aggregates of the figures of an apply.
-
-    Only a source that tells inserts from updates can contradict itself.
-    """
-    told = "true" if shape.tells_operations else "false"
-    fresh = "NOT __own AND NOT __trunc AND NOT __gone"
-    counted = {
-        "events": fresh,
-        "current": f"__write AND __part = '{Partition.CURRENT}'",
-        "prior": f"__write AND __part = '{Partition.PRIOR}'",
-        "removed": "__drop",
-        "raised": "__raised AND __write AND NOT __own",
-        "insert_of_existing": f"{told} AND {fresh} AND __op = 'I' "
-        "AND NOT coalesce(__del_before, true)",
-        "update_of_missing": f"{told} AND {fresh} AND __op = 'U' AND coalesce(__del_before, true)",
-        "delete_of_missing": f"{fresh} AND __del AND coalesce(__del_before, true)",
-    }
-    return [f"count_if({condition}) AS {name}" for name, condition in counted.items()]
+    return selected(table_row(shape, row))

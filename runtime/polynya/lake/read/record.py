@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from polynya.lake.fold.sql import literal
 from polynya.lake.read.query import run_query
 from polynya.lake.spark.api import PySparkException, SparkSession
 from polynya.model.contract import headers as h
-from polynya.model.contract.identifiers import quote
+from polynya.model.contract.identifiers import literal, quote
 from polynya.model.errors import ConfigError
 
 

@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from polynya.lake.apply.derived import CHANGED, MISSING, SURPLUS, base, differences
+from polynya.lake.apply.from_events import base, differences
 from polynya.lake.apply.run import Run
+from polynya.lake.fold.figures import CHANGED, MISSING, SURPLUS
 from polynya.lake.fold.keys import key_hash, key_text
 from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.sql import STORED_SEQUENCE, is_delete, within
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
-
-_DELETED = f"{h.OPERATION} IN ('D', 'd')"
-_SEQUENCE = f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, ''))"
 
 #: How stored versions may differ from the fold of their events.
 FOLD_RULES: dict[str, tuple[str, str]] = {
@@ -83,8 +82,7 @@ def verify(target: DatasetTable) -> Verdict:
 
 def _against_events(target: DatasetTable, shape: Shape) -> tuple[list[Finding], list[str]]:
     """What differs from the fold of base and kept events, and how much of the table is base."""
-    run = Run.of(target, shape)
-    try:
+    with Run.of(target, shape) as run:
         found: list[Finding] = []
         wrong = run.view(differences(run, target.state.apply.truncates))
         for name, (condition, says) in FOLD_RULES.items():
@@ -104,19 +102,14 @@ def _against_events(target: DatasetTable, shape: Shape) -> tuple[list[Finding], 
         if count == 0:
             return found, []
         return found, [f"{count:,} versions up to {state.since}, whose events are not kept"]
-    finally:
-        run.release()
 
 
 def _rules(shape: Shape, table: str) -> Iterator[Rule]:
-    current = f"(SELECT * FROM {table} WHERE {h.PARTITION} = '{Partition.CURRENT}')"
+    current = f"(SELECT * FROM {table} WHERE {within(Partition.CURRENT)})"
     if shape.append_only:
         return
-    prior = f"(SELECT * FROM {table} WHERE {h.PARTITION} = '{Partition.PRIOR}')"
-    versions = (
-        f"(SELECT * FROM {table} "
-        f"WHERE {h.PARTITION} IN ('{Partition.CURRENT}', '{Partition.PRIOR}'))"
-    )
+    prior = f"(SELECT * FROM {table} WHERE {within(Partition.PRIOR)})"
+    versions = f"(SELECT * FROM {table} WHERE {within(Partition.CURRENT, Partition.PRIOR)})"
     key = key_text(shape)
     keys = shape.key_list()
     yield Rule(
@@ -134,18 +127,20 @@ def _rules(shape: Shape, table: str) -> Iterator[Rule]:
     yield Rule(
         "newest_is_current",
         "no version in Prior is newer than the one in Current",
-        f"SELECT {key_text(shape, 'c.')} AS example FROM (SELECT *, {_SEQUENCE} AS __seq "
-        f"FROM {current}) c JOIN (SELECT *, {_SEQUENCE} AS __seq FROM {prior}) p "
+        f"SELECT {key_text(shape, 'c.')} AS example FROM (SELECT *, {STORED_SEQUENCE} AS __seq "
+        f"FROM {current}) c JOIN (SELECT *, {STORED_SEQUENCE} AS __seq FROM {prior}) p "
         f"ON {shape.key_match('c', 'p')} WHERE p.__seq >= c.__seq",
     )
     if not shape.soft_delete:
         yield Rule(
             "deleted_is_not_current",
             "a deleted record is not in Current",
-            f"SELECT {key} AS example FROM {current} WHERE {_DELETED}",
+            f"SELECT {key} AS example FROM {current} WHERE {is_delete()}",
         )
     if shape.history:
-        following = f"lead({h.FROM_TIMESTAMP}) OVER (PARTITION BY {keys} ORDER BY {_SEQUENCE})"
+        following = (
+            f"lead({h.FROM_TIMESTAMP}) OVER (PARTITION BY {keys} ORDER BY {STORED_SEQUENCE})"
+        )
         yield Rule(
             "intervals",
             "a version is valid until the next begins: no overlap, no hole",

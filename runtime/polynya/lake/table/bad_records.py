@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from polynya.formats.batch import WHOLE_FILE
+from polynya.lake.fold.sql import within
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.copy_state import Suspension
 from polynya.lake.table.dataset import DatasetTable
@@ -25,7 +26,7 @@ def refuse_bad_records(target: DatasetTable, derived: DataFrame, now: datetime) 
     policy = target.dataset.policies.on_bad_record
     if policy == "quarantine" or CAUSE in target.state.copy.decisions.accepted:
         return
-    rejected = derived.where(f"{h.PARTITION} = '{Partition.QUARANTINE}'")
+    rejected = derived.where(within(Partition.QUARANTINE))
     row = rejected.selectExpr(f"{h.QUARANTINE}.*").orderBy("file", "offset").first()
     if row is None:
         return

@@ -23,7 +23,7 @@ from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.shaping import data_columns, shape_of
 from polynya.lake.table.state import Ownership
-from polynya.lake.table.state_files import (
+from polynya.lake.table.stored_state import (
     TableState,
     read_state,
     write_apply_state,

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from polynya.formats.batch import WHOLE_FILE, Rejected
+from polynya.lake.fold.sql import within
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.copy_state import CopyState
@@ -60,7 +61,7 @@ def quarantined(
     """Read quarantined records: all, or those with the given identifiers and out of these files."""
     rows = spark.sql(
         f"SELECT {h.QUARANTINE}.*, _file AS file_path, _pos AS pos FROM {table.at(snapshot)} "
-        f"WHERE {h.PARTITION} = '{Partition.QUARANTINE}'"
+        f"WHERE {within(Partition.QUARANTINE)}"
     )
     if identifiers is not None:
         rows = rows.where(rows["id"].isin(list(identifiers)))

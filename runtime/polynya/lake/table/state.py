@@ -8,8 +8,10 @@ expire. What has been copied is in `copy_state.py`.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, astuple, dataclass, field, fields
 from typing import Any, Self
+
+from polynya.lake.fold.truncates import Truncate
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +43,14 @@ class Retaining:
 class ApplyState:
     """How far Changes were folded, and what later events need to know of the past.
 
-    `truncates` lists every truncate as [change identifier, tail, epoch microseconds].
+    `truncates` lists every truncate; its JSON is [change identifier, tail, epoch microseconds].
     `horizon` is the highest sequence of a tombstone that retention removed: older events go to
     quarantine. `oldest_tombstone` is when the oldest tombstone that is still kept was written.
     `retaining` tells of the applied events that are kept, None when none are.
     """
 
     ownership: Ownership = field(default_factory=Ownership)
-    truncates: list[list[Any]] = field(default_factory=list)
+    truncates: list[Truncate] = field(default_factory=list)
     horizon: str | None = None
     oldest_tombstone: str | None = None
     retaining: Retaining | None = None
@@ -61,7 +63,8 @@ class ApplyState:
 
     def to_json(self) -> str:
         """The state as a table holds it."""
-        return json.dumps(asdict(self), ensure_ascii=False)
+        truncates = [list(astuple(one)) for one in self.truncates]
+        return json.dumps({**asdict(self), "truncates": truncates}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -71,4 +74,5 @@ class ApplyState:
         values["ownership"] = Ownership(**values.get("ownership", {}))
         if values.get("retaining") is not None:
             values["retaining"] = Retaining(**values["retaining"])
+        values["truncates"] = [Truncate(*one) for one in values.get("truncates", ())]
         return cls(**values)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from polynya.lake.fold.fold import event_columns, fold, stored_columns, with_clause
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.fold.shape import Shape, comparable
+from polynya.lake.fold.sql import IS_OPEN_DELETE, STORED_SEQUENCE, is_delete, within
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
@@ -37,7 +38,7 @@ CURRENT_HEADERS: tuple[str, ...] = (
     h.MODIFIED_TIMESTAMP,
     h.CHANGE_IDENTIFIER,
 )
-_DELETED = f"({h.OPERATION} IN ('D', 'd'))"
+_DELETED = f"({is_delete()})"
 
 
 def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str, str]:
@@ -60,7 +61,7 @@ def changes_view(shape: Shape, table: str) -> str:
     columns = ", ".join([*map(quote, shape.data), *headers])
     return (
         f"SELECT {columns}, upper({h.PARTITION}) AS hdr__store FROM {table} "
-        f"WHERE {h.PARTITION} IN ('{Partition.CHANGES}', '{Partition.RETAINED}')"
+        f"WHERE {within(Partition.CHANGES, Partition.RETAINED)}"
     )
 
 
@@ -71,15 +72,14 @@ def current_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
     """
     data = ", ".join([*map(quote, shape.data), *headers])
     if shape.append_only:
-        rows = f"SELECT {data} FROM {table} WHERE {h.PARTITION} = '{Partition.CURRENT}'"
+        rows = f"SELECT {data} FROM {table} WHERE {within(Partition.CURRENT)}"
         return f"{rows} AND coalesce({h.OPERATION} NOT IN ('D', 'T'), true)"
     # A newest version is all that Current shows, so that older ones are only read where values are
     # inherited.
     inherits = bool(shape.partial) or shape.links or shape.soft_delete
-    prior = f"{h.PARTITION} = '{Partition.PRIOR}'"
+    prior = within(Partition.PRIOR)
     if not inherits:
-        prior += f" AND {h.OPERATION} IN ('D', 'd')"
-        prior += f" AND {h.TO_TIMESTAMP} IS NULL" if shape.history else ""
+        prior += f" AND {IS_OPEN_DELETE if shape.history else is_delete()}"
     narrow = shape if inherits else replace(shape, history=False)
     kept = "__last AND NOT __gone" + ("" if shape.soft_delete else " AND NOT __del")
     stored, folded = [data], [*map(quote, shape.data), *_folded_headers(shape, headers)]
@@ -88,9 +88,9 @@ def current_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
         folded.append("__del AS hdr__deleted")
     quiet = (
         f"SELECT {', '.join(stored)} FROM {table} s {_without_pending(shape)} "
-        f"WHERE {h.PARTITION} = '{Partition.CURRENT}'"
+        f"WHERE {within(Partition.CURRENT)}"
     )
-    steps = _touched_fold(narrow, table, f"{h.PARTITION} = '{Partition.CURRENT}' OR ({prior})")
+    steps = _touched_fold(narrow, table, f"{within(Partition.CURRENT)} OR ({prior})")
     return (
         f"{with_clause(steps)} {quiet} UNION ALL "
         f"SELECT {', '.join(folded)} FROM folded WHERE {kept}"
@@ -104,7 +104,7 @@ def _folded_headers(shape: Shape, headers: Sequence[str]) -> list[str]:
         h.FROM_TIMESTAMP: "__from",
         h.OPERATION: "__new_op",
         h.INSERTED_TIMESTAMP: "coalesce(__ins, IF(__new_op = 'L', __from, NULL))",
-        h.MODIFIED_TIMESTAMP: "IF(__own, __s.mod, NULL)",
+        h.MODIFIED_TIMESTAMP: "IF(__own, __stored.mod, NULL)",
         h.CHANGE_IDENTIFIER: "__ci",
     }
     return [f"{made[name]} AS {name}" for name in headers]
@@ -112,21 +112,20 @@ def _folded_headers(shape: Shape, headers: Sequence[str]) -> list[str]:
 
 def history_view(shape: Shape, table: str) -> str:
     """All versions of all records, coalesced if the dataset asks for it."""
-    stored = f"{h.PARTITION} IN ('{Partition.CURRENT}', '{Partition.PRIOR}')"
+    stored = within(Partition.CURRENT, Partition.PRIOR)
     steps = _touched_fold(shape, table, stored)
     data = ", ".join(map(quote, shape.data))
-    sequence = f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, ''))"
     quiet = (
         f"SELECT {data}, {h.KEY_HASH}, {h.FROM_TIMESTAMP}, {h.TO_TIMESTAMP}, "
         f"upper({h.PARTITION}) AS hdr__store, {h.OPERATION}, {_DELETED} AS hdr__deleted, "
         f"coalesce({h.WAS_CURRENT_FROM}, {h.MODIFIED_TIMESTAMP}) AS {h.WAS_CURRENT_FROM}, "
         f"{h.WAS_CURRENT_TO}, "
-        f"{sequence} AS __seq FROM {table} s {_without_pending(shape)} WHERE {stored}"
+        f"{STORED_SEQUENCE} AS __seq FROM {table} s {_without_pending(shape)} WHERE {stored}"
     )
     folded = (
         f"SELECT {data}, {key_hash(shape)}, __from, __to, "
-        "upper(coalesce(__s.part, 'changes')), __new_op, __del, "
-        "__s.wcf, __s.wct, __seq FROM folded WHERE NOT __gone"
+        "upper(coalesce(__stored.part, 'changes')), __new_op, __del, "
+        "__stored.wcf, __stored.wct, __seq FROM folded WHERE NOT __gone"
     )
     steps.append(("versions", f"{quiet} UNION ALL {folded}"))
     if not shape.coalesce:
@@ -141,13 +140,9 @@ def _without_pending(shape: Shape) -> str:
 
 def _touched_fold(shape: Shape, table: str, stored: str) -> list[tuple[str, str]]:
     """The fold of the records that have pending changes."""
-    touched = (
-        f"SELECT DISTINCT {shape.key_list()} FROM {table} "
-        f"WHERE {h.PARTITION} = '{Partition.CHANGES}'"
-    )
+    touched = f"SELECT DISTINCT {shape.key_list()} FROM {table} WHERE {within(Partition.CHANGES)}"
     events = (
-        f"SELECT {event_columns(shape)} FROM {table} "
-        f"WHERE {h.PARTITION} = '{Partition.CHANGES}' UNION ALL "
+        f"SELECT {event_columns(shape)} FROM {table} WHERE {within(Partition.CHANGES)} UNION ALL "
         f"SELECT {stored_columns(shape, located=False)} FROM {table} s "
         f"LEFT SEMI JOIN touched k ON {shape.key_match('s', 'k')} WHERE {stored}"
     )
@@ -166,10 +161,10 @@ def _runs(shape: Shape) -> list[tuple[str, str]]:
         f"NOT ({' AND '.join(same)}) OR hdr__deleted OR coalesce(lag(hdr__deleted) {over}, true)"
     )
     return [
-        ("marked", f"SELECT *, CAST({starts} AS INT) AS __starts FROM versions"),
+        ("marked", f"SELECT *, CAST({starts} AS INT) AS __new_run FROM versions"),
         (
             "runs",
-            f"SELECT *, sum(__starts) {over[:-1]} ROWS UNBOUNDED PRECEDING) AS __run FROM marked",
+            f"SELECT *, sum(__new_run) {over[:-1]} ROWS UNBOUNDED PRECEDING) AS __run FROM marked",
         ),
     ]
 
@@ -187,7 +182,7 @@ def _coalesced(shape: Shape) -> str:
         f"{first[name]}({name}) {over}) AS {name}" if name in first else name
         for name in HISTORY_COLUMNS
     ]
-    newest = f"row_number() {over} ORDER BY __seq DESC) AS __newest"
+    newest = f"row_number() {over} ORDER BY __seq DESC) AS __rank"
     inner = f"SELECT {', '.join(columns)}, {newest} FROM runs"
     visible = ", ".join([*map(quote, shape.data), *HISTORY_COLUMNS])
-    return f"SELECT {visible} FROM ({inner}) WHERE __newest = 1"
+    return f"SELECT {visible} FROM ({inner}) WHERE __rank = 1"

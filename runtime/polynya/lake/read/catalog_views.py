@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+from polynya.lake.fold.live_views import definitions
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.view_text import definitions
 from polynya.lake.spark.api import PySparkException, SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.dataset import DatasetTable

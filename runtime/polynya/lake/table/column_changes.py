@@ -9,7 +9,9 @@ from polynya.lake.fold.unsent import after_renames
 from polynya.lake.table.dataset import DatasetTable
 
 
-def reshape(target: DatasetTable, renames: Mapping[str, str], drops: Collection[str]) -> None:
+def change_columns(
+    target: DatasetTable, renames: Mapping[str, str], drops: Collection[str]
+) -> None:
     """Rename columns (old name → new name), drop others, and commit the state that knows of it.
 
     A crash in between leaves columns that the state knows by their old names: done again, the part

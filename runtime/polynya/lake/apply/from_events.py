@@ -8,64 +8,50 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
-from polynya.lake.apply.run import Folded, Run, folded
+from polynya.lake.apply.folding import folded
+from polynya.lake.apply.run import Folded, Run
 from polynya.lake.fold import stored
+from polynya.lake.fold.columns import STORED_FIELDS, STORED_TYPE
 from polynya.lake.fold.differing import wrong_columns
-from polynya.lake.fold.fold import STORED_FIELDS, STORED_TYPE, event_columns
-from polynya.lake.fold.sql import literal, timestamp_literal
+from polynya.lake.fold.figures import RebuildFigures, rebuild_aggregates
+from polynya.lake.fold.fold import event_columns
+from polynya.lake.fold.sql import SEQUENCE, STORED_SEQUENCE, timestamp_literal, within
+from polynya.lake.fold.truncates import Truncate
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.state import Retaining
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
-from polynya.model.contract.identifiers import quote
+from polynya.model.contract.identifiers import literal, quote
 
-#: A version that is not stored, one that no event made, one that is stored otherwise.
-MISSING, SURPLUS, CHANGED = (
-    "__write AND NOT __drop",
-    "__drop AND NOT __write",
-    "__write AND __drop",
-)
 #: Columns of a folded version that `versions.table_rows` and `differences` need.
 _MADE = (
-    "__ci", "__tail", "__pos", "__ts", "__unsent", "__old", "__from", "__to", "__new_op", "__part",
-    "__last",
+    "__ci", "__tail", "__position", "__ts", "__unsent", "__former", "__from", "__to", "__new_op",
+    "__part", "__last",
 )  # fmt: skip
 
 
-def rebuilt(run: Run, truncates: Sequence[Sequence[Any]]) -> Folded:
+def rebuilt(run: Run, truncates: Sequence[Truncate]) -> Folded:
     """Every version that all events make, and what of it must be written or removed."""
     result = _derived(run, truncates, pending=True)
-    counted = {
-        "restored": MISSING,
-        "surplus": SURPLUS,
-        "corrected": CHANGED,
-        "current": f"__write AND __part = '{Partition.CURRENT}'",
-        "prior": f"__write AND __part = '{Partition.PRIOR}'",
-        "removed": "__drop",
-    }
-    rows, figures = run.settle_counting(
-        _compared(run, result),
-        [f"count_if({condition}) AS {name}" for name, condition in counted.items()],
-    )
+    rows, counted = run.settle_counting(_compared(run, result), rebuild_aggregates())
     pending = run.target.table.files(Partition.CHANGES, run.snapshot)
-    figures["events"] = sum(file.rows for file in pending)
-    return Folded(rows, {name: int(value) for name, value in figures.items()}, result.applied_to)
+    events = sum(file.rows for file in pending)
+    return Folded(rows, RebuildFigures.of({**counted, "events": events}), result.applied_to)
 
 
-def differences(run: Run, truncates: Sequence[Sequence[Any]]) -> DataFrame:
+def differences(run: Run, truncates: Sequence[Truncate]) -> DataFrame:
     """Versions that are not stored as base and kept events make them.
 
     Without history only the newest of each record counts. Which others are kept for the sake of
     late events, and whether a version counts as insert or update, depends on what was stored when.
-    Columns: the keys, `__seq` string, `__write` and `__drop` boolean (see MISSING and the others),
+    Columns: the keys, `__seq` string, `__write` and `__drop` boolean (see `figures.MISSING`),
     `__wrong` array<string>, the names of the columns that differ.
     """
     result = _derived(run, truncates, pending=False)
     wrong = _compared(run, result).where("__write OR __drop")
     if not run.shape.history:
-        wrong = wrong.where(f"coalesce(__last, __s.part = '{Partition.CURRENT}')")
+        wrong = wrong.where(f"coalesce(__last, __stored.part = '{Partition.CURRENT}')")
     return run.settle(wrong)
 
 
@@ -76,18 +62,17 @@ def base(run: Run, state: Retaining) -> str:
     since = timestamp_literal(datetime.fromisoformat(state.since))
     return (
         f"SELECT * FROM ({stored.everything(run.shape, run.table)}) "
-        f"WHERE coalesce(coalesce(__s.wcf, __s.mod) <= {since}, true)"
+        f"WHERE coalesce(coalesce(__stored.wcf, __stored.mod) <= {since}, true)"
     )
 
 
-def _derived(run: Run, truncates: Sequence[Sequence[Any]], *, pending: bool) -> Folded:
+def _derived(run: Run, truncates: Sequence[Truncate], *, pending: bool) -> Folded:
     state = run.target.state.apply.retaining
     assert state is not None, "who calls has seen that events are kept"
     partitions = [Partition.RETAINED, *([Partition.CHANGES] if pending else [])]
-    listed = ", ".join(f"'{partition}'" for partition in partitions)
     events = run.sql(
         f"SELECT {event_columns(run.shape)} FROM {run.table} "
-        f"WHERE {h.PARTITION} IN ({listed}) AND {h.OPERATION} <> 'T'"
+        f"WHERE {within(*partitions)} AND {h.OPERATION} <> 'T'"
     )
     return folded(run, run.sql(base(run, state)).unionByName(events), truncates)
 
@@ -95,8 +80,8 @@ def _derived(run: Run, truncates: Sequence[Sequence[Any]], *, pending: bool) -> 
 def _compared(run: Run, result: Folded) -> DataFrame:
     """Derived and stored versions side by side, as `versions.placed` would leave them.
 
-    `__s` tells where a version is stored, and since when readers know it: of one that has to be
-    written anew, since its event was applied.
+    `__stored` tells where a version is stored, and since when readers know it: a version that has
+    to be written again is known since its event was applied.
     """
     shape = run.shape
     data = [
@@ -105,16 +90,16 @@ def _compared(run: Run, result: Folded) -> DataFrame:
         else f"d.{quote(name)}"
         for name in shape.data
     ]
-    place = {name: f"t.__s.`{name}`" for name in (*STORED_FIELDS, "file", "pos")}
-    place["wcf"] = "least(t.__s.wcf, d.__applied)"
+    place = {name: f"t.__stored.`{name}`" for name in (*STORED_FIELDS, "file", "pos")}
+    place["wcf"] = "least(t.__stored.wcf, d.__applied)"
     fields = ", ".join(f"'{name}', {value}" for name, value in place.items())
     columns = [
         *data,
         *(f"d.{name}" for name in _MADE),
         "coalesce(d.__seq, t.__seq) AS __seq",
         "true AS __own",
-        f"CAST(named_struct({fields}) AS {STORED_TYPE}) AS __s",
-        "coalesce(t.__s.ins, d.__first) AS __ins",
+        f"CAST(named_struct({fields}) AS {STORED_TYPE}) AS __stored",
+        "coalesce(t.__stored.ins, d.__first) AS __ins",
         f"{_needed(run)} AS __kept",
         "t.__seq IS NOT NULL AS __there",
         f"{wrong_columns(shape)} AS __wrong",
@@ -122,7 +107,7 @@ def _compared(run: Run, result: Folded) -> DataFrame:
     joined = (
         f"SELECT {', '.join(columns)} FROM ({_made(run, result)}) d "
         f"FULL OUTER JOIN ({_stored(run)}) t "
-        f"ON {shape.key_match('d', 't')} AND d.__seq = t.__seq AND t.__copy = 1"
+        f"ON {shape.key_match('d', 't')} AND d.__seq = t.__seq AND t.__rank = 1"
     )
     judged = f"SELECT *, __kept AND __there AND size(__wrong) = 0 AS __same FROM ({joined})"
     return run.sql(
@@ -134,11 +119,11 @@ def _compared(run: Run, result: Folded) -> DataFrame:
 def _made(run: Run, result: Folded) -> str:
     """Derived versions, when their events were applied, and since when their records are known."""
     shape = run.shape
-    sequence = f"concat({h.CHANGE_IDENTIFIER}, coalesce({h.SEQUENCE_TAIL}, ''))"
     applied = (
-        f"SELECT {shape.key_list()}, {sequence} AS __seq, min({h.WAS_CURRENT_FROM}) AS __applied "
-        f"FROM {run.table} WHERE {h.PARTITION} = '{Partition.RETAINED}' AND {h.OPERATION} <> 'T' "
-        f"GROUP BY {shape.key_list()}, {sequence}"
+        f"SELECT {shape.key_list()}, {STORED_SEQUENCE} AS __seq, "
+        f"min({h.WAS_CURRENT_FROM}) AS __applied "
+        f"FROM {run.table} WHERE {within(Partition.RETAINED)} AND {h.OPERATION} <> 'T' "
+        f"GROUP BY {shape.key_list()}, {STORED_SEQUENCE}"
     )
     first = (
         "min(coalesce(v.__ins, IF(v.__new_op = 'L', v.__from, a.__applied))) "
@@ -152,16 +137,13 @@ def _made(run: Run, result: Folded) -> str:
 
 
 def _stored(run: Run) -> str:
-    """Stored versions; `__copy` numbers those that claim one place."""
+    """Stored versions; `__rank` numbers those that claim one place."""
     copies = (
         f"row_number() OVER (PARTITION BY {run.shape.key_list()}, __seq "
-        "ORDER BY __s.part, __s.file, __s.pos)"
+        "ORDER BY __stored.part, __stored.file, __stored.pos)"
     )
-    sequenced = "SELECT *, concat(__ci, coalesce(__tail, '')) AS __seq"
-    return (
-        f"SELECT *, {copies} AS __copy "
-        f"FROM ({sequenced} FROM ({stored.everything(run.shape, run.table)}))"
-    )
+    sequenced = f"SELECT *, {SEQUENCE} AS __seq FROM ({stored.everything(run.shape, run.table)})"
+    return f"SELECT *, {copies} AS __rank FROM ({sequenced})"
 
 
 def _needed(run: Run) -> str:

@@ -1,0 +1,108 @@
+"""Which way a batch takes into the table, and why.
+
+Most batches wait as pending changes. The rows of a first full load go straight to Current. And some
+batches are applied in the commit that copies them: the live views fold pending changes of the
+records that they touch, and three things reach further than that. A truncate touches every record,
+a change of key takes values from another record, and an event older than either must redo it. Such
+a batch never becomes pending, so that queries are right at every moment
+(docs/adr/0010-live-views.md).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pyarrow.compute as pc
+
+from polynya.formats.batch import DatasetBatch
+from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.sql import timestamp_literal, within
+from polynya.lake.spark.api import DataFrame, functions
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.contract import headers as h
+from polynya.model.contract.headers import Partition
+from polynya.model.contract.identifiers import literal
+
+
+def reason_to_apply_at_once(
+    target: DatasetTable, batch: DatasetBatch, derived: DataFrame, shape: Shape
+) -> str | None:
+    """The reason to apply the batch with its copy, None when it can wait as pending changes."""
+    if shape.append_only or batch.rows.num_rows == 0:
+        return None
+    if _truncates(target, batch, derived):
+        return "a truncate reaches every record"
+    oldest = pc.min(batch.rows.column("__ci")).as_py()
+    known = (one.change_identifier for one in target.state.apply.truncates)
+    newest_truncate = max(known, default=None)
+    if newest_truncate is not None and oldest <= newest_truncate:
+        return "an event is older than a truncate"
+    old, unsent = batch.rows.column("__old"), batch.rows.column("__unsent")
+    if pc.any(pc.and_(pc.is_valid(old), pc.is_valid(unsent))).as_py():
+        return "a change of key carries values over from another record"
+    if shape.links and _older_than_a_link(target, oldest):
+        return "an event may be older than a change of key that carried values over"
+    return None
+
+
+def _truncates(target: DatasetTable, batch: DatasetBatch, derived: DataFrame) -> bool:
+    if pc.any(pc.equal(batch.rows.column("__op"), "T")).as_py():
+        return True
+    if target.dataset.events.apply_as_truncates is None:
+        return False
+    return not derived.where("__decided = 'T'").isEmpty()
+
+
+def _older_than_a_link(target: DatasetTable, oldest: str) -> bool:
+    # Almost no file holds a former key, and statistics skip those that hold none.
+    assert target.state.snapshot is not None
+    links = target.spark.sql(
+        f"SELECT 1 FROM {target.table.at(target.state.snapshot)} WHERE {h.OLD_KEY} IS NOT NULL "
+        f"AND {h.CHANGE_IDENTIFIER} >= {literal(oldest)} "
+        f"AND {within(Partition.CURRENT, Partition.PRIOR)} LIMIT 1"
+    )
+    return not links.isEmpty()
+
+
+def is_first_load(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> bool:
+    """Whether loaded rows may go to Current unfolded: nothing was ever applied or is pending."""
+    if shape.append_only or target.state.apply.applies > 0:
+        return False
+    if not pc.any(pc.equal(batch.rows.column("__op"), "L")).as_py():
+        return False
+    return not target.table.files(Partition.CHANGES, target.state.snapshot)
+
+
+def into_current(
+    target: DatasetTable, derived: DataFrame, shape: Shape, now: datetime
+) -> DataFrame:
+    """Send each key's newest loaded row to Current, unless it has one; the rest stays a change."""
+    rank = (
+        f"row_number() OVER (PARTITION BY {shape.key_list()}, {h.PARTITION}, __decided = 'L' "
+        "ORDER BY __seq DESC, hdr__key_hash) AS __rank"
+    )
+    ranked = derived.selectExpr("*", rank)
+    if target.table.files(Partition.CURRENT, target.state.snapshot):
+        assert target.state.snapshot is not None
+        loaded = target.spark.sql(
+            f"SELECT {shape.key_list()}, true AS __loaded "
+            f"FROM {target.table.at(target.state.snapshot)} WHERE {within(Partition.CURRENT)}"
+        )
+        ranked = ranked.join(functions.broadcast(loaded), on=list(shape.keys), how="left")
+    else:
+        ranked = ranked.withColumn("__loaded", functions.lit(None).cast("boolean"))
+    direct = (
+        f"(__decided = 'L' AND __rank = 1 AND __loaded IS NULL AND {within(Partition.CHANGES)})"
+    )
+    engine = timestamp_literal(now)
+    values = {
+        h.PARTITION: f"'{Partition.CURRENT}'",
+        h.FROM_TIMESTAMP: h.TIMESTAMP,
+        h.INSERTED_TIMESTAMP: h.TIMESTAMP,
+        h.MODIFIED_TIMESTAMP: engine,
+        h.WAS_CURRENT_FROM: engine,
+    }
+    replaced = {
+        name: functions.expr(f"IF({direct}, {value}, {name})") for name, value in values.items()
+    }
+    return ranked.withColumns(replaced).drop("__rank", "__loaded")

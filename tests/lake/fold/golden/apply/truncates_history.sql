@@ -1,0 +1,271 @@
+WITH
+  sequenced AS (
+    SELECT
+      *,
+      concat(__ci, coalesce(__tail, '')) AS __seq,
+      coalesce(__op IN ('D', 'd'), false) AS __del,
+      __stored IS NOT NULL AS __own,
+      coalesce(__position = 'truncate', false) AS __trunc
+    FROM events
+  ),
+  spread AS (
+    SELECT
+      `id`,
+      IF(__copy, NULL, `name`) AS `name`,
+      IF(__copy, __next_truncate.ci, __ci) AS __ci,
+      IF(__copy, __next_truncate.tail, __tail) AS __tail,
+      IF(__copy, 'truncate', __position) AS __position,
+      IF(__copy, 'D', __op) AS __op,
+      IF(__copy, __next_truncate.ts, __ts) AS __ts,
+      IF(__copy, NULL, __unsent) AS __unsent,
+      IF(__copy, NULL, __former) AS __former,
+      IF(__copy, NULL, __stored) AS __stored,
+      IF(__copy, __next_truncate.seq, __seq) AS __seq,
+      IF(__copy, true, __del) AS __del,
+      IF(__copy, false, __own) AS __own,
+      IF(__copy, true, __trunc) AS __trunc
+    FROM (
+      SELECT
+        *,
+        IF(
+          __del,
+          NULL,
+          get(
+            filter(
+              array(
+                named_struct(
+                  'seq',
+                  '0000000000000007',
+                  'ci',
+                  '0000000000000007',
+                  'tail',
+                  CAST(NULL AS STRING),
+                  'ts',
+                  timestamp_micros(1700000000000000L)
+                ),
+                named_struct(
+                  'seq',
+                  '0000000000000009a',
+                  'ci',
+                  '0000000000000009',
+                  'tail',
+                  'a',
+                  'ts',
+                  timestamp_micros(0L)
+                )
+              ),
+              t -> t.seq > __seq
+            ),
+            0
+          )
+        ) AS __next_truncate
+      FROM sequenced
+    )
+    LATERAL VIEW explode(IF(__next_truncate IS NULL, array(false), array(false, true))) c AS __copy
+  ),
+  ranked AS (
+    SELECT
+      *,
+      coalesce(lag(__seq) OVER (PARTITION BY `id` ORDER BY __seq) = __seq, false)
+        OR coalesce(lead(__seq) OVER (PARTITION BY `id` ORDER BY __seq) = __seq, false) AS __tie
+    FROM spread
+  ),
+  collapsed AS (
+    SELECT
+      `id`,
+      `name`,
+      __ci,
+      __tail,
+      __position,
+      __op,
+      __ts,
+      __unsent,
+      __former,
+      __seq,
+      __del,
+      __own,
+      __trunc,
+      __place AS __stored
+    FROM (
+      SELECT
+        *,
+        row_number() OVER (
+          PARTITION BY `id`, __seq
+          ORDER BY __trunc, __del DESC, __position DESC NULLS LAST, IF(
+            __tie AND NOT __del,
+            sha1(to_json(named_struct('name', `name`, 'hdr__unsent', array_sort(__unsent)))),
+            ''
+          ) DESC, __ts, __own DESC
+        ) AS __rank,
+        max(__stored) OVER (PARTITION BY `id`, __seq) AS __place
+      FROM ranked
+    )
+    WHERE __rank = 1
+  ),
+  effective AS (
+    SELECT
+      *
+    FROM (
+      SELECT
+        *,
+        __trunc
+          AND coalesce(lag(__del) OVER (PARTITION BY `id` ORDER BY __seq), NOT __own) AS __gone
+      FROM collapsed
+    )
+    WHERE NOT __gone OR __stored IS NOT NULL
+  ),
+  numbered AS (
+    SELECT
+      *,
+      row_number() OVER (PARTITION BY `id`, __gone ORDER BY __seq) AS __nth,
+      lag(__del) OVER (PARTITION BY `id`, __gone ORDER BY __seq) AS __del_before,
+      coalesce(
+        sum(CAST(__del AS INT)) OVER (
+          PARTITION BY `id`, __gone ORDER BY __seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ),
+        0
+      ) AS __life,
+      min(__stored.ins) OVER (PARTITION BY `id`) AS __ins,
+      named_struct('id', `id`, 'name', `name`) AS __orig
+    FROM effective
+  ),
+  carried AS (
+    SELECT
+      *,
+      last_value(
+        IF(__del AND NOT (__own AND __nth = 1), NULL, named_struct('id', `id`, 'name', `name`)),
+        true
+      ) OVER (
+        PARTITION BY `id`, __gone ORDER BY __seq ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+      ) AS __before
+    FROM numbered
+  ),
+  shown AS (
+    SELECT
+      `id`,
+      IF(__del, __before.`name`, `name`) AS `name`,
+      __ci,
+      __tail,
+      __position,
+      __op,
+      __ts,
+      __unsent,
+      __former,
+      __seq,
+      __del,
+      __own,
+      __trunc,
+      __stored,
+      __gone,
+      __ins,
+      __nth,
+      __del_before,
+      __orig
+    FROM carried
+  ),
+  timed AS (
+    SELECT
+      *,
+      IF(__own AND __nth = 1, __stored.`from`, __ts) AS __start
+    FROM shown
+  ),
+  folded AS (
+    SELECT
+      *,
+      __from > __ts AS __raised
+    FROM (
+      SELECT
+        *,
+        max(__start) OVER (
+          PARTITION BY `id`, __gone ORDER BY __seq ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS __from,
+        IF(
+          lead(__seq) OVER (PARTITION BY `id`, __gone ORDER BY __seq) IS NULL,
+          CAST(NULL AS TIMESTAMP),
+          max(__start) OVER (
+            PARTITION BY `id`, __gone
+            ORDER BY __seq
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING
+          )
+        ) AS __to,
+        lead(__seq) OVER (PARTITION BY `id`, __gone ORDER BY __seq) IS NULL AS __last,
+        CASE
+          WHEN __del THEN __op
+          WHEN __own AND __nth = 1 THEN __op
+          WHEN __op = 'L' AND NOT coalesce(NOT __del_before, false) THEN 'L'
+          WHEN __op IN ('i', 'u') THEN IF(coalesce(NOT __del_before, false), 'u', 'i')
+          WHEN coalesce(NOT __del_before, false) THEN 'U'
+          ELSE 'I'
+        END AS __new_op
+      FROM timed
+    )
+  ),
+  placed AS (
+    SELECT
+      *,
+      __kept AND NOT __same AS __write,
+      __stored IS NOT NULL AND NOT (__kept AND __same) AS __drop
+    FROM (
+      SELECT
+        *,
+        NOT __gone AND (true) AS __kept,
+        (
+          __own
+          AND __stored.part = __part
+          AND __stored.`from` <=> __from
+          AND __stored.`to` <=> __to
+          AND __stored.op <=> __new_op
+          AND `name` <=> __orig.`name`
+        ) AS __same
+      FROM (
+        SELECT
+          *,
+          IF(__last AND NOT __gone AND NOT __del, 'current', 'prior') AS __part
+        FROM folded
+      )
+    )
+  )
+SELECT
+  __part AS `hdr__partition`,
+  unhex(sha1(concat_ws('\b', CAST(`id` AS STRING)))) AS `hdr__key_hash`,
+  __ci AS `hdr__change_identifier`,
+  __tail AS `hdr__sequence_tail`,
+  __position AS `hdr__source_position`,
+  __new_op AS `hdr__operation`,
+  __ts AS `hdr__timestamp`,
+  __from AS `hdr__from_timestamp`,
+  IF(__part = 'current', NULL, __to) AS `hdr__to_timestamp`,
+  IF(
+    __part = 'current',
+    coalesce(__ins, IF(__new_op = 'L', __from, TIMESTAMP '2026-01-01 00:00:00+00:00')),
+    NULL
+  ) AS `hdr__inserted_timestamp`,
+  IF(
+    __part = 'current', IF(__same, __stored.mod, TIMESTAMP '2026-01-01 00:00:00+00:00'), NULL
+  ) AS `hdr__modified_timestamp`,
+  IF(
+    __own,
+    coalesce(__stored.wcf, __stored.mod, TIMESTAMP '2026-01-01 00:00:00+00:00'),
+    TIMESTAMP '2026-01-01 00:00:00+00:00'
+  ) AS `hdr__was_current_from_timestamp`,
+  IF(
+    __part = 'current',
+    NULL,
+    IF(
+      __own AND NOT (__own AND __stored.part = 'current'),
+      coalesce(__stored.wct, TIMESTAMP '2026-01-01 00:00:00+00:00'),
+      TIMESTAMP '2026-01-01 00:00:00+00:00'
+    )
+  ) AS `hdr__was_current_to_timestamp`,
+  to_json(__unsent) AS `hdr__unsent`,
+  __former AS `hdr__old_key`,
+  CAST(NULL AS string) AS `hdr__copy_change_identifier`,
+  CAST(NULL AS string) AS `hdr__apply_change_identifier`,
+  CAST(NULL AS string) AS `hdr__state`,
+  CAST(
+    NULL AS struct<id:string,file:string,offset:bigint,rule:string,error:string,raw:binary>
+  ) AS `hdr__quarantine`,
+  `id` AS `id`,
+  `name` AS `name`
+FROM placed
+WHERE __write

@@ -1,0 +1,303 @@
+WITH
+  sequenced AS (
+    SELECT
+      *,
+      concat(__ci, coalesce(__tail, '')) AS __seq,
+      coalesce(__op IN ('D', 'd'), false) AS __del,
+      __stored IS NOT NULL AS __own,
+      coalesce(__position = 'truncate', false) AS __trunc
+    FROM events
+  ),
+  ranked AS (
+    SELECT
+      *,
+      coalesce(
+        lag(__seq) OVER (PARTITION BY `part`, `at`, `wall`, `photo` ORDER BY __seq) = __seq, false
+      )
+        OR coalesce(
+          lead(__seq) OVER (PARTITION BY `part`, `at`, `wall`, `photo` ORDER BY __seq) = __seq,
+          false
+        ) AS __tie
+    FROM sequenced
+  ),
+  collapsed AS (
+    SELECT
+      `part`,
+      `at`,
+      `wall`,
+      `photo`,
+      `tags`,
+      `place`,
+      `odd `` name`,
+      __ci,
+      __tail,
+      __position,
+      __op,
+      __ts,
+      __unsent,
+      __former,
+      __seq,
+      __del,
+      __own,
+      __trunc,
+      __place AS __stored
+    FROM (
+      SELECT
+        *,
+        row_number() OVER (
+          PARTITION BY `part`, `at`, `wall`, `photo`, __seq
+          ORDER BY __trunc, __del DESC, __position DESC NULLS LAST, IF(
+            __tie AND NOT __del,
+            sha1(
+              to_json(
+                named_struct(
+                  'odd ` name',
+                  `odd `` name`,
+                  'place',
+                  `place`,
+                  'tags',
+                  `tags`,
+                  'hdr__unsent',
+                  array_sort(__unsent)
+                )
+              )
+            ),
+            ''
+          ) DESC, __ts, __own DESC
+        ) AS __rank,
+        max(__stored) OVER (PARTITION BY `part`, `at`, `wall`, `photo`, __seq) AS __place
+      FROM ranked
+    )
+    WHERE __rank = 1
+  ),
+  effective AS (
+    SELECT
+      *,
+      false AS __gone
+    FROM collapsed
+  ),
+  numbered AS (
+    SELECT
+      *,
+      row_number() OVER (
+        PARTITION BY `part`, `at`, `wall`, `photo`, __gone ORDER BY __seq
+      ) AS __nth,
+      lag(__del) OVER (
+        PARTITION BY `part`, `at`, `wall`, `photo`, __gone ORDER BY __seq
+      ) AS __del_before,
+      coalesce(
+        sum(CAST(__del AS INT)) OVER (
+          PARTITION BY `part`, `at`, `wall`, `photo`, __gone
+          ORDER BY __seq
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ),
+        0
+      ) AS __life,
+      min(__stored.ins) OVER (PARTITION BY `part`, `at`, `wall`, `photo`) AS __ins,
+      named_struct(
+        'part',
+        `part`,
+        'at',
+        `at`,
+        'wall',
+        `wall`,
+        'photo',
+        `photo`,
+        'tags',
+        `tags`,
+        'place',
+        `place`,
+        'odd ` name',
+        `odd `` name`
+      ) AS __orig
+    FROM effective
+  ),
+  carried AS (
+    SELECT
+      *,
+      last_value(
+        IF(
+          __del AND NOT (__own AND __nth = 1),
+          NULL,
+          named_struct(
+            'part',
+            `part`,
+            'at',
+            `at`,
+            'wall',
+            `wall`,
+            'photo',
+            `photo`,
+            'tags',
+            `tags`,
+            'place',
+            `place`,
+            'odd ` name',
+            `odd `` name`
+          )
+        ),
+        true
+      ) OVER (
+        PARTITION BY `part`, `at`, `wall`, `photo`, __gone
+        ORDER BY __seq
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+      ) AS __before
+    FROM numbered
+  ),
+  shown AS (
+    SELECT
+      `part`,
+      `at`,
+      `wall`,
+      `photo`,
+      IF(__del, __before.`tags`, `tags`) AS `tags`,
+      IF(__del, __before.`place`, `place`) AS `place`,
+      IF(__del, __before.`odd `` name`, `odd `` name`) AS `odd `` name`,
+      __ci,
+      __tail,
+      __position,
+      __op,
+      __ts,
+      __unsent,
+      __former,
+      __seq,
+      __del,
+      __own,
+      __trunc,
+      __stored,
+      __gone,
+      __ins,
+      __nth,
+      __del_before,
+      __orig
+    FROM carried
+  ),
+  timed AS (
+    SELECT
+      *,
+      IF(__own AND __nth = 1, __stored.`from`, __ts) AS __start
+    FROM shown
+  ),
+  folded AS (
+    SELECT
+      *,
+      __from > __ts AS __raised
+    FROM (
+      SELECT
+        *,
+        max(__start) OVER (
+          PARTITION BY `part`, `at`, `wall`, `photo`, __gone
+          ORDER BY __seq
+          ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS __from,
+        IF(
+          lead(__seq) OVER (
+            PARTITION BY `part`, `at`, `wall`, `photo`, __gone ORDER BY __seq
+          ) IS NULL,
+          CAST(NULL AS TIMESTAMP),
+          max(__start) OVER (
+            PARTITION BY `part`, `at`, `wall`, `photo`, __gone
+            ORDER BY __seq
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING
+          )
+        ) AS __to,
+        lead(__seq) OVER (
+          PARTITION BY `part`, `at`, `wall`, `photo`, __gone ORDER BY __seq
+        ) IS NULL AS __last,
+        CASE
+          WHEN __del THEN __op
+          WHEN __own AND __nth = 1 THEN __op
+          WHEN __op = 'L' AND NOT coalesce(NOT __del_before, false) THEN 'L'
+          WHEN __op IN ('i', 'u') THEN IF(coalesce(NOT __del_before, false), 'u', 'i')
+          WHEN coalesce(NOT __del_before, false) THEN 'U'
+          ELSE 'I'
+        END AS __new_op
+      FROM timed
+    )
+  ),
+  placed AS (
+    SELECT
+      *,
+      __kept AND NOT __same AS __write,
+      __stored IS NOT NULL AND NOT (__kept AND __same) AS __drop
+    FROM (
+      SELECT
+        *,
+        NOT __gone AND (true) AS __kept,
+        (
+          __own
+          AND __stored.part = __part
+          AND __stored.`from` <=> __from
+          AND __stored.`to` <=> __to
+          AND __stored.op <=> __new_op
+          AND to_json(`tags`) <=> to_json(__orig.`tags`)
+          AND to_json(`place`) <=> to_json(__orig.`place`)
+          AND `odd `` name` <=> __orig.`odd `` name`
+        ) AS __same
+      FROM (
+        SELECT
+          *,
+          IF(__last AND NOT __gone AND NOT __del, 'current', 'prior') AS __part
+        FROM folded
+      )
+    )
+  )
+SELECT
+  __part AS `hdr__partition`,
+  unhex(
+    sha1(
+      concat_ws(
+        '\b',
+        CAST(`part` AS STRING),
+        concat(replace(CAST(`at` AS STRING), ' ', 'T'), 'Z'),
+        replace(CAST(`wall` AS STRING), ' ', 'T'),
+        lower(hex(`photo`))
+      )
+    )
+  ) AS `hdr__key_hash`,
+  __ci AS `hdr__change_identifier`,
+  __tail AS `hdr__sequence_tail`,
+  __position AS `hdr__source_position`,
+  __new_op AS `hdr__operation`,
+  __ts AS `hdr__timestamp`,
+  __from AS `hdr__from_timestamp`,
+  IF(__part = 'current', NULL, __to) AS `hdr__to_timestamp`,
+  IF(
+    __part = 'current',
+    coalesce(__ins, IF(__new_op = 'L', __from, TIMESTAMP '2026-01-01 00:00:00+00:00')),
+    NULL
+  ) AS `hdr__inserted_timestamp`,
+  IF(
+    __part = 'current', IF(__same, __stored.mod, TIMESTAMP '2026-01-01 00:00:00+00:00'), NULL
+  ) AS `hdr__modified_timestamp`,
+  IF(
+    __own,
+    coalesce(__stored.wcf, __stored.mod, TIMESTAMP '2026-01-01 00:00:00+00:00'),
+    TIMESTAMP '2026-01-01 00:00:00+00:00'
+  ) AS `hdr__was_current_from_timestamp`,
+  IF(
+    __part = 'current',
+    NULL,
+    IF(
+      __own AND NOT (__own AND __stored.part = 'current'),
+      coalesce(__stored.wct, TIMESTAMP '2026-01-01 00:00:00+00:00'),
+      TIMESTAMP '2026-01-01 00:00:00+00:00'
+    )
+  ) AS `hdr__was_current_to_timestamp`,
+  to_json(__unsent) AS `hdr__unsent`,
+  __former AS `hdr__old_key`,
+  CAST(NULL AS string) AS `hdr__copy_change_identifier`,
+  CAST(NULL AS string) AS `hdr__apply_change_identifier`,
+  CAST(NULL AS string) AS `hdr__state`,
+  CAST(
+    NULL AS struct<id:string,file:string,offset:bigint,rule:string,error:string,raw:binary>
+  ) AS `hdr__quarantine`,
+  `part` AS `part`,
+  `at` AS `at`,
+  `wall` AS `wall`,
+  `photo` AS `photo`,
+  `tags` AS `tags`,
+  `place` AS `place`,
+  `odd `` name` AS `odd `` name`
+FROM placed
+WHERE __write
