@@ -8,31 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-
-import pyarrow.compute as pc
+from datetime import datetime
 
 from polynya.formats.batch import DatasetBatch
 from polynya.lake.apply import retention
 from polynya.lake.apply.applier import Applier, ApplyResult
 from polynya.lake.apply.retention import Retention
 from polynya.lake.apply.run import CopyParts
-from polynya.lake.copy.derive import HELPERS, derive, landed_frame
+from polynya.lake.copy.after import state_after
+from polynya.lake.copy.derive import HELPERS, derive
 from polynya.lake.copy.routes import into_current, is_first_load, reason_to_apply_at_once
 from polynya.lake.fold.sql import within
-from polynya.lake.fold.unsent import ignored_nulls
 from polynya.lake.iceberg.commit import Step, commit_row_delta
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.bad_records import refuse_bad_records
-from polynya.lake.table.books import accounted, counted, rows_by_partition, summary
+from polynya.lake.table.books import booked, rows_by_partition
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.guards import agreed_keys, has_rows, refuse_other_order, refuse_second_task
+from polynya.lake.table.guards import admitted_keys
 from polynya.lake.table.replayed import Replayed
 from polynya.lake.table.stored_state import write_apply_state, write_copy_state
-from polynya.model.config.recorded import recorded
 from polynya.model.contract.headers import Partition
-from polynya.model.formats.registry import rules_of
 
 #: Below this many rows one task writes the batch: more tasks would make more, smaller files.
 ONE_TASK_ROWS = 200_000
@@ -70,48 +66,23 @@ def copy_batch(
     truncate, say) is applied in the same commit. Raises SuspendedError or TaskStoppedError for a
     bad record of a dataset that does not quarantine them.
     """
-    refuse_second_task(target)
-    refuse_other_order(target)
-    target.take_over()
-    keys = agreed_keys(target, batch)
+    keys = admitted_keys(target, batch)
     target.grow(batch.schema, keys)
-    started = _load_started(target, batch, now)
-    before = target.state.copy
-    unsent = {*before.columns.unsent, *_unsent(batch), *ignored_nulls(target.dataset)}
-    columns = replace(
-        before.columns,
-        schema={name: str(datatype) for name, datatype in batch.schema.items()},
-        keys=list(keys),
-        unsent=sorted(unsent),
-        has_old_keys=before.columns.has_old_keys or _carries(batch),
-    )
-    following = replace(
-        before,
-        columns=columns,
-        membership=replace(before.membership, task=target.dataset.task),
-        settings=recorded(target.dataset, before.settings, has_rows=has_rows(target)),
-        position=replace(
-            before.position,
-            load_started=started.isoformat() if started else None,
-            pending_since=_pending_since(target, now),
-        ),
-    )
+    following = state_after(target, batch, keys, now=now, live_files=live_files)
+    if replayed is not None:
+        following = replayed.discounted(following)
     shape = target.shape(batch.schema, keys, following)
-    landed = landed_frame(target.spark, batch)
     derived = derive(
-        landed,
+        target.spark,
+        batch,
         target.dataset,
         shape,
-        schema=batch.schema,
         now=now,
-        load_started=started,
+        load_started=following.position.load_started_at,
         horizon=target.state.apply.horizon,
     )
     if replayed is None:
         refuse_bad_records(target, derived, now)
-    following = _advanced(following, batch, live_files, now)
-    if replayed is not None:
-        following = replayed.discounted(following)
     reason = reason_to_apply_at_once(target, batch, derived, shape)
     if reason is not None:
         parts = _parts(target, batch, derived.persist(), following, replayed)
@@ -144,8 +115,10 @@ def _append(
     counts = rows_by_partition(target, staged)
     quarantined = counts.pop(Partition.QUARANTINE, 0)
     kept = counts.pop(Partition.RETAINED, 0)
-    following = accounted(target, batch, following, sum(counts.values()), quarantined)
-    state = target.state
+    out, state = sum(counts.values()), target.state
+    following, summary = booked(
+        target, batch, following, step="copy", out=out, quarantined=quarantined
+    )
     add, replaced = [*staged, write_copy_state(target.table, following)], [state.copy_file]
     if kept and keeping is not None:
         retaining = keeping.following(kept)
@@ -159,13 +132,11 @@ def _append(
         remove=[file for file in replaced if file is not None],
         deletes=[replayed.delete_file(target.table)] if replayed is not None else [],
         touched=replayed.touched() if replayed is not None else [],
-        summary=summary("copy", batch, sum(counts.values()), quarantined),
+        summary=summary,
     )
     snapshot = commit_row_delta(target.table, step)
     target.reload()
-    return CopyResult(
-        batch.rows_in, sum(counts.values()), batch.rows_filtered, quarantined, snapshot
-    )
+    return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, snapshot)
 
 
 def _parts(
@@ -180,73 +151,12 @@ def _parts(
     good = derived.where(f"NOT ({rejected})")
     bad = sized(derived.where(rejected).drop(*HELPERS), batch)
     out, quarantined = good.count(), bad.count()
-    following = accounted(target, batch, following, out, quarantined)
-    return CopyParts(good, bad, following, summary("copy+apply", batch, out, quarantined), replayed)
+    following, summary = booked(
+        target, batch, following, step="copy+apply", out=out, quarantined=quarantined
+    )
+    return CopyParts(good, bad, following, summary, replayed)
 
 
 def sized(rows: DataFrame, batch: DatasetBatch) -> DataFrame:
     """Rows of a batch in as many tasks as are worth their files."""
     return rows.coalesce(1) if batch.rows.num_rows <= ONE_TASK_ROWS else rows
-
-
-def _unsent(batch: DatasetBatch) -> set[str]:
-    column = batch.rows.column("__unsent")
-    if column.null_count == len(column):
-        return set()
-    return set(pc.unique(pc.list_flatten(column)).to_pylist())
-
-
-def _carries(batch: DatasetBatch) -> bool:
-    old, unsent = batch.rows.column("__old"), batch.rows.column("__unsent")
-    return bool(pc.any(pc.and_(pc.is_valid(old), pc.is_valid(unsent))).as_py() or False)
-
-
-def _load_started(target: DatasetTable, batch: DatasetBatch, now: datetime) -> datetime | None:
-    """Start of the first full load: what the source says of it, else when we began to read it."""
-    if target.state.copy.position.load_started is not None:
-        return datetime.fromisoformat(target.state.copy.position.load_started)
-    loads = batch.rows.filter(pc.equal(batch.rows.column("__op"), "L"))
-    if loads.num_rows == 0:
-        return None
-    told = rules_of(target.dataset.landing.format).tells_load_time
-    earliest = pc.min(loads.column("__ts")).as_py() if told else None
-    return earliest.astimezone(UTC) if earliest is not None else now
-
-
-def _pending_since(target: DatasetTable, now: datetime) -> str:
-    pending = target.table.files(Partition.CHANGES, target.state.snapshot)
-    return (
-        target.state.copy.position.pending_since or now.isoformat() if pending else now.isoformat()
-    )
-
-
-def _advanced(
-    state: CopyState, batch: DatasetBatch, live_files: Iterable[str] | None, now: datetime
-) -> CopyState:
-    """Position, freshness and counters after the batch."""
-    before, columns, called = state.position, state.columns, state.membership.called
-    files = {**before.files, **batch.files}
-    if live_files is not None:
-        live = {*live_files, *batch.files}
-        files = {path: progress for path, progress in files.items() if path in live}
-    newest = pc.max(batch.rows.column("__ts")).as_py()
-    stamp = newest.astimezone(UTC).isoformat() if newest else None
-    seen = [t for t in (before.newest_event, stamp) if t]
-    copied = [c for c in (before.copied_to, pc.max(batch.rows.column("__ci")).as_py()) if c]
-    position = replace(
-        before,
-        files=files,
-        newest_event=max(seen, key=datetime.fromisoformat) if seen else None,
-        copied_to=max(copied) if copied else None,
-        copied_at=now.isoformat(),
-    )
-    if batch.declared is not None:
-        columns = replace(columns, declared=list(batch.declared))
-    return replace(
-        state,
-        position=position,
-        columns=columns,
-        books=counted(state.books, batch),
-        membership=replace(state.membership, called=batch.called or called),
-        decisions=replace(state.decisions, accepted={}),
-    )

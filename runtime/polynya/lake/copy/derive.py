@@ -29,7 +29,43 @@ from polynya.transform.expressions import expression_over
 HELPERS = ("__decided", "__seq")
 
 
-def landed_frame(spark: SparkSession, batch: DatasetBatch) -> DataFrame:
+def derive(
+    spark: SparkSession,
+    batch: DatasetBatch,
+    dataset: ResolvedDataset,
+    shape: Shape,
+    *,
+    now: datetime,
+    load_started: datetime | None,
+    horizon: str | None,
+) -> DataFrame:
+    """Rows in the shape of the internal table, plus HELPERS.
+
+    Which of them a first load sends to Current is chosen later. `horizon` is the highest sequence
+    whose tombstone was removed: older events cannot be placed any more.
+    """
+    landed = _landed_frame(spark, batch)
+    present = set(landed.columns)
+    view = f"landed_{uuid4().hex}"
+    landed.createOrReplaceTempView(view)
+    with_op = f"SELECT *, {_operation(dataset, batch.schema)} AS __decided FROM {view}"
+    sequenced = f"SELECT *, {SEQUENCE} AS __seq FROM ({with_op})"
+    judged = f"SELECT *, {_rule(shape, horizon, present)} AS __verdict FROM ({sequenced})"
+    explained = f"SELECT *, {_error()} AS __why FROM ({judged})"
+    columns = _table_columns(shape, present, now, load_started)
+    if dataset.landing.extracts is not None and dataset.events.timestamp is not None:
+        # The rows of an extract tell themselves when they changed.
+        columns[h.TIMESTAMP] = (
+            f"IF(__verdict IS NULL, coalesce(__ts, {columns[h.TIMESTAMP]}), NULL)"
+        )
+    columns[h.UNSENT] = f"IF(__verdict IS NULL, {left_out(dataset, shape, present)}, NULL)"
+    helpers = ", ".join(HELPERS)
+    result = spark.sql(f"SELECT {selected(columns)}, {helpers} FROM ({explained})")
+    spark.catalog.dropTempView(view)
+    return result
+
+
+def _landed_frame(spark: SparkSession, batch: DatasetBatch) -> DataFrame:
     """The rows of a batch, and one row for each record that was rejected while it was read."""
     rows = batch.rows
     count = rows.num_rows
@@ -55,42 +91,6 @@ def _rejected(batch: DatasetBatch, schema: pa.Schema) -> pa.Table:
         for f in schema
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def derive(
-    landed: DataFrame,
-    dataset: ResolvedDataset,
-    shape: Shape,
-    *,
-    schema: Mapping[str, DataType],
-    now: datetime,
-    load_started: datetime | None,
-    horizon: str | None,
-) -> DataFrame:
-    """Rows in the shape of the internal table, plus HELPERS.
-
-    Which of them a first load sends to Current is chosen later. `schema` holds every source column
-    of the batch. `horizon` is the highest sequence whose tombstone was removed: older events cannot
-    be placed any more.
-    """
-    present = set(landed.columns)
-    view = f"landed_{uuid4().hex}"
-    landed.createOrReplaceTempView(view)
-    with_op = f"SELECT *, {_operation(dataset, schema)} AS __decided FROM {view}"
-    sequenced = f"SELECT *, {SEQUENCE} AS __seq FROM ({with_op})"
-    judged = f"SELECT *, {_rule(shape, horizon, present)} AS __verdict FROM ({sequenced})"
-    explained = f"SELECT *, {_error()} AS __why FROM ({judged})"
-    columns = _table_columns(shape, present, now, load_started)
-    if dataset.landing.extracts is not None and dataset.events.timestamp is not None:
-        # The rows of an extract tell themselves when they changed.
-        columns[h.TIMESTAMP] = (
-            f"IF(__verdict IS NULL, coalesce(__ts, {columns[h.TIMESTAMP]}), NULL)"
-        )
-    columns[h.UNSENT] = f"IF(__verdict IS NULL, {left_out(dataset, shape, present)}, NULL)"
-    helpers = ", ".join(HELPERS)
-    result = landed.sparkSession.sql(f"SELECT {selected(columns)}, {helpers} FROM ({explained})")
-    landed.sparkSession.catalog.dropTempView(view)
-    return result
 
 
 def _operation(dataset: ResolvedDataset, schema: Mapping[str, DataType]) -> str:

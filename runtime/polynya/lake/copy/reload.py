@@ -17,10 +17,10 @@ from polynya.lake.apply.applier import Applier, ApplyResult
 from polynya.lake.apply.run import CopyParts
 from polynya.lake.copy.compare import Comparison, events
 from polynya.lake.copy.copy import CopyResult, sized
-from polynya.lake.copy.derive import HELPERS, derive, landed_frame
+from polynya.lake.copy.derive import HELPERS, derive
 from polynya.lake.iceberg.commit import Step, commit_row_delta
 from polynya.lake.table.bad_records import refuse_bad_records
-from polynya.lake.table.books import accounted, counted, rows_by_partition, summary
+from polynya.lake.table.books import booked, counted, rows_by_partition
 from polynya.lake.table.copy_state import CopyState, Reloading
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import agreed_keys, has_rows, refuse_other_order, refuse_second_task
@@ -76,10 +76,10 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     target.grow(batch.schema, keys)
     shape = target.shape(batch.schema, keys)
     frame = derive(
-        landed_frame(target.spark, batch),
+        target.spark,
+        batch,
         target.dataset,
         shape,
-        schema=batch.schema,
         now=now,
         load_started=under_way(target).started_at,
         horizon=None,
@@ -95,13 +95,15 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     quarantined = counts.pop(Partition.QUARANTINE, 0)
     loaded = sum(counts.values())
     following = _after(target, batch, keys, loaded, quarantined)
-    following = accounted(target, batch, following, loaded, quarantined)
+    following, summary = booked(
+        target, batch, following, step="reload", out=loaded, quarantined=quarantined
+    )
     step = Step(
         commit_id=following.ownership.commit,
         based_on=target.state.snapshot,
         add=[*staged, write_copy_state(target.table, following)],
         remove=[file for file in (target.state.copy_file,) if file is not None],
-        summary=summary("reload", batch, loaded, quarantined),
+        summary=summary,
     )
     snapshot = commit_row_delta(target.table, step)
     target.reload()

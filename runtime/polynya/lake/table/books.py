@@ -28,10 +28,25 @@ def rows_by_partition(target: DatasetTable, files: Iterable[Any]) -> Counter[str
     return counts
 
 
-def accounted(
-    target: DatasetTable, batch: DatasetBatch, state: CopyState, out: int, quarantined: int
-) -> CopyState:
-    """Add the figures of the batch; they must add up, or nothing is committed."""
+def booked(
+    target: DatasetTable,
+    batch: DatasetBatch,
+    state: CopyState,
+    *,
+    step: str,
+    out: int,
+    quarantined: int,
+) -> tuple[CopyState, Mapping[str, str]]:
+    """Add the figures of the batch; they must add up, or nothing is committed.
+
+    Returns the state to commit, and what the snapshot says of the batch.
+    """
+    figures = {
+        "rows_in": batch.rows_in,
+        "rows_out": out,
+        "rows_filtered": batch.rows_filtered,
+        "rows_quarantined": quarantined,
+    }
     if batch.rows_in != out + batch.rows_filtered + quarantined:
         raise InternalError(
             "POLYNYA-LAKE-007",
@@ -42,14 +57,11 @@ def accounted(
             fix="please report this; the landed files are untouched",
         )
     totals = Counter(state.books.totals)
-    totals.update(
-        rows_in=batch.rows_in,
-        rows_out=out,
-        rows_filtered=batch.rows_filtered,
-        rows_quarantined=quarantined,
-    )
+    totals.update(figures)
     books = replace(state.books, totals=dict(totals))
-    return replace(state, books=books, ownership=target.ownership())
+    summary = {f"polynya.{name.replace('_', '-')}": str(rows) for name, rows in figures.items()}
+    following = replace(state, books=books, ownership=target.ownership())
+    return following, {"polynya.step": step, **summary}
 
 
 def counted(books: Books, batch: DatasetBatch) -> Books:
@@ -57,14 +69,3 @@ def counted(books: Books, batch: DatasetBatch) -> Books:
     counters = Counter(books.counters)
     counters.update(batch.counters)
     return replace(books, counters=dict(counters))
-
-
-def summary(step: str, batch: DatasetBatch, out: int, quarantined: int) -> Mapping[str, str]:
-    """What the snapshot of a batch says of it."""
-    return {
-        "polynya.step": step,
-        "polynya.rows-in": str(batch.rows_in),
-        "polynya.rows-out": str(out),
-        "polynya.rows-filtered": str(batch.rows_filtered),
-        "polynya.rows-quarantined": str(quarantined),
-    }

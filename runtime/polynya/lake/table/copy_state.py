@@ -38,6 +38,11 @@ class Position:
     last_extract: str | None = None
     behind: bool = False
 
+    @property
+    def load_started_at(self) -> datetime | None:
+        """When the first full load began, None when there was none."""
+        return None if self.load_started is None else datetime.fromisoformat(self.load_started)
+
 
 @dataclass(frozen=True, slots=True)
 class SourceColumns:

@@ -8,6 +8,18 @@ from polynya.model.config.recorded import contradicted
 from polynya.model.errors import OperationError
 
 
+def admitted_keys(target: DatasetTable, batch: DatasetBatch) -> tuple[str, ...]:
+    """Take the table over for a batch that may be written to it; the keys of its rows.
+
+    Raises OperationError for rows of another task, in another order or with other keys, and
+    ConflictError when another owner was faster.
+    """
+    refuse_second_task(target)
+    refuse_other_order(target)
+    target.take_over()
+    return agreed_keys(target, batch)
+
+
 def refuse_second_task(target: DatasetTable) -> None:
     """Two captures may hold tables of one name; only reading them shows it."""
     owner, task = target.state.copy.membership.task, target.dataset.task
