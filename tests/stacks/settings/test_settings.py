@@ -252,7 +252,7 @@ def test_the_stages_of_the_repository_are_right() -> None:
         ),
         (
             "region: us-west-1\nconsumption:\n  quicksight:\n    owner: " + QUICKSIGHT,
-            "6:3: consumption.quicksight: us-west-1 does not offer the service behind",
+            "6:3: consumption.quicksight: us-west-1 does not offer the service that",
         ),
         ("region: ${env:NOWHERE}", "4:1: region: environment variable `NOWHERE` is not set"),
         ("network: [", "5:1: not valid YAML"),
