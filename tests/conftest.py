@@ -15,6 +15,10 @@ from tests.projects import write_project
 if TYPE_CHECKING:
     from tests.lab.lab import Lab
 
+#: A sixth of a test's time was collecting garbage: the JVM starts with a small heap, and hundreds
+#: of small queries fill it again and again.
+ROOM_FOR_GARBAGE = ("-Xms1200m", "-Xmn700m")
+
 # `--hypothesis-profile nightly` looks longer than a push can wait.
 settings.register_profile("ci", deadline=None)
 settings.register_profile("nightly", deadline=None, max_examples=500)
@@ -66,11 +70,14 @@ def spark(shared_project: Path) -> SparkSession:
     """The session; tests keep apart by schemas of their own."""
     # Late: a run without Spark tests need not import PySpark.
     from polynya.engine.start import start_spark
+    from polynya.lake.spark import session
     from polynya.model.reading.loader import load_project
 
     # A JVM that lives for hours is worth all its compilers.
     long_lived = "POLYNYA_TEST_LONG_LIVED" in os.environ
-    return start_spark(load_project(shared_project), long_lived=long_lived)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "ROOMY_JVM", (*session.ROOMY_JVM, *ROOM_FOR_GARBAGE))
+        return start_spark(load_project(shared_project), long_lived=long_lived)
 
 
 @pytest.fixture

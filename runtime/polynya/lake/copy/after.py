@@ -1,4 +1,4 @@
-"""The copy state after a batch: position, columns, freshness, counters."""
+"""The copy state after a batch: position, columns, freshness. Its books are kept at the commit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from polynya.formats.batch import DatasetBatch
 from polynya.lake.fold.unsent import ignored_nulls
-from polynya.lake.table.books import counted
 from polynya.lake.table.copy_state import CopyState, Position, SourceColumns
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import has_rows
@@ -27,7 +26,7 @@ def state_after(
     now: datetime,
     live_files: Iterable[str] | None,
 ) -> CopyState:
-    """State of a table whose next commit copies the batch; totals and owner are set there.
+    """State of a table whose next commit copies the batch; books and owner are set there.
 
     `live_files` are the landed files that still exist; the position forgets all others.
     """
@@ -39,7 +38,6 @@ def state_after(
         before,
         position=_position(target, batch, live_files, now),
         columns=replace(columns, unsent=sorted(unsent)),
-        books=counted(before.books, batch),
         membership=replace(before.membership, task=dataset.task, called=called),
         settings=recorded(dataset, before.settings, has_rows=has_rows(target)),
         decisions=replace(before.decisions, accepted={}),

@@ -11,23 +11,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from polynya.formats.batch import DatasetBatch
-from polynya.lake.apply import retention
 from polynya.lake.apply.applier import Applier, ApplyResult
-from polynya.lake.apply.retention import Retention
 from polynya.lake.apply.run import CopyParts
 from polynya.lake.copy.after import state_after
 from polynya.lake.copy.derive import HELPERS, derive
-from polynya.lake.copy.routes import into_current, is_first_load, reason_to_apply_at_once
+from polynya.lake.copy.routes import Route, route_of
 from polynya.lake.fold.sql import within
 from polynya.lake.iceberg.commit import Step, commit_row_delta
 from polynya.lake.spark.api import DataFrame
-from polynya.lake.table.bad_records import refuse_bad_records
 from polynya.lake.table.books import booked, rows_by_partition
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import admitted_keys
 from polynya.lake.table.replayed import Replayed
 from polynya.lake.table.stored_state import write_apply_state, write_copy_state
+from polynya.lake.table.suspension import refuse_bad_records
 from polynya.model.contract.headers import Partition
 
 #: Below this many rows one task writes the batch: more tasks would make more, smaller files.
@@ -83,35 +81,27 @@ def copy_batch(
     )
     if replayed is None:
         refuse_bad_records(target, derived, now)
-    reason = reason_to_apply_at_once(target, batch, derived, shape)
-    if reason is not None:
-        parts = _parts(target, batch, derived.persist(), following, replayed)
-        try:
-            done = applier.apply(target, shape, reason=reason, now=now, fresh=parts)
-        finally:
-            derived.unpersist()
-        quarantined = int(parts.summary["polynya.rows-quarantined"])
-        out = batch.rows_in - batch.rows_filtered - quarantined
-        return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, done.snapshot, done)
-    if not is_first_load(target, batch, shape):
-        return _append(target, batch, derived, following, replayed)
-    keeping = retention.before(target, shape, now)
-    loaded = into_current(target, derived, shape, keeping.now)
-    if keeping.state is not None:
-        loaded = retention.with_loaded_events(loaded, keeping.now)
-    return _append(target, batch, loaded, following, replayed, keeping=keeping)
+    way = route_of(target, batch, derived, shape, now)
+    if way.at_once is None:
+        return _append(target, batch, way, following, replayed)
+    parts = _parts(target, batch, derived.persist(), following, replayed)
+    try:
+        done = applier.apply(target, shape, reason=way.at_once, now=now, fresh=parts)
+    finally:
+        derived.unpersist()
+    quarantined = int(parts.summary["polynya.rows-quarantined"])
+    out = batch.rows_in - batch.rows_filtered - quarantined
+    return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, done.snapshot, done)
 
 
 def _append(
     target: DatasetTable,
     batch: DatasetBatch,
-    derived: DataFrame,
+    way: Route,
     following: CopyState,
     replayed: Replayed | None,
-    *,
-    keeping: Retention | None = None,
 ) -> CopyResult:
-    staged = target.table.stage(sized(derived.drop(*HELPERS), batch))
+    staged = target.table.stage(sized(way.rows.drop(*HELPERS), batch))
     counts = rows_by_partition(target, staged)
     quarantined = counts.pop(Partition.QUARANTINE, 0)
     kept = counts.pop(Partition.RETAINED, 0)
@@ -120,8 +110,8 @@ def _append(
         target, batch, following, step="copy", out=out, quarantined=quarantined
     )
     add, replaced = [*staged, write_copy_state(target.table, following)], [state.copy_file]
-    if kept and keeping is not None:
-        retaining = keeping.following(kept)
+    if kept and way.keeping is not None:
+        retaining = way.keeping.following(kept)
         apply = replace(state.apply, ownership=following.ownership, retaining=retaining)
         add.append(write_apply_state(target.table, apply))
         replaced.append(state.apply_file)

@@ -19,12 +19,12 @@ from polynya.lake.copy.compare import Comparison, events
 from polynya.lake.copy.copy import CopyResult, sized
 from polynya.lake.copy.derive import HELPERS, derive
 from polynya.lake.iceberg.commit import Step, commit_row_delta
-from polynya.lake.table.bad_records import refuse_bad_records
-from polynya.lake.table.books import booked, counted, rows_by_partition
+from polynya.lake.table.books import booked, rows_by_partition
 from polynya.lake.table.copy_state import CopyState, Reloading
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import agreed_keys, has_rows, refuse_other_order, refuse_second_task
 from polynya.lake.table.stored_state import write_copy_state
+from polynya.lake.table.suspension import refuse_bad_records
 from polynya.model.config.recorded import recorded
 from polynya.model.config.reload import DELETING, KEEPING, Incomplete, ReloadMode
 from polynya.model.contract import headers as h
@@ -192,7 +192,6 @@ def _after(
         columns=replace(before.columns, schema=schema, keys=list(keys)),
         membership=replace(before.membership, task=target.dataset.task),
         settings=recorded(target.dataset, before.settings, has_rows=has_rows(target)),
-        books=counted(before.books, batch),
         reloading=replace(
             reloading,
             files={**reloading.files, **batch.files},

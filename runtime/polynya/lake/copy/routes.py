@@ -10,11 +10,14 @@ a batch never becomes pending, so that queries are right at every moment
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow.compute as pc
 
 from polynya.formats.batch import DatasetBatch
+from polynya.lake.apply import retention
+from polynya.lake.apply.retention import Retention
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import timestamp_literal, within
 from polynya.lake.spark.api import DataFrame, functions
@@ -24,7 +27,37 @@ from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import literal
 
 
-def reason_to_apply_at_once(
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The way of one batch.
+
+    `rows` are what is written of it. `at_once` is the reason to apply it with its copy, None when
+    it can wait as pending changes. `keeping` says what a first load does to the kept events, None
+    for any other batch.
+    """
+
+    rows: DataFrame
+    at_once: str | None = None
+    keeping: Retention | None = None
+
+
+def route_of(
+    target: DatasetTable, batch: DatasetBatch, derived: DataFrame, shape: Shape, now: datetime
+) -> Route:
+    """Choose the way of a batch, whose rows are `derived`."""
+    reason = _reason_to_apply_at_once(target, batch, derived, shape)
+    if reason is not None:
+        return Route(derived, at_once=reason)
+    if not _is_first_load(target, batch, shape):
+        return Route(derived)
+    keeping = retention.before(target, shape, now)
+    loaded = _into_current(target, derived, shape, keeping.now)
+    if keeping.state is not None:
+        loaded = retention.with_loaded_events(loaded, keeping.now)
+    return Route(loaded, keeping=keeping)
+
+
+def _reason_to_apply_at_once(
     target: DatasetTable, batch: DatasetBatch, derived: DataFrame, shape: Shape
 ) -> str | None:
     """The reason to apply the batch with its copy, None when it can wait as pending changes."""
@@ -64,7 +97,7 @@ def _older_than_a_link(target: DatasetTable, oldest: str) -> bool:
     return not links.isEmpty()
 
 
-def is_first_load(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> bool:
+def _is_first_load(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> bool:
     """Whether loaded rows may go to Current unfolded: nothing was ever applied or is pending."""
     if shape.append_only or target.state.apply.applies > 0:
         return False
@@ -73,7 +106,7 @@ def is_first_load(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> bo
     return not target.table.files(Partition.CHANGES, target.state.snapshot)
 
 
-def into_current(
+def _into_current(
     target: DatasetTable, derived: DataFrame, shape: Shape, now: datetime
 ) -> DataFrame:
     """Send each key's newest loaded row to Current, unless it has one; the rest stays a change."""

@@ -37,7 +37,7 @@ def booked(
     out: int,
     quarantined: int,
 ) -> tuple[CopyState, Mapping[str, str]]:
-    """Add the figures of the batch; they must add up, or nothing is committed.
+    """Add the figures and counters of the batch; they must add up, or nothing is committed.
 
     Returns the state to commit, and what the snapshot says of the batch.
     """
@@ -58,14 +58,9 @@ def booked(
         )
     totals = Counter(state.books.totals)
     totals.update(figures)
-    books = replace(state.books, totals=dict(totals))
+    counters = Counter(state.books.counters)
+    counters.update(batch.counters)
+    books = Books(totals=dict(totals), counters=dict(counters))
     summary = {f"polynya.{name.replace('_', '-')}": str(rows) for name, rows in figures.items()}
     following = replace(state, books=books, ownership=target.ownership())
     return following, {"polynya.step": step, **summary}
-
-
-def counted(books: Books, batch: DatasetBatch) -> Books:
-    """Add the counters of the batch, which say why records were filtered."""
-    counters = Counter(books.counters)
-    counters.update(batch.counters)
-    return replace(books, counters=dict(counters))
