@@ -12,7 +12,7 @@ DONE := $(VENV)/.done
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := --require-hashes --no-deps --no-build-isolation
 # So many test processes take the files of tests in turn. Each may start a JVM of 2 GB.
-JOBS := 3
+JOBS := 2
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # The CDK's library prints ten lines at every start when Node.js is past its end of life.
