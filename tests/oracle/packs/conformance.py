@@ -25,8 +25,12 @@ STRIDE = 10_000
 
 @dataclass(frozen=True)
 class Group:
-    """Cases that share one dataset; `places` numbers them, and the number is part of the keys."""
+    """Cases that share one dataset; `places` numbers them, and the number is part of the keys.
 
+    `arrival` names the order in which their batches arrive.
+    """
+
+    arrival: str
     schema: str
     name: str
     cases: tuple[Case, ...]
@@ -42,9 +46,9 @@ class Group:
         first = case.keys[0]
         return {**row, first: _shift(row.get(first), self.places[case.id])}
 
-    def landing(self, variation: str) -> Landing:
+    def landing(self) -> Landing:
         """The dataset with the cases' batches side by side."""
-        arrive = VARIATIONS[variation]
+        arrive = VARIATIONS[self.arrival]
         arrivals = [(case, arrive(case.batches)) for case in self.cases]
         depth = max(len(batches) for _, batches in arrivals)
         steps = [
@@ -113,15 +117,13 @@ def groups(variation: str, *, alone: bool) -> list[Group]:
     for number, cases in enumerate(shapes.values()):
         schema = f"{variation}_dbz" if cases[0].unmodified is not None else variation
         places = {case.id: place for place, case in enumerate(cases, start=1)}
-        made.append(Group(schema, f"g{number:02d}", tuple(cases), places))
+        made.append(Group(variation, schema, f"g{number:02d}", tuple(cases), places))
     return made
 
 
 def pack(directory: Path, all_groups: Mapping[str, Sequence[Group]]) -> Pack:
     """One project with the groups of several variations, a schema each."""
-    landings = [
-        group.landing(variation) for variation, several in all_groups.items() for group in several
-    ]
+    landings = [group.landing() for several in all_groups.values() for group in several]
     return Pack(directory, landings)
 
 
