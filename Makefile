@@ -147,6 +147,13 @@ deploy: dev node_modules/.package-lock.json ## Deploy STAGE with your AWS creden
 	@$(BIN)/python -m stacks.publish --stage $(STAGE)
 	@$(CDK) deploy '$(STAGE)/*' --require-approval broadening $(ARGS)
 
+# Without YES=1 it only says what it would do. STAND_IN=1 tries it on this machine, without AWS.
+.PHONY: verify-deploy
+verify-deploy: dev node_modules/.package-lock.json ## Deploy a throw-away stage like STAGE, try it, remove it; YES=1
+	@$(stage-is-named)
+	@$(BIN)/python -m $(if $(STAND_IN),tests.stacks.verifying.stand_in,stacks.verify) \
+	  --stage $(STAGE) $(if $(filter 1,$(YES)),--yes)
+
 .PHONY: lock
 lock: ## Write requirements*.txt again after a change of dependencies
 	@scripts/lock

@@ -19,7 +19,9 @@ from stacks.tags import tag_application
 BOUNDARY_CONTEXT: Final = "permissions_boundary"
 """Context value with the name or the ARN of the policy that bounds every role."""
 
-CONFIGURATION = Path(__file__).resolve().parent / "config"
+CONFIGURATION: Final = Path(__file__).resolve().parent / "config"
+CONFIGURATION_CONTEXT: Final = "polynya:configuration"
+"""Context value with another folder of stage files; `make verify-deploy` has one of its own."""
 
 
 def build_app(app: cdk.App, deployment: Deployment) -> cdk.App:
@@ -57,12 +59,14 @@ def bound_roles(app: cdk.App) -> None:
 
 def main() -> int:
     """Synthesize; wrong files are reported as the runtime reports them, and end with code 2."""
+    app = cdk.App()
+    folder = app.node.try_get_context(CONFIGURATION_CONTEXT)
     try:
-        deployment = load_deployment(CONFIGURATION)
+        deployment = load_deployment(Path(folder) if folder else CONFIGURATION)
     except ConfigErrors as errors:
         print(errors.render(), file=sys.stderr)
         return errors.exit_code
-    build_app(cdk.App(), deployment).synth()
+    build_app(app, deployment).synth()
     return 0
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.simulated import prices
 from bench.strategies import FIXED_SIZE, ROOT_VOLUME_GIB, watching
 from polynya_constructs.cluster.strategies import STRATEGIES, Strategy, StrategyName
+from stacks.settings import prices
 from stacks.settings.cluster import ClusterSettings
 from stacks.settings.loader import load_deployment
 from stacks.settings.network import SESSION_ENDPOINTS, STREAM_ENDPOINT

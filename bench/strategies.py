@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench.simulated import prices
 from bench.simulated.workload import DAY, WEEK, Service, a_week, serve
 from polynya_constructs.cluster.strategies import STRATEGIES, Signal, Strategy, StrategyName
+from stacks.settings import prices
 
 SEED = 7
 MAXIMUM = 8

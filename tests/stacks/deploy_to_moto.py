@@ -46,7 +46,7 @@ SKIPPED_BY_MOTO = {
 }
 # The CDK's own custom resource that closes the default security group: it would run in Docker.
 LEFT_OUT = {"Custom::VpcRestrictDefaultSG"}
-_ASSETS = "cdk-hnb659fds-assets-123456789012-eu-central-1"
+ASSETS = "cdk-hnb659fds-assets-123456789012-eu-central-1"
 
 
 class NotLoadedError(AssertionError):
@@ -120,13 +120,13 @@ def _bootstrap(client: Client, template: Template) -> None:
         Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String", Overwrite=True
     )
     s3 = client("s3")
-    if _ASSETS not in {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}:
+    if ASSETS not in {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}:
         here = {"LocationConstraint": s3.meta.region_name}
-        s3.create_bucket(Bucket=_ASSETS, CreateBucketConfiguration=here)
+        s3.create_bucket(Bucket=ASSETS, CreateBucketConfiguration=here)
     empty = io.BytesIO()
     zipfile.ZipFile(empty, "w").close()
     for function in resources(template, "AWS::Lambda::Function").values():
-        s3.put_object(Bucket=_ASSETS, Key=function["Code"]["S3Key"], Body=empty.getvalue())
+        s3.put_object(Bucket=ASSETS, Key=function["Code"]["S3Key"], Body=empty.getvalue())
 
 
 def _loadable(template: dict[str, Any]) -> dict[str, Any]:

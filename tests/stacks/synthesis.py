@@ -140,6 +140,15 @@ def small_package(folder: Path, files: Path, architecture: Architecture) -> None
 
 def synthesize(directory: Path, *, packages: Path, extra: Sequence[StageConfig] = ()) -> Assembly:
     """Synthesize the stages and the pipeline of `config/`, and `extra` stages, to a directory."""
+    written = load_deployment(ROOT / "config", environment={})
+    deployment = Deployment((*written.stages, *extra), written.pipeline)
+    return synthesize_deployment(directory, deployment, packages=packages, removable="removable")
+
+
+def synthesize_deployment(
+    directory: Path, deployment: Deployment, *, packages: Path, removable: str
+) -> Assembly:
+    """Synthesize a deployment, with the second key to the data of the stage `removable`."""
     version = subprocess.check_output(["node", "--version"], text=True).strip("v\n").split(".")[0]
     os.environ["JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION"] = version
     import aws_cdk as cdk
@@ -147,11 +156,9 @@ def synthesize(directory: Path, *, packages: Path, extra: Sequence[StageConfig] 
     from app import build_app
 
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    context["polynya:removeDataOnDestroy"] = "removable"
+    context["polynya:removeDataOnDestroy"] = removable
     context["permissions_boundary"] = "polynya-boundary"
     context["polynya:packages"] = str(packages)
-    written = load_deployment(ROOT / "config", environment={})
-    deployment = Deployment((*written.stages, *extra), written.pipeline)
     app = build_app(cdk.App(outdir=str(directory), context=context), deployment)
     app.synth()
     stacks = {node.node.path: node for node in app.node.find_all() if cdk.Stack.is_stack(node)}

@@ -32,6 +32,7 @@ EMR_VCPU_HOUR: Final = 0.042094
 EMR_GB_HOUR: Final = 0.004628
 FIREHOSE_GB: Final = 0.029
 QUICKSIGHT_AUTHOR_MONTH: Final = 24.00
+FAULT_ACTION_MINUTE: Final = 0.10
 
 
 def node_hours(*, spot: float, on_demand: float, root_volume_gib: int) -> float:
