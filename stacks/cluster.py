@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import aws_cdk as cdk
@@ -72,8 +73,11 @@ class ClusterStack(cdk.Stack):
             machine_image=PinnedImage(image) if image else None,
             root_volume_gib=settings.root_volume_gib,
         )
-        grant_configuration(self.cluster.role, lakehouse, project=settings.project)
-        grant_tables(self.cluster.role, lakehouse)
+        grant_configuration(
+            self.cluster.role, lakehouse, project=settings.project, coordination=settings.name
+        )
+        own = replace(lakehouse, databases=stage.databases_of(settings))
+        grant_tables(self.cluster.role, own)
         log_group.grant_write(self.cluster.role)
         boot.grant(self.cluster.role)
         wake = None

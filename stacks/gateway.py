@@ -38,5 +38,5 @@ class GatewayStack(cdk.Stack):
             user_data=boot_script(settings.boot),
             instance_type=settings.instance_type,
         )
-        grant_configuration(agent.role, read_lakehouse(self, stage))
+        grant_configuration(agent.role, read_lakehouse(self, stage), coordination="gateway")
         cdk.CfnOutput(self, "GroupName", value=name)

@@ -71,14 +71,19 @@ def for_this_account(scope: IConstruct, service: str) -> iam.ServicePrincipal:
 
 
 def allow_objects(
-    role: Holder, purpose: str, bucket: s3.IBucket, keys: str, actions: Sequence[str]
+    role: Holder,
+    purpose: str,
+    bucket: s3.IBucket,
+    keys: str | Sequence[str],
+    actions: Sequence[str],
 ) -> None:
-    """Let `role` do `actions` to the objects of `bucket` whose keys match `keys`."""
+    """Let `role` do `actions` to the objects of `bucket` whose keys match one of `keys`."""
+    patterns = [keys] if isinstance(keys, str) else keys
     allow(
         role,
         purpose,
         actions=actions,
-        resources=[bucket.arn_for_objects(keys)],
+        resources=[bucket.arn_for_objects(pattern) for pattern in patterns],
         wildcard="objects come and go at run time; their bucket or prefix is named",
     )
 

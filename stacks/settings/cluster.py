@@ -16,7 +16,7 @@ from polynya_constructs.cluster.schedule import (
     check_schedules,
 )
 from polynya_constructs.cluster.strategies import STRATEGIES, StrategyName
-from stacks.settings.fields import ClusterName, ConfigurationPrefix, EmailAddress
+from stacks.settings.fields import ClusterName, ConfigurationPrefix, DatabaseName, EmailAddress
 
 # YAML reads `true` and `yes` as a truth value, which Python counts as 1.
 Count = Annotated[int, Field(ge=0, strict=True)]
@@ -42,6 +42,11 @@ class ClusterSettings(Frozen):
     )
     target: Name | None = Field(
         default=None, description="Target of that project; default: its only one."
+    )
+    databases: tuple[DatabaseName, ...] | None = Field(
+        default=None,
+        description="Databases of the stage whose tables its nodes keep, one for each `schema` of "
+        "its tasks; they may write no others. Default: all, where it is the only cluster.",
     )
     boot: RelativePath | None = Field(
         default=None,

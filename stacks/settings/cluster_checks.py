@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from polynya.model.documents.nodes import Path as NodePath
-from polynya.model.documents.problems import Problem
+from polynya.model.documents.problems import Problem, suggest
 from polynya_constructs.cluster.capacity import CapacityError
 from polynya_constructs.cluster.instance_types import architecture_of, check_instance_types
 from stacks.settings.cluster import ClusterSettings
@@ -39,6 +39,7 @@ def cluster_problems(stage: StageConfig) -> Iterator[Problem]:
         if cluster.boot is None:
             yield from _shared_problems(cluster, path)
     yield from _same_project(stage)
+    yield from _database_problems(stage)
     if agent := stage.network_agent:
         path = ("network_agent",)
         try:
@@ -78,6 +79,28 @@ def _same_project(stage: StageConfig) -> Iterator[Problem]:
                 fix = "give each cluster a project of its own: nodes do not share tasks yet"
                 yield Problem(("clusters", index, key), "POLYNYA-STG-002", message, fix)
         seen[cluster.project] = cluster.name
+
+
+def _database_problems(stage: StageConfig) -> Iterator[Problem]:
+    """Yield databases that the stage has not, that two clusters write, or that nobody named."""
+    there = (*stage.catalog.databases, *stage.catalog.existing_databases)
+    owners: dict[str, str] = {}
+    for index, cluster in enumerate(stage.clusters):
+        path: NodePath = ("clusters", index)
+        if cluster.databases is None and there and len(stage.clusters) > 1:
+            message = "with several clusters it is not known whose tables these nodes keep"
+            fix = "name its `databases`, one for each `schema` of its tasks; `[]` for none"
+            yield Problem((*path, "name"), "POLYNYA-STG-002", message, fix)
+        for number, name in enumerate(cluster.databases or ()):
+            place = (*path, "databases", number)
+            if name not in there:
+                message = f"the stage has no database `{name}`"
+                yield Problem(place, "POLYNYA-STG-002", message, suggest(name, there))
+            elif name in owners:
+                message = f"database `{name}` is that of cluster `{owners[name]}`, too"
+                fix = "let one cluster keep the tables of a database"
+                yield Problem(place, "POLYNYA-STG-002", message, fix)
+            owners.setdefault(name, cluster.name)
 
 
 def _boot_problems(boot: str | None, path: NodePath) -> Iterator[Problem]:

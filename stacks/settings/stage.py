@@ -164,6 +164,12 @@ class StageConfig(Frozen):
         default_factory=ConsumptionSettings, description="Other engines; default: none."
     )
 
+    def databases_of(self, cluster: ClusterSettings) -> tuple[str, ...]:
+        """The databases whose tables the nodes of a cluster keep, internal ones too."""
+        if cluster.databases is None:
+            return self.catalog.all_databases
+        return _with_internal(cluster.databases)
+
     @property
     def endpoints(self) -> tuple[str, ...]:
         """The interface endpoints to make."""

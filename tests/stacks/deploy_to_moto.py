@@ -160,8 +160,14 @@ def _complete(client: Client, resources: dict[str, Any], made: dict[str, str]) -
     """Make what moto skipped; `made` has the physical name of each logical id."""
     for logical_id, resource in resources.items():
         if resource["Type"] == "AWS::Glue::Database":
-            name = resource["Properties"]["DatabaseInput"]["Name"]
-            client("glue").create_database(DatabaseInput={"Name": name})
+            asked = resource["Properties"]["DatabaseInput"]
+            location = "".join(
+                made[part["Ref"]] if isinstance(part, dict) else part
+                for part in asked["LocationUri"]["Fn::Join"][1]
+            )
+            client("glue").create_database(
+                DatabaseInput={"Name": asked["Name"], "LocationUri": location}
+            )
         elif resource["Type"] == "AWS::AutoScaling::AutoScalingGroup":
             for hook in resource["Properties"].get("LifecycleHookSpecificationList", []):
                 client("autoscaling").put_lifecycle_hook(

@@ -22,6 +22,7 @@ BOOT = "tests/stacks/boot.sh"
 CLUSTERS: dict[str, dict[str, Any]] = {
     "cheap": {
         "strategy": "low_cost",
+        "databases": ["shop_clustered"],
         "schedules": [
             {"name": "morning", "cron": "0 7 * * 1-5", "time_zone": "Europe/Berlin", "minimum": 1},
             {"name": "evening", "cron": "0 19 * * *", "time_zone": "Europe/Berlin", "minimum": 0},
@@ -29,6 +30,7 @@ CLUSTERS: dict[str, dict[str, Any]] = {
     },
     "steady": {
         "strategy": "consistent_low_latency",
+        "databases": ["sales_clustered"],
         "predictive": "forecast_only",
         "architecture": "x86_64",
         "project": "teams/sales",
@@ -119,7 +121,7 @@ def made_up_stages() -> list[StageConfig]:
         ),
         stage(
             "clustered",
-            catalog={"databases": ["shop_clustered"]},
+            catalog={"databases": ["shop_clustered", "sales_clustered"]},
             clusters=[
                 {"name": name, "maximum": 6, "notify": ["ops@example.com"]} | settings
                 for name, settings in CLUSTERS.items()

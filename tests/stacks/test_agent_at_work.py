@@ -103,6 +103,10 @@ def test_the_agent_makes_live_tables_of_what_lands_and_takes_up_an_edited_task(
     assert [(row["id"], row["name"]) for row in users] == [(2, "Ben"), (3, "Cy")]
     assert [row["id"] for row in logins] == [1, 2, 3]
     assert landed_in(deployed, "shop_clustered_internal", "logins_internal") == {1, 2, 3}
+    # Where the role of the nodes may write, and nowhere else.
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=storage["WarehouseBucketName"])
+    keys = [each["Key"] for page in pages for each in page["Contents"]]
+    assert {key.split("/")[0] for key in keys} == {"shop_clustered_internal"}
     assert {report["node"] for report in reports(deployed)} == {"n1"}
     metrics = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
     assert {line["_aws"]["CloudWatchMetrics"][0]["Namespace"] for line in metrics} == {"Polynya"}

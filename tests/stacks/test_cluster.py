@@ -355,7 +355,7 @@ def test_lake_formation_takes_no_right_from_anybody(templates: dict[str, Templat
         principal = open_to["Principal"]["DataLakePrincipalIdentifier"]
         assert (open_to["Permissions"], principal) == (["ALL"], "IAM_ALLOWED_PRINCIPALS")
     granted = [grant["Permissions"] for grant in engines.all("LakeFormation::PrincipalPermissions")]
-    assert granted == [["DESCRIBE"], ["DESCRIBE", "SELECT"]] * 2
+    assert granted == [["DESCRIBE"], ["DESCRIBE", "SELECT"]] * 4
 
 
 def test_athena_enforces_its_limit_and_its_encrypted_results(

@@ -43,6 +43,7 @@ def test_what_holds_data_is_there(deployed: DeployedStage) -> None:
     databases = deployed.client("glue").get_databases()["DatabaseList"]
     assert {database["Name"] for database in databases} == {
         "shop_clustered", "shop_clustered_internal",
+        "sales_clustered", "sales_clustered_internal",
     }  # fmt: skip
 
 

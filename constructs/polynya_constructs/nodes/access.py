@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kinesis as kinesis
@@ -12,6 +13,9 @@ from aws_cdk import aws_s3 as s3
 
 from polynya_constructs.coordination import COORDINATION_PREFIX
 from polynya_constructs.grants import LIST_TABLES, Holder, allow, allow_objects, allow_tables
+
+WAREHOUSE_PREFIX: Final = "tables/"
+"""The folder of the warehouse bucket that targets name as their warehouse (docs/deploy.md)."""
 
 _WRITE = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject")
 
@@ -37,20 +41,28 @@ class Lakehouse:
     databases: Sequence[str]
 
 
-def grant_configuration(role: iam.Role, lakehouse: Lakehouse, *, project: str = "") -> None:
+def grant_configuration(
+    role: iam.Role, lakehouse: Lakehouse, *, coordination: str, project: str = ""
+) -> None:
     """Let `role` read tasks, write where nodes agree, and tell its state to the stream.
 
-    `project` is the prefix of the tasks that it may read; default: all of them.
+    Args:
+        role: of the nodes.
+        lakehouse: where configuration and stream are.
+        coordination: the folder below the coordination prefix in which these nodes agree, and
+            nobody else does.
+        project: prefix of the tasks that it may read; default: all of them.
     """
     configuration = lakehouse.configuration
     tasks = f"{project}/*" if project else "*"
     allow_objects(role, "ReadTasks", configuration, tasks, ["s3:GetObject"])
+    # Without a condition on the prefix: whoever may not list gets 403 for what is missing, not 404.
     allow(role, "ListTasks", actions=["s3:ListBucket"], resources=[configuration.bucket_arn])
     allow_objects(
         role,
         "Coordinate",
         configuration,
-        f"{COORDINATION_PREFIX}*",
+        f"{COORDINATION_PREFIX}{coordination}/*",
         ["s3:DeleteObject", "s3:GetObject", "s3:PutObject"],
     )
     if lakehouse.stream:
@@ -69,13 +81,22 @@ def grant_configuration(role: iam.Role, lakehouse: Lakehouse, *, project: str = 
 
 
 def grant_tables(role: iam.Role, lakehouse: Lakehouse) -> None:
-    """Let `role` read what landed and keep the tables of the lakehouse."""
+    """Let `role` read what landed and keep the tables of the databases of `lakehouse`, no others.
+
+    A table lies in the folder of its database: `NAME/`, where a stage makes the database, and
+    Iceberg's own `NAME.db/` below the warehouse of the target, where a database has no location.
+    """
     landing, warehouse = lakehouse.landing, lakehouse.warehouse
     allow_objects(role, "ReadLanding", landing, "*", ["s3:GetObject"])
     allow(role, "ListLanding", actions=["s3:ListBucket"], resources=[landing.bucket_arn])
-    allow_objects(role, "KeepTables", warehouse, "*", _WRITE)
     allow(role, "ListTables", actions=["s3:ListBucket"], resources=[warehouse.bucket_arn])
     if lakehouse.databases:
+        folders = [
+            folder
+            for name in lakehouse.databases
+            for folder in (f"{name}/*", f"{WAREHOUSE_PREFIX}{name}.db/*")
+        ]
+        allow_objects(role, "KeepTables", warehouse, folders, _WRITE)
         keep = (*LIST_TABLES, "glue:CreateTable", "glue:UpdateTable")
         allow_tables(role, "CatalogTables", lakehouse.databases, keep)
 

@@ -41,6 +41,10 @@ EXISTING = """network:
     availability_zones: [eu-central-1a, eu-central-1b]
     private_subnet_ids: [subnet-0a1b2c3d, subnet-1a1b2c3d]
 """
+TWO_OWNERS = (
+    "catalog: {databases: [s]}\n"
+    "clusters: [{name: a, project: x, databases: [s]}, {name: b, databases: [s]}]"
+)
 CLUSTER = "clusters:\n- {name: main, boot: tests/stacks/boot.sh, "
 QUICKSIGHT = "arn:aws:quicksight:us-west-1:123456789012:user/default/ana"
 THREE_ZONES = "network: {availability_zones: 3}\n"
@@ -219,6 +223,18 @@ def test_the_stages_of_the_repository_are_right() -> None:
         (
             "clusters: [{name: a}, {name: b}]",
             "4:24: clusters[1].name: project `project` is that of cluster `a`, too; give each",
+        ),
+        (
+            TWO_OWNERS.replace("project: x, databases: [s]", "project: x"),
+            "5:13: clusters[0].name: with several clusters it is not known whose tables these",
+        ),
+        (
+            "catalog: {databases: [s]}\nclusters: [{name: a, databases: [r]}]",
+            "5:34: clusters[0].databases[0]: the stage has no database `r`",
+        ),
+        (
+            TWO_OWNERS,
+            "5:73: clusters[1].databases[0]: database `s` is that of cluster `a`, too; let one",
         ),
         (
             "clusters: [{name: a, project: x/y}, {name: b, project: x}]",

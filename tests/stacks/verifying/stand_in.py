@@ -179,15 +179,19 @@ class AgentHere:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def rows(self, view: str) -> int | None:
-        sql = f"SELECT count(*) AS n FROM {view}"
-        line = command("query", sql, "--json", "--quiet", "--project", str(self._project))
-        done = subprocess.run(
-            line, env=environment(), cwd=ROOT, capture_output=True, text=True, check=False
-        )
+        # A query knows the tasks of its project: those that are in force, an edit included.
+        self._run("config", "pull")
+        done = self._run("query", f"SELECT count(*) AS n FROM {view}", "--json", "--quiet")
         if done.returncode:
             return None
         (answer,) = [json.loads(each) for each in done.stdout.splitlines() if each]
         return int((answer["rows"][0] if "rows" in answer else answer)["n"])
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        line = command(*arguments, "--project", str(self._project))
+        return subprocess.run(
+            line, env=environment(), cwd=ROOT, capture_output=True, text=True, check=False
+        )
 
 
 def synthesized(like: StageConfig, folder: Path) -> tuple[StageConfig, dict[str, Template]]:
