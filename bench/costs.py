@@ -37,6 +37,7 @@ def parts() -> list[tuple[str, float, str]]:
         ("a key", prices.KEY_MONTH, "$0.03 for 10,000 requests"),
         ("the workload stream, a shard", prices.SHARD_HOUR * month, "$0.014 a million records"),
         ("events that wake a cluster", 0, "about $1.40 a million objects that land"),
+        ("a stream that wakes a cluster", _stream_that_wakes(), ""),
         ("`athena`", 0, f"${prices.ATHENA_TB:.0f} a TB that is scanned"),
         ("`network_agent`", agent, ""),
         *[_cluster(strategy) for strategy in STRATEGIES.values()],
@@ -47,6 +48,12 @@ def parts() -> list[tuple[str, float, str]]:
         ("`quicksight`", 0, f"${prices.QUICKSIGHT_AUTHOR_MONTH:.0f} a month for each author"),
         ("`sagemaker`", 0, "what its notebooks cost"),
     ]
+
+
+def _stream_that_wakes() -> float:
+    """What the first stream adds to a cluster; another one has no metric of the group's size."""
+    low_cost = STRATEGIES[StrategyName.LOW_COST]
+    return watching(low_cost, streams=1) - watching(low_cost)
 
 
 def _cluster(strategy: Strategy) -> tuple[str, float, str]:

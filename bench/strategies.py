@@ -23,6 +23,7 @@ _OF_STEP = {
     Signal.OLDEST_UNMERGED_AGE: 1,
 }
 _OF_TRACKING = 4  # two alarms over backlog and nodes
+_ALARMS_OF_STREAM = 3  # its own, arrivals without nodes, idleness
 _BY_NODES = 2  # backlog and age: custom metrics, billed for the hours in which they come
 _BY_FALLBACK = 1  # nodes that stand in for Spot
 
@@ -45,11 +46,17 @@ def run(strategy: Strategy, scheduled: Callable[[int], int] | None = None) -> Se
     )
 
 
-def watching(strategy: Strategy, *, nodes: bool = True) -> float:
-    """Dollars a month of the metrics, alarms and dashboard of a cluster, with nodes or empty."""
+def watching(strategy: Strategy, *, nodes: bool = True, streams: int = 0) -> float:
+    """Dollars a month of the metrics, alarms and dashboard of a cluster, with nodes or empty.
+
+    `streams` are those whose records wake it: each is a metric of three alarms, one of which there
+    is only for them, and looks at the size of the group, too.
+    """
     metrics = _BY_FALLBACK + (_BY_NODES if nodes else 0)
     looked_at = _FOR_PEOPLE + sum(_OF_STEP[step.signal] for step in strategy.steps)
     looked_at += _OF_TRACKING if strategy.tracking else 0
+    if streams and strategy.starts_from_zero:
+        looked_at += 1 + _ALARMS_OF_STREAM * streams
     return metrics * prices.METRIC_MONTH + looked_at * prices.ALARM_MONTH + prices.DASHBOARD_MONTH
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from polynya_constructs.cluster.cluster import Cluster
 from polynya_constructs.cluster.observability import ClusterObservability
-from polynya_constructs.cluster.scaling import Scaling
+from polynya_constructs.cluster.scaling import ONE_MINUTE, Scaling
 from polynya_constructs.cluster.spot_fallback import SpotFallback
 from polynya_constructs.cluster.strategies import STRATEGIES
 from polynya_constructs.cluster.wake import Wake
@@ -22,6 +23,9 @@ from stacks.boot import cluster_boot
 from stacks.handover import read_lakehouse, read_vpc
 from stacks.settings.cluster import ClusterSettings
 from stacks.settings.stage import StageConfig
+
+_ALARM_SECONDS: Final = 240
+"""After which an alarm has seen a record: three minutes until the figure is there, and one more."""
 
 
 class ClusterStack(cdk.Stack):
@@ -88,6 +92,7 @@ class ClusterStack(cdk.Stack):
                 cluster=self.cluster,
                 # An edit of its tasks is work for a cluster, too.
                 watched={lakehouse.landing: "", lakehouse.configuration: f"{settings.project}/"},
+                streams=_held_back(stage),
                 removal_policy=removal_policy,
             )
         scaling = Scaling(
@@ -127,3 +132,24 @@ class ClusterStack(cdk.Stack):
             topic=topic,
         )
         cdk.CfnOutput(self, "GroupName", value=name)
+
+
+def _held_back(stage: StageConfig) -> list[cloudwatch.Metric]:
+    """Counts of the records that delivery streams hold back for longer than an alarm is late."""
+    found = []
+    for each in stage.consumption.firehose:
+        if each.buffer_seconds > _ALARM_SECONDS:
+            name = f"polynya-{stage.name}-{each.name}"
+            of = {"DeliveryStreamName": name}
+            if each.source_arn:
+                of = {"StreamName": each.source_arn.rpartition("/")[2]}
+            found.append(
+                cloudwatch.Metric(
+                    namespace="AWS/Kinesis" if each.source_arn else "AWS/Firehose",
+                    metric_name="IncomingRecords",
+                    dimensions_map=of,
+                    statistic="Sum",
+                    period=ONE_MINUTE,
+                )
+            )
+    return found

@@ -98,6 +98,8 @@ def serve(
     silent: Callable[[int], bool] = lambda _minute: False,
     missing_is_zero: bool = False,
     events: bool = True,
+    held_back: int = 0,
+    counted: bool = True,
 ) -> Service:
     """Let a cluster that scales by `strategy` do the work; Spot never fails here.
 
@@ -110,17 +112,21 @@ def serve(
         silent: the minutes in which nodes publish nothing.
         missing_is_zero: a missing value counts as 0, as it does in plain metric math.
         events: S3's events arrive, and wake an empty group before any alarm does.
+        held_back: minutes that work spends in a stream before it lands; it counts as waiting.
+        counted: an alarm counts what is in the stream, and wakes an empty group.
     """
     queue, launched = _Queue(), [-BOOT_MINUTES] * max(minimum, 1)
     history = _History(missing_is_zero)
     mix = Mix(strategy.on_demand_base, strategy.on_demand_percentage)
     delays, spot, on_demand = [], 0, 0
-    for minute, arrived in enumerate(work):
+    for minute, sent in enumerate(work):
         nodes = sum(minute - start >= BOOT_MINUTES for start in launched)
-        queue.add(minute, arrived)
+        arrived = work[minute - held_back] if minute >= held_back else 0.0
+        queue.add(minute - held_back, arrived)
         queue.work_off(nodes * MINUTE)
         delays.append(queue.age(minute))
-        history.note(queue, nodes, len(launched), arrived, minute, heard=not silent(minute))
+        seen = arrived + (sent if held_back and counted else 0.0)
+        history.note(queue, nodes, len(launched), seen, minute, heard=not silent(minute))
         wanted = _wanted(strategy, history, nodes, len(launched), minute)
         if events and strategy.starts_from_zero and arrived > 0 and not launched:
             wanted = max(wanted, 1)

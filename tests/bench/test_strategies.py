@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bench import strategies
+from bench.simulated.group import BOOT_MINUTES
 from bench.simulated.workload import ARRIVALS_LATE, MINUTE, Service, a_week, serve
 from polynya_constructs.cluster.strategies import STRATEGIES, Signal, StrategyName
 
@@ -114,6 +115,19 @@ def test_an_empty_group_wakes_without_events_though_figures_come_late() -> None:
         ),
     )
     assert serve(asleep, work, minimum=0, maximum=1, events=False).delay(1.0) >= 119 * MINUTE
+
+
+@pytest.mark.parametrize(("held_back", "saved"), [(1, 0), (3, 0), (4, 1), (6, 2), (15, 2)])
+def test_records_in_a_stream_wake_a_group_before_they_land(held_back: int, saved: int) -> None:
+    """Held back for longer than the alarm is late, they land on a node that boots or serves."""
+    work = [0.0] * 60 + [60.0] + [0.0] * 120
+
+    def delay(*, counted: bool) -> float:
+        week = serve(LOW_COST, work, minimum=0, maximum=1, held_back=held_back, counted=counted)
+        return max(week.delay(1.0), held_back * MINUTE)
+
+    assert delay(counted=False) == (held_back + BOOT_MINUTES - 1) * MINUTE
+    assert delay(counted=False) - delay(counted=True) == saved * MINUTE
 
 
 def test_a_schedule_for_office_hours_buys_their_delay(weeks: dict[StrategyName, Service]) -> None:

@@ -141,6 +141,13 @@ def _loadable(template: dict[str, Any]) -> dict[str, Any]:
             resource["Properties"].pop("Tags", None)
         if resource["Type"] == "AWS::SSM::Parameter":
             resource["Properties"].pop("Tags", None)  # moto answers a map of tags with HTTP 500
+    kept = {
+        name: resource
+        for name, resource in kept.items()
+        # That an alarm may start a function; there is no alarm.
+        if resource["Type"] != "AWS::Lambda::Permission"
+        or not _is_of_skipped(resource["Properties"].get("SourceArn"), kept)
+    }
     outputs = {
         name: output
         for name, output in template.get("Outputs", {}).items()

@@ -50,6 +50,7 @@ ENGINES = {
         {
             "name": "orders",
             "prefix": "web/orders",
+            "buffer_seconds": 300,
             "source_arn": ARN.format(service="kinesis", resource="stream/orders"),
         },
     ],
