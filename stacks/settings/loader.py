@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from polynya.model.documents.problems import located
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.reading.document import DocumentFile, document_files, parse_file, read_file
-from stacks.settings.checks import overlapping_stages, pipeline_problems, stage_problems
+from stacks.settings.catalog_checks import shared_databases
+from stacks.settings.checks import (
+    overlapping_stages,
+    pipeline_problems,
+    stage_problems,
+)
 from stacks.settings.pipeline import PipelineConfig
 from stacks.settings.stage import StageConfig
 
@@ -84,6 +90,6 @@ def _stages(files: Mapping[str, DocumentFile], errors: list[ConfigError]) -> dic
         if stage:
             stages[file.shown_as] = stage
             errors.extend(located(stage_problems(stage, stem), file.document, file.shown_as))
-    for shown_as, problem in overlapping_stages(stages):
+    for shown_as, problem in chain(overlapping_stages(stages), shared_databases(stages)):
         errors.extend(located([problem], by_file[shown_as].document, shown_as))
     return stages

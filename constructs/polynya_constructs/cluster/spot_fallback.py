@@ -124,9 +124,11 @@ class SpotFallback(Construct):
 def _allow_launches(role: iam.Role, cluster: Cluster) -> None:
     """What Auto Scaling checks of whoever updates a group that has a launch template.
 
-    It asks for `ec2:RunInstances`, for `iam:PassRole` on the role in the template, and for
-    `ec2:CreateTags` where the template has tags (EC2 Auto Scaling User Guide, "Launch template
-    support"). All three hold for this template and this role only.
+    To update a group that uses a launch template asks for `ec2:RunInstances` whatever is updated
+    (EC2 Auto Scaling User Guide, "Required permissions for the API"), for `iam:PassRole` when the
+    template names an instance profile, and for `ec2:CreateTags` when it has tags ("Launch template
+    support"). It would ask for `ssm:GetParameters`, too, if the template named its image by a
+    parameter; ours has the id of the image. All three hold for this template and this role only.
     """
     stack = cdk.Stack.of(role)
     template = stack.format_arn(

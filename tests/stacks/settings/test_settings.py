@@ -300,6 +300,35 @@ def test_stages_and_the_pipeline_are_checked_against_each_other(tmp_path: Path) 
     ]
 
 
+@pytest.mark.parametrize(
+    ("dev", "prod", "clash"),
+    [
+        ("", "", True),
+        ("region: eu-west-1\n", "region: eu-west-1\n", True),
+        ("region: eu-west-1\n", "", True),
+        ("region: eu-west-1\n", "region: eu-west-2\n", False),
+        ("account: '123456789012'\n", "account: '123456789013'\n", False),
+    ],
+)
+def test_stages_that_may_share_a_catalog_name_the_stage_in_their_databases(
+    tmp_path: Path, dev: str, prod: str, clash: bool
+) -> None:
+    catalog = "catalog: {databases: [shop]}\n"
+    files = {
+        "dev": HEAD + "network: {cidr: 10.1.0.0/16}\n" + dev + catalog,
+        "prod": HEAD.replace("dev", "prod") + prod + catalog,
+    }
+
+    if clash:
+        (said,) = wrong(tmp_path, **files)
+        assert "catalog.databases[0]: database `shop` is that of config/dev.yml, too" in said
+        assert said.endswith("name the stage in it, such as `shop_prod`")
+    else:
+        for name, text in files.items():
+            (tmp_path / f"{name}.yml").write_text(text)
+        assert len(load_deployment(tmp_path, environment={}).stages) == 2
+
+
 def test_a_folder_needs_a_stage_and_a_stage_one_file(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     twice = tmp_path / "twice"

@@ -138,7 +138,11 @@ def _write_intention(autoscaling: Any, name: str, intention: Intention) -> None:
 
 
 def _write_base(autoscaling: Any, group: dict[str, Any], base: int) -> None:
-    """Send the whole distribution back: AWS does not say that it keeps what a caller leaves out."""
+    """Send the whole distribution back: AWS does not say that it keeps what a caller leaves out.
+
+    Without the launch template, which an update may leave out (`MixedInstancesPolicy`, Amazon EC2
+    Auto Scaling API Reference): what was read may be older than what a deploy has just written.
+    """
     distribution = group["MixedInstancesPolicy"]["InstancesDistribution"]
     autoscaling.update_auto_scaling_group(
         AutoScalingGroupName=group["AutoScalingGroupName"],
