@@ -14,12 +14,13 @@ from stacks.settings.cluster_checks import PROJECT
 from stacks.settings.loader import load_deployment
 from stacks.settings.stage import StageConfig
 from stacks.verify.account import Account
-from stacks.verify.actions import Actions
 from stacks.verify.edge import Edge
 from stacks.verify.report import dollars, passed, planned_lines, report, result_line
 from stacks.verify.run import Clock, run
 from stacks.verify.steps import plan
+from stacks.verify.teardown import TearDown
 from stacks.verify.throwaway import write_stage
+from stacks.verify.trial import Trial
 
 FOLDER = PROJECT / "build" / "verify"
 
@@ -69,11 +70,10 @@ def verify(edge: Edge, stage: StageConfig, clock: Clock, folder: Path, *, confir
         )
         return 2
     print()
-    actions = Actions(edge, clock, folder)
-    results = run(
-        steps, actions.by_name(), clock, lambda result: print(result_line(result), flush=True)
-    )
-    text = report(results, stage, actions.left)
+    trial, teardown = Trial(edge, clock, folder), TearDown(edge)
+    actions = {**trial.by_name(), **teardown.by_name()}
+    results = run(steps, actions, clock, lambda result: print(result_line(result), flush=True))
+    text = report(results, stage, teardown.remains)
     (folder / "report.md").write_text(text, "utf-8")
     print(f"\n{text}")
     return 0 if passed(results) else 1

@@ -35,7 +35,8 @@ class Account:
         """Deploy `stage`, whose file lies in `folder`/config; outputs are written there, too."""
         self._stage, self._clock, self._folder = stage, clock, folder
         self._session = boto3.Session(region_name=stage.region)
-        self.region = str(self._session.region_name)
+        self.account = stage.account
+        self.region = self._session.region_name or ""
 
     def fidelity(self, _step: str) -> tuple[Fidelity, str]:
         """Everything is real here."""

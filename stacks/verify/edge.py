@@ -14,9 +14,11 @@ Outputs: TypeAlias = Mapping[str, Mapping[str, str]]
 class Edge(Protocol):
     """An account in a region, or what stands in for one.
 
-    `endpoint` is the address of the stand-in, None for AWS.
+    `endpoint` is the address of the stand-in, None for AWS; `account` is the one that the stage
+    names, None for any.
     """
 
+    account: str | None
     region: str
     endpoint: str | None
 

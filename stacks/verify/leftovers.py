@@ -57,6 +57,21 @@ def _versions(s3: Any, bucket: str) -> Iterator[list[dict[str, str]]]:
             yield [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found]
 
 
+def forget_logs(client: Client) -> int:
+    """Delete the logs that functions without a log group of their stack have made for themselves.
+
+    Those of the CDK's custom resources: no stack and no tag names them. Returns how many.
+    """
+    logs = client("logs")
+    pages = logs.get_paginator("describe_log_groups").paginate(
+        logGroupNamePrefix=f"/aws/lambda/{PREFIX}-"
+    )
+    names = [group["logGroupName"] for page in pages for group in page["logGroups"]]
+    for name in names:
+        logs.delete_log_group(logGroupName=name)
+    return len(names)
+
+
 def left_over(client: Client) -> tuple[str, ...]:
     """Whatever still has the tag of the stage, and its stacks; with the reason where it must stay.
 
@@ -69,8 +84,15 @@ def left_over(client: Client) -> tuple[str, ...]:
         for page in tagged.paginate(TagFilters=wanted)
         for each in page["ResourceTagMappingList"]
     ]
-    found = [*stacks_of(client), *(said for arn in sorted(arns) if (said := _said(client, arn)))]
-    return tuple(found)
+    tagged_lines = (said for arn in sorted(arns) if (said := _said(client, arn)))
+    return (*stacks_of(client), *tagged_lines, *_roles(client))
+
+
+def _roles(client: Client) -> Iterator[str]:
+    """The role of the experiment, which no search by tags finds."""
+    pages = client("iam").get_paginator("list_roles").paginate()
+    for page in pages:
+        yield from (role["Arn"] for role in page["Roles"] if role["RoleName"].startswith(PREFIX))
 
 
 def _said(client: Client, arn: str) -> str | None:

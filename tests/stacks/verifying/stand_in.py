@@ -66,6 +66,7 @@ NEEDS_NODE = {"live", "edit", "resume"}
 class StandIn:
     """A moto server in the place of an account."""
 
+    account: str | None = None
     region = REGION
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ from botocore.stub import ANY, Stubber
 
 from stacks.settings.stage import StageConfig
 from stacks.verify import athena, faults
-from stacks.verify.actions import Actions
 from stacks.verify.leftovers import left_over
 from stacks.verify.report import dollars, passed, report
 from stacks.verify.run import Action, Ending, Result, StepError, run, until
 from stacks.verify.steps import STEPS, Fidelity, plan
+from stacks.verify.teardown import TearDown
 from stacks.verify.throwaway import expected_rows, throwaway_stage
+from stacks.verify.trial import Trial
 from tests.aws import aws_clients
 
 INSTANCE = "arn:aws:ec2:eu-central-1:123456789012:instance/i-0a1b2c3d"
@@ -164,7 +166,7 @@ def test_the_throw_away_stage_is_like_the_other_and_takes_nothing_of_it() -> Non
 class World:
     """Two nodes, one after the other, and views that fill up as time goes by."""
 
-    region, endpoint = "eu-central-1", None
+    account, region, endpoint = None, "eu-central-1", None
 
     def __init__(self, clock: Clock) -> None:
         self.clock, self.instances = clock, ["i-1"]
@@ -188,7 +190,7 @@ class World:
 
 def test_live_tables_and_another_node_are_waited_for(tmp_path: Path) -> None:
     clock = Clock()
-    actions = Actions(World(clock), clock, tmp_path)  # type: ignore[arg-type]
+    actions = Trial(World(clock), clock, tmp_path)  # type: ignore[arg-type]
 
     assert actions.wake() == "i-1 is in service"
     assert actions.live() == "verify_bank.accounts: 561, verify_bank.lines: 112"
@@ -201,16 +203,75 @@ def test_views_that_stay_wrong_fail_with_what_they_have(tmp_path: Path) -> None:
     clock = Clock()
     world = World(clock)
     world.rows = lambda _view: 560  # type: ignore[method-assign]
-    actions = Actions(world, clock, tmp_path)  # type: ignore[arg-type]
+    actions = Trial(world, clock, tmp_path)  # type: ignore[arg-type]
 
     with pytest.raises(StepError, match=r"561 rows of .*not within 20 minutes; .*found 560"):
         actions.live()
 
 
-def test_every_step_has_its_action(tmp_path: Path) -> None:
-    actions = Actions(World(Clock()), Clock(), tmp_path)  # type: ignore[arg-type]
+class Refilled:
+    """A world whose buckets are written to until the nodes are gone."""
 
-    assert set(actions.by_name()) == {step.name for step in STEPS}
+    account, region, endpoint = "123456789012", "eu-central-1", None
+
+    def __init__(self, client: Callable[[str], Any], times: int) -> None:
+        self.client, self.left = client, times
+
+    def down(self) -> None:
+        if self.left:
+            self.left -= 1
+            raise StepError("`cdk destroy` failed")
+        self.client("cloudformation").delete_stack(StackName="polynya-verify-storage")
+
+
+@pytest.mark.parametrize(("times", "removed"), [(0, True), (2, True), (3, False)])
+def test_a_bucket_that_was_written_to_is_emptied_once_more(times: int, removed: bool) -> None:
+    bucket = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "landing"}}
+    with aws_clients() as client:
+        client("cloudformation").create_stack(
+            StackName="polynya-verify-storage",
+            TemplateBody=json.dumps({"Resources": {"Landing": bucket}}),
+        )
+        client("s3").put_object(Bucket="landing", Key="late", Body=b"x")
+        log = "/aws/lambda/polynya-verify-network-CustomVpcRestrict-1"
+        client("logs").create_log_group(logGroupName=log)
+        actions = TearDown(Refilled(client, times))  # type: ignore[arg-type]
+
+        if not removed:
+            with pytest.raises(StepError, match="still there: polynya-verify-storage"):
+                actions.destroy()
+            return
+        if times == 0:
+            actions.empty()
+        assert actions.destroy() == "no stack is left; 1 logs of functions deleted"
+        assert client("logs").describe_log_groups()["logGroups"] == []
+        assert left_over(client) == ()
+
+
+def test_it_starts_in_the_right_account_and_beside_nothing_of_another_run(tmp_path: Path) -> None:
+    with aws_clients() as client:
+        world = Refilled(client, 0)
+        actions = Trial(world, Clock(), tmp_path)  # type: ignore[arg-type]
+        assert actions.account() == "account 123456789012, eu-central-1"
+        client("cloudformation").create_stack(
+            StackName="polynya-verify-storage",
+            TemplateBody=json.dumps({"Resources": {"T": {"Type": "AWS::SNS::Topic"}}}),
+        )
+        with pytest.raises(StepError, match="polynya-verify-storage is there already"):
+            actions.account()
+        world.account = "999999999999"
+        with pytest.raises(StepError, match="the credentials are of 123456789012"):
+            actions.account()
+        world.region = ""
+        with pytest.raises(StepError, match="no region is known"):
+            actions.account()
+
+
+def test_every_step_has_its_action(tmp_path: Path) -> None:
+    world = World(Clock())
+    trial, teardown = Trial(world, Clock(), tmp_path), TearDown(world)  # type: ignore[arg-type]
+
+    assert {*trial.by_name(), *teardown.by_name()} == {step.name for step in STEPS}
     assert all(step.why for step in STEPS)
 
 

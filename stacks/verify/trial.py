@@ -1,4 +1,4 @@
-"""What each step does. Everything that touches the world goes through the edge."""
+"""What each step of the trial does. Everything that touches the world goes through the edge."""
 
 from __future__ import annotations
 
@@ -12,37 +12,39 @@ from botocore.exceptions import ClientError
 
 from stacks.verify import throwaway
 from stacks.verify.edge import Edge, Outputs
-from stacks.verify.leftovers import empty_buckets, left_over, stacks_of
+from stacks.verify.leftovers import stacks_of
 from stacks.verify.run import Action, Clock, StepError, until
 
 MINUTE = 60.0
 USERS = f"{throwaway.NAME}_shop.users"
 
 
-class Actions:
-    """The steps of one run; `left` lists what is there after it."""
+class Trial:
+    """The steps up to the tear-down."""
 
     def __init__(self, edge: Edge, clock: Clock, folder: Path) -> None:
         """Work in `folder`, where the project of the trial lies, too."""
         self._edge, self._clock, self._folder = edge, clock, folder
         self._outputs: Outputs = {}
         self._interrupted = ""
-        self.left: tuple[str, ...] = ()
 
     def by_name(self) -> Mapping[str, Action]:
         """The action of each step."""
         steps: Sequence[Callable[[], str]] = (
             self.account, self.package, self.deploy, self.guard, self.push, self.land, self.wake,
             self.live, self.edit, self.interrupt, self.replace, self.resume,
-            self.unfault, self.empty, self.destroy, self.list_left,
         )  # fmt: skip
-        named = {step.__name__: step for step in steps}
-        named["left"] = named.pop("list_left")
-        return named
+        return {step.__name__: step for step in steps}
 
     def account(self) -> str:
         """Refuse to start beside the remains of another run: they would be destroyed with ours."""
+        if not self._edge.region:
+            raise StepError("no region is known: set `region` of the stage, or AWS_REGION")
         account = self._edge.client("sts").get_caller_identity()["Account"]
+        if self._edge.account not in (None, account):
+            raise StepError(
+                f"the credentials are of {account}, the stage is in {self._edge.account}"
+            )
         there = stacks_of(self._edge.client)
         if there:
             raise StepError(
@@ -132,28 +134,6 @@ class Actions:
         for view, wanted in throwaway.expected_rows().items():
             self._await_rows(view, wanted, MINUTE)
         return f"{USERS}: {before} and one more"
-
-    def unfault(self) -> str:
-        """Remove what the fault injection needed."""
-        self._edge.forget_faults()
-        return "removed"
-
-    def empty(self) -> str:
-        """Delete every object version of the stage."""
-        return f"{empty_buckets(self._edge.client)} object versions deleted"
-
-    def destroy(self) -> str:
-        """Destroy the stacks."""
-        self._edge.down()
-        there = stacks_of(self._edge.client)
-        if there:
-            raise StepError(f"still there: {', '.join(there)}")
-        return "no stack is left"
-
-    def list_left(self) -> str:
-        """Look for what is there all the same."""
-        self.left = left_over(self._edge.client)
-        return f"{len(self.left)} left" if self.left else "nothing is left"
 
     @property
     def _storage(self) -> Mapping[str, str]:
