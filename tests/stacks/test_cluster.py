@@ -117,44 +117,6 @@ def test_hooks_wait_for_a_ready_node_and_for_a_drained_one(cluster: Template) ->
     assert hooks["drain"]["LifecycleTransition"] == "autoscaling:EC2_INSTANCE_TERMINATING"
 
 
-def test_records_on_their_way_start_the_function_that_wakes(low_cost: Template) -> None:
-    """Of the two delivery streams, the one that holds records for longer than an alarm is late."""
-    (alarm,) = [
-        each
-        for each in low_cost.all("CloudWatch::Alarm")
-        if "are on their way" in each["AlarmDescription"]
-    ]
-    by_id = {query["Id"]: query for query in alarm["Metrics"]}
-    counted = by_id["stream0"]["MetricStat"]["Metric"]
-
-    assert (counted["Namespace"], counted["MetricName"]) == ("AWS/Kinesis", "IncomingRecords")
-    assert counted["Dimensions"] == [{"Name": "StreamName", "Value": "orders"}]
-    assert set(by_id) == {"expr_1", "desired", "stream0"}
-    assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (1, 5)
-    (action,) = alarm["AlarmActions"]
-    function = action["Fn::GetAtt"][0]
-    assert low_cost.resources[function]["Properties"]["Handler"] == "wake.handler.handle"
-    # CloudWatch may start it for this alarm of this account, and for no other.
-    (permission,) = [
-        each
-        for each in low_cost.all("Lambda::Permission")
-        if each["Principal"] == "lambda.alarms.cloudwatch.amazonaws.com"
-    ]
-    assert permission["SourceAccount"] == {"Ref": "AWS::AccountId"}
-    assert "SourceArn" in permission
-
-
-def test_records_on_their_way_keep_the_last_node(low_cost: Template) -> None:
-    """Else it would end, and be started again, for as long as a stream trickles."""
-    expressions = [
-        query["Expression"]
-        for alarm in low_cost.all("CloudWatch::Alarm")
-        for query in alarm.get("Metrics", [])
-        if "Expression" in query
-    ]
-    assert expressions.count("FILL(landed, 0) + FILL(stream0, 0)") == 2
-
-
 @pytest.mark.parametrize(
     ("cluster_stack", "tracking", "changes"),
     [("Cluster-cheap", [], [[-1], [1], [1]]), ("Cluster-steady", [90], [[2, 4]])],
