@@ -76,6 +76,7 @@ class ClusterStack(cdk.Stack):
             user_data=boot.user_data,
             machine_image=PinnedImage(image) if image else None,
             root_volume_gib=settings.root_volume_gib,
+            session_manager=stage.network.session_manager,
         )
         grant_configuration(
             self.cluster.role, lakehouse, project=settings.project, coordination=settings.name

@@ -37,6 +37,7 @@ class GatewayStack(cdk.Stack):
             vpc=read_vpc(self, stage),
             user_data=boot_script(settings.boot),
             instance_type=settings.instance_type,
+            session_manager=stage.network.session_manager,
         )
         grant_configuration(agent.role, read_lakehouse(self, stage), coordination="gateway")
         cdk.CfnOutput(self, "GroupName", value=name)

@@ -35,6 +35,7 @@ class NetworkAgent(Construct):
         user_data: ec2.UserData,
         instance_type: str = "t4g.small",
         machine_image: ec2.IMachineImage | None = None,
+        session_manager: bool = False,
     ) -> None:
         """Create the instance's group.
 
@@ -46,6 +47,7 @@ class NetworkAgent(Construct):
             user_data: what runs at boot.
             instance_type: default t4g.small.
             machine_image: default: the newest Amazon Linux 2023 at each deploy.
+            session_manager: whether people come in by Session Manager; default: nobody does.
 
         Raises:
             ValueError: for an instance type that there is not.
@@ -63,6 +65,7 @@ class NetworkAgent(Construct):
             instance_type=instance_type,
             machine_image=machine_image,
             root_volume_gib=20,
+            session_manager=session_manager,
         )
         self.role, self.security_group = node.role, node.security_group
         self.group = autoscaling.AutoScalingGroup(

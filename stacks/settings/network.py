@@ -105,7 +105,8 @@ class NetworkSettings(Frozen):
     )
     session_manager: bool = Field(
         default=False,
-        description="Whether people come to a node by Session Manager; two more endpoints.",
+        description="Whether people may come to a node by Session Manager; two more endpoints "
+        "in a network without other ways out.",
     )
     endpoint_zones: int | None = Field(
         default=None,

@@ -127,7 +127,7 @@ def made_up_stages() -> list[StageConfig]:
                 {"name": name, "maximum": 6, "notify": ["ops@example.com"]} | settings
                 for name, settings in CLUSTERS.items()
             ],
-            network={"availability_zones": 3},
+            network={"availability_zones": 3, "session_manager": True},
             network_agent={"boot": BOOT},
             consumption=ENGINES,
         ),

@@ -43,6 +43,16 @@ def test_a_network_without_endpoints_lets_nothing_in(assembly: Assembly) -> None
     assert any("leads out of the VPC" in line for line in said)
 
 
+def test_nodes_let_nobody_in_unless_the_stage_says_so(assembly: Assembly) -> None:
+    for path, allowed in (
+        ("dev/Cluster-main", False),
+        ("borrowed/Cluster-quick", False),
+        ("clustered/Cluster-cheap", True),
+        ("clustered/Gateway", True),
+    ):
+        assert ("ssmmessages:OpenDataChannel" in str(assembly.templates[path])) is allowed, path
+
+
 def test_blind_writes_to_the_coordination_prefix_are_denied(assembly: Assembly) -> None:
     policies = resources(assembly.templates["prod/Storage"], "AWS::S3::BucketPolicy")
     statements = policies["ConfigurationBucketPolicyFC7D3CDC"]["PolicyDocument"]["Statement"]

@@ -75,6 +75,7 @@ class Cluster(Construct):
         machine_image: ec2.IMachineImage | None = None,
         root_volume_gib: int = 50,
         drain: cdk.Duration | None = None,
+        session_manager: bool = False,
     ) -> None:
         """Create the cluster.
 
@@ -89,6 +90,7 @@ class Cluster(Construct):
             machine_image: default: the newest Amazon Linux 2023 at each deploy.
             root_volume_gib: of each node; default 50.
             drain: how long a node that scaling ends may take; default 10 minutes.
+            session_manager: whether people come to a node by Session Manager; default: nobody does.
 
         Raises:
             ValueError: when the VPC has a single isolated subnet.
@@ -105,6 +107,7 @@ class Cluster(Construct):
             name=name,
             machine_image=machine_image,
             root_volume_gib=root_volume_gib,
+            session_manager=session_manager,
         )
         cdk.Tags.of(node.template).add(CLUSTER_TAG, name)
         self.role, self.security_group = node.role, node.security_group

@@ -26,7 +26,8 @@ class NodeTemplate(Construct):
     """A launch template of private instances that answer to nobody.
 
     Metadata only with a token and from the instance itself (IMDSv2, one hop), an encrypted root
-    volume, no inbound rule, outbound only TLS, no key pair: people come in by Session Manager.
+    volume, no inbound rule, outbound only TLS, no key pair: the only way in is Session Manager,
+    where it is allowed.
     `template`, `role` and `security_group` are what was made; grants are made on the role.
 
     Example:
@@ -47,6 +48,7 @@ class NodeTemplate(Construct):
         instance_type: str | None = None,
         machine_image: ec2.IMachineImage | None = None,
         root_volume_gib: int = 50,
+        session_manager: bool = False,
     ) -> None:
         """Create the template.
 
@@ -61,6 +63,7 @@ class NodeTemplate(Construct):
             machine_image: default: the newest Amazon Linux 2023, looked up at each deploy, so that
                 a deploy may replace nodes. Pin one where that is not wanted.
             root_volume_gib: of the gp3 root volume; Spark's shuffle files lie on it. Default 50.
+            session_manager: whether people come in by Session Manager; default: nobody does.
 
         Raises:
             ValueError: when the volume is too small for the image.
@@ -71,13 +74,14 @@ class NodeTemplate(Construct):
         self.role = iam.Role(
             self, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"), description=name
         )
-        allow(
-            self.role,
-            "SessionManager",
-            actions=_SESSION_MANAGER,
-            resources=["*"],
-            wildcard="the messages have no resource; an instance has no ARN before it is launched",
-        )
+        if session_manager:
+            allow(
+                self.role,
+                "SessionManager",
+                actions=_SESSION_MANAGER,
+                resources=["*"],
+                wildcard="the messages have no resource; an instance has no ARN before its launch",
+            )
         self.security_group = ec2.SecurityGroup(
             self, "SecurityGroup", vpc=vpc, description=name, allow_all_outbound=False
         )
