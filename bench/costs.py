@@ -91,11 +91,11 @@ def idle(stage: StageConfig) -> list[tuple[str, float, str]]:
         agent = prices.T4G_SMALL_HOUR * month + _AGENT_VOLUME_GIB * prices.GP3_GIB_MONTH
         lines.append(("network agent", agent, "its instance and its disk"))
     for cluster in stage.clusters:
-        lines += _idle_cluster(cluster)
+        lines += _idle_cluster(cluster, streams=len(stage.consumption.held_back))
     return lines
 
 
-def _idle_cluster(cluster: ClusterSettings) -> list[tuple[str, float, str]]:
+def _idle_cluster(cluster: ClusterSettings, *, streams: int) -> list[tuple[str, float, str]]:
     capacity, strategy = cluster.capacity, STRATEGIES[cluster.strategy]
     on_demand = min(capacity.on_demand_base, capacity.minimum)
     nodes = prices.node_hours(
@@ -104,7 +104,7 @@ def _idle_cluster(cluster: ClusterSettings) -> list[tuple[str, float, str]]:
         root_volume_gib=cluster.root_volume_gib,
     )
     topic = prices.KEY_MONTH if cluster.notify else 0.0
-    watched = watching(strategy, nodes=capacity.minimum > 0) + topic
+    watched = watching(strategy, nodes=capacity.minimum > 0, streams=streams) + topic
     why = "the nodes that always run" if capacity.minimum else "no node while nothing lands"
     return [
         (f"cluster `{cluster.name}`, nodes: {capacity.minimum}", nodes, why),

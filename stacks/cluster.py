@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -23,9 +23,6 @@ from stacks.boot import cluster_boot
 from stacks.handover import read_lakehouse, read_vpc
 from stacks.settings.cluster import ClusterSettings
 from stacks.settings.stage import StageConfig
-
-_ALARM_SECONDS: Final = 240
-"""After which an alarm has seen a record: three minutes until the figure is there, and one more."""
 
 
 class ClusterStack(cdk.Stack):
@@ -137,20 +134,15 @@ class ClusterStack(cdk.Stack):
 
 def _held_back(stage: StageConfig) -> list[cloudwatch.Metric]:
     """Counts of the records that delivery streams hold back for longer than an alarm is late."""
-    found = []
-    for each in stage.consumption.firehose:
-        if each.buffer_seconds > _ALARM_SECONDS:
-            name = f"polynya-{stage.name}-{each.name}"
-            of = {"DeliveryStreamName": name}
-            if each.source_arn:
-                of = {"StreamName": each.source_arn.rpartition("/")[2]}
-            found.append(
-                cloudwatch.Metric(
-                    namespace="AWS/Kinesis" if each.source_arn else "AWS/Firehose",
-                    metric_name="IncomingRecords",
-                    dimensions_map=of,
-                    statistic="Sum",
-                    period=ONE_MINUTE,
-                )
-            )
-    return found
+    return [
+        cloudwatch.Metric(
+            namespace="AWS/Kinesis" if each.source_arn else "AWS/Firehose",
+            metric_name="IncomingRecords",
+            dimensions_map={"StreamName": each.source_arn.rpartition("/")[2]}
+            if each.source_arn
+            else {"DeliveryStreamName": f"polynya-{stage.name}-{each.name}"},
+            statistic="Sum",
+            period=ONE_MINUTE,
+        )
+        for each in stage.consumption.held_back
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import Field
 
 from polynya.model.config.fields import Frozen
@@ -61,6 +63,10 @@ class EmrServerlessSettings(Frozen):
     )
 
 
+ALARM_SECONDS: Final = 240
+"""After which an alarm has seen a record: three minutes until the figure is there, and one more."""
+
+
 class FirehoseSettings(Frozen):
     """A delivery stream into the landing bucket."""
 
@@ -106,6 +112,11 @@ class ConsumptionSettings(Frozen):
     sagemaker: SageMakerSettings | None = Field(
         default=None, description="A role for SageMaker notebooks."
     )
+
+    @property
+    def held_back(self) -> tuple[FirehoseSettings, ...]:
+        """The delivery streams that hold records for longer than an alarm is late."""
+        return tuple(each for each in self.firehose if each.buffer_seconds > ALARM_SECONDS)
 
     @property
     def any(self) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from polynya.model.documents.nodes import Path
 from polynya.model.documents.problems import Problem
+from polynya_constructs.cluster.strategies import MOST_STREAMS, STRATEGIES
 from polynya_constructs.query.redshift_limits import LEAST_ZONES, check_capacity
-from stacks.settings.consumption import FirehoseSettings
+from stacks.settings.consumption import ALARM_SECONDS, FirehoseSettings
 from stacks.settings.stage import StageConfig
 
 
@@ -35,6 +36,13 @@ def consumption_problems(stage: StageConfig) -> Iterator[Problem]:
         except ValueError as wrong:
             yield Problem(path, code, str(wrong))
     yield from _mixed_streams(engines.firehose)
+    held, wakes = engines.held_back, [STRATEGIES[each.strategy] for each in stage.clusters]
+    if len(held) > MOST_STREAMS and any(strategy.starts_from_zero for strategy in wakes):
+        index = engines.firehose.index(held[MOST_STREAMS])
+        message = f"an alarm looks at {MOST_STREAMS} streams that hold records back, at most"
+        fix = f"hold them for {ALARM_SECONDS} seconds at most: then their files wake a cluster"
+        path = ("consumption", "firehose", index, "buffer_seconds")
+        yield Problem(path, code, message, fix)
 
 
 def _mixed_streams(streams: Sequence[FirehoseSettings]) -> Iterator[Problem]:

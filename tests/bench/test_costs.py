@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench import costs, strategies
+from stacks.settings.consumption import ConsumptionSettings
 from stacks.settings.loader import load_deployment
 from stacks.settings.stage import StreamSettings
 
@@ -40,3 +41,18 @@ def test_a_stage_to_try_things_in_costs_little_while_nothing_lands() -> None:
                 "stream": StreamSettings()}
     )  # fmt: skip
     assert sum(dollars for _, dollars, _ in costs.idle(with_all)) > 33
+
+
+def test_a_stream_that_wakes_a_cluster_is_in_the_price_of_its_stage() -> None:
+    dev = load_deployment(ROOT / "config", environment={}).stage("dev")
+    slow = {"name": "clicks", "prefix": "clicks", "buffer_seconds": 300}
+
+    def dollars(**stream: object) -> float:
+        engines = ConsumptionSettings.model_validate({"firehose": [slow | stream]})
+        fed = dev.model_copy(update={"consumption": engines})
+        return sum(line for _, line, _ in costs.idle(fed)) - sum(
+            line for _, line, _ in costs.idle(dev)
+        )
+
+    assert dollars() == pytest.approx(0.40)
+    assert dollars(buffer_seconds=60) == 0

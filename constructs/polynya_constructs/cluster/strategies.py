@@ -16,6 +16,10 @@ from enum import StrEnum
 MINUTE = 60
 """Seconds; every metric has one value a minute, and one evaluation period is one value."""
 
+MOST_STREAMS = 7
+"""Whose records may wake a group: an alarm looks at ten metrics at most, and that of idleness at
+three others ("Using math expressions", Amazon CloudWatch User Guide)."""
+
 
 class StrategyName(StrEnum):
     """How the owner of a cluster weighs cost against delay."""

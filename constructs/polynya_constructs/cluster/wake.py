@@ -19,14 +19,13 @@ from constructs import Construct
 
 from polynya_constructs.cluster.cluster import GROUP_ARN_WILDCARD, Cluster
 from polynya_constructs.cluster.scaling import group_metric, minute_math
+from polynya_constructs.cluster.strategies import MOST_STREAMS
 from polynya_constructs.grants import allow
 from polynya_constructs.removal import KEPT
 
 _CODE: Final = Path(__file__).parents[1] / "functions"
 _EVENT_AGE: Final = cdk.Duration.minutes(15)
 """How long an event that Lambda could not take is tried again; the alarm is there by then."""
-_MOST_STREAMS: Final = 8
-"""An alarm looks at ten metrics at most; two are the events and the size of the group."""
 
 
 class Wake(Construct):
@@ -66,7 +65,7 @@ class Wake(Construct):
             id_: unique below the parent.
             cluster: whose group it wakes.
             watched: buckets, each with the prefix of the keys that count; empty: all of them.
-            streams: counts, by the minute, of records that will land; at most 8. Worth it where
+            streams: counts, by the minute, of records that will land; at most 7. Worth it where
                 they are held back for longer than such a count is late.
             log_retention: how long its log is kept; default one month.
             removal_policy: what becomes of its log with its stack; default: it is kept.
@@ -75,8 +74,8 @@ class Wake(Construct):
             ValueError: for more streams than an alarm can look at.
         """
         super().__init__(scope, id_)
-        if len(streams) > _MOST_STREAMS:
-            raise ValueError(f"{len(streams)} streams; an alarm looks at {_MOST_STREAMS} at most")
+        if len(streams) > MOST_STREAMS:
+            raise ValueError(f"{len(streams)} streams; an alarm looks at {MOST_STREAMS} at most")
         log_group = logs.LogGroup(
             self, "Log", retention=log_retention, removal_policy=removal_policy
         )

@@ -41,6 +41,9 @@ EXISTING = """network:
     availability_zones: [eu-central-1a, eu-central-1b]
     private_subnet_ids: [subnet-0a1b2c3d, subnet-1a1b2c3d]
 """
+EIGHT_STREAMS = "clusters: [{name: a, strategy: low_cost}]\nconsumption:\n  firehose:\n" + "".join(
+    f"  - {{name: s{n}, prefix: p{n}, buffer_seconds: 300}}\n" for n in range(8)
+)
 TWO_OWNERS = (
     "catalog: {databases: [s]}\n"
     "clusters: [{name: a, project: x, databases: [s]}, {name: b, databases: [s]}]"
@@ -232,6 +235,7 @@ def test_the_stages_of_the_repository_are_right() -> None:
             "catalog: {databases: [s]}\nclusters: [{name: a, databases: [r]}]",
             "5:34: clusters[0].databases[0]: the stage has no database `r`",
         ),
+        (EIGHT_STREAMS, "14:28: consumption.firehose[7].buffer_seconds: an alarm looks at 7"),
         (
             TWO_OWNERS,
             "5:73: clusters[1].databases[0]: database `s` is that of cluster `a`, too; let one",
