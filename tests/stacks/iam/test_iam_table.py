@@ -56,6 +56,7 @@ THINGS = {
     "log network:flow": ("Network", "NetworkFlowLogGroup"),
 }
 BY_DEFAULT = {"aws:SecureTransport": "true"}
+STORAGE = "arn:aws:s3:::clustered-storage-"
 EVERYTHING = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 BOUNDARY = {
     "Statement": [
@@ -222,6 +223,16 @@ def statement(assembly: Assembly, path: str, sid: str) -> tuple[dict[str, Templa
         ("Storage", "ConditionalWritesOnly", {"Effect": "Allow"}, "orders.json ():"),
         ("Storage", "ConditionalWritesOnly", {"Action": "s3:GetObject"}, "administrator: s3:Put"),
         ("Cluster-cheap", "CatalogTables", {"Action": "glue:GetTable"}, "allowed by nothing"),
+        ("Cluster-cheap", "KeepTables", {"Resource": f"{STORAGE}warehousebucket56a35794/*"},
+         "node: s3:PutObject on warehouse/sales_clustered_internal"),
+        ("Cluster-cheap", "Coordinate",
+         {"Resource": f"{STORAGE}configurationbucket4c9ee6ef/coordination/*"},
+         "node: s3:PutObject on configuration/coordination/steady"),
+        ("Cluster-cheap", "ReadTasks",
+         {"Resource": f"{STORAGE}configurationbucket4c9ee6ef/*"},
+         "node: s3:GetObject on configuration/teams/sales"),
+        ("Storage", "ConditionalDeletesOnly", {"Action": "s3:GetObject"},
+         "administrator: s3:DeleteObject on configuration/coordination"),
     ],
 )  # fmt: skip
 def test_a_planted_fault_is_caught(

@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -228,7 +229,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--yes", action="store_true", help="nothing here needs it")
     like = load_deployment(ROOT / "config").stage(parser.parse_args(arguments).stage)
     folder = ROOT / "build" / "verify" / "stand-in"
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)  # an agent would go on with the run before
+    folder.mkdir(parents=True)
     stage, templates = synthesized(like, folder)
     with stand_in(stage, templates, AgentHere(folder)) as edge:
         return verify(edge, stage, SystemClock(), folder, confirmed=True)
