@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.iceberg.commit import Step, commit_row_delta
+from polynya.lake.iceberg.staging import stage
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.class_archive import cds_options
 from polynya.lake.spark.jars import jar_paths
@@ -90,7 +91,7 @@ def write(target: DatasetTable, ids: str, version: int, partition: str, operatio
     rows = target.spark.sql(
         f"SELECT {', '.join(columns)} FROM (SELECT {values(version)} FROM {ids})"
     )
-    files = target.table.stage(rows)
+    files = stage(target.table, rows)
     commit_row_delta(target.table, Step("bench", target.table.snapshot_id(), files))
     target.reload()
 

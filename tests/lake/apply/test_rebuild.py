@@ -8,12 +8,12 @@ import pytest
 
 from polynya.engine.verbs.rebuild import RebuildResult, rebuild
 from polynya.engine.verbs.reload import reload
-from polynya.lake.apply import fast as apply_fast
 from polynya.lake.apply.from_events import differences
 from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.apply.run import Run
 from polynya.lake.read.verify import verify
 from polynya.lake.spark.api import functions
+from polynya.lake.table import dataset
 from polynya.model.errors import ConflictError, OperationError
 from tests.lab.chosen import slow
 from tests.lab.kept import Kept
@@ -242,7 +242,7 @@ def test_a_rebuild_that_dies_leaves_all_as_it_was(
     before = users.history(*COLUMNS), users.changes("id")
 
     with monkeypatch.context() as dying:
-        dying.setattr(apply_fast, "commit_row_delta", lambda *_: 1 / 0)
+        dying.setattr(dataset, "commit_row_delta", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             again(users)
     assert (users.history(*COLUMNS), users.changes("id")) == before

@@ -10,17 +10,17 @@ import pytest
 from polynya.lake.apply.applier import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.plain import PlainApplier
-from polynya.lake.copy import copy
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
-from polynya.lake.iceberg.commit import Step
+from polynya.lake.iceberg.commit import Committed, Step
 from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.table import dataset
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.errors import ConflictError, DependencyError, InternalError
 from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, put
 
-Commit = Callable[[IcebergTable, Step], int]
+Commit = Callable[[IcebergTable, Step], Committed]
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +49,13 @@ def just_before_the_commit(
     real: Commit = commit.commit_row_delta
     steps: list[Step] = []
 
-    def late(table: IcebergTable, step: Step) -> int:
+    def late(table: IcebergTable, step: Step) -> Committed:
         steps.append(step)
         if len(steps) == 1:
             act()
         return real(table, step)
 
-    monkeypatch.setattr(copy, "commit_row_delta", late)
+    monkeypatch.setattr(dataset, "commit_row_delta", late)
     return steps
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from polynya.lake.apply import fast as apply_fast
+from polynya.lake.table import dataset
 from tests.lab.lab import STARTED, Lab, moment, put
 
 PER_STEP = 40
@@ -21,7 +21,7 @@ def test_a_query_during_an_apply_sees_no_record_twice_and_misses_none(
     users.apply(*(put(key, 1, n=0) for key in range(PER_STEP)))
     users.copy(*(put(key, 2, n=1) for key in range(PER_STEP)))
     committing, looked = threading.Event(), threading.Event()
-    real = apply_fast.commit_row_delta
+    real = dataset.commit_row_delta
     seen: list[tuple[Any, ...]] = []
 
     def slowly(*step: Any) -> int:
@@ -37,7 +37,7 @@ def test_a_query_during_an_apply_sees_no_record_twice_and_misses_none(
             if turn == 1:
                 looked.set()
 
-    monkeypatch.setattr(apply_fast, "commit_row_delta", slowly)
+    monkeypatch.setattr(dataset, "commit_row_delta", slowly)
     reader = threading.Thread(target=look)
     reader.start()
     users.run("always")

@@ -114,7 +114,7 @@ def test_a_process_that_dies_while_columns_change_is_followed_by_one_that_ends_i
     # The first commit takes the table over, the second one is of the state with the new columns.
     with pytest.raises(InternalError), killed_at(2, after=False):
         users.run("never")
-    assert set(users.table().table.field_ids()).isdisjoint({"name"})
+    assert users.table().table.column_names().isdisjoint({"name"})
     # Views that must be made at the start cannot be, of columns that the state knows by old names.
     drop_views(lab.spark, [users.view])
     users.run("never")

@@ -98,6 +98,6 @@ class OpenTables:
         one = WorkingDataset.open(self._context, dataset)
         self._context.truce.wait_for_quiet(one.table, self._context.clock.monotonic())
         shape = one.table.shape()
-        if shape.data and set(shape.data) <= set(one.table.table.field_ids()):
+        if shape.data and set(shape.data) <= one.table.table.column_names():
             one.publish(shape)
         return one

@@ -93,7 +93,6 @@ class Applier(ABC):
                 seconds=round(time.monotonic() - started, 3),
             )
             snapshot = self.commit(run, Outcome(versions, keeping, purge, state))
-        target.reload()
         seconds = round(time.monotonic() - started, 3)
         return ApplyResult(snapshot, reason, seconds, versions.figures)
 
@@ -120,7 +119,6 @@ def _state_after(run: Run, versions: Folded, keeping: Retention, purge: Purge) -
     reached = [one for one in (state.applied_to, versions.applied_to) if one]
     return replace(
         state,
-        ownership=run.target.ownership(),
         horizon=purge.horizon,
         oldest_tombstone=purge.oldest_tombstone(versions.figures, keeping.now),
         retaining=keeping.following(keeping.count),

@@ -11,7 +11,6 @@ be late is the work done again with what it needs besides.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,10 +20,9 @@ from polynya.lake.apply.folding import folded, linked_keys
 from polynya.lake.apply.run import Counted, Folded, Run
 from polynya.lake.fold import stored, versions
 from polynya.lake.fold.truncates import Truncate
-from polynya.lake.iceberg.commit import Step, commit_row_delta
-from polynya.lake.iceberg.gateway import LiveFile
+from polynya.lake.iceberg.files import DataFile, DeleteFile
+from polynya.lake.iceberg.staging import stage, write_position_deletes
 from polynya.lake.spark.api import DataFrame
-from polynya.lake.table.stored_state import write_apply_state, write_copy_state
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
 from polynya.model.datatypes import Primitive
@@ -60,8 +58,7 @@ class FastApplier(Applier):
     def commit(self, run: Run, outcome: Outcome) -> int:
         """Stage all files of the apply, commit them as one step."""
         target, fresh, state = run.target, run.fresh, outcome.state
-        add = [*_stage(run, outcome), write_apply_state(target.table, state)]
-        replaced = [target.state.apply_file]
+        add = _stage(run, outcome)
         deletes, touched = _deletes(run, outcome)
         summary = {
             f"polynya.{name.replace('_', '-')}": str(value)
@@ -69,24 +66,20 @@ class FastApplier(Applier):
         }
         summary |= {"polynya.step": "apply", "polynya.reason": state.reason or ""}
         if fresh is not None:
-            add += target.table.stage(fresh.rejected)
-            add.append(write_copy_state(target.table, fresh.state))
-            replaced.append(target.state.copy_file)
+            add += stage(target.table, fresh.rejected)
             summary |= fresh.summary
             if fresh.replayed is not None:
                 deletes.append(fresh.replayed.delete_file(target.table))
                 touched += fresh.replayed.touched()
-        gone = (file for file in replaced if file is not None)
-        step = Step(
-            commit_id=state.ownership.commit,
-            based_on=run.snapshot,
+        return target.commit(
+            copy=fresh.state if fresh is not None else None,
+            apply=state,
             add=add,
-            remove=[*_consumed(run), *outcome.keeping.remove, *gone],
+            remove=[*_consumed(run), *outcome.keeping.remove],
             deletes=deletes,
             touched=touched,
             summary=summary,
         )
-        return commit_row_delta(target.table, step)
 
 
 def _newest(run: Run, touched: str, condition: str) -> DataFrame:
@@ -139,7 +132,7 @@ def _key_condition(run: Run) -> str:
     return f"{quote(key)} BETWEEN {bounds[0]} AND {bounds[1]}" if bounds is not None else "true"
 
 
-def _consumed(run: Run) -> list[LiveFile]:
+def _consumed(run: Run) -> list[DataFile]:
     """Files whose rows this apply takes in, or takes the place of."""
     partitions = [Partition.CHANGES]
     if run.fresh is not None and run.fresh.instead:
@@ -148,20 +141,20 @@ def _consumed(run: Run) -> list[LiveFile]:
     return [*files, *(run.fresh.consumed if run.fresh is not None else ())]
 
 
-def _stage(run: Run, outcome: Outcome) -> list[Any]:
+def _stage(run: Run, outcome: Outcome) -> list[DataFile]:
     """Files of the versions that changed, and of the events that are kept."""
     table, keeping, written = run.target.table, outcome.keeping, outcome.versions.figures.written
-    staged: list[Any] = []
+    staged: list[DataFile] = []
     if written:
         columns = versions.table_rows(run.shape, outcome.now)
         rows = run.sql(f"SELECT {columns} FROM {run.view(outcome.versions.rows)} WHERE __write")
-        staged += table.stage(rows.coalesce(1 + written // ONE_TASK_ROWS))
+        staged += stage(table, rows.coalesce(1 + written // ONE_TASK_ROWS))
     if keeping.add is not None:
-        staged += table.stage(keeping.add.coalesce(1 + keeping.count // ONE_TASK_ROWS))
+        staged += stage(table, keeping.add.coalesce(1 + keeping.count // ONE_TASK_ROWS))
     return staged
 
 
-def _deletes(run: Run, outcome: Outcome) -> tuple[list[Any], list[str]]:
+def _deletes(run: Run, outcome: Outcome) -> tuple[list[DeleteFile], list[str]]:
     """Position delete files, one for each partition, and the data files that they refer to."""
     purged = outcome.purge.positions
     if outcome.versions.figures.removed == 0 and purged is None:
@@ -173,12 +166,12 @@ def _deletes(run: Run, outcome: Outcome) -> tuple[list[Any], list[str]]:
     if purged is not None:
         both = pa.concat_tables([positions, purged.cast(positions.schema)])
         positions = both.group_by(["part", "file_path", "pos"]).aggregate([])
-    files: list[Any] = []
+    files: list[DeleteFile] = []
     touched: set[str] = set()
     for partition in (Partition.CURRENT, Partition.PRIOR):
         rows = positions.filter(pc.equal(positions.column("part"), str(partition)))
         if rows.num_rows:
             places = rows.select(["file_path", "pos"])
-            files.append(run.target.table.write_position_deletes(partition, places))
+            files.append(write_position_deletes(run.target.table, partition, places))
             touched.update(rows.column("file_path").to_pylist())
     return files, sorted(touched)

@@ -8,6 +8,7 @@ so that an append that runs meanwhile makes it fail instead of being lost.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -18,7 +19,7 @@ from polynya.lake.fold import versions
 from polynya.lake.fold.sql import selected, table_row, within
 from polynya.lake.fold.truncates import Truncate
 from polynya.lake.iceberg.commit import is_refusal, refusal
-from polynya.lake.iceberg.gateway import LiveFile
+from polynya.lake.iceberg.files import DataFile
 from polynya.lake.spark.api import DataFrame, Py4JJavaError, functions
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.replayed import Replayed
@@ -39,13 +40,14 @@ class PlainApplier(Applier):
 
     def commit(self, run: Run, outcome: Outcome) -> int:
         """Overwrite the partitions that change with all rows that they hold then."""
-        table = run.target.table
+        table, ownership = run.target.table, run.target.ownership()
+        outcome = replace(outcome, state=replace(outcome.state, ownership=ownership))
         rows, partitions = _contents(run, outcome)
         writer = (
             rows.writeTo(table.quoted)
             .option("isolation-level", "serializable")
             .option("validate-from-snapshot-id", str(run.snapshot))
-            .option("snapshot-property.polynya.commit", outcome.state.ownership.commit)
+            .option("snapshot-property.polynya.commit", ownership.commit)
             .option("snapshot-property.polynya.step", "apply-plain")
         )
         try:
@@ -54,10 +56,9 @@ class PlainApplier(Applier):
             if not is_refusal(error):
                 raise
             raise refusal(table, error) from error
-        table.refresh()
-        snapshot = table.snapshot_id()
-        assert snapshot is not None
-        return snapshot
+        run.target.reload()
+        assert run.target.state.snapshot is not None
+        return run.target.state.snapshot
 
 
 def _contents(run: Run, outcome: Outcome) -> tuple[DataFrame, list[Partition]]:
@@ -65,7 +66,9 @@ def _contents(run: Run, outcome: Outcome) -> tuple[DataFrame, list[Partition]]:
     fresh, keeping = run.fresh, outcome.keeping
     rows, partitions = _versions(run, outcome).coalesce(1), [*_REPLACED]
     # Each branch of a union is a task of its own, so that each state row gets a file of its own.
-    copy = fresh.state if fresh is not None else run.target.state.copy
+    copy = run.target.state.copy
+    if fresh is not None:
+        copy = replace(fresh.state, ownership=outcome.state.ownership)
     for state_row in _state_rows(run, copy, outcome.state):
         rows = rows.unionByName(state_row)
     if keeping.add is not None:
@@ -102,7 +105,7 @@ def _quarantine_without(run: Run, replayed: Replayed) -> DataFrame:
     return _without(run, kept, replayed.positions).drop("_file", "_pos")
 
 
-def _retained_without(run: Run, removed: Sequence[LiveFile]) -> DataFrame:
+def _retained_without(run: Run, removed: Sequence[DataFile]) -> DataFrame:
     """Kept events that stay."""
     kept = run.sql(f"SELECT *, _file FROM {run.table} WHERE {within(Partition.RETAINED)}")
     return kept.where(~kept["_file"].isin([file.path for file in removed])).drop("_file")

@@ -15,7 +15,7 @@ from polynya.lake.fold.columns import EVENT_HEADERS
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import table_row, timestamp_literal, within
-from polynya.lake.iceberg.gateway import LiveFile
+from polynya.lake.iceberg.files import DataFile
 from polynya.lake.spark.api import DataFrame, functions
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import Retaining
@@ -40,7 +40,7 @@ class Retention:
     state: Retaining | None = None
     add: DataFrame | None = None
     count: int = 0
-    remove: tuple[LiveFile, ...] = ()
+    remove: tuple[DataFile, ...] = ()
 
     def following(self, count: int) -> Retaining | None:
         """State after the step, which keeps so many rows more."""
@@ -119,8 +119,8 @@ def _newest_version(target: DatasetTable) -> str | None:
     return max((time for time in known if time), key=datetime.fromisoformat, default=None)
 
 
-def _all_files(run: Run) -> tuple[LiveFile, ...]:
-    return tuple(run.target.table.files(Partition.RETAINED, run.snapshot))
+def _all_files(run: Run) -> tuple[DataFile, ...]:
+    return run.target.table.files(Partition.RETAINED, run.snapshot)
 
 
 def _without_expired(run: Run, known: Retention) -> Retention:
@@ -131,7 +131,7 @@ def _without_expired(run: Run, known: Retention) -> Retention:
     limit = known.now - keep
     if state.oldest is None or datetime.fromisoformat(state.oldest) >= limit:
         return known
-    old: list[tuple[LiveFile, int]] = []
+    old: list[tuple[DataFile, int]] = []
     oldest: list[int] = []
     for file, bounds in run.target.table.ranges(
         Partition.RETAINED, run.snapshot, h.WAS_CURRENT_FROM

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -10,7 +11,7 @@ from uuid import uuid4
 
 from polynya.lake.fold.figures import Figures
 from polynya.lake.fold.shape import Shape
-from polynya.lake.iceberg.gateway import LiveFile
+from polynya.lake.iceberg.files import DataFile
 from polynya.lake.spark.api import DataFrame, Observation, functions
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
@@ -33,7 +34,7 @@ class CopyParts:
     state: CopyState
     summary: Mapping[str, str] = field(default_factory=dict)
     replayed: Replayed | None = None
-    consumed: Sequence[LiveFile] = ()
+    consumed: Sequence[DataFile] = ()
     instead: bool = False
 
 
@@ -128,4 +129,8 @@ class Counted:
         """The figures, after an action; None when Spark planned the counting away."""
         # `Observation.get` fails on the answer of an observation that was planned away.
         observed: Any = self.observation._jo
-        return dict(observed.getAsJava()) or None
+        # As one text: through py4j a map costs a dozen calls for each of its entries.
+        jvm: Any = self.frame.sparkSession._jvm
+        mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
+        counted: dict[str, Any] = json.loads(mapper.writeValueAsString(observed.getAsJava()))
+        return counted or None

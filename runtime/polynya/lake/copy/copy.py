@@ -17,14 +17,13 @@ from polynya.lake.copy.after import state_after
 from polynya.lake.copy.derive import HELPERS, derive
 from polynya.lake.copy.routes import Route, route_of
 from polynya.lake.fold.sql import within
-from polynya.lake.iceberg.commit import Step, commit_row_delta
+from polynya.lake.iceberg.staging import stage
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.books import booked, rows_by_partition
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import admitted_keys
 from polynya.lake.table.replayed import Replayed
-from polynya.lake.table.stored_state import write_apply_state, write_copy_state
 from polynya.lake.table.suspension import refuse_bad_records
 from polynya.model.contract.headers import Partition
 
@@ -101,31 +100,25 @@ def _append(
     following: CopyState,
     replayed: Replayed | None,
 ) -> CopyResult:
-    staged = target.table.stage(sized(way.rows.drop(*HELPERS), batch))
-    counts = rows_by_partition(target, staged)
+    staged = stage(target.table, sized(way.rows.drop(*HELPERS), batch))
+    counts = rows_by_partition(staged)
     quarantined = counts.pop(Partition.QUARANTINE, 0)
     kept = counts.pop(Partition.RETAINED, 0)
-    out, state = sum(counts.values()), target.state
+    out = sum(counts.values())
     following, summary = booked(
         target, batch, following, step="copy", out=out, quarantined=quarantined
     )
-    add, replaced = [*staged, write_copy_state(target.table, following)], [state.copy_file]
+    apply = None
     if kept and way.keeping is not None:
-        retaining = way.keeping.following(kept)
-        apply = replace(state.apply, ownership=following.ownership, retaining=retaining)
-        add.append(write_apply_state(target.table, apply))
-        replaced.append(state.apply_file)
-    step = Step(
-        commit_id=following.ownership.commit,
-        based_on=state.snapshot,
-        add=add,
-        remove=[file for file in replaced if file is not None],
+        apply = replace(target.state.apply, retaining=way.keeping.following(kept))
+    snapshot = target.commit(
+        copy=following,
+        apply=apply,
+        add=staged,
         deletes=[replayed.delete_file(target.table)] if replayed is not None else [],
         touched=replayed.touched() if replayed is not None else [],
         summary=summary,
     )
-    snapshot = commit_row_delta(target.table, step)
-    target.reload()
     return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, snapshot)
 
 

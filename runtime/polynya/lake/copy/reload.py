@@ -18,12 +18,11 @@ from polynya.lake.apply.run import CopyParts
 from polynya.lake.copy.compare import Comparison, events
 from polynya.lake.copy.copy import CopyResult, sized
 from polynya.lake.copy.derive import HELPERS, derive
-from polynya.lake.iceberg.commit import Step, commit_row_delta
+from polynya.lake.iceberg.staging import stage
 from polynya.lake.table.books import booked, rows_by_partition
 from polynya.lake.table.copy_state import CopyState, Reloading
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import agreed_keys, has_rows, refuse_other_order, refuse_second_task
-from polynya.lake.table.stored_state import write_copy_state
 from polynya.lake.table.suspension import refuse_bad_records
 from polynya.model.config.recorded import recorded
 from polynya.model.config.reload import DELETING, KEEPING, Incomplete, ReloadMode
@@ -90,23 +89,15 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     rows = frame.drop(*HELPERS).replace(
         str(Partition.CHANGES), str(Partition.RELOAD), [h.PARTITION]
     )
-    staged = target.table.stage(sized(rows, batch))
-    counts = rows_by_partition(target, staged)
+    staged = stage(target.table, sized(rows, batch))
+    counts = rows_by_partition(staged)
     quarantined = counts.pop(Partition.QUARANTINE, 0)
     loaded = sum(counts.values())
     following = _after(target, batch, keys, loaded, quarantined)
     following, summary = booked(
         target, batch, following, step="reload", out=loaded, quarantined=quarantined
     )
-    step = Step(
-        commit_id=following.ownership.commit,
-        based_on=target.state.snapshot,
-        add=[*staged, write_copy_state(target.table, following)],
-        remove=[file for file in (target.state.copy_file,) if file is not None],
-        summary=summary,
-    )
-    snapshot = commit_row_delta(target.table, step)
-    target.reload()
+    snapshot = target.commit(copy=following, add=staged, summary=summary)
     return CopyResult(batch.rows_in, loaded, batch.rows_filtered, quarantined, snapshot)
 
 
@@ -140,7 +131,6 @@ def finish(
         files = {path: progress for path, progress in files.items() if path in live}
     following = replace(
         state,
-        ownership=target.ownership(),
         reloading=None,
         decisions=replace(state.decisions, accepted={}),
         position=replace(
@@ -156,7 +146,7 @@ def finish(
         nothing,
         following,
         {"polynya.reload": reloading.mode, "polynya.rows-loaded": str(reloading.rows)},
-        consumed=tuple(gathered),
+        consumed=gathered,
         instead=reloading.mode == "drop_and_create",
     )
     return applier.apply(target, shape, reason=f"reload: {reloading.mode}", now=now, fresh=parts)

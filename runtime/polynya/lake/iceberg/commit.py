@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from polynya.lake.iceberg.gateway import IcebergTable, LiveFile
+from polynya.lake.iceberg.files import DataFile, DeleteFile
+from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.spark.api import Py4JJavaError
 from polynya.model.contract.headers import PARTITION, Partition
 from polynya.model.errors import ConflictError, DependencyError
@@ -28,21 +29,34 @@ class Step:
     """What one commit adds and removes.
 
     `based_on` is the snapshot that the step was computed from, None for an empty table. `add` and
-    `deletes` are Java files that were staged. `touched` are the paths of data files that position
+    `deletes` are files that were staged. `touched` are the paths of data files that position
     deletes refer to. `commit_id` is the marker that the new state files carry.
     """
 
     commit_id: str
     based_on: int | None
-    add: Sequence[Any]
-    remove: Sequence[LiveFile] = ()
-    deletes: Sequence[Any] = ()
+    add: Sequence[DataFile]
+    remove: Sequence[DataFile] = ()
+    deletes: Sequence[DeleteFile] = ()
     touched: Sequence[str] = ()
     summary: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def staged(self) -> list[str]:
+        """Paths of the files that nobody needs if the step is refused."""
+        return [*(file.path for file in self.add), *(file.path for file in self.deletes)]
 
-def commit_row_delta(table: IcebergTable, step: Step) -> int:
-    """Commit one step and return the id of the new snapshot.
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The current snapshot after a commit, and whether it is `base` and that step, nothing else."""
+
+    snapshot: int
+    is_step_alone: bool
+
+
+def commit_row_delta(table: IcebergTable, step: Step) -> Committed:
+    """Commit one step.
 
     Raises ConflictError when another owner moved the table since `based_on` (nothing was changed,
     staged files are removed) and DependencyError when the outcome is unknown (staged files are
@@ -50,11 +64,11 @@ def commit_row_delta(table: IcebergTable, step: Step) -> int:
     """
     delta = table.java.newRowDelta()
     for file in step.add:
-        delta.addRows(file)
-    for live in step.remove:
-        delta.removeRows(live.java)
-    for file in step.deletes:
-        delta.addDeletes(file)
+        delta.addRows(file.java)
+    for file in step.remove:
+        delta.removeRows(file.java)
+    for deletes in step.deletes:
+        delta.addDeletes(deletes.java)
     _validate(table, delta, step)
     for key, value in {**step.summary, "polynya.commit": step.commit_id}.items():
         delta.set(key, value)
@@ -65,11 +79,20 @@ def commit_row_delta(table: IcebergTable, step: Step) -> int:
             raise _explained(table, step, error) from error
         log.warning("the commit of %s was made although the catalog reported an error", table.name)
     table.refresh()
-    # Spark keeps a copy of the table of its own.
-    table.spark.sql(f"REFRESH TABLE {table.quoted}")
-    snapshot = table.snapshot_id()
-    assert snapshot is not None
-    return snapshot
+    return _outcome(table, step)
+
+
+def _outcome(table: IcebergTable, step: Step) -> Committed:
+    """What the table holds now; somebody else may have committed since the step did."""
+    current = table.java.currentSnapshot()
+    snapshot = int(current.snapshotId())
+    alone = (
+        current.parentId() == step.based_on
+        and current.summary().get("polynya.commit") == step.commit_id
+    )
+    if alone:
+        table.committed(step.based_on, snapshot, step.add, step.remove)
+    return Committed(snapshot, alone)
 
 
 def _validate(table: IcebergTable, delta: Any, step: Step) -> None:
@@ -132,7 +155,7 @@ def _explained(table: IcebergTable, step: Step, error: Py4JJavaError) -> Excepti
     if is_refusal(error):
         # A step that is live already was given to the catalog twice: its files must stay.
         if not _is_live(table, step):
-            table.drop_files([str(file.location()) for file in [*step.add, *step.deletes]])
+            table.drop_files(step.staged)
         return refusal(table, error)
     kind = str(error.java_exception.getClass().getSimpleName())
     if kind == "CommitStateUnknownException":

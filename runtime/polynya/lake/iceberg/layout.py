@@ -118,7 +118,6 @@ def grow_columns(
     if changes:
         update.commit()
         table.refresh()
-        spark.sql(f"REFRESH TABLE {table.quoted}")
     return changes > 0
 
 

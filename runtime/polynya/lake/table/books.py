@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from polynya.formats.batch import DatasetBatch
+from polynya.lake.iceberg.files import DataFile
 from polynya.lake.table.copy_state import Books, CopyState
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.errors import InternalError
 
 
-def rows_by_partition(target: DatasetTable, files: Iterable[Any]) -> Counter[str]:
+def rows_by_partition(files: Iterable[DataFile]) -> Counter[str]:
     """Rows of staged files for each value of `hdr__partition`."""
-    spec = target.table.java.spec()
     counts: Counter[str] = Counter()
     for file in files:
-        counts[str(spec.partitionToPath(file.partition())).split("=", 1)[1]] += int(
-            file.recordCount()
-        )
+        counts[file.partition] += file.rows
     return counts
 
 
@@ -62,5 +59,4 @@ def booked(
     counters.update(batch.counters)
     books = Books(totals=dict(totals), counters=dict(counters))
     summary = {f"polynya.{name.replace('_', '-')}": str(rows) for name, rows in figures.items()}
-    following = replace(state, books=books, ownership=target.ownership())
-    return following, {"polynya.step": step, **summary}
+    return replace(state, books=books), {"polynya.step": step, **summary}

@@ -18,7 +18,7 @@ def change_columns(
     that was done is left out.
     """
     target.take_over()
-    stored = set(target.table.field_ids())
+    stored = target.table.column_names()
     update = target.table.java.updateSchema()
     for old, new in renames.items():
         if old in stored and new not in stored:
@@ -28,7 +28,6 @@ def change_columns(
             update.deleteColumn(name)
     update.commit()
     target.table.refresh()
-    target.spark.sql(f"REFRESH TABLE {target.table.quoted}")
     before = target.state.copy.columns
     columns = replace(
         before,

@@ -11,24 +11,21 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import uuid4
 
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.unsent import after_additions
 from polynya.lake.iceberg.commit import Step, commit_row_delta
-from polynya.lake.iceberg.gateway import IcebergTable, LiveFile
+from polynya.lake.iceberg.files import DataFile, DeleteFile
+from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.layout import create_namespaces, create_table, grow_columns
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.shaping import data_columns, shape_of
-from polynya.lake.table.state import Ownership
-from polynya.lake.table.stored_state import (
-    TableState,
-    read_state,
-    write_apply_state,
-    write_copy_state,
-)
+from polynya.lake.table.state import ApplyState, Ownership
+from polynya.lake.table.stored_state import TableState, read_state, stage_states
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract.identifiers import quote_path
 from polynya.model.datatypes import DataType, parse_type
@@ -84,27 +81,85 @@ class DatasetTable:
         """Make this owner the only one whose commits succeed: the first act of one that writes."""
         if self.owned:
             return
-        before = self.state
-        ownership = Ownership(before.epoch + 1, self.owner, uuid4().hex)
-        copy, apply = (
-            replace(before.copy, ownership=ownership),
-            replace(before.apply, ownership=ownership),
+        ownership = Ownership(self.state.epoch + 1, self.owner, uuid4().hex)
+        self._commit(
+            ownership,
+            copy=self.state.copy,
+            apply=self.state.apply,
+            summary={"polynya.step": "takeover", "polynya.epoch": str(ownership.epoch)},
         )
+        self.epoch = ownership.epoch
+
+    def commit(
+        self,
+        *,
+        copy: CopyState | None = None,
+        apply: ApplyState | None = None,
+        add: Sequence[DataFile] = (),
+        remove: Sequence[DataFile] = (),
+        deletes: Sequence[DeleteFile] = (),
+        touched: Sequence[str] = (),
+        summary: Mapping[str, str],
+    ) -> int:
+        """Commit one step with the states that change in it; the id of the new snapshot.
+
+        To replace the file of a state is the compare-and-swap, so one must be given. `add` and
+        `deletes` are staged files, `touched` the data files that these deletes refer to. Raises
+        what `commit_row_delta` raises.
+        """
+        ownership = self.ownership()
+        return self._commit(
+            ownership,
+            copy=copy,
+            apply=apply,
+            add=add,
+            remove=remove,
+            deletes=deletes,
+            touched=touched,
+            summary=summary,
+        )
+
+    def commit_copy_state(
+        self, copy: CopyState, step: str, remove: Sequence[DataFile] = ()
+    ) -> None:
+        """Commit a new copy state by itself; `remove` are files that go in the same commit."""
+        self.commit(copy=copy, remove=remove, summary={"polynya.step": step})
+
+    def _commit(
+        self,
+        ownership: Ownership,
+        *,
+        copy: CopyState | None,
+        apply: ApplyState | None,
+        summary: Mapping[str, str],
+        add: Sequence[DataFile] = (),
+        remove: Sequence[DataFile] = (),
+        **others: Any,
+    ) -> int:
+        before = self.state
+        after = stage_states(self.table, before, ownership, copy=copy, apply=apply)
         step = Step(
             commit_id=ownership.commit,
             based_on=before.snapshot,
-            add=[write_copy_state(self.table, copy), write_apply_state(self.table, apply)],
-            remove=[file for file in (before.copy_file, before.apply_file) if file is not None],
-            summary={"polynya.step": "takeover", "polynya.epoch": str(ownership.epoch)},
+            add=[*add, *after.new_files(before)],
+            remove=[*remove, *before.new_files(after)],
+            summary=summary,
+            **others,
         )
-        commit_row_delta(self.table, step)
-        self.epoch = ownership.epoch
-        self.reload()
+        committed = commit_row_delta(self.table, step)
+        if committed.is_step_alone:
+            self.state = replace(after, snapshot=committed.snapshot)
+        else:
+            self.reload()
+        return committed.snapshot
+
+    def ownership(self) -> Ownership:
+        """Ownership to write into the next states, with a new commit marker."""
+        return Ownership(self.epoch, self.owner, uuid4().hex)
 
     def reload(self) -> None:
         """Read the state again; raises ConflictError when somebody else owns the table by now."""
         self.table.refresh()
-        self.spark.sql(f"REFRESH TABLE {self.table.quoted}")
         self.state = read_state(self.table)
         if self.owned and self.state.epoch > self.epoch:
             newer = max(
@@ -126,10 +181,6 @@ class DatasetTable:
         accepting = policies.schema_evolution.accepting(self.state.copy.decisions.accepted)
         return replace(self.dataset, policies=replace(policies, schema_evolution=accepting))
 
-    def ownership(self) -> Ownership:
-        """Ownership to write into the next state, with a new commit marker."""
-        return Ownership(self.epoch, self.owner, uuid4().hex)
-
     def known_schema(self) -> dict[str, DataType]:
         """Every source column seen so far and its type, excluded columns too."""
         return {name: parse_type(text) for name, text in self.state.copy.columns.schema.items()}
@@ -145,7 +196,7 @@ class DatasetTable:
         # Not what the state knows counts but what the table has: a crash between schema change and
         # data leaves columns that the state does not know yet, and a column that was excluded until
         # now is known and not there.
-        stored = set(self.table.field_ids())
+        stored = self.table.column_names()
         before = {name: known.get(name, kind) for name, kind in after.items() if name in stored}
         if grow_columns(self.spark, self.table, before, after):
             self._record_schema(schema)
@@ -160,24 +211,6 @@ class DatasetTable:
             unsent_texts=after_additions(columns.unsent_texts, set(schema) - set(columns.schema)),
         )
         self.commit_copy_state(replace(self.state.copy, columns=following), "schema")
-
-    def commit_copy_state(
-        self, copy: CopyState, step: str, remove: Sequence[LiveFile] = ()
-    ) -> None:
-        """Commit a new copy state by itself; `remove` are files that go in the same commit."""
-        ownership = self.ownership()
-        before = (self.state.copy_file,)
-        commit_row_delta(
-            self.table,
-            Step(
-                commit_id=ownership.commit,
-                based_on=self.state.snapshot,
-                add=[write_copy_state(self.table, replace(copy, ownership=ownership))],
-                remove=[*remove, *(file for file in before if file is not None)],
-                summary={"polynya.step": step},
-            ),
-        )
-        self.reload()
 
     def shape(
         self,

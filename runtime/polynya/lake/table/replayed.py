@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
 from polynya.formats.batch import WHOLE_FILE, Rejected
 from polynya.lake.fold.sql import within
+from polynya.lake.iceberg.files import DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.staging import write_position_deletes
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.copy_state import CopyState
 from polynya.model.contract import headers as h
@@ -29,9 +30,9 @@ class Replayed:
     positions: pa.Table
     files: tuple[str, ...] = ()
 
-    def delete_file(self, table: IcebergTable) -> Any:
+    def delete_file(self, table: IcebergTable) -> DeleteFile:
         """Stage the position delete file."""
-        return table.write_position_deletes(Partition.QUARANTINE, self.positions)
+        return write_position_deletes(table, Partition.QUARANTINE, self.positions)
 
     def touched(self) -> list[str]:
         """Data files that the positions refer to."""

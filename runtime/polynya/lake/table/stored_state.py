@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polynya.lake.iceberg.gateway import IcebergTable, LiveFile
+from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.staging import write_rows
 from polynya.lake.table.copy_state import CopyState
-from polynya.lake.table.state import ApplyState
+from polynya.lake.table.state import ApplyState, Ownership
 from polynya.model.contract.headers import (
     APPLY_CHANGE_IDENTIFIER,
     COPY_CHANGE_IDENTIFIER,
@@ -27,13 +28,19 @@ class TableState:
     snapshot: int | None
     copy: CopyState
     apply: ApplyState
-    copy_file: LiveFile | None = None
-    apply_file: LiveFile | None = None
+    copy_file: DataFile | None = None
+    apply_file: DataFile | None = None
 
     @property
     def epoch(self) -> int:
         """Highest epoch that ever owned the table."""
         return max(self.copy.ownership.epoch, self.apply.ownership.epoch)
+
+    def new_files(self, before: TableState) -> list[DataFile]:
+        """Files of states that `before` does not have."""
+        known = (before.copy_file, before.apply_file)
+        mine = (self.copy_file, self.apply_file)
+        return [file for file in mine if file is not None and file not in known]
 
 
 def read_state(table: IcebergTable) -> TableState:
@@ -54,26 +61,37 @@ def read_state(table: IcebergTable) -> TableState:
     return TableState(snapshot, copy, apply, copy_file, apply_file)
 
 
-def write_copy_state(table: IcebergTable, state: CopyState) -> Any:
-    """Stage the file of a copy state."""
-    return _write(table, COPY_CHANGE_IDENTIFIER, state.position.copied_to, state.to_json())
+def stage_states(
+    table: IcebergTable,
+    before: TableState,
+    ownership: Ownership,
+    *,
+    copy: CopyState | None,
+    apply: ApplyState | None,
+) -> TableState:
+    """Stage the files of the states that change, in the name of their owner.
+
+    Returns the states after the commit, still with the snapshot of `before`.
+    """
+    after = before
+    if copy is not None:
+        copy = replace(copy, ownership=ownership)
+        file = _write(table, COPY_CHANGE_IDENTIFIER, copy.position.copied_to, copy.to_json())
+        after = replace(after, copy=copy, copy_file=file)
+    if apply is not None:
+        apply = replace(apply, ownership=ownership)
+        file = _write(table, APPLY_CHANGE_IDENTIFIER, apply.applied_to, apply.to_json())
+        after = replace(after, apply=apply, apply_file=file)
+    return after
 
 
-def write_apply_state(table: IcebergTable, state: ApplyState) -> Any:
-    """Stage the file of an apply state."""
-    return _write(table, APPLY_CHANGE_IDENTIFIER, state.applied_to, state.to_json())
-
-
-def _write(table: IcebergTable, column: str, identifier: str | None, text: str) -> Any:
+def _write(table: IcebergTable, column: str, identifier: str | None, text: str) -> DataFile:
     # An empty identifier and not NULL: which of the two columns is set tells the kind of the state.
-    columns = {
-        column: pa.array([identifier or ""], pa.string()),
-        STATE: pa.array([text], pa.string()),
-    }
-    return table.write_data_file(Partition.ASSET_STATE, columns)
+    row = pa.table({column: [identifier or ""], STATE: [text]})
+    return write_rows(table, Partition.ASSET_STATE, row)
 
 
-def _read_row(table: IcebergTable, file: LiveFile) -> tuple[str, str]:
+def _read_row(table: IcebergTable, file: DataFile) -> tuple[str, str]:
     stream = table.java.io().newInputFile(file.path).newStream()
     try:
         content = bytes(stream.readAllBytes())

@@ -1,0 +1,124 @@
+"""Write files that no snapshot knows yet: by Spark, or small ones without it.
+
+A commit makes them part of the table (`commit.py`); until then nobody reads them.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from polynya.lake.iceberg.arrow_columns import as_stored
+from polynya.lake.iceberg.files import DataFile, DeleteFile, data_file, listed
+from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.spark.api import DataFrame
+from polynya.lake.spark.session import use_in_this_thread
+from polynya.model.contract.headers import PARTITION, Partition
+
+# Field ids that the Iceberg specification reserves for position delete files.
+_FILE_PATH_ID, _POS_ID = 2147483546, 2147483545
+POSITION_DELETE_SCHEMA = pa.schema(
+    [
+        pa.field(
+            "file_path",
+            pa.string(),
+            nullable=False,
+            metadata={"PARQUET:field_id": str(_FILE_PATH_ID)},
+        ),
+        pa.field("pos", pa.int64(), nullable=False, metadata={"PARQUET:field_id": str(_POS_ID)}),
+    ]
+)
+
+
+def stage(table: IcebergTable, rows: DataFrame) -> list[DataFile]:
+    """Let Spark write `rows`, which have all columns of the table.
+
+    Uses the path of Iceberg's own compaction: Spark writes, a coordinator keeps the files, nothing
+    commits.
+    """
+    use_in_this_thread(table.spark)
+    group = str(uuid4())
+    cache = table.iceberg.spark.SparkTableCache.get()
+    coordinator = table.iceberg.spark.FileRewriteCoordinator.get()
+    cache.add(group, table.java)
+    try:
+        (
+            rows.write.format("iceberg")
+            .mode("append")
+            .option("distribution-mode", "none")
+            .option("fanout-enabled", "true")
+            .save(group)
+        )
+        files = listed(coordinator.fetchNewFiles(table.java, group))
+    finally:
+        cache.remove(group)
+        coordinator.clearRewrite(table.java, group)
+    spec = table.java.spec()
+    return [
+        data_file(file, str(spec.partitionToPath(file.partition())).split("=", 1)[1])
+        for file in files
+    ]
+
+
+def write_rows(table: IcebergTable, partition: Partition, rows: pa.Table) -> DataFile:
+    """Write one data file without Spark. `rows` has columns of the table, without `PARTITION`."""
+    named = rows.append_column(PARTITION, pa.array([str(partition)] * rows.num_rows, pa.string()))
+    path, size, java_file = _put(table, as_stored(named, table.columns()))
+    metrics = table.iceberg.parquet.ParquetUtil.fileMetrics(
+        java_file.toInputFile(), table.iceberg.MetricsConfig.forTable(table.java)
+    )
+    java = (
+        table.iceberg.DataFiles.builder(table.java.spec())
+        .withPath(path)
+        .withFormat("PARQUET")
+        .withPartitionPath(f"{PARTITION}={partition}")
+        .withFileSizeInBytes(size)
+        .withMetrics(metrics)
+        .build()
+    )
+    return DataFile(java, path, str(partition), rows.num_rows, size)
+
+
+def write_position_deletes(
+    table: IcebergTable, partition: Partition, deletes: pa.Table
+) -> DeleteFile:
+    """Write one v2 position delete file for rows of one partition.
+
+    `deletes` has `file_path` string and `pos` int64.
+    """
+    ordered = deletes.sort_by([("file_path", "ascending"), ("pos", "ascending")])
+    arrays = [ordered.column(name).combine_chunks() for name in ("file_path", "pos")]
+    rows = pa.Table.from_arrays(arrays, schema=POSITION_DELETE_SCHEMA)
+    path, size, _ = _put(table, rows, suffix="-deletes")
+    builder = (
+        table.iceberg.FileMetadata.deleteFileBuilder(table.java.spec())
+        .ofPositionDeletes()
+        .withFormat("PARQUET")
+        .withPath(path)
+        .withPartitionPath(f"{PARTITION}={partition}")
+        .withFileSizeInBytes(size)
+        .withRecordCount(rows.num_rows)
+    )
+    touched = set(arrays[0].to_pylist())
+    if len(touched) == 1:
+        builder = builder.withReferencedDataFile(touched.pop())
+    return DeleteFile(builder.build(), path)
+
+
+def _put(table: IcebergTable, rows: pa.Table, suffix: str = "") -> tuple[str, int, Any]:
+    buffer = io.BytesIO()
+    pq.write_table(rows, buffer, compression="zstd", compression_level=1)
+    content = buffer.getvalue()
+    path = str(table.java.locationProvider().newDataLocation(f"{uuid4()}{suffix}.parquet"))
+    # FileIO and not the local file system, so that the same code writes to S3.
+    file = table.java.io().newOutputFile(path)
+    stream = file.create()
+    try:
+        stream.write(bytearray(content))
+    finally:
+        stream.close()
+    return path, len(content), file
