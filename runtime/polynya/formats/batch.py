@@ -130,3 +130,13 @@ class DatasetBatch:
         out = self.rows.num_rows + len(self.rejected) + self.rows_filtered
         if self.rows_in != out:
             raise AssertionError(f"accounting: {self.rows_in} records in, {out} out")
+
+    @property
+    def rows_held(self) -> int:
+        """Typed rows and rejected records."""
+        return int(self.rows.num_rows) + len(self.rejected)
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of what it holds, in memory."""
+        return int(self.rows.nbytes) + sum(len(one.raw) for one in self.rejected)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from polynya.lake.apply import retention
+from polynya.lake.apply.collected import Collected
 from polynya.lake.apply.folding import folded, folded_with_all, new_truncates, pending_events
 from polynya.lake.apply.from_events import rebuilt
 from polynya.lake.apply.retention import Retention
@@ -43,7 +44,7 @@ class ApplyResult:
 class Outcome:
     """All that one apply commits: versions, kept events, tombstones that go, and the new state."""
 
-    versions: Folded
+    versions: Folded | Collected
     keeping: Retention
     purge: Purge
     state: ApplyState
@@ -58,8 +59,10 @@ class Applier(ABC):
     """Folds all Changes of the current snapshot, and those of `fresh`, into Current and Prior."""
 
     @abstractmethod
-    def with_stored(self, run: Run, events: DataFrame, truncates: Sequence[Truncate]) -> Folded:
-        """Fold events with the stored versions that they can change."""
+    def with_stored(
+        self, run: Run, events: DataFrame, truncates: Sequence[Truncate], now: datetime
+    ) -> Folded | Collected:
+        """Fold events with the stored versions that they can change. `now` is the engine's time."""
 
     @abstractmethod
     def commit(self, run: Run, outcome: Outcome) -> int:
@@ -83,7 +86,7 @@ class Applier(ABC):
         target.take_over()
         with Run.of(target, shape, fresh) as run:
             keeping = retention.plan(run, now)
-            versions, truncates = self._versions(run, anew=anew)
+            versions, truncates = self._versions(run, keeping.now, anew=anew)
             purge = find_purge(run, keeping.now, retention.events(run, keeping))
             state = _state_after(run, versions, keeping, purge)
             state = replace(
@@ -96,7 +99,9 @@ class Applier(ABC):
         seconds = round(time.monotonic() - started, 3)
         return ApplyResult(snapshot, reason, seconds, versions.figures)
 
-    def _versions(self, run: Run, *, anew: bool) -> tuple[Folded, list[Truncate]]:
+    def _versions(
+        self, run: Run, now: datetime, *, anew: bool
+    ) -> tuple[Folded | Collected, list[Truncate]]:
         """The folded versions, and all truncates that are known then."""
         new = new_truncates(run)
         known = merged(run.target.state.apply.truncates, new)
@@ -108,10 +113,12 @@ class Applier(ABC):
         if new:
             # A truncate touches every record.
             return folded_with_all(run, events, known), known
-        return self.with_stored(run, events, known), known
+        return self.with_stored(run, events, known, now), known
 
 
-def _state_after(run: Run, versions: Folded, keeping: Retention, purge: Purge) -> ApplyState:
+def _state_after(
+    run: Run, versions: Folded | Collected, keeping: Retention, purge: Purge
+) -> ApplyState:
     """Apply state after the apply, but for what `apply` itself knows."""
     state = run.target.state.apply
     totals = Counter(state.totals)

@@ -11,13 +11,15 @@ be late is the work done again with what it needs besides.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.lake.apply.applier import Applier, Outcome
+from polynya.lake.apply.collected import FEW_EVENTS, Collected, are_few, collected
 from polynya.lake.apply.folding import folded, linked_keys
-from polynya.lake.apply.run import Counted, Folded, Run
+from polynya.lake.apply.run import Folded, Run
 from polynya.lake.fold import stored, versions
 from polynya.lake.fold.truncates import Truncate
 from polynya.lake.iceberg.files import DataFile, DeleteFile
@@ -36,9 +38,17 @@ RANGED = (Primitive("int"), Primitive("bigint"))
 
 
 class FastApplier(Applier):
-    """See the module. Needs a classic SparkSession and Iceberg 1.10 or newer (`removeRows`)."""
+    """See the module. Needs a classic SparkSession and Iceberg 1.10 or newer (`removeRows`).
 
-    def with_stored(self, run: Run, events: DataFrame, truncates: Sequence[Truncate]) -> Folded:
+    Up to `few_events` pending events are folded by one query and written without Spark.
+    """
+
+    def __init__(self, *, few_events: int = FEW_EVENTS) -> None:
+        self._few_events = few_events
+
+    def with_stored(
+        self, run: Run, events: DataFrame, truncates: Sequence[Truncate], now: datetime
+    ) -> Folded | Collected:
         """Fold events with the newest versions of their records, and with more where one is late.
 
         Without history all that is kept of a record counts as its newest version.
@@ -48,10 +58,12 @@ class FastApplier(Applier):
         condition = _key_condition(run)
         if not run.shape.links:
             found = _newest(run, touched, condition)
-            counted = Counted.over(found, [f"count_if({stored.LATE}) AS late"])
-            result = folded(run, counted.frame.drop("__oldest").unionByName(events), truncates)
-            seen = counted.read()
-            if _needs_only_newest(run) or (seen is not None and not seen["late"]):
+            result: Folded | Collected
+            if are_few(run, self._few_events):
+                result = collected(run, run.view(found), view, truncates, now)
+            else:
+                result = folded(run, found.drop("__oldest").unionByName(events), truncates)
+            if _needs_only_newest(run) or not result.late:
                 return result
         return folded(run, _with_late(run, view, touched, condition).unionByName(events), truncates)
 
@@ -143,12 +155,14 @@ def _consumed(run: Run) -> list[DataFile]:
 
 def _stage(run: Run, outcome: Outcome) -> list[DataFile]:
     """Files of the versions that changed, and of the events that are kept."""
-    table, keeping, written = run.target.table, outcome.keeping, outcome.versions.figures.written
+    table, keeping, changed = run.target.table, outcome.keeping, outcome.versions
     staged: list[DataFile] = []
-    if written:
+    if isinstance(changed, Collected):
+        staged += changed.stage(table)
+    elif changed.figures.written:
         columns = versions.table_rows(run.shape, outcome.now)
-        rows = run.sql(f"SELECT {columns} FROM {run.view(outcome.versions.rows)} WHERE __write")
-        staged += stage(table, rows.coalesce(1 + written // ONE_TASK_ROWS))
+        rows = run.sql(f"SELECT {columns} FROM {run.view(changed.rows)} WHERE __write")
+        staged += stage(table, rows.coalesce(1 + changed.figures.written // ONE_TASK_ROWS))
     if keeping.add is not None:
         staged += stage(table, keeping.add.coalesce(1 + keeping.count // ONE_TASK_ROWS))
     return staged
@@ -159,10 +173,7 @@ def _deletes(run: Run, outcome: Outcome) -> tuple[list[DeleteFile], list[str]]:
     purged = outcome.purge.positions
     if outcome.versions.figures.removed == 0 and purged is None:
         return [], []
-    dropped = outcome.versions.rows.where("__drop")
-    positions = dropped.selectExpr(
-        "__stored.part AS part", "__stored.file AS file_path", "__stored.pos AS pos"
-    ).toArrow()
+    positions = _places(outcome.versions)
     if purged is not None:
         both = pa.concat_tables([positions, purged.cast(positions.schema)])
         positions = both.group_by(["part", "file_path", "pos"]).aggregate([])
@@ -175,3 +186,14 @@ def _deletes(run: Run, outcome: Outcome) -> tuple[list[DeleteFile], list[str]]:
             files.append(write_position_deletes(run.target.table, partition, places))
             touched.update(rows.column("file_path").to_pylist())
     return files, sorted(touched)
+
+
+def _places(changed: Folded | Collected) -> pa.Table:
+    """Where the versions that are removed are stored: `part`, `file_path` string, `pos` int64."""
+    if isinstance(changed, Collected):
+        return changed.places()
+    return (
+        changed.rows.where("__drop")
+        .selectExpr("__stored.part AS part", "__stored.file AS file_path", "__stored.pos AS pos")
+        .toArrow()
+    )

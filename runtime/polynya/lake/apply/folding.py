@@ -54,9 +54,13 @@ def folded(run: Run, frame: DataFrame, truncates: Sequence[Truncate]) -> Folded:
     ]
     rows, counted = run.settle_counting(
         run.sql(f"{with_clause(steps)} SELECT * FROM placed"),
-        [*apply_aggregates(run.shape), "max(__ci) AS applied_to"],
+        [
+            *apply_aggregates(run.shape),
+            "max(__ci) AS applied_to",
+            "count_if(__stored.late) AS late",
+        ],
     )
-    return Folded(rows, ApplyFigures.of(counted), counted["applied_to"])
+    return Folded(rows, ApplyFigures.of(counted), counted["applied_to"], counted["late"])
 
 
 def linked_keys(run: Run, *, touched: str, events: str) -> DataFrame:

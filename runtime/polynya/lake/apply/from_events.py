@@ -12,7 +12,7 @@ from datetime import datetime
 from polynya.lake.apply.folding import folded
 from polynya.lake.apply.run import Folded, Run
 from polynya.lake.fold import stored
-from polynya.lake.fold.columns import STORED_FIELDS, STORED_TYPE
+from polynya.lake.fold.columns import STORED_NAMES, STORED_TYPE
 from polynya.lake.fold.differing import wrong_columns
 from polynya.lake.fold.figures import RebuildFigures, rebuild_aggregates
 from polynya.lake.fold.fold import event_columns
@@ -37,7 +37,8 @@ def rebuilt(run: Run, truncates: Sequence[Truncate]) -> Folded:
     rows, counted = run.settle_counting(_compared(run, result), rebuild_aggregates())
     pending = run.target.table.files(Partition.CHANGES, run.snapshot)
     events = sum(file.rows for file in pending)
-    return Folded(rows, RebuildFigures.of({**counted, "events": events}), result.applied_to)
+    figures = RebuildFigures.of({**counted, "events": events})
+    return Folded(rows, figures, result.applied_to)
 
 
 def differences(run: Run, truncates: Sequence[Truncate]) -> DataFrame:
@@ -90,7 +91,7 @@ def _compared(run: Run, result: Folded) -> DataFrame:
         else f"d.{quote(name)}"
         for name in shape.data
     ]
-    place = {name: f"t.__stored.`{name}`" for name in (*STORED_FIELDS, "file", "pos")}
+    place = {name: f"t.__stored.`{name}`" for name in STORED_NAMES}
     place["wcf"] = "least(t.__stored.wcf, d.__applied)"
     fields = ", ".join(f"'{name}', {value}" for name, value in place.items())
     columns = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 import pyarrow as pa
 
@@ -34,7 +35,9 @@ _REPLACED = (Partition.CHANGES, Partition.CURRENT, Partition.PRIOR, Partition.AS
 class PlainApplier(Applier):
     """See the module."""
 
-    def with_stored(self, run: Run, events: DataFrame, truncates: Sequence[Truncate]) -> Folded:
+    def with_stored(
+        self, run: Run, events: DataFrame, truncates: Sequence[Truncate], _now: datetime
+    ) -> Folded:
         """Fold events with every stored version."""
         return folded_with_all(run, events, truncates)
 
@@ -89,6 +92,7 @@ def _contents(run: Run, outcome: Outcome) -> tuple[DataFrame, list[Partition]]:
 
 def _versions(run: Run, outcome: Outcome) -> DataFrame:
     """All versions that stay, changed or not."""
+    assert isinstance(outcome.versions, Folded), "the plain applier collects nothing"
     rows = run.sql(
         f"SELECT {versions.table_rows(run.shape, outcome.now)}, "
         "IF(__same, __stored.file, NULL) AS _file, __stored.pos AS _pos "

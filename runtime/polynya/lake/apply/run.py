@@ -40,11 +40,15 @@ class CopyParts:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Placed versions (see `versions.placed`), figures, and the highest change identifier seen."""
+    """Placed versions (see `versions.placed`), figures, and the highest change identifier seen.
+
+    `late` counts stored versions of whose record an event is not newer than they are.
+    """
 
     rows: DataFrame
     figures: Figures
     applied_to: str | None
+    late: int = 0
 
 
 @dataclass(slots=True)

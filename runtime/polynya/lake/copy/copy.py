@@ -17,7 +17,9 @@ from polynya.lake.copy.after import state_after
 from polynya.lake.copy.derive import HELPERS, derive
 from polynya.lake.copy.routes import Route, route_of
 from polynya.lake.fold.sql import within
-from polynya.lake.iceberg.staging import stage
+from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.staging import stage, write_rows
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.books import booked, rows_by_partition
 from polynya.lake.table.copy_state import CopyState
@@ -29,6 +31,9 @@ from polynya.model.contract.headers import Partition
 
 #: Below this many rows one task writes the batch: more tasks would make more, smaller files.
 ONE_TASK_ROWS = 200_000
+#: Up to so many rows, of so many bytes in memory, are written without Spark.
+FEW_ROWS = 20_000
+FEW_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ def _append(
     following: CopyState,
     replayed: Replayed | None,
 ) -> CopyResult:
-    staged = stage(target.table, sized(way.rows.drop(*HELPERS), batch))
+    staged = staged_rows(target.table, way.rows.drop(*HELPERS), batch)
     counts = rows_by_partition(staged)
     quarantined = counts.pop(Partition.QUARANTINE, 0)
     kept = counts.pop(Partition.RETAINED, 0)
@@ -138,6 +143,13 @@ def _parts(
         target, batch, following, step="copy+apply", out=out, quarantined=quarantined
     )
     return CopyParts(good, bad, following, summary, replayed)
+
+
+def staged_rows(table: IcebergTable, rows: DataFrame, batch: DatasetBatch) -> list[DataFile]:
+    """Write rows of a batch: few without Spark, whose plan of a write costs more than they do."""
+    if batch.rows_held <= FEW_ROWS and batch.size_bytes <= FEW_BYTES:
+        return write_rows(table, rows.toArrow())
+    return stage(table, sized(rows, batch))
 
 
 def sized(rows: DataFrame, batch: DatasetBatch) -> DataFrame:

@@ -173,4 +173,6 @@ def _quarantine() -> str:
         f"'id', {identifier}, 'file', __file, 'offset', __offset, "
         "'rule', __verdict, 'error', __why, 'raw', __raw"
     )
-    return f"IF(__verdict IS NULL, NULL, named_struct({fields}))"
+    # The cast lets every field be NULL: Arrow refuses a NULL whose fields may not be.
+    (kind,) = (header.type for header in h.HEADERS if header.name == h.QUARANTINE)
+    return f"CAST(IF(__verdict IS NULL, NULL, named_struct({fields})) AS {kind})"

@@ -16,9 +16,8 @@ from polynya.formats.batch import NO_ORDER, DatasetBatch
 from polynya.lake.apply.applier import Applier, ApplyResult
 from polynya.lake.apply.run import CopyParts
 from polynya.lake.copy.compare import Comparison, events
-from polynya.lake.copy.copy import CopyResult, sized
+from polynya.lake.copy.copy import CopyResult, staged_rows
 from polynya.lake.copy.derive import HELPERS, derive
-from polynya.lake.iceberg.staging import stage
 from polynya.lake.table.books import booked, rows_by_partition
 from polynya.lake.table.copy_state import CopyState, Reloading
 from polynya.lake.table.dataset import DatasetTable
@@ -89,7 +88,7 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     rows = frame.drop(*HELPERS).replace(
         str(Partition.CHANGES), str(Partition.RELOAD), [h.PARTITION]
     )
-    staged = stage(target.table, sized(rows, batch))
+    staged = staged_rows(target.table, rows, batch)
     counts = rows_by_partition(staged)
     quarantined = counts.pop(Partition.QUARANTINE, 0)
     loaded = sum(counts.values())

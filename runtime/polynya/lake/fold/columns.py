@@ -22,9 +22,12 @@ STORED_FIELDS: dict[str, str] = {
     "wcf": h.WAS_CURRENT_FROM,
     "wct": h.WAS_CURRENT_TO,
 }
+#: Besides these `__stored` has the file and the position of the version, and whether an event of
+#: its record is late: not newer than it.
+STORED_NAMES = (*STORED_FIELDS, "file", "pos", "late")
 STORED_TYPE = (
     "struct<part:string,op:string,`from`:timestamp,`to`:timestamp,ins:timestamp,mod:timestamp,"
-    "wcf:timestamp,wct:timestamp,file:string,pos:bigint>"
+    "wcf:timestamp,wct:timestamp,file:string,pos:bigint,late:boolean>"
 )
 #: Column of an event in the fold → header column that stores it.
 EVENT_HEADERS: dict[str, str] = {
@@ -142,6 +145,8 @@ PLACED = (
            ("fold.versions", "apply.from_events")),
     Column("__there", "boolean", "a version with its sequence is stored", ("apply.from_events",)),
     Column("__wrong", "array<string>", "columns that are stored otherwise", ("apply.from_events",)),
+    Column("__placed", "struct", "what becomes of the version, what counts it, where it is stored",
+           ("apply.collected",)),
     Column("__applied", "timestamp", "when its event was applied", ("apply.from_events",)),
     Column("__first", "timestamp", "since when its events know the record", ("apply.from_events",)),
 )  # fmt: skip

@@ -66,23 +66,26 @@ class RebuildFigures(Figures):
 
 
 def apply_aggregates(shape: Shape) -> list[str]:
-    """Aggregates of ApplyFigures.
+    """Aggregates of ApplyFigures."""
+    return _counts(apply_conditions(shape))
+
+
+def apply_conditions(shape: Shape) -> dict[str, str]:
+    """Figure of ApplyFigures → condition of the versions that it counts.
 
     Only a source that tells inserts from updates can contradict itself.
     """
     told = "true" if shape.tells_operations else "false"
     fresh = "NOT __own AND NOT __trunc AND NOT __gone"
     first = "coalesce(__del_before, true)"
-    return _counts(
-        {
-            "events": fresh,
-            **_WRITTEN,
-            "raised": "__raised AND __write AND NOT __own",
-            "insert_of_existing": f"{told} AND {fresh} AND __op = 'I' AND NOT {first}",
-            "update_of_missing": f"{told} AND {fresh} AND __op = 'U' AND {first}",
-            "delete_of_missing": f"{fresh} AND __del AND {first}",
-        }
-    )
+    return {
+        "events": fresh,
+        **_WRITTEN,
+        "raised": "__raised AND __write AND NOT __own",
+        "insert_of_existing": f"{told} AND {fresh} AND __op = 'I' AND NOT {first}",
+        "update_of_missing": f"{told} AND {fresh} AND __op = 'U' AND {first}",
+        "delete_of_missing": f"{fresh} AND __del AND {first}",
+    }
 
 
 def rebuild_aggregates() -> list[str]:

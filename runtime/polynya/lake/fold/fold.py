@@ -42,10 +42,14 @@ def raw_columns(shape: Shape, *, located: bool, values: bool = True) -> str:
     return ", ".join([*map(quote, data), *headers, *(["_file", "_pos"] if located else [])])
 
 
-def stored_columns(shape: Shape, *, located: bool, values: bool = True) -> str:
-    """Select list over `raw_columns` that makes the input of the fold of them."""
+def stored_columns(shape: Shape, *, located: bool, values: bool = True, late: str = "false") -> str:
+    """Select list over `raw_columns` that makes the input of the fold of them.
+
+    `late` is the condition that an event of the record is not newer than the version.
+    """
     fields = [f"'{name}', {column}" for name, column in STORED_FIELDS.items()]
     fields += ["'file', _file, 'pos', _pos"] if located else ["'file', '', 'pos', 0L"]
+    fields.append(f"'late', {late}")
     stored = f"CAST(named_struct({', '.join(fields)}) AS {STORED_TYPE}) AS __stored"
     data = [
         quote(name)

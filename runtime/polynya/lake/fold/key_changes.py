@@ -7,7 +7,7 @@ another record, transitively. `apply/linked.py` runs these statements, round by 
 
 from __future__ import annotations
 
-from polynya.lake.fold.columns import EVENT_HEADERS, STORED_FIELDS
+from polynya.lake.fold.columns import EVENT_HEADERS, STORED_NAMES
 from polynya.lake.fold.fold import fold, with_clause
 from polynya.lake.fold.keys import key_text
 from polynya.lake.fold.shape import Shape, comparable
@@ -129,7 +129,7 @@ def _stored_place(shape: Shape) -> str:
     )
     fields = ", ".join(
         f"'{name}', " + ("CAST(NULL AS STRING)" if name == "op" else f"e.__stored.`{name}`")
-        for name in (*STORED_FIELDS, "file", "pos")
+        for name in STORED_NAMES
     )
     moved = f"e.__stored IS NOT NULL AND ({changed or 'false'})"
     return f"IF({moved}, named_struct({fields}), e.__stored)"

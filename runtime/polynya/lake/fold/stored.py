@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from polynya.lake.fold.fold import raw_columns, stored_columns
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.sql import IS_OPEN_DELETE, SEQUENCE, within
+from polynya.lake.fold.sql import IS_OPEN_DELETE, SEQUENCE, STORED_SEQUENCE, within
 from polynya.model.contract.headers import Partition
 
 #: Whether an event is not newer than the stored version beside it (see `newest`).
-LATE = f"{SEQUENCE} >= __oldest"
+LATE = f"{STORED_SEQUENCE} >= __oldest"
 
 
 def newest(
@@ -26,7 +26,7 @@ def newest(
     on the key columns lets Iceberg skip files.
     """
     raw = raw_columns(shape, located=True, values=values)
-    made = stored_columns(shape, located=True, values=values)
+    made = stored_columns(shape, located=True, values=values, late=LATE)
     open_delete = f" AND {IS_OPEN_DELETE}" if shape.history else ""
     # One scan, not a union of two: after a union Spark copies every row before it can join.
     kept = f"({within(Partition.CURRENT)} OR ({within(Partition.PRIOR)}{open_delete}))"
@@ -65,7 +65,7 @@ def late_keys(shape: Shape, newest_versions: str) -> str:
     """Records with an event that is not newer than their newest stored version."""
     return (
         f"SELECT {shape.key_list()}, min(__oldest) AS __oldest FROM {newest_versions} "
-        f"WHERE {LATE} GROUP BY {shape.key_list()}"
+        f"WHERE __stored.late GROUP BY {shape.key_list()}"
     )
 
 

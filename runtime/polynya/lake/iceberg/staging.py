@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polynya.lake.iceberg.arrow_columns import as_stored
@@ -64,23 +65,37 @@ def stage(table: IcebergTable, rows: DataFrame) -> list[DataFile]:
     ]
 
 
-def write_rows(table: IcebergTable, partition: Partition, rows: pa.Table) -> DataFile:
-    """Write one data file without Spark. `rows` has columns of the table, without `PARTITION`."""
-    named = rows.append_column(PARTITION, pa.array([str(partition)] * rows.num_rows, pa.string()))
-    path, size, java_file = _put(table, as_stored(named, table.columns()))
-    metrics = table.iceberg.parquet.ParquetUtil.fileMetrics(
-        java_file.toInputFile(), table.iceberg.MetricsConfig.forTable(table.java)
-    )
-    java = (
+def write_rows(table: IcebergTable, rows: pa.Table) -> list[DataFile]:
+    """Write rows that are in memory, one data file for each value of `PARTITION`, without Spark.
+
+    `rows` has columns of the table, not necessarily all of them: the others are NULL.
+    """
+    partitions = rows.column(PARTITION)
+    return [
+        _write_file(table, partition, rows.filter(pc.equal(partitions, partition)))
+        for partition in sorted(pc.unique(partitions).to_pylist())
+    ]
+
+
+def _write_file(table: IcebergTable, partition: str, rows: pa.Table) -> DataFile:
+    path, size, java_file = _put(table, as_stored(rows, table.columns()))
+    builder = (
         table.iceberg.DataFiles.builder(table.java.spec())
         .withPath(path)
         .withFormat("PARQUET")
         .withPartitionPath(f"{PARTITION}={partition}")
         .withFileSizeInBytes(size)
-        .withMetrics(metrics)
-        .build()
     )
-    return DataFile(java, path, str(partition), rows.num_rows, size)
+    if partition == Partition.ASSET_STATE:
+        # Found by its partition alone: bounds of its columns would help nobody.
+        builder = builder.withRecordCount(rows.num_rows)
+    else:
+        builder = builder.withMetrics(
+            table.iceberg.parquet.ParquetUtil.fileMetrics(
+                java_file.toInputFile(), table.iceberg.MetricsConfig.forTable(table.java)
+            )
+        )
+    return DataFile(builder.build(), path, partition, rows.num_rows, size)
 
 
 def write_position_deletes(

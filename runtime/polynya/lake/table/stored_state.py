@@ -15,6 +15,7 @@ from polynya.lake.table.state import ApplyState, Ownership
 from polynya.model.contract.headers import (
     APPLY_CHANGE_IDENTIFIER,
     COPY_CHANGE_IDENTIFIER,
+    PARTITION,
     STATE,
     Partition,
 )
@@ -87,8 +88,10 @@ def stage_states(
 
 def _write(table: IcebergTable, column: str, identifier: str | None, text: str) -> DataFile:
     # An empty identifier and not NULL: which of the two columns is set tells the kind of the state.
-    row = pa.table({column: [identifier or ""], STATE: [text]})
-    return write_rows(table, Partition.ASSET_STATE, row)
+    partition = str(Partition.ASSET_STATE)
+    row = pa.table({PARTITION: [partition], column: [identifier or ""], STATE: [text]})
+    (file,) = write_rows(table, row)
+    return file
 
 
 def _read_row(table: IcebergTable, file: DataFile) -> tuple[str, str]:

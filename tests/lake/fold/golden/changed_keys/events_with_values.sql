@@ -55,7 +55,9 @@ SELECT
       'file',
       e.__stored.`file`,
       'pos',
-      e.__stored.`pos`
+      e.__stored.`pos`,
+      'late',
+      e.__stored.`late`
     ),
     e.__stored
   ) AS __stored

@@ -2,5 +2,5 @@ SELECT
   `id`,
   min(__oldest) AS __oldest
 FROM newest
-WHERE concat(__ci, coalesce(__tail, '')) >= __oldest
+WHERE __stored.late
 GROUP BY `id`

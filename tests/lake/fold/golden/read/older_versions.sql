@@ -29,8 +29,10 @@ SELECT
       'file',
       _file,
       'pos',
-      _pos
-    ) AS struct<part:string,op:string,`from`:timestamp,`to`:timestamp,ins:timestamp,mod:timestamp,wcf:timestamp,wct:timestamp,file:string,pos:bigint>
+      _pos,
+      'late',
+      false
+    ) AS struct<part:string,op:string,`from`:timestamp,`to`:timestamp,ins:timestamp,mod:timestamp,wcf:timestamp,wct:timestamp,file:string,pos:bigint,late:boolean>
   ) AS __stored
 FROM (
   SELECT

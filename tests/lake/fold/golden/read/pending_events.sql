@@ -9,6 +9,6 @@ SELECT
   from_json(hdr__unsent, 'array<string>') AS __unsent,
   hdr__old_key AS __former,
   CAST(
-    NULL AS struct<part:string,op:string,`from`:timestamp,`to`:timestamp,ins:timestamp,mod:timestamp,wcf:timestamp,wct:timestamp,file:string,pos:bigint>
+    NULL AS struct<part:string,op:string,`from`:timestamp,`to`:timestamp,ins:timestamp,mod:timestamp,wcf:timestamp,wct:timestamp,file:string,pos:bigint,late:boolean>
   ) AS __stored
 FROM `lake`.`shop_internal`.`users_internal`

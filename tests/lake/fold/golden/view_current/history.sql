@@ -17,7 +17,7 @@ WITH
       from_json(hdr__unsent, 'array<string>') AS __unsent,
       hdr__old_key AS __former,
       CAST(
-        NULL AS struct<part:string,op:string,`from`:timestamp,`to`:timestamp,ins:timestamp,mod:timestamp,wcf:timestamp,wct:timestamp,file:string,pos:bigint>
+        NULL AS struct<part:string,op:string,`from`:timestamp,`to`:timestamp,ins:timestamp,mod:timestamp,wcf:timestamp,wct:timestamp,file:string,pos:bigint,late:boolean>
       ) AS __stored
     FROM `lake`.`shop_internal`.`users_internal`
     WHERE hdr__partition = 'changes'
@@ -53,8 +53,10 @@ WITH
           'file',
           '',
           'pos',
-          0L
-        ) AS struct<part:string,op:string,`from`:timestamp,`to`:timestamp,ins:timestamp,mod:timestamp,wcf:timestamp,wct:timestamp,file:string,pos:bigint>
+          0L,
+          'late',
+          false
+        ) AS struct<part:string,op:string,`from`:timestamp,`to`:timestamp,ins:timestamp,mod:timestamp,wcf:timestamp,wct:timestamp,file:string,pos:bigint,late:boolean>
       ) AS __stored
     FROM `lake`.`shop_internal`.`users_internal` s
     LEFT SEMI JOIN touched k

@@ -1,0 +1,104 @@
+"""An apply of few events: one query, its result as Arrow, the files written without Spark.
+
+What a small apply costs is not its rows but plans and jobs: a checkpoint of the folded versions, a
+write and a query for the removed places are three of each. A few thousand rows fit into memory,
+and one query brings all that has to be known of them (docs/adr/0036-small-steps-as-arrow.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.lake.apply.run import Run
+from polynya.lake.fold import versions
+from polynya.lake.fold.columns import EVENT_HEADERS
+from polynya.lake.fold.figures import ApplyFigures, apply_conditions
+from polynya.lake.fold.fold import fold, with_clause
+from polynya.lake.fold.truncates import Truncate, as_sql
+from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.staging import write_rows
+from polynya.model.contract import headers as h
+from polynya.model.contract.headers import Partition
+from polynya.model.contract.identifiers import quote
+
+#: Pending events that are few, and the size of their files in bytes, which are compressed.
+FEW_EVENTS = 20_000
+FEW_BYTES = 8 * 1024 * 1024
+_PLACED = {
+    "write": "__write",
+    "drop": "__drop",
+    "late": "__stored.late",
+    "part": "__stored.part",
+    "file_path": "__stored.file",
+    "pos": "__stored.pos",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The same as `Folded`, in memory.
+
+    `rows` has the columns of the internal table; `placed`, as many rows, says what becomes of each:
+    `write` and `drop` boolean, and where it is stored: `part`, `file_path` string, `pos` int64.
+    """
+
+    rows: pa.Table
+    placed: pa.Table
+    figures: ApplyFigures
+    applied_to: str | None
+    late: int
+
+    def stage(self, table: IcebergTable) -> list[DataFile]:
+        """Write the versions that changed, a file for each partition."""
+        return write_rows(table, self.rows.filter(self.placed.column("write")))
+
+    def places(self) -> pa.Table:
+        """Places of the versions that are removed: `part`, `file_path` string, `pos` int64."""
+        dropped = self.placed.filter(self.placed.column("drop"))
+        return dropped.select(["part", "file_path", "pos"])
+
+
+def are_few(run: Run, limit: int) -> bool:
+    """Whether the pending events of a run are so few that they, and what they touch, fit here."""
+    if run.fresh is not None:
+        return False
+    pending = run.target.table.files(Partition.CHANGES, run.snapshot)
+    return (
+        sum(file.rows for file in pending) <= limit
+        and sum(file.size_bytes for file in pending) <= FEW_BYTES
+    )
+
+
+def collected(
+    run: Run, stored: str, events: str, truncates: Sequence[Truncate], now: datetime
+) -> Collected:
+    """Fold events with stored versions, both named views, and bring the result here."""
+    shape = run.shape
+    names = ", ".join([*map(quote, shape.data), *EVENT_HEADERS, "__stored"])
+    both = f"SELECT {names} FROM {stored} UNION ALL SELECT {names} FROM {events}"
+    steps = [
+        ("both", both),
+        *fold(shape, "both", truncates=as_sql(truncates)),
+        ("placed", versions.placed(shape)),
+    ]
+    conditions = apply_conditions(shape)
+    fields = ", ".join(f"'{name}', {value}" for name, value in {**_PLACED, **conditions}.items())
+    found = run.sql(
+        f"{with_clause(steps)} SELECT {versions.table_rows(shape, now)}, "
+        f"named_struct({fields}) AS __placed FROM placed"
+    ).toArrow()
+    rows = found.drop_columns(["__placed"])
+    placed = pa.Table.from_struct_array(found.column("__placed"))
+    counted = {name: _count(placed, name) for name in conditions}
+    newest = pc.max(rows.column(h.CHANGE_IDENTIFIER)).as_py()
+    return Collected(rows, placed, ApplyFigures.of(counted), newest, _count(placed, "late"))
+
+
+def _count(placed: pa.Table, name: str) -> int:
+    return pc.sum(placed.column(name)).as_py() or 0
