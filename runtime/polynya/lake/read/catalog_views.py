@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import Any
 
 from polynya.lake.fold.live_views import definitions
 from polynya.lake.fold.shape import Shape
-from polynya.lake.spark.api import PySparkException, SparkSession
+from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
@@ -45,8 +46,13 @@ def drop_views(spark: SparkSession, names: Iterable[str]) -> None:
 
 
 def _published(spark: SparkSession, quoted: str) -> str | None:
-    try:
-        rows = spark.sql(f"SHOW TBLPROPERTIES {quoted}").collect()
-    except PySparkException:
+    """The definition that a view was made with; None for a view that is not there or not ours."""
+    # Through the catalog itself: a statement would cost a plan for each view of each batch.
+    jvm: Any = spark._jvm
+    place = jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier(
+        spark._jsparkSession, quoted
+    )
+    if not place.catalog().viewExists(place.identifier()):
         return None
-    return next((str(row["value"]) for row in rows if row["key"] == _DEFINITION), None)
+    found = place.catalog().loadView(place.identifier()).properties().get(_DEFINITION)
+    return None if found is None else str(found)
