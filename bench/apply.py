@@ -107,7 +107,7 @@ def applier(spark: SparkSession, name: str, *, history: bool) -> Callable[[int],
     """Prepare a table; the result applies batch `version` and returns the seconds of the apply."""
     target = DatasetTable.open(spark, dataset(name, history=history), "bench")
     target.take_over()
-    target.grow(SCHEMA, ("id",))
+    target.grow(SCHEMA)
     shape = target.shape(SCHEMA, ("id",))
     write(target, f"range({ROWS})", 0, "current", "'L'")
 

@@ -24,6 +24,7 @@ from polynya.lake.copy.copy import copy_batch
 from polynya.lake.read.catalog_views import publish_views
 from polynya.lake.read.query import run_query
 from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.guards import enter
 from polynya.model.config.task import StorageTask, resolved
 from polynya.testing.fakes import MemoryObjectStore
 from tests.lab.lab import Lab
@@ -82,6 +83,7 @@ class Twin:
         """Copy one step."""
         batch = self.read(step)
         if batch is not None:
+            enter(self.table)
             copy_batch(self.table, batch, self.applier, now=self.lab.clock.now())
             publish_views(self.table, self.table.shape())
 

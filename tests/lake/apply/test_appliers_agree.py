@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from polynya.lake.apply import fast
+from polynya.lake.fold import stored
 from polynya.lake.spark.api import SparkSession
 from tests.lab.lab import Lab, next_schema
 from tests.lab.twins import Twins
@@ -137,6 +138,6 @@ def test_on_histories_of_hypothesis(
 
 def test_a_difference_would_be_seen(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """An applier that looks for no late events is caught."""
-    monkeypatch.setattr(fast.stored, "LATE", "false")
+    monkeypatch.setattr(stored, "LATE", "false")
 
     assert Twins(lab, LIVES["typed"].dataset(SEED)).live_through(STEPS)

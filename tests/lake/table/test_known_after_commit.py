@@ -35,6 +35,7 @@ def test_states_and_files_after_each_step(lab: Lab) -> None:
     users = lab.feed()
     users.apply(put(1, 1, name="Ann"), put(2, 1, name="Ben"))
     table = users.table("owner")
+    table.take_over()
     applier = FastApplier()
 
     for sequence, record in enumerate([put(2, 2, name="Bea"), drop(1, 3), put(3, 4, name="Cid")]):

@@ -32,6 +32,7 @@ def configure(context: EngineContext, planned: PlannedDataset) -> bool:
     )
     table.commit_copy_state(following, "configure")
     if before.columns.schema:
-        working.publish(table.grow(table.known_schema(), table.known_keys()))
+        table.grow(table.known_schema())
+        working.publish()
     drop_views(context.spark, plan.stale_views)
     return True

@@ -19,6 +19,7 @@ from polynya.lake.read.catalog_views import publish_views
 from polynya.lake.table.column_changes import change_columns
 from polynya.lake.table.copy_state import Suspension
 from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.guards import enter
 from polynya.lake.table.replayed import Replayed
 from polynya.lake.table.suspension import refuse_suspended, suspend
 from polynya.model.config.dataset import ResolvedDataset
@@ -144,6 +145,7 @@ class WorkingDataset:
         clock = self.context.clock
         started = clock.monotonic()
         refuse_suspended(self.table)
+        enter(self.table)
         batch = self.evolved(batch)
         result = copy_batch(
             self.table,
@@ -188,6 +190,7 @@ class WorkingDataset:
     def suspend_new(self, source: str) -> None:
         """Let the dataset of a new source table wait for a decision."""
         change = SchemaChange("new_dataset", source, "suspend")
+        self.table.take_over()
         suspend(self.table, self._suspension(change, source))
 
     def apply_if_worth_it(self, policy: ApplyPolicy) -> ApplyDecision:

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 
 from polynya.lake.apply.applier import Applier, Outcome
 from polynya.lake.apply.collected import FEW_EVENTS, Collected, are_few, collected
-from polynya.lake.apply.folding import folded, linked_keys
+from polynya.lake.apply.folding import folded
+from polynya.lake.apply.late import needs_only_newest, newest, with_late
 from polynya.lake.apply.run import Folded, Run
 from polynya.lake.fold import stored, versions
 from polynya.lake.fold.truncates import Truncate
@@ -57,15 +58,15 @@ class FastApplier(Applier):
         touched = run.view(run.sql(stored.touched_keys(run.shape, view)))
         condition = _key_condition(run)
         if not run.shape.links:
-            found = _newest(run, touched, condition)
+            found = newest(run, touched, condition)
             result: Folded | Collected
             if are_few(run, self._few_events):
                 result = collected(run, run.view(found), view, truncates, now)
             else:
                 result = folded(run, found.drop("__oldest").unionByName(events), truncates)
-            if _needs_only_newest(run) or not result.late:
+            if needs_only_newest(run) or not result.late:
                 return result
-        return folded(run, _with_late(run, view, touched, condition).unionByName(events), truncates)
+        return folded(run, with_late(run, view, touched, condition).unionByName(events), truncates)
 
     def commit(self, run: Run, outcome: Outcome) -> int:
         """Stage all files of the apply, commit them as one step."""
@@ -92,41 +93,6 @@ class FastApplier(Applier):
             touched=touched,
             summary=summary,
         )
-
-
-def _newest(run: Run, touched: str, condition: str) -> DataFrame:
-    """Newest versions; keys and headers only where a replaced version leaves nothing behind."""
-    values = run.shape.fills_deletes
-    return run.sql(stored.newest(run.shape, run.table, touched, values=values, condition=condition))
-
-
-def _needs_only_newest(run: Run) -> bool:
-    return run.shape.fills_deletes and not run.shape.history
-
-
-def _with_late(run: Run, events: str, touched: str, condition: str) -> DataFrame:
-    """What `_newest` finds, and for the records that have a late event all that they need.
-
-    With history these are the older versions, without it the values of the stored version, which
-    may stay. Changes of key that carry values touch other records too.
-    """
-    shape = run.shape
-    touched = run.view(run.settle(run.sql(f"SELECT * FROM {touched}")))
-    if shape.links:
-        touched = run.view(run.settle(linked_keys(run, touched=touched, events=events)))
-        condition = "true"
-    newest = run.settle(_newest(run, touched, condition))
-    if _needs_only_newest(run):
-        return newest.drop("__oldest")
-    view = run.view(newest)
-    late = run.view(run.settle(run.sql(stored.late_keys(shape, view))))
-    if shape.history:
-        return newest.drop("__oldest").unionByName(run.sql(stored.older(shape, run.table, late)))
-    others = run.sql(
-        f"SELECT n.* FROM {view} n LEFT ANTI JOIN {late} k ON {shape.key_match('n', 'k')}"
-    )
-    wide = run.sql(stored.newest(shape, run.table, late, condition=condition))
-    return others.unionByName(wide).drop("__oldest")
 
 
 def _key_condition(run: Run) -> str:

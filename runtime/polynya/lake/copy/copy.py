@@ -24,7 +24,7 @@ from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.books import booked, rows_by_partition
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.guards import admitted_keys
+from polynya.lake.table.guards import agreed_keys
 from polynya.lake.table.replayed import Replayed
 from polynya.lake.table.suspension import refuse_bad_records
 from polynya.model.contract.headers import Partition
@@ -60,7 +60,7 @@ def copy_batch(
     live_files: Iterable[str] | None = None,
     replayed: Replayed | None = None,
 ) -> CopyResult:
-    """Commit one landed batch.
+    """Commit one landed batch to a table that was entered (`guards.enter`).
 
     `live_files` are the landed files that still exist; the position forgets all others. `replayed`
     are quarantined records that this batch read again: they leave the quarantine in the same
@@ -68,8 +68,8 @@ def copy_batch(
     truncate, say) is applied in the same commit. Raises SuspendedError or TaskStoppedError for a
     bad record of a dataset that does not quarantine them.
     """
-    keys = admitted_keys(target, batch)
-    target.grow(batch.schema, keys)
+    keys = agreed_keys(target, batch)
+    target.grow(batch.schema)
     following = state_after(target, batch, keys, now=now, live_files=live_files)
     if replayed is not None:
         following = replayed.discounted(following)

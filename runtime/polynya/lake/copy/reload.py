@@ -21,7 +21,7 @@ from polynya.lake.copy.derive import HELPERS, derive
 from polynya.lake.table.books import booked, rows_by_partition
 from polynya.lake.table.copy_state import CopyState, Reloading
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.guards import agreed_keys, has_rows, refuse_other_order, refuse_second_task
+from polynya.lake.table.guards import agreed_keys, enter, has_rows
 from polynya.lake.table.suspension import refuse_bad_records
 from polynya.model.config.recorded import recorded
 from polynya.model.config.reload import DELETING, KEEPING, Incomplete, ReloadMode
@@ -46,9 +46,7 @@ def begin(
 
     Raises OperationError for a table without keys, and when another reload is under way.
     """
-    refuse_second_task(target)
-    refuse_other_order(target)
-    target.take_over()
+    enter(target)
     state = target.state.copy
     if state.reloading is not None:
         if (state.reloading.mode, state.reloading.extract) != (mode, extract):
@@ -71,7 +69,7 @@ def begin(
 def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyResult:
     """Commit one batch of the load to the partition `reload`; rejected records to quarantine."""
     keys = agreed_keys(target, batch)
-    target.grow(batch.schema, keys)
+    target.grow(batch.schema)
     shape = target.shape(batch.schema, keys)
     frame = derive(
         target.spark,

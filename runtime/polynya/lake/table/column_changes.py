@@ -17,7 +17,6 @@ def change_columns(
     A crash in between leaves columns that the state knows by their old names: done again, the part
     that was done is left out.
     """
-    target.take_over()
     stored = target.table.column_names()
     update = target.table.java.updateSchema()
     for old, new in renames.items():

@@ -189,8 +189,8 @@ class DatasetTable:
         """The key columns that the table was built with, empty before there are any."""
         return tuple(self.state.copy.columns.keys)
 
-    def grow(self, schema: Mapping[str, DataType], keys: tuple[str, ...]) -> Shape:
-        """Make the table hold all data columns of `schema`; return the shape of the dataset."""
+    def grow(self, schema: Mapping[str, DataType]) -> None:
+        """Make the table hold all data columns of `schema`."""
         after = data_columns(self.dataset, schema)
         known = self.known_schema()
         # Not what the state knows counts but what the table has: a crash between schema change and
@@ -200,7 +200,6 @@ class DatasetTable:
         before = {name: known.get(name, kind) for name, kind in after.items() if name in stored}
         if grow_columns(self.spark, self.table, before, after):
             self._record_schema(schema)
-        return self.shape(schema, keys)
 
     def _record_schema(self, schema: Mapping[str, DataType]) -> None:
         """Commit the state with the new schema: a snapshot is read with the columns of its time."""

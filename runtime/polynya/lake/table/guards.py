@@ -8,16 +8,15 @@ from polynya.model.config.recorded import contradicted
 from polynya.model.errors import OperationError
 
 
-def admitted_keys(target: DatasetTable, batch: DatasetBatch) -> tuple[str, ...]:
-    """Take the table over for a batch that may be written to it; the keys of its rows.
+def enter(target: DatasetTable) -> None:
+    """Take the table over for batches of its dataset: what comes before the first one is written.
 
-    Raises OperationError for rows of another task, in another order or with other keys, and
-    ConflictError when another owner was faster.
+    Raises OperationError for a dataset of another task or in another order than the rows that the
+    table holds, and ConflictError when another owner was faster.
     """
     refuse_second_task(target)
     refuse_other_order(target)
     target.take_over()
-    return agreed_keys(target, batch)
 
 
 def refuse_second_task(target: DatasetTable) -> None:
