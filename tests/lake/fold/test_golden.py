@@ -19,6 +19,7 @@ from polynya.lake.fold.differing import wrong_columns
 from polynya.lake.fold.figures import apply_aggregates, rebuild_aggregates
 from polynya.lake.fold.fold import event_columns, fold, with_clause
 from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.fold.truncates import Truncate, as_sql
 from polynya.lake.table.copy_state import Reloading
 from polynya.model.datatypes import parse_type
@@ -70,7 +71,7 @@ SHAPES = {
 def applied(shape: Shape, listed: str | None = None) -> str:
     """What an apply computes of the events and the stored versions in `events`."""
     steps = [*fold(shape, "events", truncates=listed), ("placed", versions.placed(shape))]
-    rows = f"{versions.table_rows(shape, NOW)} FROM placed WHERE __write"
+    rows = f"{versions.table_rows(shape, timestamp_literal(NOW))} FROM placed WHERE __write"
     return f"{with_clause(steps)} SELECT {rows}"
 
 

@@ -19,6 +19,7 @@ from polynya.lake.fold import versions
 from polynya.lake.fold.columns import EVENT_HEADERS
 from polynya.lake.fold.figures import ApplyFigures, apply_conditions
 from polynya.lake.fold.fold import fold, with_clause
+from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.fold.truncates import Truncate, as_sql
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.gateway import IcebergTable
@@ -30,6 +31,9 @@ from polynya.model.contract.identifiers import quote
 #: Pending events that are few, and the size of their files in bytes, which are compressed.
 FEW_EVENTS = 20_000
 FEW_BYTES = 8 * 1024 * 1024
+#: Up to so many rows of Current are scanned and folded by one task: without a shuffle between, two
+#: stages and their tasks are saved. A larger table is worth all cores.
+ONE_TASK_ROWS = 200_000
 _PLACED = {
     "write": "__write",
     "drop": "__drop",
@@ -82,6 +86,9 @@ def collected(
     shape = run.shape
     names = ", ".join([*map(quote, shape.data), *EVENT_HEADERS, "__stored"])
     both = f"SELECT {names} FROM {stored} UNION ALL SELECT {names} FROM {events}"
+    current = run.target.table.files(Partition.CURRENT, run.snapshot)
+    if sum(file.rows for file in current) <= ONE_TASK_ROWS:
+        both = f"SELECT /*+ COALESCE(1) */ * FROM ({both})"
     steps = [
         ("both", both),
         *fold(shape, "both", truncates=as_sql(truncates)),
@@ -90,8 +97,11 @@ def collected(
     conditions = apply_conditions(shape)
     fields = ", ".join(f"'{name}', {value}" for name, value in {**_PLACED, **conditions}.items())
     found = run.sql(
-        f"{with_clause(steps)} SELECT {versions.table_rows(shape, now)}, "
-        f"named_struct({fields}) AS __placed FROM placed"
+        f"{with_clause(steps)} SELECT {versions.table_rows(shape, '__now')}, "
+        f"named_struct({fields}) AS __placed FROM placed "
+        # Spark writes a plain literal into the code that it generates, and each step would compile
+        # a class of its own.
+        f"LATERAL VIEW explode(array({timestamp_literal(now)})) AS __now"
     ).toArrow()
     rows = found.drop_columns(["__placed"])
     placed = pa.Table.from_struct_array(found.column("__placed"))

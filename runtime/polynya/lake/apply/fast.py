@@ -22,6 +22,7 @@ from polynya.lake.apply.folding import folded
 from polynya.lake.apply.late import needs_only_newest, newest, with_late
 from polynya.lake.apply.run import Folded, Run
 from polynya.lake.fold import stored, versions
+from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.fold.truncates import Truncate
 from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.staging import stage, write_position_deletes
@@ -54,13 +55,14 @@ class FastApplier(Applier):
 
         Without history all that is kept of a record counts as its newest version.
         """
-        view = run.view(events)
+        few = are_few(run, self._few_events)
+        view = run.view(events.coalesce(1) if few else events)
         touched = run.view(run.sql(stored.touched_keys(run.shape, view)))
         condition = _key_condition(run)
         if not run.shape.links:
             found = newest(run, touched, condition)
             result: Folded | Collected
-            if are_few(run, self._few_events):
+            if few:
                 result = collected(run, run.view(found), view, truncates, now)
             else:
                 result = folded(run, found.drop("__oldest").unionByName(events), truncates)
@@ -126,7 +128,7 @@ def _stage(run: Run, outcome: Outcome) -> list[DataFile]:
     if isinstance(changed, Collected):
         staged += changed.stage(table)
     elif changed.figures.written:
-        columns = versions.table_rows(run.shape, outcome.now)
+        columns = versions.table_rows(run.shape, timestamp_literal(outcome.now))
         rows = run.sql(f"SELECT {columns} FROM {run.view(changed.rows)} WHERE __write")
         staged += stage(table, rows.coalesce(1 + changed.figures.written // ONE_TASK_ROWS))
     if keeping.add is not None:

@@ -17,7 +17,7 @@ from polynya.lake.apply.applier import Applier, Outcome
 from polynya.lake.apply.folding import folded_with_all
 from polynya.lake.apply.run import Folded, Run
 from polynya.lake.fold import versions
-from polynya.lake.fold.sql import selected, table_row, within
+from polynya.lake.fold.sql import selected, table_row, timestamp_literal, within
 from polynya.lake.fold.truncates import Truncate
 from polynya.lake.iceberg.commit import is_refusal, refusal
 from polynya.lake.iceberg.files import DataFile
@@ -94,7 +94,7 @@ def _versions(run: Run, outcome: Outcome) -> DataFrame:
     """All versions that stay, changed or not."""
     assert isinstance(outcome.versions, Folded), "the plain applier collects nothing"
     rows = run.sql(
-        f"SELECT {versions.table_rows(run.shape, outcome.now)}, "
+        f"SELECT {versions.table_rows(run.shape, timestamp_literal(outcome.now))}, "
         "IF(__same, __stored.file, NULL) AS _file, __stored.pos AS _pos "
         f"FROM {run.view(outcome.versions.rows)} WHERE __kept"
     )

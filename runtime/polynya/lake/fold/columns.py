@@ -147,6 +147,7 @@ PLACED = (
     Column("__wrong", "array<string>", "columns that are stored otherwise", ("apply.from_events",)),
     Column("__placed", "struct", "what becomes of the version, what counts it, where it is stored",
            ("apply.collected",)),
+    Column("__now", "timestamp", "time of the engine", ("apply.collected",)),
     Column("__applied", "timestamp", "when its event was applied", ("apply.from_events",)),
     Column("__first", "timestamp", "since when its events know the record", ("apply.from_events",)),
 )  # fmt: skip

@@ -5,11 +5,9 @@ Compares the fold with what is stored, so that a row that did not change is neve
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.fold.shape import Shape, comparable
-from polynya.lake.fold.sql import selected, table_row, timestamp_literal
+from polynya.lake.fold.sql import selected, table_row
 from polynya.lake.fold.unsent import is_unsent
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
@@ -85,10 +83,12 @@ def end(shape: Shape, prefix: str = "") -> str:
     return f"{prefix}__to" if shape.history else "CAST(NULL AS TIMESTAMP)"
 
 
-def table_rows(shape: Shape, now: datetime) -> str:
-    """Select list that makes rows of the internal table, in the order of its columns."""
+def table_rows(shape: Shape, engine: str) -> str:
+    """Select list that makes rows of the internal table, in the order of its columns.
+
+    `engine` is the SQL of the engine's time.
+    """
     current = f"__part = '{Partition.CURRENT}'"
-    engine = timestamp_literal(now)
     moved = f"__own AND __stored.part = '{Partition.CURRENT}'"
     inserted = f"coalesce(__ins, IF(__new_op = 'L', __from, {engine}))"
     row = {
