@@ -1,0 +1,164 @@
+"""Warm steps of 1,000 landed records, copied and applied, with history.
+
+Prints for each round the seconds and the processor time of the JVM, then for the last round the
+Spark jobs, the calls through py4j and the classes that Spark generated and compiled.
+`POLYNYA_BENCH_ROWS` sets the rows of Current, `POLYNYA_BENCH_SMALL=1` the JVM of `run --once`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from py4j.clientserver import JavaClient
+
+from polynya.engine.runner import Unit, run_once, units
+from polynya.engine.work.context import EngineContext
+from polynya.lake.spark.api import SparkSession
+from polynya.lake.spark.class_archive import cds_options
+from polynya.lake.spark.jars import jar_paths
+from polynya.lake.spark.java import find_java
+from polynya.lake.spark.session import SessionSettings, start_session
+from polynya.model.config.task import StorageTask
+from polynya.store.object_store import LocalObjectStore
+
+ROWS = int(os.environ.get("POLYNYA_BENCH_ROWS", "35000"))
+SMALL = os.environ.get("POLYNYA_BENCH_SMALL") == "1"
+RECORDS, ROUNDS, COUNTED = 1000, 24, 8
+TASK = StorageTask.model_validate(
+    {
+        "apiVersion": "polynya/v1",
+        "kind": "storage",
+        "name": "bench",
+        "schema": "bench",
+        "landing": {"path": "users", "format": "json"},
+        "datasets": [
+            {
+                "name": "users",
+                "keys": ["id"],
+                "sequence_by": ["seq"],
+                "timestamp": "ts",
+                "apply_as_deletes": "op = 'D'",
+                "except_columns": ["op"],
+                "history": True,
+            }
+        ],
+    }
+)
+
+
+@dataclass
+class Calls:
+    """Calls into the JVM."""
+
+    count: int = 0
+
+
+@contextmanager
+def counted_calls() -> Iterator[Calls]:
+    """Count what crosses py4j inside the block."""
+    calls, real = Calls(), JavaClient.send_command
+
+    def counting(self: Any, *command: Any, **how: Any) -> Any:
+        calls.count += 1
+        return real(self, *command, **how)
+
+    JavaClient.send_command = counting
+    try:
+        yield calls
+    finally:
+        JavaClient.send_command = real
+
+
+class Source:
+    """A source whose records get a sequence each."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._random = random.Random(5)
+        self._sequence = 0
+        folder.mkdir(parents=True)
+
+    def land(self, keys: Sequence[int]) -> None:
+        """Land one file with a change of each key."""
+        lines = []
+        for key in keys:
+            self._sequence += 1
+            record = {"id": key, "seq": self._sequence, "ts": "2026-01-01T00:00:00Z", "op": "U"}
+            record |= {"customer": self._random.randrange(10**6), "status": "new", "amount": 1.5}
+            record |= {"note": f"{self._random.getrandbits(128):032x}", "city": "Rome", "qty": 3}
+            lines.append(json.dumps(record))
+        (self._folder / f"{self._sequence:012d}.json").write_text("\n".join(lines) + "\n")
+
+    def some(self) -> list[int]:
+        """Keys of one round."""
+        return [self._random.randrange(ROWS) for _ in range(RECORDS)]
+
+
+def processor_seconds(spark: SparkSession) -> float:
+    """Processor time of the JVM so far."""
+    jvm: Any = spark._jvm
+    bean = jvm.java.lang.management.ManagementFactory.getOperatingSystemMXBean()
+    return float(bean.getProcessCpuTime()) / 1e9
+
+
+def engine_counts(spark: SparkSession) -> tuple[int, int]:
+    """Spark jobs, and classes compiled, so far."""
+    jvm: Any = spark._jvm
+    metrics = jvm.org.apache.spark.metrics.source.CodegenMetrics
+    context: Any = spark.sparkContext
+    jobs = int(context._jsc.sc().dagScheduler().nextJobId())
+    return jobs, int(metrics.METRIC_COMPILATION_TIME().getCount())
+
+
+def step(context: EngineContext, work: Sequence[Unit]) -> None:
+    """Process what has landed."""
+    for failure in run_once(context, work).failures.values():
+        raise failure
+
+
+def main() -> None:
+    """Land, copy and apply round after round."""
+    with tempfile.TemporaryDirectory() as folder:
+        java, jars = find_java(), jar_paths()
+        catalog = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/catalog.db",
+                   "jdbc.schema-version": "V1", "warehouse": f"{folder}/warehouse"}  # fmt: skip
+        settings = SessionSettings(
+            jars=jars, catalog=catalog, small=SMALL, jvm_options=cds_options(java, jars)
+        )
+        spark = start_session(settings, java)
+        landing = Path(folder) / "landing"
+        source = Source(landing / "users")
+        context = EngineContext(spark=spark, landing=LocalObjectStore(landing), apply_mode="always")
+        work = units(context, [TASK])
+        source.land(range(ROWS))
+        step(context, work)
+        seconds, processor = [], []
+        for number in range(1, ROUNDS + 1):
+            source.land(source.some())
+            before, jobs = (time.monotonic(), processor_seconds(spark)), engine_counts(spark)
+            with counted_calls() as calls:
+                step(context, work)
+            seconds.append(time.monotonic() - before[0])
+            processor.append(processor_seconds(spark) - before[1])
+            print(f"round {number:2}: {seconds[-1]:5.2f} s, JVM {processor[-1]:5.2f} s")
+        after = engine_counts(spark)
+        wall, cpu = (statistics.mean(times[-COUNTED:]) for times in (seconds, processor))
+        print(
+            f"{ROWS:,} rows, {RECORDS:,} records a step, {os.cpu_count()} cores: {wall:.2f} s, JVM "
+            f"{cpu:.2f} s (mean of {COUNTED}); {after[0] - jobs[0]} Spark jobs, "
+            f"{calls.count} calls, {after[1] - jobs[1]} classes compiled"
+        )
+
+
+if __name__ == "__main__":
+    main()
