@@ -82,10 +82,10 @@ def are_few(run: Run, limit: int) -> bool:
 def collected(
     run: Run, stored: str, events: str, truncates: Sequence[Truncate], now: datetime
 ) -> Collected:
-    """Fold events with stored versions, both named views, and bring the result here."""
+    """Fold `events`, a view, with the versions of the query `stored`, and bring the result here."""
     shape = run.shape
     names = ", ".join([*map(quote, shape.data), *EVENT_HEADERS, "__stored"])
-    both = f"SELECT {names} FROM {stored} UNION ALL SELECT {names} FROM {events}"
+    both = f"SELECT {names} FROM ({stored}) UNION ALL SELECT {names} FROM {events}"
     current = run.target.table.files(Partition.CURRENT, run.snapshot)
     if sum(file.rows for file in current) <= ONE_TASK_ROWS:
         both = f"SELECT /*+ COALESCE(1) */ * FROM ({both})"

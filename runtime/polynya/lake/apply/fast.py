@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from polynya.lake.apply.applier import Applier, Outcome
 from polynya.lake.apply.collected import FEW_EVENTS, Collected, are_few, collected
@@ -24,8 +23,8 @@ from polynya.lake.apply.run import Folded, Run
 from polynya.lake.fold import stored, versions
 from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.fold.truncates import Truncate
-from polynya.lake.iceberg.files import DataFile, DeleteFile
-from polynya.lake.iceberg.staging import stage, write_position_deletes
+from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.staging import PLACES, stage
 from polynya.lake.spark.api import DataFrame
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
@@ -57,15 +56,16 @@ class FastApplier(Applier):
         """
         few = are_few(run, self._few_events)
         view = run.view(events.coalesce(1) if few else events)
-        touched = run.view(run.sql(stored.touched_keys(run.shape, view)))
+        touched = f"({stored.touched_keys(run.shape, view)})"
         condition = _key_condition(run)
         if not run.shape.links:
             found = newest(run, touched, condition)
             result: Folded | Collected
             if few:
-                result = collected(run, run.view(found), view, truncates, now)
+                result = collected(run, found, view, truncates, now)
             else:
-                result = folded(run, found.drop("__oldest").unionByName(events), truncates)
+                frame = run.sql(found).drop("__oldest").unionByName(events)
+                result = folded(run, frame, truncates)
             if needs_only_newest(run) or not result.late:
                 return result
         return folded(run, with_late(run, view, touched, condition).unionByName(events), truncates)
@@ -74,7 +74,6 @@ class FastApplier(Applier):
         """Stage all files of the apply, commit them as one step."""
         target, fresh, state = run.target, run.fresh, outcome.state
         add = _stage(run, outcome)
-        deletes, touched = _deletes(run, outcome)
         summary = {
             f"polynya.{name.replace('_', '-')}": str(value)
             for name, value in outcome.versions.figures.counts().items()
@@ -83,16 +82,12 @@ class FastApplier(Applier):
         if fresh is not None:
             add += stage(target.table, fresh.rejected)
             summary |= fresh.summary
-            if fresh.replayed is not None:
-                deletes.append(fresh.replayed.delete_file(target.table))
-                touched += fresh.replayed.touched()
         return target.commit(
             copy=fresh.state if fresh is not None else None,
             apply=state,
             add=add,
             remove=[*_consumed(run), *outcome.keeping.remove],
-            deletes=deletes,
-            touched=touched,
+            removed=_removed(run, outcome),
             summary=summary,
         )
 
@@ -136,24 +131,19 @@ def _stage(run: Run, outcome: Outcome) -> list[DataFile]:
     return staged
 
 
-def _deletes(run: Run, outcome: Outcome) -> tuple[list[DeleteFile], list[str]]:
-    """Position delete files, one for each partition, and the data files that they refer to."""
-    purged = outcome.purge.positions
-    if outcome.versions.figures.removed == 0 and purged is None:
-        return [], []
-    positions = _places(outcome.versions)
-    if purged is not None:
-        both = pa.concat_tables([positions, purged.cast(positions.schema)])
-        positions = both.group_by(["part", "file_path", "pos"]).aggregate([])
-    files: list[DeleteFile] = []
-    touched: set[str] = set()
-    for partition in (Partition.CURRENT, Partition.PRIOR):
-        rows = positions.filter(pc.equal(positions.column("part"), str(partition)))
-        if rows.num_rows:
-            places = rows.select(["file_path", "pos"])
-            files.append(write_position_deletes(run.target.table, partition, places))
-            touched.update(rows.column("file_path").to_pylist())
-    return files, sorted(touched)
+def _removed(run: Run, outcome: Outcome) -> pa.Table | None:
+    """Places of all rows that go, None for none."""
+    found = [outcome.purge.positions]
+    if outcome.versions.figures.removed:
+        found.append(_places(outcome.versions))
+    if run.fresh is not None and run.fresh.replayed is not None:
+        found.append(run.fresh.replayed.places)
+    places = [places for places in found if places is not None]
+    if not places:
+        return None
+    # A version that is replaced may be a tombstone that is too old.
+    together = pa.concat_tables([one.select(PLACES.names).cast(PLACES) for one in places])
+    return together.group_by(PLACES.names).aggregate([])
 
 
 def _places(changed: Folded | Collected) -> pa.Table:

@@ -8,10 +8,13 @@ from polynya.lake.fold import stored
 from polynya.lake.spark.api import DataFrame
 
 
-def newest(run: Run, touched: str, condition: str) -> DataFrame:
-    """Newest versions; keys and headers only where a replaced version leaves nothing behind."""
+def newest(run: Run, touched: str, condition: str) -> str:
+    """Query of newest versions; keys and headers only where a replaced one leaves nothing behind.
+
+    `touched` is a relation of `stored.touched_keys`.
+    """
     values = run.shape.fills_deletes
-    return run.sql(stored.newest(run.shape, run.table, touched, values=values, condition=condition))
+    return stored.newest(run.shape, run.table, touched, values=values, condition=condition)
 
 
 def needs_only_newest(run: Run) -> bool:
@@ -30,7 +33,7 @@ def with_late(run: Run, events: str, touched: str, condition: str) -> DataFrame:
     if shape.links:
         touched = run.view(run.settle(linked_keys(run, touched=touched, events=events)))
         condition = "true"
-    found = run.settle(newest(run, touched, condition))
+    found = run.settle(run.sql(newest(run, touched, condition)))
     if needs_only_newest(run):
         return found.drop("__oldest")
     view = run.view(found)

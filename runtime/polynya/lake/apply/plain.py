@@ -106,7 +106,7 @@ def _versions(run: Run, outcome: Outcome) -> DataFrame:
 def _quarantine_without(run: Run, replayed: Replayed) -> DataFrame:
     """Quarantined records that were not read again."""
     kept = run.sql(f"SELECT *, _file, _pos FROM {run.table} WHERE {within(Partition.QUARANTINE)}")
-    return _without(run, kept, replayed.positions).drop("_file", "_pos")
+    return _without(run, kept, replayed.places.drop_columns(["part"])).drop("_file", "_pos")
 
 
 def _retained_without(run: Run, removed: Sequence[DataFile]) -> DataFrame:

@@ -120,8 +120,7 @@ def _append(
         copy=following,
         apply=apply,
         add=staged,
-        deletes=[replayed.delete_file(target.table)] if replayed is not None else [],
-        touched=replayed.touched() if replayed is not None else [],
+        removed=replayed.places if replayed is not None else None,
         summary=summary,
     )
     return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, snapshot)

@@ -29,8 +29,7 @@ class Step:
     """What one commit adds and removes.
 
     `based_on` is the snapshot that the step was computed from, None for an empty table. `add` and
-    `deletes` are files that were staged. `touched` are the paths of data files that position
-    deletes refer to. `commit_id` is the marker that the new state files carry.
+    `deletes` are files that were staged. `commit_id` is the marker that the new state files carry.
     """
 
     commit_id: str
@@ -38,8 +37,12 @@ class Step:
     add: Sequence[DataFile]
     remove: Sequence[DataFile] = ()
     deletes: Sequence[DeleteFile] = ()
-    touched: Sequence[str] = ()
     summary: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def touched(self) -> list[str]:
+        """Paths of the data files that position deletes refer to."""
+        return sorted({path for file in self.deletes for path in file.touched})
 
     @property
     def staged(self) -> list[str]:

@@ -26,10 +26,11 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """One staged file of position deletes."""
+    """One staged file of position deletes, and the data files that it refers to."""
 
     java: Any = field(repr=False, compare=False)
     path: str
+    touched: tuple[str, ...]
 
 
 def data_file(java: Any, partition: str) -> DataFile:

@@ -22,6 +22,8 @@ from polynya.model.contract.headers import PARTITION, Partition
 
 # Field ids that the Iceberg specification reserves for position delete files.
 _FILE_PATH_ID, _POS_ID = 2147483546, 2147483545
+#: Places of rows in a table: partition, data file, position in it.
+PLACES = pa.schema([("part", pa.string()), ("file_path", pa.string()), ("pos", pa.int64())])
 POSITION_DELETE_SCHEMA = pa.schema(
     [
         pa.field(
@@ -98,14 +100,20 @@ def _write_file(table: IcebergTable, partition: str, rows: pa.Table) -> DataFile
     return DataFile(builder.build(), path, partition, rows.num_rows, size)
 
 
-def write_position_deletes(
-    table: IcebergTable, partition: Partition, deletes: pa.Table
-) -> DeleteFile:
-    """Write one v2 position delete file for rows of one partition.
+def write_position_deletes(table: IcebergTable, places: pa.Table) -> list[DeleteFile]:
+    """Write v2 position deletes, one file for each partition.
 
-    `deletes` has `file_path` string and `pos` int64.
+    `places` has the columns PLACES.
     """
-    ordered = deletes.sort_by([("file_path", "ascending"), ("pos", "ascending")])
+    partitions = places.column("part")
+    return [
+        _write_deletes(table, partition, places.filter(pc.equal(partitions, partition)))
+        for partition in sorted(pc.unique(partitions).to_pylist())
+    ]
+
+
+def _write_deletes(table: IcebergTable, partition: str, places: pa.Table) -> DeleteFile:
+    ordered = places.sort_by([("file_path", "ascending"), ("pos", "ascending")])
     arrays = [ordered.column(name).combine_chunks() for name in ("file_path", "pos")]
     rows = pa.Table.from_arrays(arrays, schema=POSITION_DELETE_SCHEMA)
     path, size, _ = _put(table, rows, suffix="-deletes")
@@ -118,10 +126,10 @@ def write_position_deletes(
         .withFileSizeInBytes(size)
         .withRecordCount(rows.num_rows)
     )
-    touched = set(arrays[0].to_pylist())
+    touched = tuple(sorted(pc.unique(arrays[0]).to_pylist()))
     if len(touched) == 1:
-        builder = builder.withReferencedDataFile(touched.pop())
-    return DeleteFile(builder.build(), path)
+        builder = builder.withReferencedDataFile(touched[0])
+    return DeleteFile(builder.build(), path, touched)
 
 
 def _put(table: IcebergTable, rows: pa.Table, suffix: str = "") -> tuple[str, int, Any]:

@@ -14,12 +14,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa
+
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.unsent import after_additions
 from polynya.lake.iceberg.commit import Step, commit_row_delta
-from polynya.lake.iceberg.files import DataFile, DeleteFile
+from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.layout import create_namespaces, create_table, grow_columns
+from polynya.lake.iceberg.staging import write_position_deletes
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.copy_state import CopyState
@@ -97,27 +100,19 @@ class DatasetTable:
         apply: ApplyState | None = None,
         add: Sequence[DataFile] = (),
         remove: Sequence[DataFile] = (),
-        deletes: Sequence[DeleteFile] = (),
-        touched: Sequence[str] = (),
+        removed: pa.Table | None = None,
         summary: Mapping[str, str],
     ) -> int:
         """Commit one step with the states that change in it; the id of the new snapshot.
 
-        To replace the file of a state is the compare-and-swap, so one must be given. `add` and
-        `deletes` are staged files, `touched` the data files that these deletes refer to. Raises
-        what `commit_row_delta` raises.
+        To replace the file of a state is the compare-and-swap, so one must be given. `add` are
+        staged files, `remove` live ones; `removed` are places of single rows that go, with the
+        columns `staging.PLACES`. Raises what `commit_row_delta` raises.
         """
+        deletes = [] if removed is None else write_position_deletes(self.table, removed)
         ownership = self.ownership()
-        return self._commit(
-            ownership,
-            copy=copy,
-            apply=apply,
-            add=add,
-            remove=remove,
-            deletes=deletes,
-            touched=touched,
-            summary=summary,
-        )
+        files = {"add": add, "remove": remove, "deletes": deletes}
+        return self._commit(ownership, copy=copy, apply=apply, summary=summary, **files)
 
     def commit_copy_state(
         self, copy: CopyState, step: str, remove: Sequence[DataFile] = ()
@@ -132,19 +127,17 @@ class DatasetTable:
         copy: CopyState | None,
         apply: ApplyState | None,
         summary: Mapping[str, str],
-        add: Sequence[DataFile] = (),
-        remove: Sequence[DataFile] = (),
-        **others: Any,
+        **files: Sequence[Any],
     ) -> int:
         before = self.state
         after = stage_states(self.table, before, ownership, copy=copy, apply=apply)
         step = Step(
             commit_id=ownership.commit,
             based_on=before.snapshot,
-            add=[*add, *after.new_files(before)],
-            remove=[*remove, *before.new_files(after)],
+            add=[*files.get("add", ()), *after.new_files(before)],
+            remove=[*files.get("remove", ()), *before.new_files(after)],
+            deletes=files.get("deletes", ()),
             summary=summary,
-            **others,
         )
         committed = commit_row_delta(self.table, step)
         if committed.is_step_alone:

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from polynya.formats.batch import WHOLE_FILE, Rejected
 from polynya.lake.fold.sql import within
-from polynya.lake.iceberg.files import DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable
-from polynya.lake.iceberg.staging import write_position_deletes
+from polynya.lake.iceberg.staging import PLACES
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.copy_state import CopyState
 from polynya.model.contract import headers as h
@@ -23,25 +22,17 @@ from polynya.model.contract.headers import Partition
 class Replayed:
     """Rows of the quarantine that leave it.
 
-    `positions` has file_path string and pos int64, one row a record. `files` are landed files that
-    were quarantined whole: the position forgets them, so that the next run reads them again.
+    `places` has the columns `staging.PLACES`, one row a record. `files` are landed files that were
+    quarantined whole: the position forgets them, so that the next run reads them again.
     """
 
-    positions: pa.Table
+    places: pa.Table
     files: tuple[str, ...] = ()
-
-    def delete_file(self, table: IcebergTable) -> DeleteFile:
-        """Stage the position delete file."""
-        return write_position_deletes(table, Partition.QUARANTINE, self.positions)
-
-    def touched(self) -> list[str]:
-        """Data files that the positions refer to."""
-        return sorted(set(self.positions.column("file_path").to_pylist()))
 
     def discounted(self, state: CopyState) -> CopyState:
         """Take the records out of the counters; the batch that reads them counts them again."""
         totals = Counter(state.books.totals)
-        totals.update(rows_in=-self.positions.num_rows, rows_quarantined=-self.positions.num_rows)
+        totals.update(rows_in=-self.places.num_rows, rows_quarantined=-self.places.num_rows)
         position = state.position
         files = {path: done for path, done in position.files.items() if path not in self.files}
         return replace(
@@ -61,8 +52,8 @@ def quarantined(
 ) -> tuple[list[Rejected], Replayed]:
     """Read quarantined records: all, or those with the given identifiers and out of these files."""
     rows = spark.sql(
-        f"SELECT {h.QUARANTINE}.*, _file AS file_path, _pos AS pos FROM {table.at(snapshot)} "
-        f"WHERE {within(Partition.QUARANTINE)}"
+        f"SELECT {h.QUARANTINE}.*, {h.PARTITION} AS part, _file AS file_path, _pos AS pos "
+        f"FROM {table.at(snapshot)} WHERE {within(Partition.QUARANTINE)}"
     )
     if identifiers is not None:
         rows = rows.where(rows["id"].isin(list(identifiers)))
@@ -74,4 +65,4 @@ def quarantined(
         for row in found.select(["file", "offset", "rule", "error", "raw"]).to_pylist()
     ]
     whole = tuple(record.file for record in records if record.offset == WHOLE_FILE)
-    return records, Replayed(found.select(["file_path", "pos"]), whole)
+    return records, Replayed(found.select(PLACES.names), whole)
