@@ -16,6 +16,7 @@ from polynya.lake.iceberg.commit import Committed, Step
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.table import dataset
 from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.guards import enter
 from polynya.model.errors import ConflictError, DependencyError, InternalError
 from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, put
@@ -39,6 +40,7 @@ def users(kept: Kept) -> Feed:
 
 def copied(table: DatasetTable, users: Feed, *records: object) -> int:
     """Copy records in the name of an owner."""
+    enter(table)
     return copy_batch(table, users.batch(*records), FastApplier(), now=STARTED).snapshot
 
 

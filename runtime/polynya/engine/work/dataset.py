@@ -190,7 +190,6 @@ class WorkingDataset:
     def suspend_new(self, source: str) -> None:
         """Let the dataset of a new source table wait for a decision."""
         change = SchemaChange("new_dataset", source, "suspend")
-        self.table.take_over()
         suspend(self.table, self._suspension(change, source))
 
     def apply_if_worth_it(self, policy: ApplyPolicy) -> ApplyDecision:

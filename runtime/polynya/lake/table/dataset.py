@@ -109,6 +109,7 @@ class DatasetTable:
         staged files, `remove` live ones; `removed` are places of single rows that go, with the
         columns `staging.PLACES`. Raises what `commit_row_delta` raises.
         """
+        assert self.owned, "who commits has taken the table over"
         deletes = [] if removed is None else write_position_deletes(self.table, removed)
         ownership = self.ownership()
         files = {"add": add, "remove": remove, "deletes": deletes}
