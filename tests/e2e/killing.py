@@ -53,7 +53,7 @@ def wrapped(*args, **kwargs):
         die()
     if mode == "lossy":
         table, step = args
-        kept = [file for file in step.add if "hdr__partition=changes" not in file.location()]
+        kept = [file for file in step.add if file.partition != "changes"]
         args = table, dataclasses.replace(step, add=kept)
     if len(calls) == 1 and mode in ("meet", "unvalidated"):
         meet()
