@@ -107,8 +107,8 @@ class Source:
 def processor_seconds(spark: SparkSession) -> float:
     """Processor time of the JVM so far."""
     jvm: Any = spark._jvm
-    bean = jvm.java.lang.management.ManagementFactory.getOperatingSystemMXBean()
-    return float(bean.getProcessCpuTime()) / 1e9
+    spent = jvm.java.lang.ProcessHandle.current().info().totalCpuDuration().get()
+    return float(spent.toMillis()) / 1e3
 
 
 def engine_counts(spark: SparkSession) -> tuple[int, int]:
