@@ -15,15 +15,12 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+from bench.session import session_in
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.iceberg.commit import Step, commit_row_delta
 from polynya.lake.iceberg.staging import stage
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.class_archive import cds_options
-from polynya.lake.spark.jars import jar_paths
-from polynya.lake.spark.java import find_java
-from polynya.lake.spark.session import SessionSettings, start_session
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import Events, Kept, Landed, Relations, ResolvedDataset
 from polynya.model.contract import headers as h
@@ -159,17 +156,7 @@ def merger(spark: SparkSession, mode: str, *, folded: bool = False) -> Callable[
 def main() -> None:
     """Run all contenders and print medians and ratios."""
     with tempfile.TemporaryDirectory() as warehouse:
-        catalog = {"type": "jdbc", "uri": f"jdbc:sqlite:{warehouse}/catalog.db",
-                   "jdbc.schema-version": "V1", "warehouse": warehouse}  # fmt: skip
-        java, jars = find_java(), jar_paths()
-        settings = SessionSettings(
-            jars=jars,
-            catalog=catalog,
-            memory="6g",
-            small=False,
-            jvm_options=cds_options(java, jars),
-        )
-        spark = start_session(settings, java)
+        spark = session_in(warehouse, memory="6g")
         spark.sql("CREATE NAMESPACE bench")
         contenders = {
             "fast applier": applier(spark, "plain", history=False),

@@ -14,13 +14,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.session import session_in
 from polynya.engine.runner import run_once, units
 from polynya.engine.work.context import EngineContext
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.class_archive import cds_options
-from polynya.lake.spark.jars import jar_paths
-from polynya.lake.spark.java import find_java
-from polynya.lake.spark.session import SessionSettings, start_session
 from polynya.model.config.task import StorageTask
 from polynya.observe.events import Event
 from polynya.store.object_store import LocalObjectStore
@@ -76,13 +73,7 @@ def run(spark: SparkSession, landing: Path) -> list[tuple[str, float]]:
 def main() -> None:
     """Take in two extracts, and print what the second one cost."""
     with tempfile.TemporaryDirectory() as folder:
-        java, jars = find_java(), jar_paths()
-        catalog = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/catalog.db",
-                   "jdbc.schema-version": "V1", "warehouse": f"{folder}/warehouse"}  # fmt: skip
-        settings = SessionSettings(
-            jars=jars, catalog=catalog, small=False, jvm_options=cds_options(java, jars)
-        )
-        spark = start_session(settings, java)
+        spark = session_in(folder)
         landing = Path(folder) / "landing"
         for number, changed in ((1, 0), (2, round(1 / FRACTION))):
             extract(landing / "users" / f"{number}.parquet", changed=changed)

@@ -21,13 +21,10 @@ from typing import Any
 
 from py4j.clientserver import JavaClient
 
+from bench.session import session_in
 from polynya.engine.runner import Unit, run_once, units
 from polynya.engine.work.context import EngineContext
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.class_archive import cds_options
-from polynya.lake.spark.jars import jar_paths
-from polynya.lake.spark.java import find_java
-from polynya.lake.spark.session import SessionSettings, start_session
 from polynya.model.config.task import StorageTask
 from polynya.store.object_store import LocalObjectStore
 
@@ -129,13 +126,7 @@ def step(context: EngineContext, work: Sequence[Unit]) -> None:
 def main() -> None:
     """Land, copy and apply round after round."""
     with tempfile.TemporaryDirectory() as folder:
-        java, jars = find_java(), jar_paths()
-        catalog = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/catalog.db",
-                   "jdbc.schema-version": "V1", "warehouse": f"{folder}/warehouse"}  # fmt: skip
-        settings = SessionSettings(
-            jars=jars, catalog=catalog, small=SMALL, jvm_options=cds_options(java, jars)
-        )
-        spark = start_session(settings, java)
+        spark = session_in(folder, small=SMALL)
         landing = Path(folder) / "landing"
         source = Source(landing / "users")
         context = EngineContext(spark=spark, landing=LocalObjectStore(landing), apply_mode="always")

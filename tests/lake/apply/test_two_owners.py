@@ -116,6 +116,27 @@ def test_of_two_owners_of_a_new_table_one_is_refused(lab: Lab) -> None:
     assert users.table().state.copy.ownership.owner == "first"
 
 
+def test_an_owner_that_is_overtaken_at_once_is_told(
+    users: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its takeover stands, but before it looks again there is a newer one."""
+    old, new = users.table("old"), users.table("new")
+    real: Commit = commit.commit_row_delta
+
+    def overtaken(table: IcebergTable, step: Step) -> Committed:
+        monkeypatch.setattr(dataset, "commit_row_delta", real)
+        real(table, step)
+        new.reload()
+        new.take_over()
+        table.refresh()
+        return commit._outcome(table, step)
+
+    monkeypatch.setattr(dataset, "commit_row_delta", overtaken)
+
+    with pytest.raises(ConflictError, match="new took"):
+        old.take_over()
+
+
 def test_a_stale_owner_that_looks_is_told_who_took_over(users: Feed) -> None:
     old, new = users.table("old"), users.table("new")
     old.take_over()

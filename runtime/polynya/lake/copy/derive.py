@@ -174,5 +174,4 @@ def _quarantine() -> str:
         "'rule', __verdict, 'error', __why, 'raw', __raw"
     )
     # The cast lets every field be NULL: Arrow refuses a NULL whose fields may not be.
-    (kind,) = (header.type for header in h.HEADERS if header.name == h.QUARANTINE)
-    return f"CAST(IF(__verdict IS NULL, NULL, named_struct({fields})) AS {kind})"
+    return f"CAST(IF(__verdict IS NULL, NULL, named_struct({fields})) AS {h.QUARANTINE_TYPE})"

@@ -11,7 +11,6 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ import pyarrow as pa
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.unsent import after_additions
 from polynya.lake.iceberg.commit import Step, commit_row_delta
-from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.layout import create_namespaces, create_table, grow_columns
 from polynya.lake.iceberg.staging import write_position_deletes
@@ -91,7 +90,6 @@ class DatasetTable:
             apply=self.state.apply,
             summary={"polynya.step": "takeover", "polynya.epoch": str(ownership.epoch)},
         )
-        self.epoch = ownership.epoch
 
     def commit(
         self,
@@ -111,9 +109,15 @@ class DatasetTable:
         """
         assert self.owned, "who commits has taken the table over"
         deletes = [] if removed is None else write_position_deletes(self.table, removed)
-        ownership = self.ownership()
-        files = {"add": add, "remove": remove, "deletes": deletes}
-        return self._commit(ownership, copy=copy, apply=apply, summary=summary, **files)
+        return self._commit(
+            self.ownership(),
+            copy=copy,
+            apply=apply,
+            add=add,
+            remove=remove,
+            deletes=deletes,
+            summary=summary,
+        )
 
     def commit_copy_state(
         self, copy: CopyState, step: str, remove: Sequence[DataFile] = ()
@@ -128,19 +132,23 @@ class DatasetTable:
         copy: CopyState | None,
         apply: ApplyState | None,
         summary: Mapping[str, str],
-        **files: Sequence[Any],
+        add: Sequence[DataFile] = (),
+        remove: Sequence[DataFile] = (),
+        deletes: Sequence[DeleteFile] = (),
     ) -> int:
         before = self.state
         after = stage_states(self.table, before, ownership, copy=copy, apply=apply)
         step = Step(
             commit_id=ownership.commit,
             based_on=before.snapshot,
-            add=[*files.get("add", ()), *after.new_files(before)],
-            remove=[*files.get("remove", ()), *before.new_files(after)],
-            deletes=files.get("deletes", ()),
+            add=[*add, *after.new_files(before)],
+            remove=[*remove, *before.new_files(after)],
+            deletes=deletes,
             summary=summary,
         )
         committed = commit_row_delta(self.table, step)
+        # Before the state is read again: who was overtaken since must be told.
+        self.epoch = ownership.epoch
         if committed.is_step_alone:
             self.state = replace(after, snapshot=committed.snapshot)
         else:
