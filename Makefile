@@ -29,7 +29,7 @@ stage-is-named = test -n "$(STAGE)" -a -n "$(wildcard config/$(STAGE).*)" || { \
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z][a-z-]*:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	  /^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: install
 install: $(DONE)/runtime ## Set up .venv with .venv/bin/polynya, Java and the jars; nothing else
@@ -100,6 +100,14 @@ arrows: dev ## Check that imports between the rooms point downwards
 .PHONY: bench
 bench: install ## Run the benchmarks in bench/ and print their figures
 	@$(BIN)/python -m bench
+
+.PHONY: bench-floors
+bench-floors: dev ## First loads, small batches, applies beside Spark by hand, as one table; ARGS=--help
+	@$(BIN)/python -m bench.floors $(ARGS)
+
+.PHONY: bench-smoke
+bench-smoke: dev ## The same in tiny sizes: all contenders get the same rows; a minute, asserts no times
+	@$(BIN)/python -m pytest -q tests/bench/test_floors.py
 
 .PHONY: simulate
 simulate: dev ## Simulate Spot shortages and the scaling strategies; what a stage costs; some seconds

@@ -1,0 +1,54 @@
+"""A floor, what was measured beside it, and the table of all."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One line: seconds of Polynya and of its peer, a value for each round.
+
+    `at_least` is the floor of the ratio (seconds of the peer for one of ours), None for a line
+    that is only to be known. `settings` says how it was measured.
+    """
+
+    what: str
+    ours: Sequence[float]
+    peer: Sequence[float]
+    peer_is: str
+    at_least: float | None
+    settings: str
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast as the peer: medians."""
+        return statistics.median(self.peer) / statistics.median(self.ours)
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the floor is reached, None where there is none."""
+        return None if self.at_least is None else self.ratio >= self.at_least
+
+    def row(self) -> str:
+        """The line of the table."""
+        floor = "" if self.at_least is None else f"≥ {self.at_least:.2f}"
+        verdict = {True: "reached", False: "**not reached**", None: ""}[self.reached]
+        cells = (self.what, _seconds(self.ours), _seconds(self.peer), self.peer_is)
+        return f"| {' | '.join(cells)} | {self.ratio:.2f} | {floor} | {verdict} |"
+
+
+def table(lines: Sequence[Measured]) -> str:
+    """All lines as a table in Markdown, and how each was measured."""
+    heads = ("floor", "Polynya", "peer", "peer is", "ratio", "floor of the ratio", "")
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(one.row() for one in lines)]
+    settings = [f"- {one.what}: {one.settings}" for one in lines]
+    return "\n".join([*rows, "", *settings])
+
+
+def _seconds(values: Sequence[float]) -> str:
+    """The median, and the range where there is one."""
+    median = f"{statistics.median(values):.2f} s"
+    return f"{median} ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else median

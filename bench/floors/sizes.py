@@ -1,0 +1,45 @@
+"""How much is measured, and how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Rows, records and rounds of each part.
+
+    A `load` is repeated `loads` times, each in new processes. Rounds in the warm process count
+    after some that do not: `warm_up` of the large ones, `step_warm_up` of the small ones. So many
+    files as `waiting_idle` are measured before the load that others may wait for.
+    """
+
+    load_rows: int = 2_000_000
+    load_files: int = 8
+    loads: int = 3
+    step_rows: int = 35_000
+    step_records: int = 1_000
+    step_warm_up: int = 16
+    apply_rows: tuple[int, ...] = (1_000_000, 2_000_000, 6_000_000)
+    apply_fraction: float = 0.01
+    warm_up: int = 2
+    rounds: int = 5
+    waiting_rows: int = 2_000_000
+    waiting_idle: int = 5
+
+
+#: Enough to see that all contenders get the same result.
+TINY = Sizes(
+    load_rows=2_000,
+    load_files=2,
+    loads=1,
+    step_rows=500,
+    step_records=50,
+    step_warm_up=0,
+    apply_rows=(1_000,),
+    apply_fraction=0.05,
+    warm_up=0,
+    rounds=2,
+    waiting_rows=2_000,
+    waiting_idle=1,
+)

@@ -1,0 +1,70 @@
+"""Every contender of `make bench-floors` gets the same rows, in tiny sizes; no time is asserted.
+
+Each `measure` holds the results against each other, read by DuckDB from the committed files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from bench.floors import ctas, loads, merges, waiting
+from bench.floors.floor import Measured, table
+from bench.floors.lake import Lake
+from bench.floors.records import Kind
+from bench.floors.sizes import TINY
+from polynya.lake.spark.api import SparkSession
+from polynya.model.reading.loader import load_project
+from tests.lab.commands import InProcessDriver, commands_over, fresh_session, use_everywhere
+from tests.lab.lab import next_schema
+
+
+@pytest.fixture
+def lake(spark: SparkSession, shared_project: Path, tmp_path: Path) -> Lake:
+    return Lake(spark, load_project(shared_project).target, tmp_path / "landing", next_schema())
+
+
+@pytest.mark.parametrize("kind", ["parquet", "json"])
+def test_a_load_and_a_create_table_as_select_get_the_same_rows(
+    kind: Kind, spark: SparkSession, tmp_path: Path
+) -> None:
+    def in_this_process(arguments: Sequence[str]) -> None:
+        _, module, *rest = arguments
+        if module == "polynya":
+            printed = InProcessDriver(spark).call(*rest)
+            assert printed.code == 0, printed
+            return
+        try:
+            with commands_over(lambda project: fresh_session(spark, project)):
+                ctas.main(*rest)
+        finally:
+            use_everywhere(spark)
+
+    loads.measure(tmp_path, kind, TINY, in_this_process)
+
+
+FLOORS = [case for case in merges.cases(TINY) if case.at_least is not None]
+
+
+@pytest.mark.parametrize("case", FLOORS, ids=lambda case: case.name)
+def test_changes_and_a_merge_leave_the_same_rows(case: merges.Case, lake: Lake) -> None:
+    merges.measure(lake, case, TINY)
+
+
+def test_a_small_dataset_is_copied_while_another_one_is_loaded(lake: Lake) -> None:
+    waiting.measure(lake, TINY)
+
+
+def test_the_table_says_which_floors_are_reached() -> None:
+    fast = Measured("fast", [1.0, 1.5, 9.0], [3.0], "a peer", 2.0, "three rounds")
+    slow = Measured("slow", [4.0], [3.0], "a peer", 1.0, "one round")
+    known = Measured("known", [4.0], [3.0], "a peer", None, "one round")
+
+    rows = table([fast, slow, known]).splitlines()[2:]
+
+    assert rows[0] == "| fast | 1.50 s (1.00 to 9.00) | 3.00 s | a peer | 2.00 | ≥ 2.00 | reached |"
+    assert rows[1].endswith("| 0.75 | ≥ 1.00 | **not reached** |")
+    assert rows[2].endswith("| 0.75 |  |  |")
+    assert rows[-1] == "- known: one round"
