@@ -40,6 +40,7 @@ from polynya.cli.options import FLAGS, GlobalOptions, split_options, usage_error
 from polynya.cli.output import Output, make_output
 from polynya.engine.errors import as_polynya
 from polynya.model.errors import PolynyaError
+from polynya.observe import trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options, rest = split_options(given)
         output = make_output(options)
         _configure_logging(options)
+        trace.begin(os.environ.get(trace.VARIABLE))
         return _call(CommandContext(options, output), rest)
     except KeyboardInterrupt:
         output.note("interrupted")
@@ -115,6 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _report(output, error)
     except Exception as error:  # noqa: BLE001 - the edge of the process: what is left is a bug
         return _report(output, as_polynya(error))
+    finally:
+        trace.end()
 
 
 def _call(context: CommandContext, tokens: list[str]) -> int:
@@ -124,7 +128,8 @@ def _call(context: CommandContext, tokens: list[str]) -> int:
     except CycloptsError as error:
         raise usage_error(str(error).strip()) from error
     extra: dict[str, Any] = {"context": context} if "context" in injected else {}
-    code = command(*bound.args, **bound.kwargs, **extra)
+    with trace.span(" ".join(tokens[:1])):
+        code = command(*bound.args, **bound.kwargs, **extra)
     return code if isinstance(code, int) else ExitCode.OK
 
 

@@ -23,6 +23,7 @@ from polynya.model.errors import (
 )
 from polynya.model.formats.registry import rules_of
 from polynya.observe.data import UnitFailed
+from polynya.observe.trace import span
 
 #: Pause between two looks at the landing zone when nothing was found.
 POLL_SECONDS = 2.0
@@ -78,7 +79,8 @@ def _run(context: EngineContext, unit: Unit, *, goes_on: bool) -> PolynyaError |
     """Run one unit; why it failed, which is told at once."""
     said = f"failed {unit.name}"
     try:
-        unit.run()
+        with span("step", dataset=unit.name):
+            unit.run()
     except BaseException as error:  # noqa: BLE001 - the edge of a unit
         failure = as_polynya(error)
     else:

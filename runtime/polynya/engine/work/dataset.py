@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.evolution import Evolution, evolution
@@ -30,6 +31,7 @@ from polynya.model.datatypes import DataType
 from polynya.model.errors import OperationError, PolynyaError, SuspendedError, TaskStoppedError
 from polynya.observe import data as events
 from polynya.observe.events import Event
+from polynya.observe.trace import span
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ class WorkingDataset:
                     )
                 )
 
+    @span("copy", dataset=attrgetter("name"))
     def copy(
         self,
         batch: DatasetBatch,
@@ -206,12 +209,14 @@ class WorkingDataset:
             self.tell(events.ApplySkipped(subject=self.name, reason=decision.reason))
         return decision
 
+    @span("apply", dataset=attrgetter("name"))
     def apply(self, reason: str, *, anew: bool = False) -> ApplyResult:
         """Apply all pending changes; see `Applier.apply`."""
         now = self.context.clock.now()
         shape = self.table.shape()
         return self.context.applier.apply(self.table, shape, reason=reason, now=now, anew=anew)
 
+    @span("publish", dataset=attrgetter("name"))
     def publish(self, shape: Shape | None = None) -> None:
         """Make the views that changed. The first time in a process all of a session are new.
 

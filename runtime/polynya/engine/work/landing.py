@@ -11,6 +11,7 @@ from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.files.discovery import Discovery
 from polynya.formats.registry import format_of
 from polynya.model.config.task import StorageTask
+from polynya.observe.trace import span
 from polynya.store.object_store import ObjectInfo
 
 
@@ -23,6 +24,7 @@ class TaskLanding:
         self._path = task.landing.path
         self._limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
 
+    @span("look")
     def files(self) -> list[ObjectInfo]:
         """All that has landed."""
         return list(self._context.landing.list(self._path))
@@ -53,6 +55,7 @@ class TaskLanding:
             batch = self.read(table, found.files, load=found.load)
             table.copy(batch, live_files=live())
 
+    @span("read")
     def read(
         self, table: WorkingDataset, files: Sequence[FilePart], *, load: bool = False
     ) -> DatasetBatch:
@@ -61,6 +64,7 @@ class TaskLanding:
         tables, store = {known.source: known}, self._context.landing
         return self.format.read(ReadRequest(store, files, tables, self._limits, load=load)).one
 
+    @span("read")
     def read_shared(
         self,
         tables: Mapping[str, WorkingDataset],

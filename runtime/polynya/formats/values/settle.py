@@ -14,6 +14,7 @@ from polynya.formats.values.buffer import RecordBuffer
 from polynya.formats.values.columns import Builder, Column, Faults
 from polynya.formats.values.rows import ColumnTypes, Record, TypedRecords, typed_records
 from polynya.formats.values.table import Service, all_rejected, no_old_keys, rows_table
+from polynya.observe.trace import span
 
 # Each pass hears fewer broken records; so many different breaks in one batch are enough.
 _MAX_PASSES = 10
@@ -47,6 +48,7 @@ class Settled:
     faults: Faults
 
 
+@span("type")
 def settled(
     records: Sequence[Record],
     types: ColumnTypes,

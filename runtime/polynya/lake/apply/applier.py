@@ -28,6 +28,7 @@ from polynya.lake.fold.truncates import Truncate, merged
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import ApplyState
+from polynya.observe.trace import span
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ class Applier(ABC):
         seconds = round(time.monotonic() - started, 3)
         return ApplyResult(snapshot, reason, seconds, versions.figures)
 
+    @span("fold")
     def _versions(
         self, run: Run, now: datetime, *, anew: bool
     ) -> tuple[Folded | Collected, list[Truncate]]:

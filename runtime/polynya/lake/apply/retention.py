@@ -22,6 +22,7 @@ from polynya.lake.table.state import Retaining
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
+from polynya.observe.trace import span
 
 _TICK = timedelta(microseconds=1)
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -59,6 +60,7 @@ def before(target: DatasetTable, shape: Shape, now: datetime) -> Retention:
     return Retention(max([now, *told]), state)
 
 
+@span("plan")
 def plan(run: Run, now: datetime) -> Retention:
     """What an apply does to the kept events."""
     target, fresh = run.target, run.fresh

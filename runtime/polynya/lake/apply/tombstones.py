@@ -19,6 +19,7 @@ from polynya.lake.spark.api import DataFrame, functions
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
+from polynya.observe.trace import span
 
 #: An event that is older than a truncate keeps its place: truncates are never forgotten.
 _HORIZON = f"IF({h.SOURCE_POSITION} <=> '{TRUNCATED}', NULL, {STORED_SEQUENCE})"
@@ -39,6 +40,7 @@ class Purge:
         return now.isoformat() if figures.prior else None
 
 
+@span("tombstones")
 def find_purge(run: Run, now: datetime, events: DataFrame | None = None) -> Purge:
     """Tombstones that were written longer than `tombstone_retention` ago.
 

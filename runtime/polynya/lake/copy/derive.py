@@ -23,12 +23,14 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract import headers as h
 from polynya.model.contract.identifiers import literal, quote
 from polynya.model.datatypes import DataType
+from polynya.observe.trace import span
 from polynya.transform.expressions import expression_over
 
 #: Columns of the result that only the copy step uses, after those of the table.
 HELPERS = ("__decided", "__seq")
 
 
+@span("derive")
 def derive(
     spark: SparkSession,
     batch: DatasetBatch,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from polynya.lake.iceberg.files import DataFile, DeleteFile
@@ -17,6 +18,7 @@ from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.spark.api import Py4JJavaError
 from polynya.model.contract.headers import PARTITION, Partition
 from polynya.model.errors import ConflictError, DependencyError
+from polynya.observe.trace import span
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +60,7 @@ class Committed:
     is_step_alone: bool
 
 
+@span("commit", table=attrgetter("name"))
 def commit_row_delta(table: IcebergTable, step: Step) -> Committed:
     """Commit one step.
 

@@ -19,6 +19,7 @@ from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.spark.session import use_in_this_thread
 from polynya.model.contract.headers import PARTITION, Partition
+from polynya.observe.trace import count, span
 
 # Field ids that the Iceberg specification reserves for position delete files.
 _FILE_PATH_ID, _POS_ID = 2147483546, 2147483545
@@ -37,6 +38,7 @@ POSITION_DELETE_SCHEMA = pa.schema(
 )
 
 
+@span("write files", by="Spark")
 def stage(table: IcebergTable, rows: DataFrame) -> list[DataFile]:
     """Let Spark write `rows`, which have all columns of the table.
 
@@ -60,6 +62,7 @@ def stage(table: IcebergTable, rows: DataFrame) -> list[DataFile]:
     finally:
         cache.remove(group)
         coordinator.clearRewrite(table.java, group)
+    count("files_written", len(files))
     spec = table.java.spec()
     return [
         data_file(file, str(spec.partitionToPath(file.partition())).split("=", 1)[1])
@@ -67,6 +70,7 @@ def stage(table: IcebergTable, rows: DataFrame) -> list[DataFile]:
     ]
 
 
+@span("write files", by="Arrow")
 def write_rows(table: IcebergTable, rows: pa.Table) -> list[DataFile]:
     """Write rows that are in memory, one data file for each value of `PARTITION`, without Spark.
 
@@ -100,6 +104,7 @@ def _write_file(table: IcebergTable, partition: str, rows: pa.Table) -> DataFile
     return DataFile(builder.build(), path, partition, rows.num_rows, size)
 
 
+@span("write deletes")
 def write_position_deletes(table: IcebergTable, places: pa.Table) -> list[DeleteFile]:
     """Write v2 position deletes, one file for each partition.
 
@@ -138,6 +143,7 @@ def _put(table: IcebergTable, rows: pa.Table, suffix: str = "") -> tuple[str, in
     content = buffer.getvalue()
     path = str(table.java.locationProvider().newDataLocation(f"{uuid4()}{suffix}.parquet"))
     # FileIO and not the local file system, so that the same code writes to S3.
+    count("files_written")
     file = table.java.io().newOutputFile(path)
     stream = file.create()
     try:

@@ -6,6 +6,7 @@ Spark can break.
 
 from __future__ import annotations
 
+from py4j.clientserver import JavaClient
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
@@ -14,6 +15,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession, functions, types
 __all__ = [
     "CapturedException",
     "DataFrame",
+    "JavaClient",
     "Observation",
     "Py4JError",
     "Py4JJavaError",

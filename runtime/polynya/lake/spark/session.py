@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 from polynya.lake.spark.api import Py4JError, SparkSession
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.naming import CATALOG, SESSION_VIEWS
+from polynya.lake.spark.tracing import trace_session
+from polynya.observe.trace import span
 
 if TYPE_CHECKING:
     from polynya.lake.spark.java import JavaHome
@@ -89,6 +91,7 @@ class SessionSettings:
     cores: int = field(default_factory=lambda: os.cpu_count() or 2)
 
 
+@span("start Spark")
 def start_session(settings: SessionSettings, java: JavaHome | None = None) -> SparkSession:
     """Return the running session of this process, started if there is none."""
     if java is not None:
@@ -106,6 +109,7 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
         spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     _keep_names(spark._jvm)
+    trace_session(spark)
     # PySpark prints every failed statement to standard error, also those whose failure is an
     # answer.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)

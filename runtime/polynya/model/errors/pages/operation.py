@@ -249,6 +249,12 @@ PAGES: Final = (
         "`name` of their own, or split them into tasks with a `prefix` each.",
     ),
     ErrorPage(
+        "POLYNYA-RUN-003",
+        "the trace cannot be written",
+        "POLYNYA_TRACE names a file to which a command writes where its time goes. Its folder must "
+        "exist, and the file must be one that can be written. Unset it to run without a trace.",
+    ),
+    ErrorPage(
         "POLYNYA-STO-001",
         "a path leaves its store",
         "A file name, perhaps through a symbolic link, leads outside the landing or warehouse "
