@@ -29,6 +29,9 @@ def check(table: DatasetTable, users: Feed) -> None:
     for partition in Partition:
         known, read = (one.table.files(partition, snapshot) for one in (table, other))
         assert figures(known) == figures(read)
+    assert snapshot is not None
+    deletes, others = (one.table.position_deletes(snapshot) for one in (table, other))
+    assert sorted(deletes or ()) == sorted(others or ())
 
 
 def test_states_and_files_after_each_step(lab: Lab) -> None:

@@ -25,7 +25,6 @@ from polynya.lake.apply.tombstones import Purge, find_purge
 from polynya.lake.fold.figures import Figures
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.truncates import Truncate, merged
-from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import ApplyState
 from polynya.observe.trace import span
@@ -61,9 +60,12 @@ class Applier(ABC):
 
     @abstractmethod
     def with_stored(
-        self, run: Run, events: DataFrame, truncates: Sequence[Truncate], now: datetime
+        self, run: Run, truncates: Sequence[Truncate], now: datetime
     ) -> Folded | Collected:
-        """Fold events with the stored versions that they can change. `now` is the engine's time."""
+        """Fold the events of a run with the stored versions that they can change.
+
+        `now` is the engine's time.
+        """
 
     @abstractmethod
     def commit(self, run: Run, outcome: Outcome) -> int:
@@ -109,13 +111,12 @@ class Applier(ABC):
         known = merged(run.target.state.apply.truncates, new)
         if anew:
             return rebuilt(run, known), known
-        events = pending_events(run)
         if run.fresh is not None and run.fresh.instead:
-            return folded(run, events, []), []
+            return folded(run, pending_events(run), []), []
         if new:
             # A truncate touches every record.
-            return folded_with_all(run, events, known), known
-        return self.with_stored(run, events, known, now), known
+            return folded_with_all(run, pending_events(run), known), known
+        return self.with_stored(run, known, now), known
 
 
 def _state_after(

@@ -23,7 +23,7 @@ from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.fold.truncates import Truncate, as_sql
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.gateway import IcebergTable
-from polynya.lake.iceberg.staging import write_rows
+from polynya.lake.iceberg.staging import PLACES, write_rows
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
@@ -48,24 +48,19 @@ _PLACED = {
 class Collected:
     """The same as `Folded`, in memory.
 
-    `rows` has the columns of the internal table; `placed`, as many rows, says what becomes of each:
-    `write` and `drop` boolean, and where it is stored: `part`, `file_path` string, `pos` int64.
+    `rows` are the versions that are written, with columns of the internal table; `places`, with the
+    columns of `staging.PLACES`, are those of the versions that are removed.
     """
 
     rows: pa.Table
-    placed: pa.Table
+    places: pa.Table
     figures: ApplyFigures
     applied_to: str | None
     late: int
 
     def stage(self, table: IcebergTable) -> list[DataFile]:
         """Write the versions that changed, a file for each partition."""
-        return write_rows(table, self.rows.filter(self.placed.column("write")))
-
-    def places(self) -> pa.Table:
-        """Places of the versions that are removed: `part`, `file_path` string, `pos` int64."""
-        dropped = self.placed.filter(self.placed.column("drop"))
-        return dropped.select(["part", "file_path", "pos"])
+        return write_rows(table, self.rows)
 
 
 def are_few(run: Run, limit: int) -> bool:
@@ -107,7 +102,9 @@ def collected(
     placed = pa.Table.from_struct_array(found.column("__placed"))
     counted = {name: _count(placed, name) for name in conditions}
     newest = pc.max(rows.column(h.CHANGE_IDENTIFIER)).as_py()
-    return Collected(rows, placed, ApplyFigures.of(counted), newest, _count(placed, "late"))
+    places = placed.filter(placed.column("drop")).select(PLACES.names)
+    written = rows.filter(placed.column("write"))
+    return Collected(written, places, ApplyFigures.of(counted), newest, _count(placed, "late"))
 
 
 def _count(placed: pa.Table, name: str) -> int:

@@ -17,15 +17,15 @@ import pyarrow as pa
 
 from polynya.lake.apply.applier import Applier, Outcome
 from polynya.lake.apply.collected import FEW_EVENTS, Collected, are_few, collected
-from polynya.lake.apply.folding import folded
+from polynya.lake.apply.folding import folded, pending_events
 from polynya.lake.apply.late import needs_only_newest, newest, with_late
+from polynya.lake.apply.local.way import LOCAL_EVENTS, without_query
 from polynya.lake.apply.run import Folded, Run
 from polynya.lake.fold import stored, versions
 from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.fold.truncates import Truncate
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.staging import PLACES, stage
-from polynya.lake.spark.api import DataFrame
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
 from polynya.model.datatypes import Primitive
@@ -41,26 +41,30 @@ RANGED = (Primitive("int"), Primitive("bigint"))
 class FastApplier(Applier):
     """See the module. Needs a classic SparkSession and Iceberg 1.10 or newer (`removeRows`).
 
-    Up to `few_events` pending events are folded by one query and written without Spark.
+    More than `few_events` pending events are always folded and written by Spark.
     """
 
-    def __init__(self, *, few_events: int = FEW_EVENTS) -> None:
+    def __init__(self, *, few_events: int = LOCAL_EVENTS) -> None:
         self._few_events = few_events
 
     def with_stored(
-        self, run: Run, events: DataFrame, truncates: Sequence[Truncate], now: datetime
+        self, run: Run, truncates: Sequence[Truncate], now: datetime
     ) -> Folded | Collected:
         """Fold events with the newest versions of their records, and with more where one is late.
 
         Without history all that is kept of a record counts as its newest version.
         """
-        few = are_few(run, self._few_events)
+        result: Folded | Collected | None
+        result = without_query(run, truncates, now, limit=min(LOCAL_EVENTS, self._few_events))
+        if result is not None:
+            return result
+        events = pending_events(run)
+        few = are_few(run, min(FEW_EVENTS, self._few_events))
         view = run.view(events.coalesce(1) if few else events)
         touched = f"({stored.touched_keys(run.shape, view)})"
         condition = _key_condition(run)
         if not run.shape.links:
             found = newest(run, touched, condition)
-            result: Folded | Collected
             if few:
                 result = collected(run, found, view, truncates, now)
             else:
@@ -149,7 +153,7 @@ def _removed(run: Run, outcome: Outcome) -> pa.Table | None:
 def _places(changed: Folded | Collected) -> pa.Table:
     """Where the versions that are removed are stored: `part`, `file_path` string, `pos` int64."""
     if isinstance(changed, Collected):
-        return changed.places()
+        return changed.places
     return (
         changed.rows.where("__drop")
         .selectExpr("__stored.part AS part", "__stored.file AS file_path", "__stored.pos AS pos")

@@ -14,7 +14,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from polynya.lake.apply.applier import Applier, Outcome
-from polynya.lake.apply.folding import folded_with_all
+from polynya.lake.apply.folding import folded_with_all, pending_events
 from polynya.lake.apply.run import Folded, Run
 from polynya.lake.fold import versions
 from polynya.lake.fold.sql import selected, table_row, timestamp_literal, within
@@ -35,11 +35,9 @@ _REPLACED = (Partition.CHANGES, Partition.CURRENT, Partition.PRIOR, Partition.AS
 class PlainApplier(Applier):
     """See the module."""
 
-    def with_stored(
-        self, run: Run, events: DataFrame, truncates: Sequence[Truncate], _now: datetime
-    ) -> Folded:
-        """Fold events with every stored version."""
-        return folded_with_all(run, events, truncates)
+    def with_stored(self, run: Run, truncates: Sequence[Truncate], _now: datetime) -> Folded:
+        """Fold the events of a run with every stored version."""
+        return folded_with_all(run, pending_events(run), truncates)
 
     def commit(self, run: Run, outcome: Outcome) -> int:
         """Overwrite the partitions that change with all rows that they hold then."""

@@ -6,6 +6,7 @@ maps (Iceberg specification, "Column Projection").
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,9 @@ _PLAIN = {
     "string": pa.string(),
     "binary": pa.binary(),
 }
+_DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
+#: Arrow type in a file → type of its column since Iceberg promoted it.
+_PROMOTED = {("int32", "int64"), ("float", "double")}
 
 
 def as_stored(rows: pa.Table, columns: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -45,14 +49,69 @@ def as_stored(rows: pa.Table, columns: Sequence[Mapping[str, Any]]) -> pa.Table:
     )
 
 
+def arrow_type(stored: Any) -> pa.DataType | None:
+    """The Arrow type of a primitive type of Iceberg's, None for any other."""
+    if not isinstance(stored, str):
+        return None
+    digits = _DECIMAL.fullmatch(stored)
+    return pa.decimal128(*map(int, digits.groups())) if digits else _PLAIN.get(stored)
+
+
+def field_id(field: pa.Field) -> int | None:
+    """The id of a field as a file holds it."""
+    number = (field.metadata or {}).get(_ID.encode())
+    return None if number is None else int(number)
+
+
+def holds(field: pa.Field, stored: Any) -> bool:
+    """Whether a field of a file has the type that the table has now, up to a promotion.
+
+    A type with fields inside must be the same down to names and ids.
+    """
+    plain = arrow_type(stored)
+    if plain is not None:
+        return field.type == plain or (str(field.type), str(plain)) in _PROMOTED or (
+            pa.types.is_decimal(field.type)
+            and pa.types.is_decimal(plain)
+            and field.type.scale == plain.scale
+            and field.type.precision <= plain.precision
+        )  # fmt: skip
+    if isinstance(stored, str) or not pa.types.is_nested(field.type):
+        return False
+    inside = _inside(stored)
+    given = [field.type.field(index) for index in range(field.type.num_fields)]
+    if stored["type"] == "map":
+        given = [field.type.key_field, field.type.item_field]
+    return len(given) == len(inside) and all(
+        (field_id(one), one.name) == (number, name)
+        and (arrow_type(kind) == one.type if isinstance(kind, str) else holds(one, kind))
+        for one, (number, name, kind) in zip(given, inside, strict=True)
+    )
+
+
+def _inside(stored: Mapping[str, Any]) -> list[tuple[int, str, Any]]:
+    """Id, name and type of the fields inside of a type."""
+    if stored["type"] == "struct":
+        return [(one["id"], one["name"], one["type"]) for one in stored["fields"]]
+    if stored["type"] == "list":
+        return [(stored["element-id"], "element", stored["element"])]
+    return [
+        (stored["key-id"], "key", stored["key"]),
+        (stored["value-id"], "value", stored["value"]),
+    ]
+
+
 def _field(name: str, number: int, arrow: pa.DataType, stored: Any, *, required: bool) -> pa.Field:
-    return pa.field(name, _type(arrow, stored), nullable=not required, metadata={_ID: str(number)})
+    return pa.field(name, typed(arrow, stored), nullable=not required, metadata={_ID: str(number)})
 
 
-def _type(arrow: pa.DataType, stored: Any) -> pa.DataType:
-    """The Arrow type with the ids that Iceberg gives to the fields inside."""
+def typed(arrow: pa.DataType, stored: Any) -> pa.DataType:
+    """The Arrow type of a column of type `stored`, with the ids that Iceberg gives inside.
+
+    `arrow` is the type that its values have now.
+    """
     if isinstance(stored, str):
-        return _PLAIN.get(stored, arrow)
+        return arrow_type(stored) or arrow
     if stored["type"] == "struct":
         given = {field.name: field.type for field in arrow}
         return pa.struct(

@@ -97,7 +97,7 @@ def _outcome(table: IcebergTable, step: Step) -> Committed:
         and current.summary().get("polynya.commit") == step.commit_id
     )
     if alone:
-        table.committed(step.based_on, snapshot, step.add, step.remove)
+        table.committed(step.based_on, snapshot, step.add, step.remove, step.deletes)
     return Committed(snapshot, alone)
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from polynya.lake.iceberg.files import DataFile, KnownFiles, data_file
+from polynya.lake.iceberg.files import DataFile, DeleteFile, KnownFiles, data_file, listed
 from polynya.lake.spark.api import SparkSession
 from polynya.model.contract.headers import PARTITION, Partition
 
@@ -31,6 +31,7 @@ class IcebergTable:
         self._in_spark: Any = find.catalogAndIdentifier(spark._jsparkSession, quoted)
         self._files = KnownFiles(self._planned)
         self._columns: tuple[int, list[dict[str, Any]]] | None = None
+        self._deletes: tuple[int, tuple[str, ...] | None] | None = None
 
     @property
     def java(self) -> Any:
@@ -63,11 +64,28 @@ class IcebergTable:
         """Data files of one partition in one snapshot."""
         return () if snapshot is None else self._files.of(partition, snapshot)
 
+    def position_deletes(self, snapshot: int) -> tuple[str, ...] | None:
+        """Paths of all delete files in a snapshot; None when one holds no v2 position deletes."""
+        if self._deletes is None or self._deletes[0] != snapshot:
+            self._deletes = (snapshot, self._planned_deletes(snapshot))
+        return self._deletes[1]
+
+    def forget_deletes(self) -> None:
+        """Read again which delete files there are: a commit may have dropped some that are done."""
+        self._deletes = None
+
     def committed(
-        self, base: int | None, snapshot: int, add: Iterable[DataFile], remove: Iterable[DataFile]
+        self,
+        base: int | None,
+        snapshot: int,
+        add: Iterable[DataFile],
+        remove: Iterable[DataFile],
+        deletes: Iterable[DeleteFile],
     ) -> None:
         """Know the files of `snapshot`, which an own commit has made out of `base`."""
         self._files.moved_on(base, snapshot, add, remove)
+        if self._deletes is not None and self._deletes[0] == base and self._deletes[1] is not None:
+            self._deletes = (snapshot, (*self._deletes[1], *(one.path for one in deletes)))
 
     def bounds(self, partition: Partition, snapshot: int, column: str) -> tuple[int, int] | None:
         """Smallest and largest value of a column in one partition, as `ranges` tells them.
@@ -116,6 +134,23 @@ class IcebergTable:
         for value in values:
             result.add(value)
         return result
+
+    def _planned_deletes(self, snapshot: int) -> tuple[str, ...] | None:
+        io, specs = self._java.io(), self._java.specs()
+        found: list[str] = []
+        for manifest in listed(self._java.snapshot(snapshot).deleteManifests(io)):
+            reader = self.iceberg.ManifestFiles.readDeleteManifest(manifest, io, specs)
+            try:
+                each = reader.iterator()
+                while each.hasNext():
+                    file = each.next()
+                    kind = (str(file.content()), str(file.format()))
+                    if kind != ("POSITION_DELETES", "PARQUET"):
+                        return None
+                    found.append(str(file.location()))
+            finally:
+                reader.close()
+        return tuple(found)
 
     def _planned(self, partition: Partition, snapshot: int) -> list[DataFile]:
         return [data_file(file, partition) for file in self._scanned(partition, snapshot)]

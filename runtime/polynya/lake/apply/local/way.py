@@ -1,0 +1,187 @@
+"""An apply whose events are in order, without a query: the decision, and the sequence."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.lake.apply.collected import Collected
+from polynya.lake.apply.local.chained import fold_chains
+from polynya.lake.apply.local.events import FILE, FOUND, IN_CURRENT, PLACE, POS
+from polynya.lake.apply.local.latest import fold_latest
+from polynya.lake.apply.local.probe import Order, Probe, Wanted, Whole
+from polynya.lake.apply.local.records import Records, is_exact
+from polynya.lake.apply.run import Run
+from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.truncates import Truncate
+from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.position_deletes import FILE_STEP, deleted_places
+from polynya.lake.iceberg.reading import StoredFile, local_path, stored_file
+from polynya.lake.iceberg.staging import PLACES
+from polynya.model.contract import headers as h
+from polynya.model.contract.headers import Partition
+
+log = logging.getLogger(__name__)
+
+#: Events, and bytes of their compressed files, that fit into the memory of the driver.
+LOCAL_EVENTS = 500_000
+LOCAL_BYTES = 32 * 1024 * 1024
+#: Stored rows whose keys one machine reads sooner than Spark plans a query and scans them.
+LOCAL_ROWS = 100_000_000
+_HEADERS = (
+    h.KEY_HASH,
+    h.CHANGE_IDENTIFIER,
+    h.SEQUENCE_TAIL,
+    h.SOURCE_POSITION,
+    h.OPERATION,
+    h.TIMESTAMP,
+    h.UNSENT,
+    h.OLD_KEY,
+)
+#: Bytes of Current's files of which all columns are read sooner here than by a query.
+LOCAL_WHOLE = 128 * 1024 * 1024
+_OF_STORED = tuple(name for name in FOUND.names if name in h.HEADER_NAMES)
+
+Files = Sequence[tuple[DataFile, StoredFile]]
+
+
+def without_query(
+    run: Run, truncates: Sequence[Truncate], now: datetime, *, limit: int
+) -> Collected | None:
+    """Fold up to `limit` pending events that are in order; None where that takes a query."""
+    pending = run.target.table.files(Partition.CHANGES, run.snapshot)
+    kept = [
+        file for partition in (Partition.CURRENT, Partition.PRIOR)
+        for file in run.target.table.files(partition, run.snapshot)
+    ]  # fmt: skip
+    reason = needs_query(run.shape, pending, kept, truncates=bool(truncates), limit=limit)
+    if run.fresh is not None:
+        reason = "the events of a batch that is being copied are not in a file yet"
+    if reason is None:
+        try:
+            found = _folded(run, pending, kept, now)
+        except (OSError, pa.ArrowInvalid) as error:
+            # What can be read is for Spark to say. A commit may have dropped a file of deletes.
+            run.target.table.forget_deletes()
+            reason = f"a file was not read: {error}"
+        else:
+            if not isinstance(found, str):
+                return found
+            reason = found
+    log.debug("apply of %s by a query: %s", run.target.table.name, reason)
+    return None
+
+
+def needs_query(
+    shape: Shape,
+    pending: Iterable[DataFile],
+    kept: Iterable[DataFile],
+    *,
+    truncates: bool,
+    limit: int = LOCAL_EVENTS,
+) -> str | None:
+    """Why pending events cannot be folded without a query, None when they may be."""
+    events, size = 0, 0
+    for file in pending:
+        events, size = events + file.rows, size + file.size_bytes
+    if shape.partial or shape.links or (shape.soft_delete and not shape.history):
+        return "versions inherit values from versions that may not be stored as they were sent"
+    if truncates:
+        return "a truncate is known"
+    if not all(is_exact(shape.columns[key]) for key in shape.keys):
+        return "a key has a type whose values are not compared exactly"
+    if events > limit or size > LOCAL_BYTES:
+        return f"{events:,} events of {size:,} bytes are too many"
+    current = [file for file in kept if file.partition == Partition.CURRENT]
+    if shape.history and sum(file.size_bytes for file in current) > LOCAL_WHOLE:
+        return "all columns of a table of this size are read sooner by a query"
+    if sum(file.rows for file in current) > LOCAL_ROWS:
+        return "the table is large enough for a scan by all executors"
+    return None
+
+
+def _folded(
+    run: Run, pending: Sequence[DataFile], kept: Sequence[DataFile], now: datetime
+) -> Collected | str:
+    """The fold, or why it takes a query."""
+    shape, table = run.shape, run.target.table
+    columns = {one["name"]: one for one in table.columns()}
+    changes = _opened(pending, [columns[name] for name in (*_HEADERS, *shape.data)])
+    stored = _opened(kept, [columns[name] for name in _stored_columns(shape)])
+    deletes = table.position_deletes(run.snapshot)
+    if changes is None or stored is None or deletes is None:
+        return "a file is not local, or not as the table is now"
+    paths = [file.path for file in (*kept, *pending)]
+    dead = deleted_places(paths, deletes)
+    if dead is None or pc.any(pc.greater_equal(dead, len(kept) * FILE_STEP)).as_py():
+        return "events were deleted, or their deletes are not local"
+    events = _events(changes, columns, shape)
+    if events is None:
+        return "there are no events, or some carry what only the fold knows"
+    records = Records([events.column(key) for key in shape.keys])
+    probe = Probe(stored, columns, [columns[key] for key in shape.keys])
+    found = probe.find(records, _wanted(shape, events))
+    alive = found.filter(pc.invert(pc.is_in(found.column(PLACE), value_set=dead)))
+    fold = fold_chains if shape.history else fold_latest
+    made = fold(events, records, alive, shape, now)
+    if made is None:
+        return "events are late, or claim one place, or their times go backwards"
+    newest = pc.max(events.column(h.CHANGE_IDENTIFIER)).as_py()
+    return Collected(made.rows, _places(alive, paths, shape), made.figures, newest, late=0)
+
+
+def _opened(
+    files: Iterable[DataFile], columns: Sequence[Mapping[str, Any]]
+) -> list[tuple[DataFile, StoredFile]] | None:
+    """The files with their footers; None when one cannot give these columns here."""
+    found: list[tuple[DataFile, StoredFile]] = []
+    for file in files:
+        path = local_path(file.path)
+        stored = None if path is None else stored_file(path)
+        if stored is None or not stored.reads(columns):
+            return None
+        found.append((file, stored))
+    return found
+
+
+def _events(
+    files: Files, columns: Mapping[str, Mapping[str, Any]], shape: Shape
+) -> pa.Table | None:
+    """All pending events; None when there is none, or one has what `fold_in_order` ignores."""
+    wanted = [columns[name] for name in (*_HEADERS, *shape.data)]
+    read = [stored.read(group, wanted) for _, stored in files for group in stored.groups]
+    events = pa.concat_tables(read).combine_chunks() if read else None
+    if events is None or events.num_rows == 0:
+        return None
+    nothing = all(events.column(name).null_count == len(events) for name in (h.UNSENT, h.OLD_KEY))
+    full = all(
+        events.column(name).null_count == 0
+        for name in (h.KEY_HASH, h.CHANGE_IDENTIFIER, h.OPERATION, h.TIMESTAMP)
+    )
+    return events if nothing and full else None
+
+
+def _stored_columns(shape: Shape) -> tuple[str, ...]:
+    """Columns that may be needed of stored versions."""
+    return (*_OF_STORED, *(shape.data if shape.history else shape.keys))
+
+
+def _wanted(shape: Shape, events: pa.Table) -> Wanted:
+    """What the fold of events needs of the versions that are stored."""
+    if shape.history:
+        return Whole(_stored_columns(shape))
+    oldest = pc.min(events.column(h.CHANGE_IDENTIFIER)).as_py()
+    return Order(oldest, pc.min(events.column(h.TIMESTAMP)).as_py())
+
+
+def _places(alive: pa.Table, paths: Sequence[str], shape: Shape) -> pa.Table:
+    """Where the versions are that go: with history all, without it those of Current."""
+    gone = alive if shape.history else alive.filter(alive.column(IN_CURRENT))
+    part = pc.if_else(gone.column(IN_CURRENT), str(Partition.CURRENT), str(Partition.PRIOR))
+    files = pa.array(paths, pa.string()).take(gone.column(FILE).combine_chunks())
+    return pa.table([part, files, gone.column(POS)], PLACES)
