@@ -230,6 +230,17 @@ def test_events_that_are_not_in_order_have_no_answer(events: list[tuple[int, int
     assert table.rows == before
 
 
+@pytest.mark.parametrize(("partition", "operation"), [("prior", "U"), ("current", "D")])
+def test_what_other_settings_have_left_has_no_answer(partition: str, operation: str) -> None:
+    """Versions of a history that is no longer kept, and records that were deleted softly."""
+    table = Table()
+    table.apply([Event((1, "a"), 10, UPSERT, {"name": "Ann"}, EPOCH)])
+    table.rows[0] |= {h.PARTITION: partition, h.OPERATION: operation}
+
+    assert table.apply([Event((1, "a"), 11, UPSERT, {"name": "Anna"}, EPOCH)]) is None
+    assert table.apply([Event((2, "a"), 12, UPSERT, {"name": "Ben"}, EPOCH)]) is not None
+
+
 def test_records_of_several_key_columns_are_told_apart() -> None:
     """Also those whose columns would read the same one after the other."""
     left = [pa.array(["a", "ab", "a"]), pa.array(["bc", "c", "bc"]), pa.array([1, 1, 2])]

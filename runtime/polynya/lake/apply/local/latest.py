@@ -79,6 +79,8 @@ def fold_latest(
 ) -> Versions | None:
     """Versions that `events`, rows of Changes, make; None when they are not in order.
 
+    Nor is there an answer where Current holds a delete or Prior something else.
+
     `found` are the live stored versions of their records, with the columns `events.FOUND`.
     """
     places = pa.table({"record": records.numbers, "sequence": sequences(events)})
@@ -92,7 +94,11 @@ def fold_latest(
     late = pc.greater_equal(stored.sequence.take(record), sequence)
     tied = pc.and_(follows, pc.equal(shifted(sequence), sequence))
     backwards = pc.and_(follows, pc.less(time, shifted(time)))
-    if time.null_count or any(pc.any(one).as_py() for one in (late, tied, backwards)):
+    deleted = pc.is_in(found.column(h.OPERATION), value_set=DELETES)
+    other = pc.and_(
+        found.column(h.OPERATION).is_valid(), pc.equal(deleted, found.column(IN_CURRENT))
+    )
+    if time.null_count or any(pc.any(one).as_py() for one in (late, tied, backwards, other)):
         return None
     marks = _Marks.of(events, record, follows, stored)
     written = pc.or_(marks.current, marks.deletes)

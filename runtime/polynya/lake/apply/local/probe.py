@@ -47,7 +47,8 @@ class Order(Wanted):
 
     `oldest` is the lowest change identifier of the events and `earliest` their earliest time. A row
     group whose footer proves both gives no more than the time at which each record was inserted,
-    and of Prior nothing.
+    and of Prior nothing. Operations are read where Current may hold a delete, or Prior anything
+    else: the dataset had history or soft deletes before.
     """
 
     oldest: str
@@ -59,6 +60,8 @@ class Order(Wanted):
         newest = stored.bounds(group, columns[h.CHANGE_IDENTIFIER])
         if newest is None or newest[1] >= self.oldest:
             found += [h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL]
+        if not _is_plain(file, stored.bounds(group, columns[h.OPERATION])):
+            found.append(h.OPERATION)
         latest = stored.bounds(group, columns[h.FROM_TIMESTAMP])
         if latest is None or latest[1] > self.earliest:
             found.append(h.FROM_TIMESTAMP)
@@ -67,6 +70,16 @@ class Order(Wanted):
     def chosen(self, _file: DataFile, rows: pa.Table) -> pa.Table:
         """See `Wanted`."""
         return rows
+
+
+def _is_plain(file: DataFile, operations: tuple[Any, Any] | None) -> bool:
+    """Whether a range of operations says that Current holds no delete, or Prior nothing else."""
+    if operations is None:
+        return False
+    low, high = operations
+    if file.partition == Partition.CURRENT:
+        return not any(low <= one.as_py() <= high for one in DELETES)
+    return low == high and low in DELETES.to_pylist()
 
 
 @dataclass(frozen=True, slots=True)
