@@ -41,6 +41,33 @@ EVENTS: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
+        data.LoadProgress(
+            subject="shop.users",
+            reason="a first full load of 4194304 bytes",
+            rows=1000,
+            seconds=2.0,
+            read_bytes=1 << 20,
+            left_bytes=3 << 20,
+        ),
+        Level.NOTE,
+        "loading  shop.users: 3 MiB left, about 6 s at 500 records/s",
+        {
+            "subject": "shop.users",
+            "reason": "a first full load of 4194304 bytes",
+            "rows": 1000,
+            "seconds": 2.0,
+            "read_bytes": 1 << 20,
+            "left_bytes": 3 << 20,
+            "left_seconds": 6,
+        },
+    ),
+    (
+        data.LoadInBatches(subject="shop.users", reason="a key is there twice"),
+        Level.DETAIL,
+        "loading  shop.users: in batches: a key is there twice",
+        {"subject": "shop.users", "reason": "a key is there twice"},
+    ),
+    (
         data.DatasetApplied(
             subject="shop.users", reason="asked to apply always", seconds=1.5, rows={"current": 7}
         ),

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from polynya.model.config.evolution import SchemaChange
 from polynya.model.datatypes import DataType
@@ -99,6 +101,91 @@ SERVICE_NAMES = frozenset([*(item.name for item in SERVICE_FIELDS), OLD_KEY_FIEL
 
 
 @dataclass(frozen=True, slots=True)
+class Facts:
+    """What the state of a table takes from the rows of a batch.
+
+    Attributes:
+        newest: time of the newest row.
+        copied_to: highest change identifier.
+        unsent: columns that some row did not carry.
+        has_old_keys: some row changed its key and carries values over.
+        loads: some row is one of a full load.
+        loaded_from: time of the earliest of them.
+    """
+
+    newest: datetime | None = None
+    copied_to: str | None = None
+    unsent: frozenset[str] = frozenset()
+    has_old_keys: bool = False
+    loads: bool = False
+    loaded_from: datetime | None = None
+
+
+class Accounted(Protocol):
+    """What a batch says of itself, wherever its rows are."""
+
+    @property
+    def schema(self) -> Mapping[str, DataType]:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
+    def rows_in(self) -> int:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
+    def rows_filtered(self) -> int:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
+    def files(self) -> Mapping[str, FileProgress]:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
+    def declared(self) -> tuple[str, ...] | None:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
+    def called(self) -> str | None:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
+    def facts(self) -> Facts:
+        """See `Facts`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedBatch:
+    """A batch whose rows were read by tasks; see `DatasetBatch` and `Facts`."""
+
+    schema: Mapping[str, DataType]
+    keys: tuple[str, ...]
+    rows_in: int
+    files: Mapping[str, FileProgress]
+    facts: Facts
+    declared: tuple[str, ...] | None = None
+    rows_filtered: int = 0
+    counters: Mapping[str, int] = field(default_factory=dict)
+    called: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetBatch:
     """Rows of one dataset out of one read.
 
@@ -140,3 +227,27 @@ class DatasetBatch:
     def size_bytes(self) -> int:
         """Size of what it holds, in memory."""
         return int(self.rows.nbytes) + sum(len(one.raw) for one in self.rejected)
+
+    @property
+    def facts(self) -> Facts:
+        """What its rows say."""
+        times = self.rows.column("__ts")
+        loaded = times.filter(pc.equal(self.rows.column("__op"), "L"))
+        return Facts(
+            newest=pc.max(times).as_py(),
+            copied_to=pc.max(self.rows.column("__ci")).as_py(),
+            unsent=frozenset(self._unsent()),
+            has_old_keys=self._has_old_keys(),
+            loads=len(loaded) > 0,
+            loaded_from=pc.min(loaded).as_py(),
+        )
+
+    def _unsent(self) -> set[str]:
+        column = self.rows.column("__unsent")
+        if column.null_count == len(column):
+            return set()
+        return set(pc.unique(pc.list_flatten(column)).to_pylist())
+
+    def _has_old_keys(self) -> bool:
+        old, unsent = self.rows.column(OLD_KEY_FIELD), self.rows.column("__unsent")
+        return bool(pc.any(pc.and_(pc.is_valid(old), pc.is_valid(unsent))).as_py() or False)

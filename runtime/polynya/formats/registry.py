@@ -8,7 +8,9 @@ from typing import Final, TypeAlias
 from polynya.formats.base import Format
 from polynya.formats.debezium.format import DebeziumFormat
 from polynya.formats.dms.format import DmsFormat
+from polynya.formats.loads import LoadFormat
 from polynya.formats.native.format import NativeFormat
+from polynya.formats.native.loads.plan import NativeLoads
 from polynya.formats.replicate.format import ReplicateFormat
 from polynya.model.config.task import StorageTask
 from polynya.model.formats.debezium import DEBEZIUM
@@ -28,11 +30,17 @@ _formats: Final[dict[str, FormatOf]] = {
     REPLICATE.name: ReplicateFormat,
 }
 _BUILT_IN: Final = frozenset(_formats)
+_loads: Final[dict[str, LoadFormat]] = {rules.name: NativeLoads() for rules in NATIVE}
 
 
 def format_of(task: StorageTask) -> Format:
     """The landing zone of a task, as its format reads it."""
     return _formats[task.landing.format](task)
+
+
+def loads_of(task: StorageTask) -> LoadFormat | None:
+    """How large full loads of its format are read by tasks; None when they are read in batches."""
+    return _loads.get(task.landing.format)
 
 
 def register(rules: FormatRules, reads: FormatOf) -> None:

@@ -40,6 +40,66 @@ class BatchCopied(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadProgress(Event):
+    """Tasks read a part of a large full load, and it was committed. `reason`: why tasks did."""
+
+    type: ClassVar[str] = "load.progress"
+    reason: str
+    rows: int
+    seconds: float
+    read_bytes: int
+    left_bytes: int
+
+    @property
+    def level(self) -> Level:
+        """A load in one commit has no progress."""
+        return Level.NOTE if self.left_bytes else Level.DETAIL
+
+    @property
+    def left_seconds(self) -> float:
+        """Time that the rest takes at this speed."""
+        return self.seconds * self.left_bytes / self.read_bytes if self.read_bytes else 0.0
+
+    def figures(self) -> Mapping[str, Any]:
+        """With the time that is left."""
+        return {
+            "reason": self.reason,
+            "rows": self.rows,
+            "seconds": self.seconds,
+            "read_bytes": self.read_bytes,
+            "left_bytes": self.left_bytes,
+            "left_seconds": round(self.left_seconds),
+        }
+
+    def text(self) -> str:
+        """See `Event`."""
+        rate = self.rows / self.seconds if self.seconds else 0
+        return line(
+            "loading",
+            self.subject,
+            f"{self.left_bytes / 2**20:,.0f} MiB left, about {self.left_seconds:,.0f} s "
+            f"at {rate:,.0f} records/s",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadInBatches(Event):
+    """A large full load, or a part of it, is read in batches, and why."""
+
+    type: ClassVar[str] = "load.in_batches"
+    reason: str
+
+    @property
+    def level(self) -> Level:
+        """It is slower, and as right."""
+        return Level.DETAIL
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line("loading", self.subject, f"in batches: {self.reason}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetApplied(Event):
     """Pending changes were applied. `rows` counts what was written and removed, by name."""
 

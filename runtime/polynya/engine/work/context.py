@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from polynya.engine.work.backlog import Backlog
 from polynya.engine.work.policy import ApplyMode
 from polynya.engine.work.truce import Truce
+from polynya.formats.loads import LoadLimits
 from polynya.lake.apply.applier import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.shape import Shape
@@ -26,7 +27,8 @@ class EngineContext:
 
     `said` holds what was said last about each matter, so that what lasts is said once. `mirror`
     makes the views of a dataset for other engines and returns the names of those that changed; None
-    where there is nothing to make. `backlog` is told what waits in the landing zone.
+    where there is nothing to make. `backlog` is told what waits in the landing zone. `loads`
+    says which full loads are large enough for tasks.
     """
 
     spark: SparkSession
@@ -41,6 +43,7 @@ class EngineContext:
     truce: Truce = field(default_factory=Truce)
     mirror: Callable[[ResolvedDataset, Shape], list[str]] | None = None
     backlog: Backlog = field(default_factory=Backlog)
+    loads: LoadLimits = field(default_factory=LoadLimits)
 
     def is_news(self, matter: str, text: str) -> bool:
         """Whether something else was said last about a matter; `text` is what is said now."""

@@ -160,17 +160,7 @@ class WorkingDataset:
         )
         if self.table.state.copy.columns.schema:
             self.publish()
-        self.tell(
-            events.BatchCopied(
-                subject=self.name,
-                rows_in=result.rows_in,
-                rows_out=result.rows_out,
-                rows_filtered=result.rows_filtered,
-                rows_quarantined=result.rows_quarantined,
-                files=len(batch.files),
-                seconds=round(clock.monotonic() - started, 3),
-            )
-        )
+        self.tell_copied(result, len(batch.files), clock.monotonic() - started)
         if result.applied is not None:
             self.tell_applied(result.applied)
         return result
@@ -239,6 +229,20 @@ class WorkingDataset:
     def tell(self, event: Event) -> None:
         """Say that something happened to this dataset."""
         self.context.sink(event)
+
+    def tell_copied(self, result: CopyResult, files: int, seconds: float) -> None:
+        """Say that a batch of so many files was committed, and what became of it."""
+        self.tell(
+            events.BatchCopied(
+                subject=self.name,
+                rows_in=result.rows_in,
+                rows_out=result.rows_out,
+                rows_filtered=result.rows_filtered,
+                rows_quarantined=result.rows_quarantined,
+                files=files,
+                seconds=round(seconds, 3),
+            )
+        )
 
     def tell_applied(self, result: ApplyResult) -> None:
         """Say that an apply was committed, and what it did."""

@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
+from polynya.engine.work.loading import Loading
 from polynya.formats.base import ReadBatch, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.files.discovery import Discovery
-from polynya.formats.registry import format_of
+from polynya.formats.registry import format_of, loads_of
 from polynya.model.config.task import StorageTask
 from polynya.observe.trace import span
 from polynya.store.object_store import ObjectInfo
@@ -23,6 +24,7 @@ class TaskLanding:
         self._context = context
         self._path = task.landing.path
         self._limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
+        self._loading = Loading(loads_of(task), context.loads)
 
     @span("look")
     def files(self) -> list[ObjectInfo]:
@@ -52,17 +54,31 @@ class TaskLanding:
             table.found(found)
             if not found.files:
                 return
+            if found.load and self._load(table, found, live):
+                continue
             batch = self.read(table, found.files, load=found.load)
             table.copy(batch, live_files=live())
+
+    @span("load")
+    def _load(
+        self, table: WorkingDataset, found: Discovery, live: Callable[[], Collection[str]]
+    ) -> bool:
+        request = self._request(table, found.files, load=True)
+        return self._loading.copied(table, found, live, request)
 
     @span("read")
     def read(
         self, table: WorkingDataset, files: Sequence[FilePart], *, load: bool = False
     ) -> DatasetBatch:
         """Read the next batch of a table that has files of its own."""
+        return self.format.read(self._request(table, files, load=load)).one
+
+    def _request(
+        self, table: WorkingDataset, files: Sequence[FilePart], *, load: bool
+    ) -> ReadRequest:
         known = table.known
         tables, store = {known.source: known}, self._context.landing
-        return self.format.read(ReadRequest(store, files, tables, self._limits, load=load)).one
+        return ReadRequest(store, files, tables, self._limits, load=load)
 
     @span("read")
     def read_shared(

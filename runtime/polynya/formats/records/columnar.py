@@ -78,15 +78,20 @@ class _Watched:
             raise self._failure
 
 
-def _opened(
-    schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], start: int
-) -> OpenedFile:
+def column_types(schema: pa.Schema) -> dict[str, DataType]:
+    """The types of the columns of a file. Raises UnreadableFileError: no table can hold them."""
     if len(set(schema.names)) != len(schema.names):
         raise UnreadableFileError("two columns of the file have the same name")
     try:
-        types: dict[str, DataType] = {field.name: from_arrow(field.type) for field in schema}
+        return {field.name: from_arrow(field.type) for field in schema}
     except ValueError as error:
         raise UnreadableFileError(f"a column has a type that no table can hold: {error}") from error
+
+
+def _opened(
+    schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], start: int
+) -> OpenedFile:
+    types = column_types(schema)
     return OpenedFile(_records(batches, start), types)
 
 
@@ -97,15 +102,19 @@ def _records(batches: Callable[[], Iterator[pa.RecordBatch]], start: int) -> Ite
             if skip >= batch.num_rows:
                 skip -= batch.num_rows
                 continue
-            rows = batch.slice(skip)
+            yield from records_of(batch.slice(skip))
             skip = 0
-            names = rows.schema.names
-            columns = [_values(column) for column in rows.columns]
-            for values in zip(*columns, strict=True):
-                record = dict(zip(names, values, strict=True))
-                yield json_text(plain(record)).encode(), record
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UnreadableFileError(f"damaged: {error}") from error
+
+
+def records_of(rows: pa.RecordBatch) -> Iterator[RawRecord]:
+    """The records of Arrow columns. Raises ValueError for a text that is not UTF-8."""
+    names = rows.schema.names
+    columns = [_values(column) for column in rows.columns]
+    for values in zip(*columns, strict=True):
+        record = dict(zip(names, values, strict=True))
+        yield json_text(plain(record)).encode(), record
 
 
 def _values(column: pa.Array) -> list[Any]:

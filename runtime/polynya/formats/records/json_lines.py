@@ -36,8 +36,12 @@ def open_json(file: BinaryIO, start: int) -> OpenedFile:
 
 
 def _records(file: BinaryIO, start: int) -> Iterator[RawRecord]:
-    for raw in lines(file, start):
-        try:
-            yield raw, parse_object(raw)
-        except RecordError as error:
-            yield raw, error
+    return map(parsed, lines(file, start))
+
+
+def parsed(raw: bytes) -> RawRecord:
+    """A line as a record, or with why it is none."""
+    try:
+        return raw, parse_object(raw)
+    except RecordError as error:
+        return raw, error

@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import pyarrow.compute as pc
-
-from polynya.formats.batch import DatasetBatch
+from polynya.formats.batch import Accounted, Facts
 from polynya.lake.fold.unsent import ignored_nulls
 from polynya.lake.table.copy_state import CopyState, Position, SourceColumns
 from polynya.lake.table.dataset import DatasetTable
@@ -20,7 +18,7 @@ from polynya.model.formats.registry import rules_of
 
 def state_after(
     target: DatasetTable,
-    batch: DatasetBatch,
+    batch: Accounted,
     keys: tuple[str, ...],
     *,
     now: datetime,
@@ -31,12 +29,13 @@ def state_after(
     `live_files` are the landed files that still exist; the position forgets all others.
     """
     before, dataset = target.state.copy, target.dataset
-    columns = _columns(before.columns, batch, keys)
+    facts = batch.facts
+    columns = _columns(before.columns, batch, facts, keys)
     unsent = {*columns.unsent, *ignored_nulls(dataset)}
     called = batch.called or before.membership.called
     return replace(
         before,
-        position=_position(target, batch, live_files, now),
+        position=_position(target, batch, facts, live_files, now),
         columns=replace(columns, unsent=sorted(unsent)),
         membership=replace(before.membership, task=dataset.task, called=called),
         settings=recorded(dataset, before.settings, has_rows=has_rows(target)),
@@ -44,29 +43,34 @@ def state_after(
     )
 
 
-def _columns(before: SourceColumns, batch: DatasetBatch, keys: tuple[str, ...]) -> SourceColumns:
+def _columns(
+    before: SourceColumns, batch: Accounted, facts: Facts, keys: tuple[str, ...]
+) -> SourceColumns:
     return replace(
         before,
         schema={name: str(datatype) for name, datatype in batch.schema.items()},
         keys=list(keys),
-        unsent=sorted({*before.unsent, *_unsent(batch)}),
-        has_old_keys=before.has_old_keys or _carries(batch),
+        unsent=sorted({*before.unsent, *facts.unsent}),
+        has_old_keys=before.has_old_keys or facts.has_old_keys,
         declared=before.declared if batch.declared is None else list(batch.declared),
     )
 
 
 def _position(
-    target: DatasetTable, batch: DatasetBatch, live_files: Iterable[str] | None, now: datetime
+    target: DatasetTable,
+    batch: Accounted,
+    facts: Facts,
+    live_files: Iterable[str] | None,
+    now: datetime,
 ) -> Position:
     before = target.state.copy.position
     files = {**before.files, **batch.files}
     if live_files is not None:
         live = {*live_files, *batch.files}
         files = {path: progress for path, progress in files.items() if path in live}
-    newest = pc.max(batch.rows.column("__ts")).as_py()
-    stamp = newest.astimezone(UTC).isoformat() if newest else None
+    stamp = facts.newest.astimezone(UTC).isoformat() if facts.newest else None
     seen = [t for t in (before.newest_event, stamp) if t]
-    copied = [c for c in (before.copied_to, pc.max(batch.rows.column("__ci")).as_py()) if c]
+    copied = [c for c in (before.copied_to, facts.copied_to) if c]
     return replace(
         before,
         files=files,
@@ -74,31 +78,18 @@ def _position(
         copied_to=max(copied) if copied else None,
         copied_at=now.isoformat(),
         pending_since=_pending_since(target, now),
-        load_started=_load_started(target, batch, now),
+        load_started=_load_started(target, facts, now),
     )
 
 
-def _unsent(batch: DatasetBatch) -> set[str]:
-    column = batch.rows.column("__unsent")
-    if column.null_count == len(column):
-        return set()
-    return set(pc.unique(pc.list_flatten(column)).to_pylist())
-
-
-def _carries(batch: DatasetBatch) -> bool:
-    old, unsent = batch.rows.column("__old"), batch.rows.column("__unsent")
-    return bool(pc.any(pc.and_(pc.is_valid(old), pc.is_valid(unsent))).as_py() or False)
-
-
-def _load_started(target: DatasetTable, batch: DatasetBatch, now: datetime) -> str | None:
+def _load_started(target: DatasetTable, facts: Facts, now: datetime) -> str | None:
     """Start of the first full load: what the source says of it, else when we began to read it."""
     if target.state.copy.position.load_started is not None:
         return target.state.copy.position.load_started
-    loads = batch.rows.filter(pc.equal(batch.rows.column("__op"), "L"))
-    if loads.num_rows == 0:
+    if not facts.loads:
         return None
     told = rules_of(target.dataset.landing.format).tells_load_time
-    earliest = pc.min(loads.column("__ts")).as_py() if told else None
+    earliest = facts.loaded_from if told else None
     started: datetime = earliest.astimezone(UTC) if earliest is not None else now
     return started.isoformat()
 

@@ -41,16 +41,40 @@ def derive(
     load_started: datetime | None,
     horizon: str | None,
 ) -> DataFrame:
+    """Rows of a batch in the shape of the internal table; see `derived`."""
+    landed = _landed_frame(spark, batch)
+    return derived(
+        landed,
+        batch.schema,
+        dataset,
+        shape,
+        now=now,
+        load_started=load_started,
+        horizon=horizon,
+    )
+
+
+def derived(
+    landed: DataFrame,
+    schema: Mapping[str, DataType],
+    dataset: ResolvedDataset,
+    shape: Shape,
+    *,
+    now: datetime,
+    load_started: datetime | None,
+    horizon: str | None,
+) -> DataFrame:
     """Rows in the shape of the internal table, plus HELPERS.
 
+    `landed` has the service columns of a batch, `__rule`, `__error` and the columns of `schema`.
     Which of them a first load sends to Current is chosen later. `horizon` is the highest sequence
     whose tombstone was removed: older events cannot be placed any more.
     """
-    landed = _landed_frame(spark, batch)
+    spark = landed.sparkSession
     present = set(landed.columns)
     view = f"landed_{uuid4().hex}"
     landed.createOrReplaceTempView(view)
-    with_op = f"SELECT *, {_operation(dataset, batch.schema)} AS __decided FROM {view}"
+    with_op = f"SELECT *, {_operation(dataset, schema)} AS __decided FROM {view}"
     sequenced = f"SELECT *, {SEQUENCE} AS __seq FROM ({with_op})"
     judged = f"SELECT *, {_rule(shape, horizon, present)} AS __verdict FROM ({sequenced})"
     explained = f"SELECT *, {_error()} AS __why FROM ({judged})"

@@ -127,6 +127,11 @@ def _into_current(
     direct = (
         f"(__decided = 'L' AND __rank = 1 AND __loaded IS NULL AND {within(Partition.CHANGES)})"
     )
+    return to_current(ranked, direct, now).drop("__rank", "__loaded")
+
+
+def to_current(rows: DataFrame, direct: str, now: datetime) -> DataFrame:
+    """Send the loaded rows for which the condition `direct` holds to Current."""
     engine = timestamp_literal(now)
     values = {
         h.PARTITION: f"'{Partition.CURRENT}'",
@@ -138,4 +143,4 @@ def _into_current(
     replaced = {
         name: functions.expr(f"IF({direct}, {value}, {name})") for name, value in values.items()
     }
-    return ranked.withColumns(replaced).drop("__rank", "__loaded")
+    return rows.withColumns(replaced)

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from py4j.clientserver import JavaClient
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.accumulators import AccumulatorParam
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame, Observation, SparkSession, functions, types
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
 
 __all__ = [
+    "AccumulatorParam",
     "CapturedException",
     "DataFrame",
     "JavaClient",
@@ -20,7 +24,9 @@ __all__ = [
     "Py4JError",
     "Py4JJavaError",
     "PySparkException",
+    "PythonEvalType",
     "SparkSession",
+    "UserDefinedFunction",
     "functions",
     "types",
 ]

@@ -100,8 +100,9 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
     # there.
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # A second of every start: Spark runs a Python process to look for data sources among all the
-    # packages that are called `pyspark_…`. The engine has none, and runs no Python in Spark.
+    # packages that are called `pyspark_…`. The engine has none. Its tasks run this interpreter.
     os.environ["PYSPARK_DRIVER_PYTHON"] = "no-python-in-spark"
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(f"local[{settings.cores}]").appName("polynya")
     for key, value in spark_conf(settings).items():
         builder = builder.config(key, value)

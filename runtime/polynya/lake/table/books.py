@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from polynya.formats.batch import DatasetBatch
+from polynya.formats.batch import Accounted
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.table.copy_state import Books, CopyState
 from polynya.lake.table.dataset import DatasetTable
@@ -27,7 +27,7 @@ def rows_by_partition(files: Iterable[DataFile]) -> Counter[str]:
 
 def booked(
     target: DatasetTable,
-    batch: DatasetBatch,
+    batch: Accounted,
     state: CopyState,
     *,
     step: str,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polynya.formats.batch import DatasetBatch
+from polynya.formats.batch import Accounted
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.recorded import contradicted
 from polynya.model.errors import OperationError
@@ -53,7 +53,7 @@ def has_rows(target: DatasetTable) -> bool:
     return bool(target.state.copy.books.totals.get("rows_out"))
 
 
-def agreed_keys(target: DatasetTable, batch: DatasetBatch) -> tuple[str, ...]:
+def agreed_keys(target: DatasetTable, batch: Accounted) -> tuple[str, ...]:
     """Keys of the batch; they may not differ from those that the table was built with."""
     known = target.known_keys()
     keys = batch.keys or known

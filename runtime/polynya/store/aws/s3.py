@@ -46,6 +46,7 @@ class S3ObjectStore:
         s3: Any | None = None,
     ) -> None:
         self.location = location
+        self._access = access
         self._retry = retry or Retry()
         self._s3: Any = s3 or client("s3", access)
         self._encryption = (
@@ -53,6 +54,10 @@ class S3ObjectStore:
             if access.kms_key
             else {}
         )
+
+    def __reduce__(self) -> tuple[type[S3ObjectStore], tuple[S3Location, AwsAccess]]:
+        """Tasks in other processes open clients of their own."""
+        return S3ObjectStore, (self.location, self._access)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """All objects below the folder `prefix`, in path order (S3 lists keys by their bytes)."""

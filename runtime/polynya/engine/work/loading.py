@@ -1,0 +1,146 @@
+"""A large first full load, read by tasks; everything else is copied in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Final
+
+from polynya.engine.work.dataset import WorkingDataset
+from polynya.formats.base import ReadRequest
+from polynya.formats.files.discovery import Discovery
+from polynya.formats.loads import LoadFormat, LoadLimits, LoadPlan
+from polynya.lake.copy.load import Staged, commit_load, forget, is_unique, stage_load
+from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.guards import enter
+from polynya.lake.table.suspension import refuse_suspended
+from polynya.model.contract.headers import Partition
+from polynya.observe import data as events
+
+#: How often the columns may turn out to be others than was assumed.
+_MOST_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LoadDecision:
+    """Whether tasks read the files of a load, and why."""
+
+    by_tasks: bool
+    reason: str
+
+
+def decide_load(found: Discovery, target: DatasetTable, limits: LoadLimits) -> LoadDecision:
+    """Whether what waits is worth tasks of its own, and may go to Current unfolded."""
+    size = sum(part.size for part in found.files)
+    dataset = target.dataset
+    refusals = (
+        (not found.load, "the files are no full load"),
+        (size < limits.least_bytes, f"{size} bytes are one batch"),
+        (dataset.kept.mode == "append_only", "an append-only table has no load"),
+        (not dataset.events.keys, "the keys are not known"),
+        (dataset.landing.extracts is not None, "an extract is compared"),
+        (dataset.events.apply_as_truncates is not None, "a truncate may be among the records"),
+        (target.state.apply.applies > 0, "changes were applied already"),
+        (target.state.apply.horizon is not None, "records may be too old"),
+        (target.state.copy.reloading is not None, "a reload is under way"),
+        (
+            bool(target.table.files(Partition.CHANGES, target.state.snapshot)),
+            "changes are pending already",
+        ),
+    )
+    reason = next((why for holds, why in refusals if holds), None)
+    return LoadDecision(reason is None, reason or f"a first full load of {size} bytes")
+
+
+class Loading:
+    """Loads the files of one task."""
+
+    def __init__(self, loads: LoadFormat | None, limits: LoadLimits) -> None:
+        self._loads = loads
+        self._limits = limits
+
+    def copied(
+        self,
+        table: WorkingDataset,
+        found: Discovery,
+        live: Callable[[], Collection[str]],
+        request: ReadRequest,
+    ) -> bool:
+        """Copy one commit's worth of a large load; False when the files must be read in batches.
+
+        Raises what `copy_batch` raises.
+        """
+        decision = decide_load(found, table.table, self._limits)
+        if self._loads is None or not decision.by_tasks:
+            return self._in_batches(table, decision.reason)
+        clock = table.context.clock
+        started, now = clock.monotonic(), clock.now()
+        refuse_suspended(table.table)
+        enter(table.table)
+        damaged: dict[str, str] = {}
+        plan = self._loads.plan(request, self._limits, damaged)
+        for _ in range(_MOST_ATTEMPTS):
+            if isinstance(plan, str):
+                return self._in_batches(table, plan)
+            if not plan.splits:
+                return self._in_batches(table, "no record can be read")
+            staged = stage_load(table.table, plan, now=now)
+            following = self._judged(plan, staged, request, damaged)
+            if following is None:
+                break
+            forget(table.table, staged)
+            plan = following
+        else:
+            return self._in_batches(table, "the columns cannot be settled")
+        assert isinstance(plan, LoadPlan)
+        if not is_unique(table.table, plan, staged):
+            forget(table.table, staged)
+            return self._in_batches(table, "a key is there twice")
+        result = commit_load(table.table, plan, staged, now=now, live_files=live())
+        table.publish()
+        seconds = clock.monotonic() - started
+        table.tell_copied(result, len(plan.progress), seconds)
+        progress = events.LoadProgress(
+            subject=table.name,
+            reason=decision.reason,
+            rows=result.rows_in,
+            seconds=round(seconds, 3),
+            read_bytes=sum(split.size for split in plan.splits),
+            left_bytes=_left_bytes(found, plan),
+        )
+        table.tell(progress)
+        return True
+
+    def _judged(
+        self, plan: LoadPlan, staged: Staged, request: ReadRequest, damaged: dict[str, str]
+    ) -> LoadPlan | str | None:
+        """What to do instead of committing what was staged; None when that is right."""
+        assert self._loads is not None
+        broken = {
+            split.file: why
+            for split in plan.splits
+            if (why := staged.reports[split.number].damaged) is not None
+        }
+        if broken:
+            damaged.update(broken)
+            return self._loads.plan(request, self._limits, damaged)
+        settled = self._loads.settled(plan, staged.reports)
+        return None if settled is plan else settled
+
+    def _in_batches(self, table: WorkingDataset, reason: str) -> bool:
+        if table.context.is_news(f"{table.name} is loaded in batches", reason):
+            table.tell(events.LoadInBatches(subject=table.name, reason=reason))
+        return False
+
+
+def _left_bytes(found: Discovery, plan: LoadPlan) -> int:
+    """Bytes of the files of a load that wait after the commit of a plan."""
+    left = 0
+    for part in found.files:
+        done = plan.progress.get(part.path)
+        if done is None:
+            left += part.size
+        elif not done.complete:
+            ends = (s.before + s.size for s in plan.splits if s.file == part.path)
+            left += max(part.size - max(ends, default=0), 0)
+    return left

@@ -1,0 +1,196 @@
+"""A large full load: landed files cut into splits, which tasks read side by side.
+
+What one process reads record by record (`base.py`), tasks read as columns: each yields Arrow
+batches and a report, and all reports together say what a batch of the same files would have said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+
+from polynya.formats.base import ReadRequest
+from polynya.formats.batch import FileProgress, Rejected
+from polynya.formats.values.arrow_types import arrow_type
+from polynya.model.datatypes import DataType
+
+#: Columns of what tasks yield, before those of the source. Only a rejected record, and one whose
+#: key is NULL, has a file, an offset and raw bytes.
+RECORD_FIELDS: tuple[pa.Field, ...] = (
+    pa.field("__file", pa.string()),
+    pa.field("__offset", pa.int64()),
+    pa.field("__raw", pa.binary()),
+    pa.field("__rule", pa.string()),
+    pa.field("__error", pa.string()),
+)
+#: After them, where the dataset has `sequence_by`.
+PLACE_FIELDS: tuple[pa.Field, ...] = (
+    pa.field("__ci", pa.string()),
+    pa.field("__tail", pa.string()),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a landed file.
+
+    Attributes:
+        number: its place in the order of reading, from 0.
+        file: path in the object store.
+        first: index in the file of its first record.
+        skip: how many of its records were read before.
+        before: landed bytes of the file before it.
+        size: landed bytes of it.
+        begin: where it begins: a byte of a text, a row group or a stripe.
+        end: where the next one begins; None at the end of the file.
+    """
+
+    number: int
+    file: str
+    first: int
+    skip: int
+    before: int
+    size: int
+    begin: int = 0
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """Keys of a split that are all different: each is greater than the one before."""
+
+    low: int | str
+    high: int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a task says of a split that it has read.
+
+    Attributes:
+        records: read after those that were skipped, rejected ones too.
+        types: columns whose type would have been another one, had only this split been read.
+        refused: why the split must be read as a batch, None when it need not be.
+        damaged: why the file cannot be read, None when it can.
+        newest: time of the newest record, in microseconds.
+        copied_to: highest change identifier.
+        keys: None when they may not all be different.
+    """
+
+    records: int
+    types: Mapping[str, DataType]
+    refused: str | None = None
+    damaged: str | None = None
+    newest: int | None = None
+    copied_to: str | None = None
+    keys: KeyRange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLimits:
+    """How much is worth a load of its own, goes into one commit, and into one split; in bytes."""
+
+    least_bytes: int = 8 * 1024 * 1024
+    commit_bytes: int = 1024 * 1024 * 1024
+    split_bytes: int = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """What tasks shall read, and what is assumed of it.
+
+    Attributes:
+        splits: in the order of reading.
+        schema: every column, in the order of first sight.
+        declared: columns of the newest schema of the files, None when they declare none.
+        progress: of every file that is touched; `records` is where the plan begins in it.
+        rejected: files that cannot be read.
+        reader: reads splits; it is sent to the tasks.
+    """
+
+    splits: tuple[Split, ...]
+    schema: Mapping[str, DataType]
+    declared: tuple[str, ...] | None
+    progress: Mapping[str, FileProgress]
+    rejected: tuple[Rejected, ...]
+    reader: SplitReader
+
+    def progress_after(self, reports: Mapping[int, Report]) -> dict[str, FileProgress]:
+        """How far each file was read once every split has its report."""
+        found = dict(self.progress)
+        for split in self.splits:
+            read = split.first + split.skip + reports[split.number].records
+            found[split.file] = replace(found[split.file], records=read)
+        return found
+
+    def until(self, number: int) -> LoadPlan:
+        """The plan of the splits before one of them."""
+        kept = tuple(split for split in self.splits if split.number < number)
+        files = {split.file for split in kept} | {one.file for one in self.rejected}
+        (cut,) = (split.file for split in self.splits if split.number == number)
+        progress = {path: done for path, done in self.progress.items() if path in files}
+        if cut in progress:
+            progress[cut] = replace(progress[cut], complete=False)
+        return replace(self, splits=kept, progress=progress)
+
+
+def task_schema(schema: Mapping[str, DataType], *, placed: bool) -> pa.Schema:
+    """The fields of what tasks yield; `placed`: records have places of their own."""
+    columns = (pa.field(name, arrow_type(kind)) for name, kind in schema.items())
+    return pa.schema([*RECORD_FIELDS, *(PLACE_FIELDS if placed else ()), *columns])
+
+
+def rejected_rows(rejected: Sequence[Rejected], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows of records, or of whole files, that are rejected."""
+    columns = {
+        "__file": pa.array([one.file for one in rejected], pa.string()),
+        "__offset": pa.array([one.offset for one in rejected], pa.int64()),
+        "__raw": pa.array([one.raw for one in rejected], pa.binary()),
+        "__rule": pa.array([one.rule for one in rejected], pa.string()),
+        "__error": pa.array([one.error for one in rejected], pa.string()),
+    }
+    return in_fields(columns, len(rejected), schema)
+
+
+def in_fields(columns: Mapping[str, pa.Array], count: int, schema: pa.Schema) -> pa.RecordBatch:
+    """Columns as rows in the fields of a schema; those that are missing are NULL."""
+    arrays = [
+        columns[field.name] if field.name in columns else pa.nulls(count, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+#: Takes the report of a split when it was read.
+Tell: TypeAlias = Callable[[int, Report], None]
+
+
+class SplitReader(Protocol):
+    """Reads splits in a task. It can be pickled."""
+
+    def read(self, split: Split, tell: Tell) -> Iterator[pa.RecordBatch]:
+        """The rows of a split, in the fields of `task_schema`; its report when they were taken."""
+        ...
+
+
+class LoadFormat(Protocol):
+    """How files of a format are cut into splits."""
+
+    def plan(
+        self, request: ReadRequest, limits: LoadLimits, damaged: Mapping[str, str]
+    ) -> LoadPlan | str:
+        """Cut files, as many as one commit shall take; else why they must be read as batches.
+
+        `damaged` are files that cannot be read, as tasks found out, with the reason.
+        """
+        ...
+
+    def settled(self, plan: LoadPlan, reports: Mapping[int, Report]) -> LoadPlan:
+        """The plan with the columns that were met, and only up to where they cannot be settled.
+
+        The same plan when all is as it was assumed.
+        """
+        ...

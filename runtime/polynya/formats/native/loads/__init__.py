@@ -1,0 +1,1 @@
+"""Large full loads of native files, read in tasks: columns stay columns."""

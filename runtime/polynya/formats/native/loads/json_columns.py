@@ -1,0 +1,153 @@
+"""A block of JSON lines as columns of the dataset, where nothing in it is out of the ordinary.
+
+Arrow's reader is fast and forgives what the exact reader does not, so a block goes to it only when
+these hold, and counts only when what came back fits: every line is one object in UTF-8, no key
+stands twice, every value has the type of its column, every number is the one that was written.
+`None` says that the exact reader has to look.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
+
+from polynya.formats.native.loads.columns import typed
+from polynya.formats.values.arrow_types import arrow_type
+from polynya.formats.values.iso_arrays import instants_of
+from polynya.model.datatypes import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    DataType,
+    Decimal,
+    Void,
+)
+
+#: Numbers that a double may not hold as they are written: long ones, and those with an exponent.
+_LONG = re.compile(rb"[:,\[][ \t]*(-?[0-9.]*(?:[0-9.]{16}|[eE])[-+0-9.eE]*)")
+_EXACT_INTEGERS = float(1 << 53)
+_MINUS_ZERO = -(1 << 63)
+_DAY = r"^\d{4}-\d\d-\d\d$"
+#: Columns of these types are read as they are; times and days as their text.
+_READ: dict[DataType, pa.DataType] = {
+    **{kind: arrow_type(kind) for kind in (BOOLEAN, INT, BIGINT, DOUBLE, STRING)},
+    TIMESTAMP: pa.string(),
+    DATE: pa.string(),
+}
+
+
+def typed_lines(
+    block: bytes, schema: Mapping[str, DataType], declared: Collection[str]
+) -> dict[str, pa.Array] | None:
+    """The columns of a block of whole lines, None when it has to be read exactly.
+
+    `declared` names columns whose type the settings say.
+    """
+    known = {name: kind for name, kind in schema.items() if not isinstance(kind, Void)}
+    # A decimal that was not declared takes no text, and Arrow would read it.
+    if not all(
+        kind in _READ or (isinstance(kind, Decimal) and name in declared)
+        for name, kind in known.items()
+    ):
+        return None
+    records = _plain_lines(block)
+    if records is None or not _is_spelled_exactly(block, known):
+        return None
+    rows = _read(block, known)
+    if rows is None or rows.num_rows != records:
+        return None
+    found = {
+        name: _column(rows.column(name).combine_chunks(), known[name])
+        if name in known
+        else pa.nulls(records, pa.string())
+        for name in schema
+    }
+    return None if any(column is None for column in found.values()) else found
+
+
+def _plain_lines(block: bytes) -> int | None:
+    """How many lines there are, when each surely is one object or none at all.
+
+    Each begins with a brace and ends with one: an object that goes on in the next line would need
+    a comma, colon or bracket between them.
+    """
+    text = block.rstrip(b"\r\n")
+    if not (text.startswith(b"{") and text.endswith(b"}")):
+        return None
+    ends = text.count(b"\n")
+    if text.count(b"}\n{") != ends and text.count(b"}\r\n{") != ends:
+        return None
+    if not block.isascii():
+        try:
+            block.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+    return ends + 1
+
+
+def _is_spelled_exactly(block: bytes, known: Mapping[str, DataType]) -> bool:
+    """Whether every number can be held by a double without a change, if there is a double."""
+    if DOUBLE not in known.values():
+        return True
+    for text in _LONG.findall(block):
+        try:
+            if repr(float(text)).encode() != text:
+                return False
+        except ValueError:
+            return False
+    return True
+
+
+def _read(block: bytes, known: Mapping[str, DataType]) -> pa.Table | None:
+    fields = [pa.field(name, _READ.get(kind) or arrow_type(kind)) for name, kind in known.items()]
+    try:
+        return arrow_json.read_json(
+            io.BytesIO(block),
+            read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+            parse_options=arrow_json.ParseOptions(
+                explicit_schema=pa.schema(fields), unexpected_field_behavior="error"
+            ),
+        )
+    except pa.ArrowException:
+        return None
+
+
+def _column(column: Any, kind: DataType) -> pa.Array | None:
+    if kind == TIMESTAMP:
+        return instants_of(column)
+    if kind == DATE:
+        return _days(column)
+    if kind == DOUBLE and not _are_exact(column):
+        return None
+    return column
+
+
+def _are_exact(doubles: pa.Array) -> bool:
+    """Whether the exact reader would read the same.
+
+    That is no NaN, no integer that a double cannot hold, and no negative zero, which as an integer
+    is just zero.
+    """
+    size = pc.abs(doubles)
+    sound = pc.and_(pc.is_finite(doubles), pc.less(size, _EXACT_INTEGERS))
+    minus = pc.equal(doubles.view(pa.int64()), _MINUS_ZERO)
+    return bool(pc.all(sound, min_count=0).as_py() and not pc.any(minus, min_count=0).as_py())
+
+
+def _days(texts: pa.Array) -> pa.Array | None:
+    if not pc.all(pc.match_substring_regex(texts, _DAY), min_count=0).as_py():
+        return None
+    try:
+        return typed(texts.cast(pa.date32()), DATE)
+    except pa.ArrowInvalid:
+        return None

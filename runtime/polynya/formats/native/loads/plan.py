@@ -1,0 +1,162 @@
+"""Plan the load of native files: where they are cut, and the columns that they are assumed to have.
+
+Parquet files say what their columns are. Of JSON a first piece is read, and the reports of the
+tasks correct what it could not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from polynya.formats.base import ReadRequest
+from polynya.formats.batch import WHOLE_FILE, BatchLimits, FilePart, FileProgress, Rejected
+from polynya.formats.errors import UnreadableFileError
+from polynya.formats.files.compression import codec_of
+from polynya.formats.files.landed_file import landed_file
+from polynya.formats.loads import LoadLimits, LoadPlan, Report, Split
+from polynya.formats.native.loads.cutting import PIECES, splits_of
+from polynya.formats.native.loads.reader import NativeSplits
+from polynya.formats.native.loads.settling import joined
+from polynya.formats.native.reader import read_native
+from polynya.formats.values.observed import Observed
+from polynya.formats.values.rows import typed_records
+from polynya.model.datatypes import DataType, Void
+from polynya.store.object_store import ObjectStore
+
+_SAMPLE = BatchLimits(max_rows=2_000, max_bytes=1024 * 1024)
+
+
+@dataclass(slots=True)
+class _Cut:
+    """What is known of the files so far."""
+
+    splits: list[Split] = field(default_factory=list)
+    progress: dict[str, FileProgress] = field(default_factory=dict)
+    rejected: list[Rejected] = field(default_factory=list)
+    observed: Observed = field(default_factory=Observed)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(split.size for split in self.splits)
+
+    def refuse(self, part: FilePart, why: str) -> None:
+        """Reject a file as a whole; what earlier batches took of it stays."""
+        self.rejected.append(Rejected(part.path, WHOLE_FILE, "unreadable_file", why, b""))
+        self.progress[part.path] = FileProgress(part.size, part.start, complete=True)
+
+
+class NativeLoads:
+    """Loads of Parquet files and JSON lines."""
+
+    def plan(
+        self, request: ReadRequest, limits: LoadLimits, damaged: Mapping[str, str]
+    ) -> LoadPlan | str:
+        """See `LoadFormat`."""
+        landing = request.table.dataset.landing
+        if landing.format not in PIECES:
+            return f"{landing.format} files are read in batches"
+        cut = _Cut()
+        for part in request.files:
+            if cut.size_bytes >= limits.commit_bytes:
+                break
+            if part.path in damaged:
+                cut.refuse(part, damaged[part.path])
+            elif _is_packed(request.store, part.path):
+                if not cut.splits:
+                    return f"{part.path} is compressed"
+                break
+            else:
+                _cut_file(request, part, limits, cut)
+        whole = [part for part in request.files if part.path not in damaged]
+        return _planned(replace(request, files=whole), cut)
+
+    def settled(self, plan: LoadPlan, reports: Mapping[int, Report]) -> LoadPlan:
+        """See `LoadFormat`."""
+        reader = plan.reader
+        assert isinstance(reader, NativeSplits)
+        schema = dict(plan.schema)
+        for split in plan.splits:
+            report = reports[split.number]
+            found = _joined(schema, report.types)
+            if report.refused is not None or found is None:
+                plan = plan.until(split.number)
+                break
+            schema = found
+        if schema == plan.schema:
+            return plan
+        types = replace(reader.types, observed=schema)
+        return replace(plan, schema=schema, reader=replace(reader, schema=schema, types=types))
+
+
+def _joined(
+    schema: Mapping[str, DataType], news: Mapping[str, DataType]
+) -> dict[str, DataType] | None:
+    found = dict(schema)
+    for name, kind in news.items():
+        both = joined(found.get(name, Void()), kind)
+        if both is None:
+            return None
+        found[name] = both
+    return found
+
+
+def _is_packed(store: ObjectStore, path: str) -> bool:
+    """Whether a file is compressed as a whole: no part of it can be read by itself."""
+    try:
+        with store.open(path) as file:
+            return codec_of(file.read(8192), path) is not None
+    except OSError:
+        # Cutting it says why.
+        return False
+
+
+def _cut_file(request: ReadRequest, part: FilePart, limits: LoadLimits, cut: _Cut) -> None:
+    landing = request.table.dataset.landing
+    try:
+        with landed_file(
+            request.store, part.path, landing.format, encoding=landing.delivery.encoding
+        ) as file:
+            opened = PIECES[landing.format](file, limits.split_bytes)
+            splits, complete = splits_of(
+                part,
+                opened.pieces,
+                number=len(cut.splits),
+                split_bytes=limits.split_bytes,
+                most_bytes=limits.commit_bytes - cut.size_bytes,
+            )
+    except UnreadableFileError as error:
+        cut.refuse(part, str(error))
+        return
+    cut.observed.learn(opened.types)
+    cut.splits += splits
+    cut.progress[part.path] = FileProgress(part.size, part.start, complete)
+
+
+def _planned(request: ReadRequest, cut: _Cut) -> LoadPlan | str:
+    dataset, known = request.table.dataset, request.table.schema
+    events, policies = dataset.events, dataset.policies.schema_evolution
+    types = cut.observed.column_types(known, events.columns, policies)
+    if dataset.landing.format == "json":
+        schema, changes = _sampled(request)
+        if not known:
+            types = replace(types, observed=schema)
+    else:
+        found = typed_records([], types, needed=events.keys)
+        schema, changes = found.schema(), found.changes
+    if known and (changes or dict(known) != dict(schema)):
+        return "the files change the columns of the table"
+    return LoadPlan(
+        splits=tuple(cut.splits),
+        schema=schema,
+        declared=types.evolving.columns,
+        progress=cut.progress,
+        rejected=tuple(cut.rejected),
+        reader=NativeSplits(request.store, dataset, schema, types),
+    )
+
+
+def _sampled(request: ReadRequest) -> tuple[Mapping[str, DataType], tuple[object, ...]]:
+    """The columns of the first records, and what they change in those that are known."""
+    batch = read_native(replace(request, limits=_SAMPLE, load=True))
+    return batch.schema, batch.changes

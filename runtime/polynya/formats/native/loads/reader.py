@@ -1,0 +1,207 @@
+"""Reading a split in a task: as columns where every value is an ordinary one, exactly otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from polynya.formats.batch import BatchLimits, DatasetBatch
+from polynya.formats.errors import UnreadableFileError
+from polynya.formats.files.landed_file import landed_file
+from polynya.formats.loads import Report, Split, Tell, task_schema
+from polynya.formats.native.loads.columns import typed_columns
+from polynya.formats.native.loads.json_columns import typed_lines
+from polynya.formats.native.loads.keys import KeyWatch
+from polynya.formats.native.loads.lines import blocks, records_of, without_mark
+from polynya.formats.native.loads.places import places_of
+from polynya.formats.native.loads.rows import Chunk, rows_of_batch, rows_of_chunk
+from polynya.formats.native.loads.settling import has_say, holds_untold, joined, unforeseen
+from polynya.formats.native.reader import to_batch
+from polynya.formats.records.columnar import records_of as columnar_records
+from polynya.formats.records.json_lines import parsed
+from polynya.formats.records.opened import RawRecord
+from polynya.formats.values.buffer import RecordBuffer
+from polynya.formats.values.columns import build
+from polynya.formats.values.rows import ColumnTypes
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.datatypes import DataType, Void
+from polynya.store.object_store import ObjectStore
+
+_ROWS = 65_536
+_BLOCK_BYTES = 4 * 1024 * 1024
+_NO_LIMITS = BatchLimits(1 << 62, 1 << 62)
+
+
+@dataclass(frozen=True, slots=True)
+class NativeSplits:
+    """Reads splits of a dataset, whose columns are assumed to be those of `types`.
+
+    `schema` is what comes of `types`: the columns in the order of the table.
+    """
+
+    store: ObjectStore
+    dataset: ResolvedDataset
+    schema: Mapping[str, DataType]
+    types: ColumnTypes
+
+    def read(self, split: Split, tell: Tell) -> Iterator[pa.RecordBatch]:
+        """See `SplitReader`."""
+        reading = _Reading(self, split)
+        try:
+            with landed_file(
+                self.store,
+                split.file,
+                self.dataset.landing.format,
+                encoding=self.dataset.landing.delivery.encoding,
+            ) as file:
+                yield from reading.rows(file)
+        except UnreadableFileError as error:
+            reading.damaged = str(error)
+        tell(split.number, reading.report())
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One split while it is read. Once it cannot be used any more its rows are no longer made."""
+
+    splits: NativeSplits
+    split: Split
+    records: int = 0
+    damaged: str | None = None
+    refused: str | None = None
+    newest: int | None = None
+    copied_to: str | None = None
+    news: dict[str, DataType] = field(default_factory=dict)
+    keys: KeyWatch = field(default_factory=KeyWatch)
+
+    def report(self) -> Report:
+        return Report(
+            records=self.records,
+            types=self.news,
+            refused=self.refused,
+            damaged=self.damaged,
+            newest=self.newest,
+            copied_to=self.copied_to,
+            keys=self.keys.range,
+        )
+
+    def rows(self, file: BinaryIO) -> Iterator[pa.RecordBatch]:
+        if self.splits.dataset.landing.format == "json":
+            yield from self._lines(file)
+        else:
+            yield from self._columns(file)
+
+    def _columns(self, file: BinaryIO) -> Iterator[pa.RecordBatch]:
+        split, skip = self.split, self.split.skip
+        try:
+            reader = parquet.ParquetFile(file)
+            end = reader.num_row_groups if split.end is None else split.end
+            groups = list(range(split.begin, end))
+            for read in reader.iter_batches(_ROWS, row_groups=groups):
+                if skip >= read.num_rows:
+                    skip -= read.num_rows
+                    continue
+                rows, skip = read.slice(skip), 0
+                yield from self._of_columns(rows)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise UnreadableFileError(f"damaged: {error}") from error
+
+    def _of_columns(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        columns = typed_columns(rows, self.splits.schema)
+        if columns is None:
+            yield from self._exactly(columnar_records(rows), rows.num_rows)
+            return
+
+        def raw(index: int) -> bytes:
+            ((text, _),) = columnar_records(rows.slice(index, 1))
+            return text
+
+        yield self._chunk(columns, rows.num_rows, raw)
+
+    def _lines(self, file: BinaryIO) -> Iterator[pa.RecordBatch]:
+        split, skip = self.split, self.split.skip
+        for begin, block in blocks(file, _BLOCK_BYTES, begin=split.begin, end=split.end):
+            text = without_mark(block) if begin == 0 else block
+            declared = self.splits.dataset.events.columns
+            columns = None if skip else typed_lines(text, self.splits.schema, declared)
+            if columns is None:
+                lines = list(records_of(text))
+                kept, skip = lines[skip:], max(skip - len(lines), 0)
+                yield from self._exactly(map(parsed, kept), len(kept))
+                continue
+            found: list[bytes] = []
+
+            def raw(index: int, text: bytes = text, found: list[bytes] = found) -> bytes:
+                found.extend(() if found else records_of(text))
+                return found[index]
+
+            yield self._chunk(columns, len(next(iter(columns.values()))), raw)
+
+    def _chunk(self, columns: Mapping[str, pa.Array], count: int, raw: object) -> pa.RecordBatch:
+        splits = self.splits
+        places = places_of(columns, splits.schema, splits.dataset, count)
+        chunk = Chunk(self.split.file, self._place(count), count, columns, raw)  # type: ignore[arg-type]
+        rows = rows_of_chunk(chunk, places, splits.dataset.events.keys, self._schema)
+        self._see(rows, places.newest)
+        return rows
+
+    def _exactly(self, records: Iterator[RawRecord], count: int) -> Iterator[pa.RecordBatch]:
+        buffer = RecordBuffer(_NO_LIMITS)
+        first = self._place(count)
+        for number, (raw, record) in enumerate(records):
+            buffer.add(self.split.file, first + number, raw, record)
+        batch = self._typed(buffer)
+        if batch is None:
+            return
+        newest = pc.max(batch.rows.column("__ts").cast(pa.int64())).as_py()
+        for rows in rows_of_batch(batch, self._schema):
+            self._see(rows, newest)
+            yield rows
+
+    def _typed(self, buffer: RecordBuffer) -> DatasetBatch | None:
+        """The records as a batch; None when its columns are others than was assumed."""
+        splits = self.splits
+        batch = to_batch(buffer, splits.dataset, splits.types, build, load=True)
+        if splits.dataset.landing.format != "json" or splits.types.known:
+            self.refused = self.refused or unforeseen(batch, splits.schema)
+        elif has_say(batch, buffer.records, splits.schema):
+            self._learn(buffer)
+        return None if self.news or self.refused else batch
+
+    def _learn(self, buffer: RecordBuffer) -> None:
+        """Join the types that these records would have by themselves with what is assumed."""
+        splits = self.splits
+        alone = replace(splits.types, observed={})
+        for name, kind in to_batch(buffer, splits.dataset, alone, build, load=True).schema.items():
+            assumed = self.news.get(name, splits.schema.get(name, Void()))
+            both = joined(assumed, kind)
+            if both is None or holds_untold(buffer.records, name, both):
+                self.refused = f"the values of column {name} have types that must be read together"
+            elif both != splits.schema.get(name):
+                self.news[name] = both
+
+    def _place(self, count: int) -> int:
+        """Index in the file of the first of the next `count` records."""
+        first = self.split.first + self.split.skip + self.records
+        self.records += count
+        return first
+
+    def _see(self, rows: pa.RecordBatch, newest: int | None) -> None:
+        if newest is not None:
+            self.newest = newest if self.newest is None else max(self.newest, newest)
+        if "__ci" in rows.schema.names:
+            highest = pc.max(rows.column("__ci")).as_py()
+            self.copied_to = max(filter(None, (self.copied_to, highest)), default=None)
+        names = self.splits.dataset.events.keys
+        self.keys.see([rows.column(name) for name in names],
+                      [self.splits.schema[name] for name in names])  # fmt: skip
+
+    @property
+    def _schema(self) -> pa.Schema:
+        placed = bool(self.splits.dataset.events.sequence_by)
+        return task_schema(self.splits.schema, placed=placed)

@@ -1,0 +1,202 @@
+"""A large first full load: tasks read the landed files, and their rows go straight to Current.
+
+Nothing is shuffled. That the keys are all different is proven afterwards, from what the tasks saw
+or by reading the keys back; a load with a key twice is left to the way of batches, which folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import pyarrow as pa
+
+from polynya.formats.batch import NO_ORDER, Facts, LoadedBatch
+from polynya.formats.loads import LoadPlan, Report, Split, SplitReader, rejected_rows, task_schema
+from polynya.lake.apply import retention
+from polynya.lake.apply.retention import Retention
+from polynya.lake.copy.after import state_after
+from polynya.lake.copy.copy import CopyResult
+from polynya.lake.copy.derive import HELPERS, derived
+from polynya.lake.copy.routes import to_current
+from polynya.lake.copy.unique import keys_are_unique
+from polynya.lake.fold.shape import Shape
+from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.staging import stage
+from polynya.lake.spark.api import DataFrame, functions
+from polynya.lake.spark.tasks import Said, rows_of_tasks
+from polynya.lake.table.books import booked, rows_by_partition
+from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.guards import agreed_keys
+from polynya.lake.table.suspension import refuse_bad_records
+from polynya.model.contract import headers as h
+from polynya.model.contract.headers import Partition
+from polynya.model.contract.identifiers import quote
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Columns of a landed batch that are the same for all rows of a load.
+_SAME = {"__op": "'L'", "__position": "CAST(NULL AS STRING)", "__ts": "CAST(NULL AS TIMESTAMP)",
+         "__unsent": "CAST(NULL AS ARRAY<STRING>)"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A load whose files are written and in no snapshot yet.
+
+    Attributes:
+        files: that were staged.
+        reports: by number of the split.
+        rows: the plan that wrote them, to look at rejected records again.
+        shape: of the table that the files are for.
+        keeping: what the load does to kept events.
+    """
+
+    files: Sequence[DataFile]
+    reports: Mapping[int, Report]
+    rows: DataFrame
+    shape: Shape
+    keeping: Retention
+
+
+def stage_load(target: DatasetTable, plan: LoadPlan, *, now: datetime) -> Staged:
+    """Let tasks read all splits of a plan and write their rows; nothing is committed.
+
+    The table was entered. The files are worth nothing unless the reports say what was assumed.
+    """
+    batch = _batch(target, plan, {}, rows_in=0)
+    keys = agreed_keys(target, batch)
+    target.grow(plan.schema)
+    following = state_after(target, batch, keys, now=now, live_files=None)
+    shape = target.shape(plan.schema, keys, following)
+    said: Said[Report] = Said(target.spark)
+    rows = derived(
+        _landed(target, plan, shape, said),
+        plan.schema,
+        target.dataset,
+        shape,
+        now=now,
+        load_started=following.position.load_started_at,
+        horizon=None,
+    )
+    keeping = retention.before(target, shape, now)
+    loaded = to_current(rows, _goes_to_current(), keeping.now)
+    if keeping.state is not None:
+        loaded = retention.with_loaded_events(loaded, keeping.now)
+    files = stage(target.table, loaded.drop(*HELPERS))
+    return Staged(files, said.all, rows, shape, keeping)
+
+
+def forget(target: DatasetTable, staged: Staged) -> None:
+    """Remove what was staged."""
+    target.table.drop_files(file.path for file in staged.files)
+
+
+def is_unique(target: DatasetTable, plan: LoadPlan, staged: Staged) -> bool:
+    """Whether no key stands twice in Current once the load is committed."""
+    ranges = [staged.reports[split.number].keys for split in plan.splits]
+    return keys_are_unique(target, staged.shape, staged.files, ranges)
+
+
+def commit_load(
+    target: DatasetTable,
+    plan: LoadPlan,
+    staged: Staged,
+    *,
+    now: datetime,
+    live_files: Iterable[str] | None,
+) -> CopyResult:
+    """Commit staged rows with the position after them.
+
+    Raises SuspendedError or TaskStoppedError for a bad record of a dataset that does not quarantine
+    them.
+    """
+    counts = rows_by_partition(staged.files)
+    quarantined = counts.pop(Partition.QUARANTINE, 0)
+    kept = counts.pop(Partition.RETAINED, 0)
+    if quarantined:
+        refuse_bad_records(target, staged.rows, now)
+    records = sum(report.records for report in staged.reports.values())
+    batch = _batch(target, plan, staged.reports, rows_in=records + len(plan.rejected))
+    following = state_after(
+        target, batch, agreed_keys(target, batch), now=now, live_files=live_files
+    )
+    out = sum(counts.values())
+    following, summary = booked(
+        target, batch, following, step="copy", out=out, quarantined=quarantined
+    )
+    apply = None
+    if kept:
+        apply = replace(target.state.apply, retaining=staged.keeping.following(kept))
+    snapshot = target.commit(copy=following, apply=apply, add=staged.files, summary=summary)
+    return CopyResult(batch.rows_in, out, 0, quarantined, snapshot)
+
+
+def _batch(
+    target: DatasetTable, plan: LoadPlan, reports: Mapping[int, Report], *, rows_in: int
+) -> LoadedBatch:
+    newest = max((one.newest for one in reports.values() if one.newest is not None), default=None)
+    copied = [one.copied_to for one in reports.values() if one.copied_to is not None]
+    if not target.dataset.events.sequence_by and reports:
+        copied = [NO_ORDER]
+    return LoadedBatch(
+        schema=plan.schema,
+        keys=target.dataset.events.keys,
+        rows_in=rows_in,
+        files=plan.progress_after(reports) if reports or not plan.splits else plan.progress,
+        facts=Facts(
+            newest=None if newest is None else _EPOCH + timedelta(microseconds=newest),
+            copied_to=max(copied, default=None),
+            loads=bool(plan.splits),
+        ),
+        declared=plan.declared,
+    )
+
+
+def _landed(target: DatasetTable, plan: LoadPlan, shape: Shape, said: Said[Report]) -> DataFrame:
+    """The rows of all splits, in the columns of a landed batch."""
+    schema = task_schema(plan.schema, placed=bool(target.dataset.events.sequence_by))
+    tasks = _tasks(plan.splits, target.spark.sparkContext.defaultParallelism)
+    make = partial(_read, plan.reader, tasks, rejected_rows(plan.rejected, schema), said)
+    read = rows_of_tasks(target.spark, len(tasks), make, schema)
+    same = dict(_SAME)
+    if "__ci" not in schema.names:
+        same |= {"__ci": f"'{NO_ORDER}'", "__tail": "CAST(NULL AS STRING)"}
+    columns = {name: functions.expr(value) for name, value in same.items()}
+    members = ", ".join(f"{quote(name)}: {shape.type_of(name)}" for name in shape.keys)
+    columns["__old"] = functions.expr(f"CAST(NULL AS STRUCT<{members}>)")
+    return read.withColumns(columns)
+
+
+def _tasks(splits: Sequence[Split], cores: int) -> list[list[Split]]:
+    """Splits that one task reads after another: neighbours, about as many bytes each."""
+    total = sum(split.size for split in splits)
+    each = max(total // max(cores, 1), 1)
+    tasks: list[list[Split]] = [[]]
+    size = 0
+    for split in splits:
+        if tasks[-1] and size + split.size // 2 >= each:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(split)
+        size += split.size
+    return tasks
+
+
+def _read(
+    reader: SplitReader,
+    tasks: Sequence[Sequence[Split]],
+    rejected: pa.RecordBatch,
+    said: Said[Report],
+    number: int,
+) -> Iterator[pa.RecordBatch]:
+    """What one task does."""
+    if number == 0 and rejected.num_rows:
+        yield rejected
+    for split in tasks[number]:
+        yield from reader.read(split, said.say)
+
+
+def _goes_to_current() -> str:
+    return f"(__decided = 'L' AND {h.PARTITION} = '{Partition.CHANGES}')"

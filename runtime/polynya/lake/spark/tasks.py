@@ -1,0 +1,78 @@
+"""Python in Spark's tasks: rows that each task makes as Arrow, and what it says on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from polynya.lake.spark.api import (
+    AccumulatorParam,
+    DataFrame,
+    PythonEvalType,
+    SparkSession,
+    UserDefinedFunction,
+)
+from polynya.lake.spark.arrow_schema import spark_schema
+
+T = TypeVar("T")
+
+
+class _Merged(AccumulatorParam[dict[int, Any]]):
+    """What tasks said, by number: a task that runs twice says the same under the same number."""
+
+    def zero(self, value: dict[int, Any]) -> dict[int, Any]:
+        """Nothing was said."""
+        del value
+        return {}
+
+    def addInPlace(  # noqa: N802 (the name is PySpark's)
+        self, value1: dict[int, Any], value2: dict[int, Any]
+    ) -> dict[int, Any]:
+        """Take over what another task said."""
+        value1.update(value2)
+        return value1
+
+
+class Said(Generic[T]):
+    """What tasks say, each under a number. It goes to the tasks and collects here."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._values = spark.sparkContext.accumulator({}, _Merged())
+
+    def say(self, number: int, value: T) -> None:
+        """Said in a task."""
+        self._values.add({number: value})
+
+    @property
+    def all(self) -> dict[int, T]:
+        """All that was said; only the driver knows it."""
+        found: dict[int, T] = self._values.value
+        return found
+
+
+def rows_of_tasks(
+    spark: SparkSession,
+    count: int,
+    make: Callable[[int], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+) -> DataFrame:
+    """Rows that `count` tasks make, each by its number from 0.
+
+    `make` is sent to the tasks: it and all that it holds can be pickled. Like `mapInArrow` of
+    PySpark, which asks for pandas and does not need it.
+    """
+
+    def rows(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from make(number)
+
+    numbers = spark.range(0, count, 1, count)
+    function = UserDefinedFunction(
+        rows, spark_schema(schema), evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+    )
+    mapped: Any = function(numbers["id"])
+    source: Any = numbers._jdf
+    return DataFrame(source.mapInArrow(mapped._jc, False, None), spark)  # noqa: FBT003

@@ -1,0 +1,138 @@
+"""A full load that tasks read leaves the table that batches leave, and says how it went."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from polynya.formats.loads import LoadLimits
+from polynya.model.errors import SuspendedError
+from polynya.observe import data as events
+from tests.lab.lab import Feed, Lab, put
+
+BY_TASKS = LoadLimits(least_bytes=1, split_bytes=100)
+IN_BATCHES = LoadLimits(least_bytes=1 << 60)
+STORED = ("hdr__operation", "hdr__change_identifier", "hdr__sequence_tail", "hdr__timestamp",
+          "hdr__key_hash", "hdr__from_timestamp", "hdr__was_current_from_timestamp",
+          "hdr__inserted_timestamp", "hdr__modified_timestamp", "hdr__quarantine")  # fmt: skip
+
+
+def row(key: Any, **values: Any) -> dict[str, Any]:
+    """A record as a full load exports it."""
+    return {"id": key, "name": f"customer {key}", **values}
+
+
+def loaded(lab: Lab, name: str, limits: LoadLimits, *files: list[Any], **how: Any) -> Feed:
+    """A dataset after a first full load of these files of records."""
+    users = lab.feed(name, initial_load="load/*.json", apply_as_truncates=None, **how)
+    users.applier = {"loads": limits}
+    for number, records in enumerate(files):
+        users.land(*records, file=f"load/{number}.json")
+    users.run("never")
+    return users
+
+
+def left(users: Feed) -> dict[str, Any]:
+    """What a load leaves, but for what names the dataset."""
+    table = users.table()
+    files = users.stored("quarantine", "hdr__quarantine.*")
+    state = table.state.copy
+    return {
+        "rows": users.stored("current", *STORED, *users.columns()),
+        "changes": users.stored("changes", *STORED, *users.columns()),
+        "kept": users.stored("retained", *STORED, *users.columns()),
+        "types": users.types(),
+        "bad": sorted((row[1].rpartition("/")[2], *row[2:]) for row in files),
+        "books": users.totals(),
+        "position": (state.position.newest_event, state.position.copied_to,
+                     state.position.load_started, list(state.position.files.values())),
+        "columns": state.columns,
+        "retaining": table.state.apply.retaining,
+    }  # fmt: skip
+
+
+def said(lab: Lab, kind: type[Any]) -> list[Any]:
+    return [event for event in lab.events if isinstance(event, kind)]
+
+
+def test_tasks_leave_what_batches_leave(lab: Lab) -> None:
+    files = (
+        [row(1, size=1), row(2, size=2, op="D"), b"no record", row(None), b""],
+        [row(3, seq=7, at="2026-01-01T00:00:00Z"), row(4, size=1.5, late=True), b'{"id":5,"id":6}'],
+    )
+    how = {"changes_retention": "keep"}
+    batches = loaded(lab, "batches", IN_BATCHES, *files, **how)
+    assert not said(lab, events.LoadProgress)
+
+    tasks = loaded(lab, "tasks", BY_TASKS, *files, **how)
+
+    assert len(said(lab, events.LoadProgress)) == 1
+    assert left(tasks) == left(batches)
+    assert len(left(tasks)["rows"]) == 3
+
+
+def test_a_key_that_stands_twice_is_folded_as_in_a_batch(lab: Lab) -> None:
+    files = ([row(1, seq=1), row(2, seq=1)], [row(1, seq=2, city="Oulu")])
+    batches = loaded(lab, "batches", IN_BATCHES, *files)
+
+    tasks = loaded(lab, "tasks", BY_TASKS, *files)
+
+    assert said(lab, events.LoadInBatches)[-1].reason == "a key is there twice"
+    assert left(tasks) == left(batches)
+    assert len(tasks.files()) == len(batches.files())
+
+
+def test_a_load_of_several_commits_goes_on_where_it_stopped(lab: Lab) -> None:
+    files = ([row(9), row(3), row(5)], [row(4), row(8), row(1)])
+    limits = LoadLimits(least_bytes=1, split_bytes=40, commit_bytes=60)
+
+    users = loaded(lab, "users", limits, *files)
+
+    progress = said(lab, events.LoadProgress)
+    assert len(progress) == 3
+    assert progress[0].left_bytes > progress[1].left_bytes > progress[2].left_bytes == 0
+    assert users.current("id") == [(1,), (3,), (4,), (5,), (8,), (9,)]
+    assert all(done.complete for done in users.table().state.copy.position.files.values())
+
+
+def test_a_key_of_an_earlier_commit_is_not_loaded_again(lab: Lab) -> None:
+    users = loaded(lab, "users", BY_TASKS, [row(7), row(1)])
+    users.land(row(1, city="Oulu"), row(2), file="load/2.json")
+
+    users.run("never")
+
+    assert users.current("id", "name")[0] == (1, "customer 1")
+    assert [key for (key,) in users.current("id")] == [1, 2, 7]
+
+
+def test_a_parquet_load_sets_a_damaged_file_aside_and_takes_the_others(lab: Lab) -> None:
+    users = lab.parquet_feed(initial_load="load/*.parquet")
+    users.applier = {"loads": BY_TASKS}
+    users.land_table("load/1.parquet", id=list(range(500)), name=["x"] * 500, seq=[1] * 500)
+    users.land_table("load/2.parquet", id=list(range(500, 900)), name=[f"{n}" for n in range(400)],
+                     seq=[1] * 400)  # fmt: skip
+    users.land_table("load/3.parquet", id=list(range(900, 1000)), name=["z"] * 100, seq=[1] * 100)
+    broken = users.folder / "load" / "2.parquet"
+    data = broken.read_bytes()
+    broken.write_bytes(data[:10] + b"\xff" * 600 + data[610:])
+
+    users.run("never")
+
+    assert len(users.current("id")) == 600
+    assert [(offset, rule) for _, offset, rule in users.rejected()] == [(-1, "unreadable_file")]
+    assert users.totals()["in"] == 601
+
+
+def test_a_bad_record_suspends_where_the_settings_say_so(lab: Lab) -> None:
+    with pytest.raises(SuspendedError, match="bad_json"):
+        loaded(lab, "users", BY_TASKS, [row(1), b"no record"], on_bad_record="suspend")
+
+
+def test_changes_after_a_load_are_applied_to_it(lab: Lab) -> None:
+    users = loaded(lab, "users", BY_TASKS, [row(1), row(2)])
+    users.land(put(1, 10, name="Anna"), put(3, 11, name="Cid"))
+
+    users.run("always")
+
+    assert users.current("id", "name") == [(1, "Anna"), (2, "customer 2"), (3, "Cid")]
