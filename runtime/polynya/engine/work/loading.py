@@ -23,10 +23,11 @@ _MOST_ATTEMPTS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class LoadDecision:
-    """Whether tasks read the files of a load, and why."""
+    """Whether tasks read the files of a load, and why. Of a small one nobody asks."""
 
     by_tasks: bool
     reason: str
+    is_large: bool
 
 
 def decide_load(found: Discovery, target: DatasetTable, limits: LoadLimits) -> LoadDecision:
@@ -49,7 +50,8 @@ def decide_load(found: Discovery, target: DatasetTable, limits: LoadLimits) -> L
         ),
     )
     reason = next((why for holds, why in refusals if holds), None)
-    return LoadDecision(reason is None, reason or f"a first full load of {size} bytes")
+    is_large = found.load and size >= limits.least_bytes
+    return LoadDecision(reason is None, reason or f"a first full load of {size} bytes", is_large)
 
 
 class Loading:
@@ -72,7 +74,7 @@ class Loading:
         """
         decision = decide_load(found, table.table, self._limits)
         if self._loads is None or not decision.by_tasks:
-            return self._in_batches(table, decision.reason)
+            return decision.is_large and self._in_batches(table, decision.reason)
         clock = table.context.clock
         started, now = clock.monotonic(), clock.now()
         refuse_suspended(table.table)
