@@ -16,6 +16,7 @@ from bench.floors.floor import Measured, table
 from bench.floors.lake import lake_in
 from bench.floors.records import Kind
 from bench.floors.sizes import TINY, Sizes
+from polynya.observe import trace
 
 PARTS = ("load", "step", "apply", "waiting")
 _KINDS: tuple[Kind, ...] = ("parquet", "json")
@@ -83,10 +84,12 @@ def main() -> None:
     os.environ.setdefault("POLYNYA_DRIVER_MEMORY", given.memory)
     began = _circumstances()
     lines = []
+    trace.begin(os.environ.get(trace.VARIABLE))
     with tempfile.TemporaryDirectory() as folder:
         for one in measured(given.parts or PARTS, sizes_of(given), Path(folder)):
             lines.append(one)
             print(one.row(), flush=True)
+    trace.end()
     print(f"\nBegan {began}; ended {_circumstances()}\n\n{table(lines)}")
 
 

@@ -1,7 +1,7 @@
 """The fast applier: probe Current by key, stage only the rows that changed, commit one `RowDelta`.
 
 No shuffle of Current, no rewrite of a row that did not change, no equality delete. Figures are
-in docs/benchmarks.md.
+in docs/performance.md.
 
 Nearly every batch is in order: then the newest version of each touched record is all that matters,
 and one pass reads it, folds it and counts whether that was right. Only when an event turns out to

@@ -9,11 +9,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polynya.lake.iceberg.reading import local_path
+from polynya.observe.trace import span
 
 #: A place is one number: that of its data file, times this, plus its position in the file.
 FILE_STEP = 1 << 40
 
 
+@span("read deletes")
 def deleted_places(paths: Sequence[str], deletes: Sequence[str]) -> pa.Array | None:
     """Places that position deletes name: (number of the path in `paths`) * FILE_STEP + pos.
 

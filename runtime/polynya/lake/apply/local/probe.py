@@ -24,6 +24,7 @@ from polynya.lake.iceberg.position_deletes import FILE_STEP
 from polynya.lake.iceberg.reading import StoredFile
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
+from polynya.observe.trace import span
 
 Column = Mapping[str, Any]
 Columns = Mapping[str, Column]
@@ -120,6 +121,7 @@ class Probe:
     columns: Columns
     keys: Sequence[Column]
 
+    @span("probe")
     def find(self, records: Records, wanted: Wanted) -> pa.Table:
         """Stored versions of the records, dead ones among them.
 

@@ -25,6 +25,7 @@ from polynya.lake.iceberg.reading import StoredFile, local_path, stored_file
 from polynya.lake.iceberg.staging import PLACES
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
+from polynya.observe.trace import span
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +106,7 @@ def needs_query(
     return None
 
 
+@span("fold in memory")
 def _folded(
     run: Run, pending: Sequence[DataFile], kept: Sequence[DataFile], now: datetime
 ) -> Collected | str:
@@ -149,6 +151,7 @@ def _opened(
     return found
 
 
+@span("read events")
 def _events(
     files: Files, columns: Mapping[str, Mapping[str, Any]], shape: Shape
 ) -> pa.Table | None:
