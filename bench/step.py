@@ -22,8 +22,9 @@ from typing import Any
 from py4j.clientserver import JavaClient
 
 from bench.session import session_in
-from polynya.engine.runner import Unit, run_once, units
+from polynya.engine.runner import run_once, units
 from polynya.engine.work.context import EngineContext
+from polynya.engine.work.turns.unit import Unit
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.task import StorageTask
 from polynya.store.object_store import LocalObjectStore

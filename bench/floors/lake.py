@@ -11,9 +11,10 @@ from typing import Any
 from pyiceberg.catalog import Catalog
 
 from bench.floors.tasks import SCHEMA, write_project
-from polynya.engine.runner import Unit, run_once, units
+from polynya.engine.runner import run_once, units
 from polynya.engine.start import start_spark
 from polynya.engine.work.context import EngineContext
+from polynya.engine.work.turns.unit import Unit
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.catalog import python_catalog
 from polynya.model.config.target import ResolvedTarget

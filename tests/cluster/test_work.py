@@ -1,56 +1,114 @@
-"""One job on its thread: rounds, failures, the end between two rounds."""
+"""One job among the threads: rounds, failures, the end between two steps."""
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from polynya.cluster.messages import JobKey, RoundEnded, RunEnded
-from polynya.cluster.work import JobThread, Round
+from polynya.cluster.messages import JobKey, Observed, RoundEnded, RunEnded
+from polynya.cluster.work import JobRun
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.turns.rounds import Rounds
+from polynya.engine.work.turns.unit import IDLE, Ended, Unit
 from polynya.model.errors import OperationError, SuspendedError
+from polynya.store.clock import SystemClock
+from polynya.testing.fakes import MemoryObjectStore
 
 JOB = JobKey("users", "shop.users")
 
 
-def started(work: Round, turns: threading.Semaphore | None = None) -> tuple[JobThread, Any]:
-    inbox: SimpleQueue[Any] = SimpleQueue()
-    thread = JobThread(JOB, 7, inbox, turns or threading.Semaphore(1))
-    thread.start(work, poll_seconds=0.01)
-    return thread, inbox
+class Inbox(SimpleQueue[Any]):
+    """What a job says of its rounds."""
+
+    def next(self) -> Any:
+        while isinstance(message := self.get(timeout=20), Observed):
+            pass
+        return message
+
+
+def unit(work: Callable[[], Ended | None], name: str = JOB.name) -> Unit:
+    """A unit whose steps are calls of `work`; None: nothing is left to do."""
+    return Unit(name, JOB.task, lambda _turn: work() or IDLE)
+
+
+def failing(error: BaseException) -> Callable[[], Ended | None]:
+    def work() -> Ended | None:
+        raise error
+
+    return work
+
+
+def added(*units: Unit, rounds: Rounds | None = None) -> tuple[JobRun, Inbox, Rounds]:
+    inbox = Inbox()
+    spark: Any = None
+    run = JobRun(JOB, 7, inbox, EngineContext(spark, MemoryObjectStore()))
+    rounds = rounds or Rounds(SystemClock(), poll_seconds=0.01)
+    run.start(rounds, lambda _: units)
+    return run, inbox, rounds
+
+
+def started(*units: Unit) -> tuple[JobRun, Inbox]:
+    run, inbox, rounds = added(*units)
+    rounds.start()
+    return run, inbox
 
 
 def test_rounds_follow_each_other_until_told_to_stop() -> None:
-    thread, inbox = started(lambda: None)
+    run, inbox = started(unit(lambda: None))
 
-    assert [inbox.get(timeout=20) for _ in range(3)] == [RoundEnded(JOB, 7)] * 3
-    thread.stop()
-    while (message := inbox.get(timeout=20)) == RoundEnded(JOB, 7):
+    assert [inbox.next() for _ in range(3)] == [RoundEnded(JOB, 7)] * 3
+    run.stop()
+    while (message := inbox.next()) == RoundEnded(JOB, 7):
         pass
     assert message == RunEnded(JOB, 7)
 
 
 def test_a_failure_ends_the_run_and_a_suspended_dataset_does_not() -> None:
     held, failure = SuspendedError("POLYNYA-LAKE-017", "decide"), OperationError("X", "broken")
-    rounds = iter([held, None, failure])
+    rounds = [Ended(refused=held), IDLE, Ended(failure=failure)]
 
-    _, inbox = started(lambda: next(rounds))
+    _, inbox = started(unit(lambda: rounds.pop(0)))
 
-    said = [inbox.get(timeout=20) for _ in range(3)]
+    said = [inbox.next() for _ in range(3)]
     assert said == [RoundEnded(JOB, 7, "decide"), RoundEnded(JOB, 7), RunEnded(JOB, 7, failure)]
 
 
 def test_whatever_a_round_raises_is_the_failure_of_its_job_alone() -> None:
-    def work() -> None:
-        raise MemoryError("full")
+    _, inbox = started(unit(failing(MemoryError("full"))))
 
-    _, inbox = started(work)
+    assert inbox.next().error.code == "POLYNYA-BUG-001"
 
-    assert inbox.get(timeout=20).error.code == "POLYNYA-BUG-001"
+
+def test_what_fails_before_there_is_a_unit_is_a_failure_of_the_job() -> None:
+    inbox = Inbox()
+    spark: Any = None
+    failure = OperationError("X", "no such folder")
+
+    def none_found(_context: EngineContext) -> list[Unit]:
+        raise failure
+
+    JobRun(JOB, 7, inbox, EngineContext(spark, MemoryObjectStore())).start(
+        Rounds(SystemClock()), none_found
+    )
+
+    assert inbox.next() == RunEnded(JOB, 7, failure)
+
+
+def test_a_table_that_fails_holds_up_neither_its_job_nor_another_table() -> None:
+    broken = unit(failing(OperationError("X", "broken")), "shop.broken")
+    good = unit(lambda: None, "shop.good")
+
+    _, inbox = started(unit(lambda: Ended(found=(broken, good))))
+
+    said = [inbox.next() for _ in range(12)]
+    assert RoundEnded(JOB, 7, "broken") in said
+    assert all(isinstance(one, RoundEnded) for one in said)
 
 
 def test_a_job_that_waits_for_its_turn_can_be_stopped() -> None:
-    thread, inbox = started(lambda: None, threading.Semaphore(0))
-    thread.stop()
+    run, inbox, rounds = added(unit(lambda: None))
+    run.stop()
+    rounds.start()
 
-    assert inbox.get(timeout=20) == RunEnded(JOB, 7)
+    assert inbox.next() == RunEnded(JOB, 7)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from polynya.cluster.accept import InForce
 from polynya.cluster.jobs import Job
 from polynya.engine.work.backlog import Waiting
-from polynya.engine.work.threads import THREADS
+from polynya.engine.work.turns.threads import THREADS
 from polynya.model.errors import PolynyaError
 
 FORMAT_VERSION: Final = "1.0"

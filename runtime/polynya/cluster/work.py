@@ -1,4 +1,4 @@
-"""Jobs on threads, in the one Spark session of the process.
+"""Jobs in the one Spark session of the process: their units share the threads of the engine.
 
 Each works round after round until it fails or is told to stop, which takes effect between two
 steps.
@@ -7,67 +7,69 @@ steps.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from polynya.cluster.messages import Inbox, JobKey, Observed, RoundEnded, RunEnded
 from polynya.engine.errors import as_polynya
-from polynya.engine.runner import POLL_SECONDS, Unit, run_once, units
+from polynya.engine.runner import units
 from polynya.engine.work.backlog import Backlog
 from polynya.engine.work.context import EngineContext
-from polynya.engine.work.threads import THREADS
+from polynya.engine.work.turns.queue import Crew
+from polynya.engine.work.turns.rounds import Rounds
+from polynya.engine.work.turns.unit import Ended, Unit
 from polynya.lake.spark.session import is_alive
 from polynya.model.config.task import StorageTask
-from polynya.model.errors import PolynyaError, SuspendedError
+from polynya.model.errors import PolynyaError, TaskStoppedError
 
-#: How often a job that waits for its turn looks whether it was told to stop, in seconds.
-_TURN_SECONDS: Final = 0.2
-
-Round: TypeAlias = Callable[[], PolynyaError | None]
-"""One round of work; gives the error if it failed."""
+#: The units of a job. Its own is called like the job; it may find others.
+Units: TypeAlias = Callable[[EngineContext], Sequence[Unit]]
 
 
-class JobThread:
-    """One run of a job. `turns` bounds how many of them work at the same time."""
+class JobRun:
+    """One run of a job.
 
-    def __init__(self, job: JobKey, run: int, inbox: Inbox, turns: threading.Semaphore) -> None:
+    It ends when its own unit fails. A table that this unit found and that fails holds nobody up: it
+    is tried again with a growing pause, and the rounds of the job say so.
+    """
+
+    def __init__(self, job: JobKey, run: int, inbox: Inbox, context: EngineContext) -> None:
         self.stopping = threading.Event()
-        self._job, self._run, self._inbox, self._turns = job, run, inbox, turns
+        self._job, self._run, self._inbox = job, run, inbox
+        self._context = replace(
+            context, stop=self.stopping, sink=lambda event: inbox.put(Observed(job, event))
+        )
+        self._held: dict[str, str] = {}
+        self._error: PolynyaError | None = None
 
     def stop(self) -> None:
-        """Ask it to end after the step that is running; returns at once."""
+        """Ask it to end after the steps that are running; returns at once."""
         self.stopping.set()
 
-    def start(self, work: Round, poll_seconds: float = POLL_SECONDS) -> None:
-        """Begin. Between two rounds there is a pause of `poll_seconds`."""
-        name = f"{self._job.task}/{self._job.name}"
-        # A daemon: a process that is told to end at once waits for nobody.
-        threading.Thread(
-            target=self._all_rounds, args=(work, poll_seconds), name=name, daemon=True
-        ).start()
-
-    def _all_rounds(self, work: Round, poll_seconds: float) -> None:
+    def start(self, rounds: Rounds, work: Units) -> None:
+        """Begin: its units have their turns from now on."""
         try:
-            error = self._rounds(work, poll_seconds)
-        except BaseException as failure:  # noqa: BLE001 - the edge of the thread
-            error = as_polynya(failure)
-        self._inbox.put(RunEnded(self._job, self._run, error))
+            found = work(self._context)
+        except BaseException as failure:  # noqa: BLE001 - the edge of the job
+            self._inbox.put(RunEnded(self._job, self._run, as_polynya(failure)))
+            return
+        rounds.add(Crew(self._context, goes_on=True, report=self._report, gone=self._gone), found)
 
-    def _rounds(self, work: Round, poll_seconds: float) -> PolynyaError | None:
-        while not self.stopping.is_set():
-            if not self._turns.acquire(timeout=_TURN_SECONDS):
-                continue
-            try:
-                error = work()
-            finally:
-                self._turns.release()
-            if error is not None and not isinstance(error, SuspendedError):
-                return error
-            held = None if error is None else str(error)
-            self._inbox.put(RoundEnded(self._job, self._run, held))
-            self.stopping.wait(poll_seconds)
-        return None
+    def _report(self, unit: Unit, ended: Ended) -> None:
+        own = unit.name == self._job.name
+        if isinstance(ended.failure, TaskStoppedError) or (own and ended.failure is not None):
+            self._error = self._error or ended.failure
+            self.stopping.set()
+            return
+        self._held.pop(unit.name, None)
+        if ended.trouble is not None:
+            self._held[unit.name] = str(ended.trouble)
+        held = next(iter(list(self._held.values())), None)
+        self._inbox.put(RoundEnded(self._job, self._run, held))
+
+    def _gone(self) -> None:
+        self._inbox.put(RunEnded(self._job, self._run, self._error))
 
 
 class EngineWorkers:
@@ -76,30 +78,22 @@ class EngineWorkers:
     def __init__(self, engine: EngineContext, inbox: Inbox) -> None:
         self._engine = engine
         self._inbox = inbox
-        self._turns = threading.Semaphore(THREADS)
+        self._rounds = Rounds(engine.clock)
+        self._rounds.start()
 
     def jobs(self, task: StorageTask) -> list[str]:
         """Names of the pieces of work of a task."""
         return [unit.name for unit in units(self._engine, [task])]
 
-    def start(self, job: JobKey, task: StorageTask, run: int, backlog: Backlog) -> JobThread:
+    def start(self, job: JobKey, task: StorageTask, run: int, backlog: Backlog) -> JobRun:
         """Start a job with a stop, a backlog and a voice of its own."""
-        thread = JobThread(job, run, self._inbox, self._turns)
-        context = replace(
-            self._engine,
-            stop=thread.stopping,
-            backlog=backlog,
-            sink=lambda event: self._inbox.put(Observed(job, event)),
-        )
-        work: list[Unit] = []
+        started = JobRun(job, run, self._inbox, replace(self._engine, backlog=backlog))
 
-        def one_round() -> PolynyaError | None:
-            # Here and not before: whatever goes wrong is a failure of this job alone.
-            work[:] = work or [unit for unit in units(context, [task]) if unit.name == job.name]
-            return run_once(context, work, goes_on=True).failures.get(job.name)
+        def own(context: EngineContext) -> Sequence[Unit]:
+            return [unit for unit in units(context, [task]) if unit.name == job.name]
 
-        thread.start(one_round)
-        return thread
+        started.start(self._rounds, own)
+        return started
 
     def alive(self) -> bool:
         """Whether the driver is."""

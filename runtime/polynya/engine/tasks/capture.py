@@ -7,7 +7,7 @@ what it has.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,9 +16,10 @@ from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.landing import TaskLanding
 from polynya.engine.work.tables import OpenTables
-from polynya.engine.work.threads import in_threads
+from polynya.engine.work.turns.threads import in_threads
+from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn
 from polynya.formats.base import ReadBatch
-from polynya.formats.batch import DatasetBatch, FilePart
+from polynya.formats.batch import DatasetBatch, FilePart, FileProgress
 from polynya.model.config.sources import datasets_of_sources
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import ConfigErrors, SuspendedError
@@ -34,31 +35,46 @@ class CaptureTask:
         self._tables = OpenTables(context, task)
         self._without: frozenset[str] = frozenset()
 
-    def run(self) -> None:
-        """Copy all that has landed and apply what is worth it."""
+    def step(self, turn: Turn) -> Ended:
+        """Copy the next batch of all datasets; when all is copied apply what is worth it."""
         with self._tables.in_use():
-            self._run()
+            return self._step(turn)
 
-    def _run(self) -> None:
+    def _step(self, turn: Turn) -> Ended:
         ledger = self._tables.ledger
         routes, _ = datasets_of_sources(self._task, ledger.table.state.copy.membership.members)
         self._tables.meet(routes)
-        waiting = list(self._tables.by_source.values())
+        waiting = [one for one in self._tables.by_source.values() if _is_to_catch_up(one)]
+        if waiting and not turn.long:
+            return TOO_LONG
         while waiting:
-            table = waiting.pop(0)
-            if table.is_behind and not table.is_suspended:
-                waiting += self._catch_up(table)
-        while not self._context.stop.is_set():
-            found = self._landing.unread(ledger, self._landing.files())
-            ledger.found(found)
-            if not found.files:
-                break
-            self._copy(found.files)
+            waiting += filter(_is_to_catch_up, self._catch_up(waiting.pop(0)))
+        ended = self._copy_next(ledger, turn)
+        if ended.more:
+            return ended
         self._settle()
-        in_threads(
-            lambda table: table.bring_up(self._task.apply, _nothing),
-            self._tables.by_source.values(),
-        )
+        if self._context.stop.is_set():
+            return ended
+        tables = self._tables.by_source.values()
+        applied = in_threads(lambda table: self._apply(table, turn), tables)
+        if TOO_LONG in applied:
+            return TOO_LONG
+        return replace(ended, refused=next((one.refused for one in applied if one.refused), None))
+
+    def _copy_next(self, ledger: WorkingDataset, turn: Turn) -> Ended:
+        """Copy the next batch of the shared files, unless it is to wait for more."""
+        landing, clock = self._landing, self._context.clock
+        found = landing.unread(ledger, landing.files())
+        ledger.found(found)
+        if not found.files:
+            return IDLE
+        decision = landing.pace.decide(found, turn, clock.monotonic())
+        if not decision.copy:
+            return Ended(look_again=decision.wait)
+        if turn.must_wait_for(found.size_bytes):
+            return TOO_LONG
+        landing.pace.copied(found, self._copy(found.files), clock.monotonic())
+        return turn.more
 
     def _settle(self) -> None:
         """Remember that the tables of the first run are known; there may be many batches of it."""
@@ -70,7 +86,8 @@ class CaptureTask:
             settled = replace(state, membership=replace(known, settled=True))
             ledger.commit_copy_state(settled, "settled")
 
-    def _copy(self, parts: Sequence[FilePart]) -> None:
+    def _copy(self, parts: Sequence[FilePart]) -> Mapping[str, FileProgress]:
+        """Copy one batch of the files; how far each was read."""
         batch = self._read(parts)
         before = self._tables.ledger.table.state.copy.membership
         known = {*before.members, *self._tables.by_source} if before.settled else ()
@@ -94,7 +111,12 @@ class CaptureTask:
             # The files are not marked as done, so that nothing of the refused tables is lost.
             raise ConfigErrors(errors)
         assert batch.unrouted is not None, "what has no table is accounted for"
-        self._tables.remember(batch.unrouted, live)
+        self._tables.remember(tables, batch.unrouted, live)
+        return batch.unrouted.files
+
+    def _apply(self, table: WorkingDataset, turn: Turn) -> Ended:
+        """Apply one table, whose files were read for all of them."""
+        return table.bring_up(self._task.apply, turn, lambda: IDLE)
 
     def _catch_up(self, table: WorkingDataset) -> list[WorkingDataset]:
         """Copy what was read on without a table while it was suspended.
@@ -157,5 +179,6 @@ def _set_behind(table: WorkingDataset, step: str, *, behind: bool) -> None:
     table.table.commit_copy_state(table.table.state.copy.with_behind(behind=behind), step)
 
 
-def _nothing() -> None:
-    """What is left to copy for a dataset whose files were read for all of them."""
+def _is_to_catch_up(table: WorkingDataset) -> bool:
+    """Whether the files were read on without a table that may be copied again."""
+    return table.is_behind and not table.is_suspended

@@ -5,6 +5,7 @@ from __future__ import annotations
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.landing import TaskLanding
 from polynya.engine.work.tables import OpenTables
+from polynya.engine.work.turns.unit import Ended, Turn
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask
 
@@ -18,11 +19,13 @@ class DeclaredDataset:
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
 
-    def run(self) -> None:
-        """Copy all that has landed, first full load first, and apply if it is worth it."""
+    def step(self, turn: Turn) -> Ended:
+        """Copy the next batch, first full load first; when all is copied apply if worth it."""
         landing = self._landing
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
-            table.bring_up(
-                self._task.apply, lambda: landing.copy_unread(table, landing.files, landing.paths)
+            return table.bring_up(
+                self._task.apply,
+                turn,
+                lambda: landing.copy_next(table, turn, landing.files, landing.paths),
             )

@@ -11,6 +11,7 @@ from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.gather import Load, gather, take_in
 from polynya.engine.work.landing import TaskLanding
 from polynya.engine.work.tables import OpenTables
+from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn
 from polynya.formats.batch import FilePart
 from polynya.formats.files.discovery import Discovery, unread
 from polynya.formats.files.extracts import Extract, LandedExtracts, landed_extracts, refused_batch
@@ -43,17 +44,19 @@ class ExtractsDataset:
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
 
-    def run(self) -> None:
-        """Apply all extracts that have landed, in order, each whole and once."""
+    def step(self, turn: Turn) -> Ended:
+        """Take in one extract whole and once; when there is no more apply if it is worth it."""
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
-            table.bring_up(self._task.apply, lambda: self._take_in(table))
+            return table.bring_up(self._task.apply, turn, lambda: self._next(table, turn))
 
-    def _take_in(self, table: WorkingDataset) -> None:
-        while not self._context.stop.is_set() and self._step(table):
-            pass
+    def _next(self, table: WorkingDataset, turn: Turn) -> Ended:
+        due = self._landed(table).due
+        if turn.must_wait_for(sum(info.size for one in due for info in one.files)):
+            return TOO_LONG
+        return turn.more if self._take_in(table) else IDLE
 
-    def _step(self, table: WorkingDataset) -> bool:
+    def _take_in(self, table: WorkingDataset) -> bool:
         """Take in one extract; whether there may be another one now."""
         landed = self._landed(table)
         self._tell(table, landed)

@@ -10,6 +10,7 @@ from operator import attrgetter
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.evolution import Evolution, evolution
 from polynya.engine.work.policy import ApplyDecision, PendingFacts, decide
+from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn
 from polynya.formats.base import KnownTable
 from polynya.formats.batch import DatasetBatch, FileProgress
 from polynya.formats.files.discovery import Discovery
@@ -97,22 +98,22 @@ class WorkingDataset:
         """Whether the files of its task were read on without it."""
         return self.table.state.copy.position.behind
 
-    def bring_up(self, policy: ApplyPolicy, copy_all: Callable[[], None]) -> None:
-        """Copy what has landed, then apply what is worth it.
+    def bring_up(self, policy: ApplyPolicy, turn: Turn, copy_next: Callable[[], Ended]) -> Ended:
+        """Take one step: copy what has landed or, when all is copied, apply what is worth it.
 
-        A dataset that is suspended, or that `copy_all` suspends, is still applied as far as it was
-        copied; then SuspendedError is raised.
+        A dataset that is suspended, or that `copy_next` suspends, is still applied as far as it was
+        copied; its SuspendedError is what is refused.
         """
-        suspended = None
         try:
             refuse_suspended(self.table)
-            copy_all()
+            ended = copy_next()
         except SuspendedError as error:
-            suspended = error
-        if not self.context.stop.is_set():
-            self.apply_if_worth_it(policy)
-        if suspended is not None:
-            raise suspended
+            ended = Ended(refused=error)
+        if ended.more:
+            return ended
+        if not self.context.stop.is_set() and self.apply_if_worth_it(policy, turn) is TOO_LONG:
+            return TOO_LONG
+        return ended
 
     def found(self, discovery: Discovery) -> None:
         """Say what waits, and which files changed after they were copied.
@@ -185,19 +186,22 @@ class WorkingDataset:
         change = SchemaChange("new_dataset", source, "suspend")
         suspend(self.table, self._suspension(change, source))
 
-    def apply_if_worth_it(self, policy: ApplyPolicy) -> ApplyDecision:
-        """Apply pending changes if the policy says so."""
+    def apply_if_worth_it(self, policy: ApplyPolicy, turn: Turn) -> Ended:
+        """Apply pending changes if the policy says so; `TOO_LONG` if that is for another turn."""
         now = self.context.clock.now()
-        decision = decide(_pending(self.table, now), policy, self.context.apply_mode)
+        facts = _pending(self.table, now)
+        decision = decide(facts, policy, self.context.apply_mode)
         if decision.apply and self.table.state.copy.reloading is not None:
             decision = ApplyDecision(
                 apply=False, reason="a reload is under way, `polynya reload` ends it"
             )
+        if decision.apply and turn.must_wait_for(facts.stored_bytes):
+            return TOO_LONG
         if decision.apply:
             self.tell_applied(self.apply(decision.reason))
         elif self.context.is_news(f"{self.name} is not applied", decision.reason):
             self.tell(events.ApplySkipped(subject=self.name, reason=decision.reason))
-        return decision
+        return IDLE
 
     @span("apply", dataset=attrgetter("name"))
     def apply(self, reason: str, *, anew: bool = False) -> ApplyResult:
@@ -296,5 +300,6 @@ def _pending(table: DatasetTable, now: datetime) -> PendingFacts:
         size_bytes=sum(file.size_bytes for file in pending),
         files=len(pending),
         current_rows=sum(file.rows for file in current),
+        stored_bytes=sum(file.size_bytes for file in (*pending, *current)),
         age=max(now - datetime.fromisoformat(since), timedelta()) if since else None,
     )

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.loading import Loading
+from polynya.engine.work.turns.pace import Pace
+from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn
 from polynya.formats.base import ReadBatch, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.files.discovery import Discovery
@@ -25,6 +27,7 @@ class TaskLanding:
         self._path = task.landing.path
         self._limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
         self._loading = Loading(loads_of(task), context.loads)
+        self.pace = Pace(task.batch)
 
     @span("look")
     def files(self) -> list[ObjectInfo]:
@@ -39,25 +42,31 @@ class TaskLanding:
         """What of the landed files is to be read next, as far as the table is concerned."""
         return self.format.unread(landed, table.progress, table.table.dataset)
 
-    def copy_unread(
+    def copy_next(
         self,
         table: WorkingDataset,
+        turn: Turn,
         landed: Callable[[], Iterable[ObjectInfo]],
         live: Callable[[], Collection[str]],
-    ) -> None:
-        """Copy all that is unread for a table that has files of its own, batch by batch.
+    ) -> Ended:
+        """Copy the next batch of a table that has files of its own, unless it is to wait for more.
 
         `landed` are files that may be the table's, `live` the paths of all files that exist.
         """
-        while not self._context.stop.is_set():
-            found = self.unread(table, landed())
-            table.found(found)
-            if not found.files:
-                return
-            if found.load and self._load(table, found, live):
-                continue
+        found = self.unread(table, landed())
+        table.found(found)
+        if not found.files:
+            return IDLE
+        decision = self.pace.decide(found, turn, self._context.clock.monotonic())
+        if not decision.copy:
+            return Ended(look_again=decision.wait)
+        if turn.must_wait_for(found.size_bytes):
+            return TOO_LONG
+        if not (found.load and self._load(table, found, live)):
             batch = self.read(table, found.files, load=found.load)
             table.copy(batch, live_files=live())
+        self.pace.copied(found, table.progress, self._context.clock.monotonic())
+        return turn.more
 
     @span("load")
     def _load(

@@ -19,7 +19,7 @@ ApplyMode = Literal["policy", "always", "never"]
 class PendingFacts:
     """Pending Changes of one dataset and the size of its Current.
 
-    `age` is None without pending changes.
+    `age` is None without pending changes. `stored_bytes` is the size of both.
     """
 
     rows: int
@@ -27,6 +27,7 @@ class PendingFacts:
     files: int
     current_rows: int
     age: timedelta | None = None
+    stored_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

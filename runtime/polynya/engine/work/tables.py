@@ -16,7 +16,6 @@ from polynya.engine.work.ledger import ledger_dataset
 from polynya.formats.batch import DatasetBatch
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask
-from polynya.model.errors import SuspendedError
 
 
 class OpenTables:
@@ -31,16 +30,14 @@ class OpenTables:
     def in_use(self) -> Iterator[None]:
         """One round of work. A failure makes it the last one with these tables.
 
-        A suspended dataset is no failure: it was committed. It is looked at again at the beginning
-        of a round, since somebody may have resumed it.
+        A suspended dataset is looked at again at the beginning of a round, since somebody may have
+        resumed it.
         """
         try:
             for name, one in self._open.items():
                 if one.is_suspended:
                     self._open[name] = self._opened(one.table.dataset)
             yield
-        except SuspendedError:
-            raise
         except BaseException:
             self._open.clear()
             raise
@@ -80,10 +77,12 @@ class OpenTables:
                 one.suspend_new(source)
         return [self.of(routes[source]) for source in new]
 
-    def remember(self, unrouted: DatasetBatch, live_files: Iterable[str]) -> None:
+    def remember(
+        self, sources: Iterable[str], unrouted: DatasetBatch, live_files: Iterable[str]
+    ) -> None:
         """Commit to the ledger which tables there are, and what was read that belongs to none."""
         table = self.ledger.table
-        members = sorted({*table.state.copy.membership.members, *self.by_source})
+        members = sorted({*table.state.copy.membership.members, *sources})
         if members == table.state.copy.membership.members and not unrouted.files:
             return
         table.state = replace(table.state, copy=table.state.copy.with_members(members))

@@ -35,6 +35,11 @@ class Discovery:
     changed: tuple[ChangedFile, ...]
     load: bool = False
 
+    @property
+    def size_bytes(self) -> int:
+        """Size of the files to read, each whole."""
+        return sum(part.size for part in self.files)
+
 
 def matching(landed: Iterable[ObjectInfo], root: str, glob: str) -> Iterator[ObjectInfo]:
     """The landed files below `root` that a glob names and that are finished.

@@ -213,11 +213,17 @@ class ApplyPolicy(Frozen):
 
 
 class BatchSettings(Frozen):
-    """How much one copy reads before it commits. Reading stops between records."""
+    """How much one copy reads before it commits, and how often. Reading stops between records."""
 
     max_rows: int = Field(default=200_000, gt=0, description="Most rows in one copy.")
     max_bytes: Size = Field(
         default=64 * MEBIBYTE, description="Most bytes of raw records in one copy. Default: `64MB`."
+    )
+    freshness: Duration = Field(
+        default=timedelta(seconds=5),
+        description="While data keeps coming, time from one copy of a dataset to the next, unless "
+        "there is enough for a whole batch. What comes after a pause is copied at once. Default: "
+        "`5s`.",
     )
 
 

@@ -1,0 +1,93 @@
+"""Units of work on a bounded number of threads, each going its own round."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from polynya.engine.errors import as_polynya
+from polynya.engine.work.turns.queue import POLL_SECONDS, Crew, Place, Queue
+from polynya.engine.work.turns.threads import THREADS
+from polynya.engine.work.turns.unit import Ended, Turn, Unit
+from polynya.model.errors import ConflictError
+from polynya.observe.data import UnitFailed
+from polynya.observe.trace import span
+from polynya.store.clock import Clock
+
+#: How often a thread without work looks whether somebody asked to stop, in seconds.
+_LOOK_SECONDS: Final = 0.2
+
+
+class Rounds:
+    """The threads, and the queue that they take their work from."""
+
+    def __init__(self, clock: Clock, *, poll_seconds: float = POLL_SECONDS) -> None:
+        self._clock = clock
+        self._queue = Queue(poll_seconds)
+        self._changed = threading.Condition()
+        self._open = True
+
+    def add(self, crew: Crew, units: Sequence[Unit]) -> None:
+        """Let the units have their turns from now on."""
+        with self._changed:
+            self._queue.add(crew, units, self._clock.monotonic())
+            self._changed.notify_all()
+
+    def start(self) -> list[threading.Thread]:
+        """Start the threads. They are daemons: a process that is told to end waits for nobody."""
+        names = [f"turns-{number}" for number in range(1, THREADS + 1)]
+        threads = [threading.Thread(target=self._work, name=name, daemon=True) for name in names]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def finish(self) -> None:
+        """Start the threads, and wait until no unit is left."""
+        self._open = False
+        for thread in self.start():
+            thread.join()
+
+    def _work(self) -> None:
+        while (taken := self._take()) is not None:
+            place, turn = taken
+            ended = _step(place.unit, turn)
+            _tell(place, ended)
+            with self._changed:
+                self._queue.ended(place, ended, self._clock.monotonic())
+                self._changed.notify_all()
+
+    def _take(self) -> tuple[Place, Turn] | None:
+        """The next unit and its turn; None when there will be no more."""
+        with self._changed:
+            while True:
+                for crew in self._queue.sweep():
+                    crew.gone()
+                if not self._queue and not self._open:
+                    return None
+                now = self._clock.monotonic()
+                if (taken := self._queue.take(now)) is not None:
+                    return taken
+                self._changed.wait(min(_LOOK_SECONDS, self._queue.seconds_to_next(now)))
+
+
+def _step(unit: Unit, turn: Turn) -> Ended:
+    try:
+        with span("step", dataset=unit.name):
+            return unit.step(turn)
+    except BaseException as error:  # noqa: BLE001 - the edge of a unit
+        return Ended(failure=as_polynya(error))
+
+
+def _tell(place: Place, ended: Ended) -> None:
+    """Say how a turn went; of a failure that lasts only once."""
+    context, unit, failure = place.crew.context, place.unit, ended.trouble
+    said = f"failed {unit.name}"
+    if failure is None:
+        context.said.pop(said, None)
+    elif isinstance(failure, ConflictError):
+        context.truce.lost(failure, context.clock.monotonic())
+    if failure is not None and context.is_news(said, str(failure)):
+        context.sink(UnitFailed(subject=unit.name, error=failure, goes_on=place.crew.goes_on))
+    if failure is not None or not ended.more:
+        place.crew.report(unit, ended)

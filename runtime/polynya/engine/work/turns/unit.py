@@ -1,0 +1,79 @@
+"""A unit of work, and what passes between it and the queue that gives it its turns.
+
+A unit takes one step in a turn: it copies one batch, or applies once. Then others get a turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from polynya.model.errors import PolynyaError
+
+#: A step that reads at least so many bytes, landed or stored, counts as long. It is a second or two
+#: of work on two cores.
+LONG_BYTES: Final = 16 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a unit may do in its turn.
+
+    Attributes:
+        long: take a step that takes long. Without it such a step is only announced.
+        at_once: copy whatever waits, however little and however soon after the last copy.
+    """
+
+    long: bool = True
+    at_once: bool = True
+
+    def must_wait_for(self, size_bytes: int) -> bool:
+        """Whether a step over so many bytes is for a later turn, one that may take long."""
+        return size_bytes >= LONG_BYTES and not self.long
+
+    @property
+    def more(self) -> Ended:
+        """A step was taken and the unit wants to go on: what follows will be of the same kind."""
+        return Ended(more=True, long=self.long)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a turn ended.
+
+    Attributes:
+        more: there is more to do now.
+        long: what is to be done next takes long.
+        look_again: seconds after which the unit wants its next turn, None: whenever it is polled.
+        found: units that are ready, among them such as nobody knew before.
+        refused: why a part of the work cannot be done; the rest of it goes on.
+        failure: why the turn failed.
+    """
+
+    more: bool = False
+    long: bool = False
+    look_again: float | None = None
+    found: tuple[Unit, ...] = ()
+    refused: PolynyaError | None = None
+    failure: PolynyaError | None = None
+
+    @property
+    def trouble(self) -> PolynyaError | None:
+        """What somebody has to know of."""
+        return self.failure or self.refused
+
+
+#: Nothing is left to do for now.
+IDLE: Final = Ended()
+#: Nothing was done: the next step takes long, and the turn was for a short one.
+TOO_LONG: Final = Ended(more=True, long=True)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Unit:
+    """One piece of work that fails for itself: a dataset, or what finds the datasets of a task."""
+
+    name: str
+    task: str
+    step: Callable[[Turn], Ended]

@@ -1,0 +1,260 @@
+"""Who gets the next turn. Time stands in a number and steps cost what a test says they cost."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.turns.queue import (
+    LONG_STEPS,
+    LONGEST_PAUSE,
+    POLL_SECONDS,
+    Crew,
+    Place,
+    Queue,
+)
+from polynya.engine.work.turns.threads import THREADS
+from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn, Unit
+from polynya.model.errors import OperationError, PolynyaError, SuspendedError, TaskStoppedError
+from polynya.testing.fakes import MemoryObjectStore
+
+BROKEN = OperationError("X", "broken")
+HELD = SuspendedError("POLYNYA-LAKE-017", "decide")
+STOPPED = TaskStoppedError("POLYNYA-LAKE-018", "a new column")
+
+
+@dataclass
+class Machine:
+    """`THREADS` threads with a queue, in a time of their own."""
+
+    queue: Queue = field(default_factory=Queue)
+    now: float = 0.0
+    began: list[tuple[float, str]] = field(default_factory=list)
+    costs: dict[str, Callable[[Turn], float]] = field(default_factory=dict)
+    working: list[tuple[float, int, Place, Ended]] = field(default_factory=list)
+
+    def crew(self, *, goes_on: bool = True) -> Crew:
+        spark: Any = None
+        context = EngineContext(spark, MemoryObjectStore())
+        return Crew(context, goes_on=goes_on, report=lambda _unit, _ended: None)
+
+    def unit(
+        self,
+        name: str,
+        step: Callable[[Turn], Ended],
+        cost: Callable[[Turn], float] = lambda _turn: 0.1,
+        task: str = "task",
+    ) -> Unit:
+        self.costs[name] = cost
+        return Unit(name, task, step)
+
+    def add(self, *units: Unit, crew: Crew | None = None) -> Crew:
+        crew = crew or self.crew()
+        self.queue.add(crew, units, self.now)
+        return crew
+
+    def run(self, until: float) -> None:
+        """Let time pass."""
+        while self.now < until:
+            self.queue.sweep()
+            while len(self.working) < THREADS and (taken := self.queue.take(self.now)):
+                place, turn = taken
+                self.began.append((self.now, place.unit.name))
+                ends = self.now + self.costs[place.unit.name](turn)
+                ended = place.unit.step(turn)
+                heapq.heappush(self.working, (ends, id(place), place, ended))
+            wait = self.now + max(self.queue.seconds_to_next(self.now), 0.01)
+            self.now = min([wait, until, *(ends for ends, *_ in self.working[:1])])
+            while self.working and self.working[0][0] <= self.now:
+                _, _, place, ended = heapq.heappop(self.working)
+                self.queue.ended(place, ended, self.now)
+
+    def turns_of(self, name: str) -> list[float]:
+        return [at for at, who in self.began if who == name]
+
+    def longest_wait(self, name: str) -> float:
+        turns = self.turns_of(name)
+        return max(after - before for before, after in itertools.pairwise(turns))
+
+
+def load(turn: Turn) -> Ended:
+    """A first load of days: its next step is always a long one."""
+    return turn.more if turn.long else TOO_LONG
+
+
+def ten_minutes(turn: Turn) -> float:
+    return 600.0 if turn.long else 0.1
+
+
+def nothing(_turn: Turn) -> Ended:
+    return IDLE
+
+
+def failing(*failures: PolynyaError | None) -> Callable[[Turn], Ended]:
+    left = list(failures)
+    return lambda _turn: Ended(failure=left.pop(0) if len(left) > 1 else left[0])
+
+
+def test_a_unit_looks_again_when_the_poll_is_over() -> None:
+    machine = Machine()
+    machine.add(machine.unit("users", nothing))
+
+    machine.run(until=6.5)
+
+    assert [round(at, 1) for at in machine.turns_of("users")] == [0.0, 2.1, 4.2, 6.3]
+
+
+def test_a_unit_that_waits_for_more_data_is_asked_again_when_it_said() -> None:
+    machine = Machine()
+    machine.add(machine.unit("users", lambda _turn: Ended(look_again=0.5)))
+
+    machine.run(until=1.0)
+
+    assert [round(at, 1) for at in machine.turns_of("users")] == [0.0, 0.6]
+
+
+def test_with_more_work_than_threads_each_unit_has_its_turn() -> None:
+    machine = Machine()
+    busy = [machine.unit(str(n), lambda turn: turn.more, lambda _turn: 1.0) for n in range(12)]
+    machine.add(*busy)
+
+    machine.run(until=60.0)
+
+    assert {name: len(machine.turns_of(name)) for name in map(str, range(12))} == dict.fromkeys(
+        map(str, range(12)), 20
+    )
+
+
+def test_first_loads_of_any_number_and_length_do_not_keep_a_small_dataset_waiting() -> None:
+    machine = Machine()
+    loads = [machine.unit(f"load {n}", load, ten_minutes) for n in range(10)]
+    machine.add(*loads, machine.unit("small", nothing))
+
+    machine.run(until=3600.0)
+
+    assert machine.longest_wait("small") < POLL_SECONDS + 1.5
+    long_turns = [name for at, name in machine.began if name.startswith("load") and at >= 600]
+    assert len(long_turns) >= 5 * LONG_STEPS
+    assert len(set(long_turns)) == 10
+
+
+def test_a_unit_never_has_two_turns_at_once() -> None:
+    machine = Machine()
+    unit = machine.unit("users", lambda turn: turn.more, lambda _turn: 1.0)
+    machine.add(unit)
+
+    machine.run(until=5.0)
+
+    assert machine.turns_of("users") == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_unit_that_fails_waits_longer_each_time_and_the_others_go_on() -> None:
+    machine = Machine()
+    machine.add(machine.unit("broken", failing(BROKEN)), machine.unit("good", nothing))
+
+    machine.run(until=1000.0)
+
+    turns = machine.turns_of("broken")
+    pauses = [round(b - a, 1) for a, b in itertools.pairwise(turns)]
+    assert pauses == [4.1, 8.1, 16.1, 32.1, 64.1, 128.1, 256.1, LONGEST_PAUSE + 0.1]
+    assert machine.longest_wait("good") < 2.2
+
+
+def test_after_a_success_the_pauses_are_short_again() -> None:
+    machine = Machine()
+    machine.add(machine.unit("users", failing(BROKEN, BROKEN, None, BROKEN, None)))
+
+    machine.run(until=20.0)
+
+    turns = machine.turns_of("users")
+    pauses = [round(b - a, 1) for a, b in itertools.pairwise(turns)]
+    assert pauses[:4] == [4.1, 8.1, 2.1, 4.1]
+
+
+def test_a_suspended_dataset_is_looked_at_as_ever() -> None:
+    machine = Machine()
+    machine.add(machine.unit("users", lambda _turn: Ended(refused=HELD)))
+
+    machine.run(until=100.0)
+
+    assert machine.longest_wait("users") < 2.2
+
+
+def test_a_policy_ends_the_units_of_its_task_and_no_other() -> None:
+    machine = Machine()
+    steps: list[str] = []
+
+    def slow(_turn: Turn) -> Ended:
+        steps.append("slow")
+        return IDLE
+
+    machine.add(
+        machine.unit("stopped", failing(STOPPED)),
+        machine.unit("slow", slow, lambda _turn: 5.0),
+        machine.unit("sibling", nothing),
+    )
+    machine.add(machine.unit("other", nothing, task="other"))
+
+    machine.run(until=60.0)
+
+    assert len(machine.turns_of("stopped")) == len(machine.turns_of("sibling")) == 1
+    assert steps == ["slow"]
+    assert len(machine.turns_of("other")) > 20
+
+
+def test_a_stop_ends_all_and_says_so_when_the_last_step_is_done() -> None:
+    machine = Machine()
+    crew = machine.add(machine.unit("users", nothing, lambda _turn: 5.0))
+    machine.run(until=1.0)
+
+    crew.context.stop.set()
+    before = machine.queue.sweep()
+    machine.run(until=6.0)
+
+    assert before == []
+    assert len(machine.turns_of("users")) == 1
+    assert not machine.queue
+
+
+def test_once_a_unit_works_until_nothing_is_left_or_it_fails() -> None:
+    machine = Machine()
+    left = [True, True, False]
+    machine.add(
+        machine.unit("users", lambda _turn: Ended(more=left.pop(0))),
+        machine.unit("broken", failing(BROKEN)),
+        crew=machine.crew(goes_on=False),
+    )
+
+    machine.run(until=60.0)
+
+    assert len(machine.turns_of("users")) == 3
+    assert len(machine.turns_of("broken")) == 1
+    assert not machine.queue
+
+
+def test_units_that_are_found_have_turns_of_their_own() -> None:
+    for goes_on, turns in ((True, 10), (False, 1)):
+        machine = Machine()
+        table = machine.unit("table", nothing)
+        finder = machine.unit("task", lambda _turn, table=table: Ended(found=(table,)))
+        machine.add(finder, crew=machine.crew(goes_on=goes_on))
+
+        machine.run(until=20.0)
+
+        assert len(machine.turns_of("table")) == turns
+
+
+def test_what_a_look_finds_is_copied_at_once_unless_it_keeps_failing() -> None:
+    machine = Machine(Queue(poll_seconds=60.0))
+    good, broken = machine.unit("good", nothing), machine.unit("broken", failing(BROKEN))
+    looks = machine.unit("task", lambda _turn: Ended(look_again=5.0, found=(good, broken)))
+    machine.add(looks)
+
+    machine.run(until=30.0)
+
+    assert len(machine.turns_of("good")) == len(machine.turns_of("task")) == 6
+    assert len(machine.turns_of("broken")) == 1

@@ -1,0 +1,72 @@
+"""Units on real threads, and two datasets of which one has a long first load."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from polynya.engine.runner import run_until_stopped, units
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.turns.threads import THREADS
+from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn, Unit
+from polynya.observe.data import BatchCopied
+from polynya.observe.events import Event
+from polynya.store.clock import SystemClock
+from polynya.testing.fakes import MemoryObjectStore
+from tests.lab.lab import Lab, put
+
+
+def test_a_short_step_has_its_turn_while_loads_occupy_every_other_thread() -> None:
+    spark: Any = None
+    context = EngineContext(spark, MemoryObjectStore())
+    under_way, released = threading.Semaphore(0), threading.Event()
+
+    def load(turn: Turn) -> Ended:
+        if not turn.long:
+            return TOO_LONG
+        under_way.release()
+        released.wait(20)
+        return IDLE
+
+    def small(_turn: Turn) -> Ended:
+        # Not before all loads that may be under way at once are.
+        if all(under_way.acquire(timeout=20) for _ in range(THREADS - 1)):
+            context.stop.set()
+            released.set()
+        return IDLE
+
+    loads = [Unit(f"load {number}", "loads", load) for number in range(THREADS + 1)]
+    outcome = run_until_stopped(context, [*loads, Unit("small", "small", small)])
+
+    assert context.stop.is_set()
+    assert not outcome.failures
+
+
+def test_a_dataset_is_copied_while_the_load_of_another_is_under_way(lab: Lab) -> None:
+    big = lab.feed("big", task={"name": f"{lab.schema}_big", "batch": {"max_rows": 100}})
+    small = lab.feed("small")
+    big.land(*(put(number, number) for number in range(200)))
+    fresh, waited = threading.Event(), []
+
+    def tell(event: Event) -> None:
+        if not isinstance(event, BatchCopied):
+            return
+        if event.subject == small.view:
+            fresh.set()
+        elif not waited:
+            # The load is in the middle of a step, and stays there until the other dataset has what
+            # landed just now.
+            small.land(put(1, 1, name="Ann"))
+            waited.append(fresh.wait(60))
+        else:
+            context.stop.set()
+
+    context = lab.context("never")
+    context.clock, context.sink = SystemClock(), tell
+    work = units(context, [big.task, small.task])
+    outcome = run_until_stopped(context, work, poll_seconds=0.05)
+
+    assert not outcome.failures
+    assert waited == [True]
+    assert small.current("id", "name") == [(1, "Ann")]
+    assert len(big.current("id")) == 200
