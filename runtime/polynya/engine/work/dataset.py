@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 
 from polynya.engine.work.context import EngineContext
-from polynya.engine.work.evolution import Evolution, evolution
+from polynya.engine.work.evolution import evolved, suspension
 from polynya.engine.work.policy import ApplyDecision, PendingFacts, decide
 from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn
 from polynya.formats.base import KnownTable
@@ -18,8 +18,6 @@ from polynya.lake.apply.applier import ApplyResult
 from polynya.lake.copy.copy import CopyResult, copy_batch
 from polynya.lake.fold.shape import Shape
 from polynya.lake.read.catalog_views import publish_views
-from polynya.lake.table.column_changes import change_columns
-from polynya.lake.table.copy_state import Suspension
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import enter
 from polynya.lake.table.replayed import Replayed
@@ -29,7 +27,7 @@ from polynya.model.config.evolution import SchemaChange
 from polynya.model.config.settings import ApplyPolicy
 from polynya.model.contract.headers import Partition
 from polynya.model.datatypes import DataType
-from polynya.model.errors import OperationError, PolynyaError, SuspendedError, TaskStoppedError
+from polynya.model.errors import PolynyaError, SuspendedError
 from polynya.observe import data as events
 from polynya.observe.events import Event
 from polynya.observe.trace import span
@@ -172,19 +170,15 @@ class WorkingDataset:
         Raises SuspendedError or TaskStoppedError when a policy says that nothing of it may be
         copied.
         """
-        found = evolution(self.table, batch)
-        if found.halt is not None:
-            raise self._halted(batch, found.halt)
-        self._tell_changes(found)
-        if found.renames or found.drops:
-            change_columns(self.table, found.renames, found.drops)
+        batch, reshapes = evolved(self.context, self.table, batch)
+        if reshapes:
             self.publish()
-        return found.batch_after(batch)
+        return batch
 
     def suspend_new(self, source: str) -> None:
         """Let the dataset of a new source table wait for a decision."""
         change = SchemaChange("new_dataset", source, "suspend")
-        suspend(self.table, self._suspension(change, source))
+        suspend(self.table, suspension(change, source, self.context.clock.now()))
 
     def apply_if_worth_it(self, policy: ApplyPolicy, turn: Turn) -> Ended:
         """Apply pending changes if the policy says so; `TOO_LONG` if that is for another turn."""
@@ -258,34 +252,6 @@ class WorkingDataset:
                 rows=result.figures.counts(),
             )
         )
-
-    def _tell_changes(self, found: Evolution) -> None:
-        """Say what changed; of what is ignored only once, since it comes with every batch."""
-        for change in found.changes:
-            news = self.context.is_news(f"{self.name} {change}", change.policy)
-            if change.kind == "truncate" or (change.policy == "ignore" and not news):
-                continue
-            self.tell(
-                events.SchemaChanged(
-                    subject=self.name, change=change.kind, policy=change.policy, says=str(change)
-                )
-            )
-
-    def _halted(self, batch: DatasetBatch, change: SchemaChange) -> OperationError:
-        where = ", ".join(list(batch.files)[:3])
-        if change.policy == "suspend":
-            return suspend(self.table, self._suspension(change, where), called=batch.called)
-        return TaskStoppedError(
-            "POLYNYA-LAKE-018",
-            f"{self.name}: {change}, and its policy for that is `stop`",
-            where=where,
-            state="nothing of this batch was copied; its files stay where they are",
-            fix=f"change the source back, or `schema_evolution.{change.kind}` of the dataset",
-        )
-
-    def _suspension(self, change: SchemaChange, where: str) -> Suspension:
-        since = self.context.clock.now().isoformat()
-        return Suspension(change.kind, str(change), where, since)
 
 
 def _pending(table: DatasetTable, now: datetime) -> PendingFacts:

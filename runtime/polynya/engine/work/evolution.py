@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
+from polynya.engine.work.context import EngineContext
 from polynya.formats.batch import DatasetBatch
 from polynya.formats.values.reshape import reshaped, truncates, without_truncates
+from polynya.lake.table.column_changes import change_columns
+from polynya.lake.table.copy_state import Suspension
 from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.suspension import suspend
 from polynya.model.config.evolution import SchemaChange, blocking, schema_changes
+from polynya.model.errors import OperationError, TaskStoppedError
+from polynya.observe.data import SchemaChanged
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,24 @@ class Evolution:
         return [c for c in self.changes if c.kind == kind and c.policy == "apply"]
 
 
-def evolution(table: DatasetTable, batch: DatasetBatch) -> Evolution:
+def evolved(
+    context: EngineContext, table: DatasetTable, batch: DatasetBatch
+) -> tuple[DatasetBatch, bool]:
+    """Take over what a batch changes in the shape of its dataset.
+
+    Returns the batch in that shape, and whether columns of the table were renamed or dropped.
+    Raises SuspendedError or TaskStoppedError when a policy says that nothing of it may be copied.
+    """
+    found = _evolution(table, batch)
+    if found.halt is not None:
+        raise _halted(table, batch, found.halt, context.clock.now())
+    _tell(context, table.dataset.relations.current, found)
+    if found.renames or found.drops:
+        change_columns(table, found.renames, found.drops)
+    return found.batch_after(batch), bool(found.renames or found.drops)
+
+
+def _evolution(table: DatasetTable, batch: DatasetBatch) -> Evolution:
     """Compare a batch with what its dataset has met so far."""
     policies = table.reading.policies.schema_evolution
     found = list(batch.changes)
@@ -62,3 +86,36 @@ def evolution(table: DatasetTable, batch: DatasetBatch) -> Evolution:
         view = table.dataset.relations.view
         found.append(SchemaChange("truncate", view, policies.policy("truncate")))
     return Evolution(tuple(found))
+
+
+def suspension(change: SchemaChange, where: str, now: datetime) -> Suspension:
+    """The state of a dataset that waits for a decision because of a change."""
+    return Suspension(change.kind, str(change), where, now.isoformat())
+
+
+def _halted(
+    table: DatasetTable, batch: DatasetBatch, change: SchemaChange, now: datetime
+) -> OperationError:
+    where = ", ".join(list(batch.files)[:3])
+    if change.policy == "suspend":
+        return suspend(table, suspension(change, where, now), called=batch.called)
+    return TaskStoppedError(
+        "POLYNYA-LAKE-018",
+        f"{table.dataset.relations.current}: {change}, and its policy for that is `stop`",
+        where=where,
+        state="nothing of this batch was copied; its files stay where they are",
+        fix=f"change the source back, or `schema_evolution.{change.kind}` of the dataset",
+    )
+
+
+def _tell(context: EngineContext, subject: str, found: Evolution) -> None:
+    """Say what changed; of what is ignored only once, since it comes with every batch."""
+    for change in found.changes:
+        news = context.is_news(f"{subject} {change}", change.policy)
+        if change.kind == "truncate" or (change.policy == "ignore" and not news):
+            continue
+        context.sink(
+            SchemaChanged(
+                subject=subject, change=change.kind, policy=change.policy, says=str(change)
+            )
+        )

@@ -58,11 +58,11 @@ class FastApplier(Applier):
         result = without_query(run, truncates, now, limit=min(LOCAL_EVENTS, self._few_events))
         if result is not None:
             return result
+        condition = _key_condition(run)
         events = pending_events(run)
         few = are_few(run, min(FEW_EVENTS, self._few_events))
         view = run.view(events.coalesce(1) if few else events)
         touched = f"({stored.touched_keys(run.shape, view)})"
-        condition = _key_condition(run)
         if not run.shape.links:
             found = newest(run, touched, condition)
             if few:

@@ -71,8 +71,8 @@ def linked_keys(run: Run, *, touched: str, events: str) -> DataFrame:
     values from a touched one later on.
     """
     shape = run.shape
-    known = run.view(run.sql(key_changes.with_former_keys(shape, touched, events)))
-    links = run.view(run.sql(key_changes.stored_links(shape, run.table)))
+    known = f"({key_changes.with_former_keys(shape, touched, events)})"
+    links = f"({key_changes.stored_links(shape, run.table)})"
     while True:
         new = run.sql(key_changes.new_heirs(shape, links, known))
         if new.isEmpty():
