@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from polynya.lake.apply import fast
 from polynya.lake.apply.collected import Collected
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.local import way
-from polynya.lake.apply.local.way import without_query
+from polynya.lake.apply.local.way import InMemory
 from tests.lab.lab import Lab, drop, put
 from tests.lab.twins import Twins
 from tests.oracle.fold import Event
@@ -37,12 +36,14 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each apply of the fast applier, whether it took no query."""
     taken: list[bool] = []
 
-    def told(*parts: Any, **how: Any) -> Collected | None:
-        found = without_query(*parts, **how)
+    fold = InMemory.fold
+
+    def told(*parts: Any) -> Collected | None:
+        found = fold(*parts)
         taken.append(found is not None)
         return found
 
-    monkeypatch.setattr(fast, "without_query", told)
+    monkeypatch.setattr(InMemory, "fold", told)
     return taken
 
 

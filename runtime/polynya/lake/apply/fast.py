@@ -4,8 +4,8 @@ No shuffle of Current, no rewrite of a row that did not change, no equality dele
 in docs/performance.md.
 
 Nearly every batch is in order: then the newest version of each touched record is all that matters,
-and one pass reads it, folds it and counts whether that was right. Only when an event turns out to
-be late is the work done again with what it needs besides.
+and one pass reads it, folds it and counts whether that was right: in memory, or by one query. Only
+when an event turns out to be late is the work done again with what it needs besides.
 """
 
 from __future__ import annotations
@@ -16,26 +16,21 @@ from datetime import datetime
 import pyarrow as pa
 
 from polynya.lake.apply.applier import Applier, Outcome
-from polynya.lake.apply.collected import FEW_EVENTS, Collected, are_few, collected
-from polynya.lake.apply.folding import folded, pending_events
-from polynya.lake.apply.late import needs_only_newest, newest, with_late
-from polynya.lake.apply.local.way import LOCAL_EVENTS, without_query
+from polynya.lake.apply.collected import FEW_EVENTS, Collected
+from polynya.lake.apply.late import fold_late
+from polynya.lake.apply.local.way import LOCAL_EVENTS, InMemory
+from polynya.lake.apply.newest import Newest
 from polynya.lake.apply.run import Folded, Run
-from polynya.lake.fold import stored, versions
+from polynya.lake.apply.way import Way
+from polynya.lake.fold import versions
 from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.fold.truncates import Truncate
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.staging import PLACES, stage
 from polynya.model.contract.headers import Partition
-from polynya.model.contract.identifiers import quote
-from polynya.model.datatypes import Primitive
 
 #: One task writes this many changed rows: more tasks would make more, smaller files.
 ONE_TASK_ROWS = 50_000
-#: From this many rows in Current on, files are skipped by the range of the touched keys.
-LARGE_ROWS = 500_000
-#: Key types whose range is a pair of plain literals.
-RANGED = (Primitive("int"), Primitive("bigint"))
 
 
 class FastApplier(Applier):
@@ -45,34 +40,20 @@ class FastApplier(Applier):
     """
 
     def __init__(self, *, few_events: int = LOCAL_EVENTS) -> None:
-        self._few_events = few_events
+        self._ways: tuple[Way, ...] = (
+            InMemory(min(LOCAL_EVENTS, few_events)),
+            Newest(min(FEW_EVENTS, few_events)),
+        )
 
     def with_stored(
         self, run: Run, truncates: Sequence[Truncate], now: datetime
     ) -> Folded | Collected:
-        """Fold events with the newest versions of their records, and with more where one is late.
-
-        Without history all that is kept of a record counts as its newest version.
-        """
-        result: Folded | Collected | None
-        result = without_query(run, truncates, now, limit=min(LOCAL_EVENTS, self._few_events))
-        if result is not None:
-            return result
-        condition = _key_condition(run)
-        events = pending_events(run)
-        few = are_few(run, min(FEW_EVENTS, self._few_events))
-        view = run.view(events.coalesce(1) if few else events)
-        touched = f"({stored.touched_keys(run.shape, view)})"
-        if not run.shape.links:
-            found = newest(run, touched, condition)
-            if few:
-                result = collected(run, found, view, truncates, now)
-            else:
-                frame = run.sql(found).drop("__oldest").unionByName(events)
-                result = folded(run, frame, truncates)
-            if needs_only_newest(run) or not result.late:
-                return result
-        return folded(run, with_late(run, view, touched, condition).unionByName(events), truncates)
+        """Fold events the first way that suffices, and with all that late ones need else."""
+        for way in self._ways:
+            found = way.fold(run, truncates, now)
+            if found is not None:
+                return found
+        return fold_late(run, truncates)
 
     def commit(self, run: Run, outcome: Outcome) -> int:
         """Stage all files of the apply, commit them as one step."""
@@ -94,21 +75,6 @@ class FastApplier(Applier):
             removed=_removed(run, outcome),
             summary=summary,
         )
-
-
-def _key_condition(run: Run) -> str:
-    """A range of the first key column, for tables so large that skipping files pays.
-
-    Only where all events lie in Changes does the metadata of its files bound their keys.
-    """
-    key = run.shape.keys[0]
-    if run.fresh is not None or run.shape.columns[key] not in RANGED:
-        return "true"
-    current = run.target.table.files(Partition.CURRENT, run.snapshot)
-    if sum(file.rows for file in current) < LARGE_ROWS:
-        return "true"
-    bounds = run.target.table.bounds(Partition.CHANGES, run.snapshot, key)
-    return f"{quote(key)} BETWEEN {bounds[0]} AND {bounds[1]}" if bounds is not None else "true"
 
 
 def _consumed(run: Run) -> list[DataFile]:

@@ -1,39 +1,37 @@
-"""Which stored versions an apply reads: the newest ones, and more for records with a late event."""
+"""Fold pending events of which some are late: what they need beside the newest versions."""
 
 from __future__ import annotations
 
-from polynya.lake.apply.folding import linked_keys
-from polynya.lake.apply.run import Run
+from collections.abc import Sequence
+
+from polynya.lake.apply.folding import folded, linked_keys
+from polynya.lake.apply.newest import needs_only_newest, newest
+from polynya.lake.apply.run import Folded, Run
+from polynya.lake.apply.way import Touched
 from polynya.lake.fold import stored
+from polynya.lake.fold.truncates import Truncate
 from polynya.lake.spark.api import DataFrame
 
 
-def newest(run: Run, touched: str, condition: str) -> str:
-    """Query of newest versions; keys and headers only where a replaced one leaves nothing behind.
-
-    `touched` is a relation of `stored.touched_keys`.
-    """
-    values = run.shape.fills_deletes
-    return stored.newest(run.shape, run.table, touched, values=values, condition=condition)
+def fold_late(run: Run, truncates: Sequence[Truncate]) -> Folded:
+    """Fold pending events, of which some are late or carry values, with all that they need."""
+    touched = Touched.by(run)
+    return folded(run, _with_late(run, touched).unionByName(touched.events), truncates)
 
 
-def needs_only_newest(run: Run) -> bool:
-    """Whether the newest version of a record is all that is kept of it."""
-    return run.shape.fills_deletes and not run.shape.history
-
-
-def with_late(run: Run, events: str, touched: str, condition: str) -> DataFrame:
-    """What `newest` finds, and for the records that have a late event all that they need.
+def _with_late(run: Run, touched: Touched) -> DataFrame:
+    """The newest versions, and for the records that have a late event all that they need.
 
     With history these are the older versions, without it the values of the stored version, which
     may stay. Changes of key that carry values touch other records too.
     """
     shape = run.shape
-    touched = run.view(run.settle(run.sql(f"SELECT * FROM {touched}")))
+    keys, condition = run.view(run.settle(run.sql(f"SELECT * FROM {touched.keys}"))), "true"
     if shape.links:
-        touched = run.view(run.settle(linked_keys(run, touched=touched, events=events)))
-        condition = "true"
-    found = run.settle(run.sql(newest(run, touched, condition)))
+        keys = run.view(run.settle(linked_keys(run, touched=keys, events=touched.view)))
+    else:
+        condition = touched.condition
+    found = run.settle(run.sql(newest(run, keys, condition)))
     if needs_only_newest(run):
         return found.drop("__oldest")
     view = run.view(found)

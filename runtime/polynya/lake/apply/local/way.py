@@ -51,31 +51,35 @@ _OF_STORED = tuple(name for name in FOUND.names if name in h.HEADER_NAMES)
 Files = Sequence[tuple[DataFile, StoredFile]]
 
 
-def without_query(
-    run: Run, truncates: Sequence[Truncate], now: datetime, *, limit: int
-) -> Collected | None:
-    """Fold up to `limit` pending events that are in order; None where that takes a query."""
-    pending = run.target.table.files(Partition.CHANGES, run.snapshot)
-    kept = [
-        file for partition in (Partition.CURRENT, Partition.PRIOR)
-        for file in run.target.table.files(partition, run.snapshot)
-    ]  # fmt: skip
-    reason = needs_query(run.shape, pending, kept, truncates=bool(truncates), limit=limit)
-    if run.fresh is not None:
-        reason = "the events of a batch that is being copied are not in a file yet"
-    if reason is None:
-        try:
-            found = _folded(run, pending, kept, now)
-        except (OSError, pa.ArrowInvalid) as error:
-            # What can be read is for Spark to say. A commit may have dropped a file of deletes.
-            run.target.table.forget_deletes()
-            reason = f"a file was not read: {error}"
-        else:
-            if not isinstance(found, str):
-                return found
-            reason = found
-    log.debug("apply of %s by a query: %s", run.target.table.name, reason)
-    return None
+class InMemory:
+    """Folds up to `limit` pending events that are in order, without a query."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+
+    def fold(self, run: Run, truncates: Sequence[Truncate], now: datetime) -> Collected | None:
+        """See `Way`."""
+        pending = run.target.table.files(Partition.CHANGES, run.snapshot)
+        kept = [
+            file for partition in (Partition.CURRENT, Partition.PRIOR)
+            for file in run.target.table.files(partition, run.snapshot)
+        ]  # fmt: skip
+        reason = needs_query(run.shape, pending, kept, truncates=bool(truncates), limit=self._limit)
+        if run.fresh is not None:
+            reason = "the events of a batch that is being copied are not in a file yet"
+        if reason is None:
+            try:
+                found = _folded(run, pending, kept, now)
+            except (OSError, pa.ArrowInvalid) as error:
+                # What can be read is for Spark to say. A commit may have dropped a file of deletes.
+                run.target.table.forget_deletes()
+                reason = f"a file was not read: {error}"
+            else:
+                if not isinstance(found, str):
+                    return found
+                reason = found
+        log.debug("apply of %s by a query: %s", run.target.table.name, reason)
+        return None
 
 
 def needs_query(
