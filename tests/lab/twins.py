@@ -18,7 +18,8 @@ from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import DatasetBatch, FilePart
 from polynya.formats.registry import format_of
 from polynya.lake.apply.applier import Applier, ApplyResult
-from polynya.lake.apply.fast import FastApplier
+from polynya.lake.apply.fast import WAYS, FastApplier
+from polynya.lake.apply.newest import Newest
 from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.read.catalog_views import publish_views
@@ -118,16 +119,17 @@ class Twin:
         return found
 
 
-class _BothWays(FastApplier):
-    """The fast applier, which collects every other apply and leaves the rest to Spark."""
+class _EveryWay(FastApplier):
+    """The fast applier, which begins with another way at each apply."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._ways = itertools.cycle((0, self._few_events))
+        by_spark = Newest(few_events=0)
+        self._turns = itertools.cycle([WAYS, (by_spark,), WAYS[1:]])
 
     def apply(self, *parts: Any, **how: Any) -> ApplyResult:
         """See `Applier.apply`."""
-        self._few_events = next(self._ways)
+        self._ways = next(self._turns)
         return super().apply(*parts, **how)
 
 
@@ -136,7 +138,7 @@ class Twins:
 
     def __init__(self, lab: Lab, events: Dataset) -> None:
         self.lab = lab
-        self.fast = Twin(lab, replace(events, schema=f"{lab.schema}_fast"), _BothWays())
+        self.fast = Twin(lab, replace(events, schema=f"{lab.schema}_fast"), _EveryWay())
         self.plain = Twin(lab, replace(events, schema=f"{lab.schema}_plain"), PlainApplier())
         self.found: list[str] = []
 

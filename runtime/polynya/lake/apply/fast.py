@@ -33,17 +33,15 @@ from polynya.model.contract.headers import Partition
 ONE_TASK_ROWS = 50_000
 
 
+#: The cheapest first.
+WAYS: tuple[Way, ...] = (InMemory(LOCAL_EVENTS), Newest(FEW_EVENTS))
+
+
 class FastApplier(Applier):
-    """See the module. Needs a classic SparkSession and Iceberg 1.10 or newer (`removeRows`).
+    """See the module. Needs a classic SparkSession and Iceberg 1.10 or newer (`removeRows`)."""
 
-    More than `few_events` pending events are always folded and written by Spark.
-    """
-
-    def __init__(self, *, few_events: int = LOCAL_EVENTS) -> None:
-        self._ways: tuple[Way, ...] = (
-            InMemory(min(LOCAL_EVENTS, few_events)),
-            Newest(min(FEW_EVENTS, few_events)),
-        )
+    def __init__(self, ways: Sequence[Way] = WAYS) -> None:
+        self._ways = ways
 
     def with_stored(
         self, run: Run, truncates: Sequence[Truncate], now: datetime
