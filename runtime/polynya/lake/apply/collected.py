@@ -80,12 +80,11 @@ def collected(
     """Fold `events`, a view, with the versions of the query `stored`, and bring the result here."""
     shape = run.shape
     names = ", ".join([*map(quote, shape.data), *EVENT_HEADERS, "__stored"])
-    both = f"SELECT {names} FROM ({stored}) UNION ALL SELECT {names} FROM {events}"
+    both = f"{stored} UNION ALL SELECT {names} FROM {events}"
     current = run.target.table.files(Partition.CURRENT, run.snapshot)
-    if sum(file.rows for file in current) <= ONE_TASK_ROWS:
-        both = f"SELECT /*+ COALESCE(1) */ * FROM ({both})"
+    in_one_task = sum(file.rows for file in current) <= ONE_TASK_ROWS
     steps = [
-        ("both", both),
+        ("both", f"SELECT /*+ COALESCE(1) */ * FROM ({both})" if in_one_task else both),
         *fold(shape, "both", truncates=as_sql(truncates)),
         ("placed", versions.placed(shape)),
     ]

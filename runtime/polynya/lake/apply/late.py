@@ -31,7 +31,7 @@ def _with_late(run: Run, touched: Touched) -> DataFrame:
         keys = run.view(run.settle(linked_keys(run, touched=keys, events=touched.view)))
     else:
         condition = touched.condition
-    found = run.settle(run.sql(newest(run, keys, condition)))
+    found = run.settle(run.sql(newest(run, keys, condition, oldest=True)))
     if needs_only_newest(run):
         return found.drop("__oldest")
     view = run.view(found)
@@ -42,4 +42,4 @@ def _with_late(run: Run, touched: Touched) -> DataFrame:
         f"SELECT n.* FROM {view} n LEFT ANTI JOIN {late} k ON {shape.key_match('n', 'k')}"
     )
     wide = run.sql(stored.newest(shape, run.table, late, condition=condition))
-    return others.unionByName(wide).drop("__oldest")
+    return others.drop("__oldest").unionByName(wide)

@@ -36,18 +36,24 @@ class Newest:
         if few:
             result = collected(run, found, touched.view, truncates, now)
         else:
-            frame = run.sql(found).drop("__oldest").unionByName(touched.events)
+            frame = run.sql(found).unionByName(touched.events)
             result = folded(run, frame, truncates)
         return result if needs_only_newest(run) or not result.late else None
 
 
-def newest(run: Run, touched: str, condition: str) -> str:
+def newest(run: Run, touched: str, condition: str, *, oldest: bool = False) -> str:
     """Query of newest versions; keys and headers only where a replaced one leaves nothing behind.
 
-    `touched` is a relation of `stored.touched_keys`.
+    `touched` is a relation of `stored.touched_keys`, whose `__oldest` is selected on request.
     """
-    values = run.shape.fills_deletes
-    return stored.newest(run.shape, run.table, touched, values=values, condition=condition)
+    return stored.newest(
+        run.shape,
+        run.table,
+        touched,
+        values=run.shape.fills_deletes,
+        condition=condition,
+        oldest=oldest,
+    )
 
 
 def needs_only_newest(run: Run) -> bool:

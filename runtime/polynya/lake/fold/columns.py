@@ -109,8 +109,6 @@ STEPS = (
            ("fold.fold",)),
     Column("__before", "record", "newest data that is no delete, this version included",
            ("fold.fold",)),
-    Column("__start", "timestamp", "time from which the version is valid by itself",
-           ("fold.fold",)),
 )  # fmt: skip
 #: Output of the fold: one row a version.
 FOLDED = (
@@ -128,7 +126,6 @@ FOLDED = (
     Column("__to", "timestamp", "end of validity, NULL while open", ("fold.fold",)),
     Column("__last", "boolean", "newest version of its record", ("fold.fold",)),
     Column("__new_op", "string", "operation of the version", ("fold.fold",)),
-    Column("__raised", "boolean", "its time went backwards and was raised", ("fold.fold",)),
     Column("__orig", "record", "data columns before values were carried", ("fold.fold",)),
     Column("__ins", "timestamp", "when the record was first inserted, as far as it is known",
            ("fold.fold", "apply.from_events")),
@@ -136,6 +133,7 @@ FOLDED = (
 #: What becomes of a version (`versions.py`, `from_events.py`).
 PLACED = (
     Column("__part", "string", "partition that it belongs to", ("fold.versions",)),
+    Column("__raised", "boolean", "its time went backwards and was raised", ("fold.versions",)),
     Column("__base", "bigint", "number of versions after it that stay for their own sake",
            ("fold.versions",)),
     Column("__kept", "boolean", "it belongs in the table", ("fold.versions", "apply.from_events")),

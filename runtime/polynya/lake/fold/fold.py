@@ -79,10 +79,13 @@ def fold(shape: Shape, source: str, *, truncates: str | None = None) -> list[tup
         name = "spread"
     steps += [
         ("ranked", _ranked(shape, name)),
-        ("collapsed", _collapsed(shape)),
-        ("effective", _effective(shape, truncates=truncates is not None)),
-        ("numbered", _numbered(shape)),
+        ("collapsed", _collapsed(shape, truncates=truncates is not None)),
     ]
+    name = "collapsed"
+    if truncates is not None:
+        steps.append(("effective", _effective(shape)))
+        name = "effective"
+    steps.append(("numbered", _numbered(shape, name)))
     name = "numbered"
     if shape.partial:
         steps.append(("filled", _filled(shape, name)))
@@ -90,7 +93,7 @@ def fold(shape: Shape, source: str, *, truncates: str | None = None) -> list[tup
     if shape.fills_deletes:
         steps += [("carried", _carried(shape, name)), ("shown", _shown(shape))]
         name = "shown"
-    return [*steps, ("timed", _timed(shape, name)), ("folded", _folded(shape))]
+    return [*steps, ("folded", _folded(shape, name))]
 
 
 def with_clause(steps: list[tuple[str, str]]) -> str:
@@ -175,11 +178,11 @@ def _ranked(shape: Shape, source: str) -> str:
     return f"SELECT *, {tie} AS __tie FROM {source}"
 
 
-def _collapsed(shape: Shape) -> str:
+def _collapsed(shape: Shape, *, truncates: bool) -> str:
     """One event for each sequence of a record, whatever the order of arrival.
 
     Semantics section 4, rule 1. `__stored` then tells where the version of this sequence is stored,
-    even when another event won.
+    even when another event won. Only truncates make versions that are `__gone`.
     """
     content = f"IF(__tie AND NOT __del, {content_hash(shape)}, '')"
     order = f"__trunc, __del DESC, __position DESC NULLS LAST, {content} DESC, __ts, __own DESC"
@@ -191,30 +194,29 @@ def _collapsed(shape: Shape) -> str:
         "__ci, __tail, __position, __op, __ts, __unsent, __former, __seq, __del, __own, __trunc, "
         "__place AS __stored"
     )
+    kept += "" if truncates else ", false AS __gone"
     return f"SELECT {_replaced(shape, {})}, {kept} FROM ({ranked}) WHERE __rank = 1"
 
 
-def _effective(shape: Shape, *, truncates: bool) -> str:
+def _effective(shape: Shape) -> str:
     """A truncate deletes a record only where its version is open.
 
     A stored delete of a truncate that no longer meets one is gone. If it is the oldest version that
     was loaded, the one that it closed was not: nothing in this batch is older than that.
     """
-    if not truncates:
-        return "SELECT *, false AS __gone FROM collapsed"
     closed = f"coalesce(lag(__del) {_over(shape)}, NOT __own)"
     marked = f"SELECT *, __trunc AND {closed} AS __gone FROM collapsed"
     return f"SELECT * FROM ({marked}) WHERE NOT __gone OR __stored IS NOT NULL"
 
 
-def _numbered(shape: Shape) -> str:
+def _numbered(shape: Shape, source: str) -> str:
     over = _over(shape, "__gone")
     before = _over(shape, "__gone", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
     return (
         f"SELECT *, row_number() {over} AS __nth, lag(__del) {over} AS __del_before, "
         f"coalesce(sum(CAST(__del AS INT)) {before}, 0) AS __life, "
         f"min(__stored.ins) {_over(shape, order='')} AS __ins, {_struct(shape)} AS __orig "
-        "FROM effective"
+        f"FROM {source}"
     )
 
 
@@ -257,17 +259,17 @@ def _shown(shape: Shape) -> str:
     return f"SELECT {_replaced(shape, shown)}, {_PASSED}, __nth, __del_before, __orig FROM carried"
 
 
-def _timed(shape: Shape, source: str) -> str:
-    """The time from which a version is valid by itself, `__start`.
+def _start(shape: Shape) -> str:
+    """The time from which a version is valid by itself.
 
     The oldest loaded version may have been raised by one that is not loaded. Without history the
     versions between are not stored, so that each stored `from` stands for all that came before it.
     """
     known = "__own AND __nth = 1" if shape.history else "__own"
-    return f"SELECT *, IF({known}, __stored.`from`, __ts) AS __start FROM {source}"
+    return f"IF({known}, __stored.`from`, __ts)"
 
 
-def _folded(shape: Shape) -> str:
+def _folded(shape: Shape, source: str) -> str:
     """`from` never goes backwards along the sequence; `to` is the `from` of the next version."""
     over = _over(shape, "__gone")
     # Both ends in one pass over the window: a `lead` of `__from` would need a second one.
@@ -287,9 +289,9 @@ def _folded(shape: Shape) -> str:
         f"WHEN __op IN ('i', 'u') THEN IF({live_before}, 'u', 'i') "
         f"WHEN {live_before} THEN 'U' ELSE 'I' END"
     )
-    ends = (
-        f"SELECT *, max(__start) {here} AS __from, "
-        f"IF({is_last}, CAST(NULL AS TIMESTAMP), max(__start) {next_too}) AS __to, "
-        f"{is_last} AS __last, {operation} AS __new_op FROM timed"
+    start = _start(shape)
+    return (
+        f"SELECT *, max({start}) {here} AS __from, "
+        f"IF({is_last}, CAST(NULL AS TIMESTAMP), max({start}) {next_too}) AS __to, "
+        f"{is_last} AS __last, {operation} AS __new_op FROM {source}"
     )
-    return f"SELECT *, __from > __ts AS __raised FROM ({ends})"

@@ -16,9 +16,15 @@ LATE = f"{STORED_SEQUENCE} >= __oldest"
 
 
 def newest(
-    shape: Shape, table: str, touched: str, *, values: bool = True, condition: str = "true"
+    shape: Shape,
+    table: str,
+    touched: str,
+    *,
+    values: bool = True,
+    condition: str = "true",
+    oldest: bool = False,
 ) -> str:
-    """Newest version of each touched record, with `__oldest`, the oldest sequence that touches it.
+    """Newest version of each touched record; `oldest`: with the oldest sequence that touches it.
 
     `touched` holds the key columns and `__oldest`. A record's newest version is its row in Current
     or its open delete in Prior; Iceberg skips the files of Prior that hold no open delete. Without
@@ -30,8 +36,9 @@ def newest(
     open_delete = f" AND {IS_OPEN_DELETE}" if shape.history else ""
     # One scan, not a union of two: after a union Spark copies every row before it can join.
     kept = f"({within(Partition.CURRENT)} OR ({within(Partition.PRIOR)}{open_delete}))"
+    made += ", __oldest" if oldest else ""
     return (
-        f"SELECT {made}, __oldest FROM (SELECT /*+ BROADCAST(k) */ s.*, k.__oldest FROM ("
+        f"SELECT {made} FROM (SELECT /*+ BROADCAST(k) */ s.*, k.__oldest FROM ("
         f"SELECT {raw} FROM {table} WHERE {kept} AND {condition}"
         f") s JOIN {touched} k ON {shape.key_match('s', 'k')})"
     )

@@ -15,7 +15,7 @@ from polynya.model.contract.identifiers import quote
 
 
 def placed(shape: Shape) -> str:
-    """CTE over `folded`: adds `__part` (where to), `__kept`, `__same`, `__write`, `__drop`."""
+    """CTE over `folded`: adds the columns PLACED that say what becomes of a version."""
     current = "__last AND NOT __gone" + ("" if shape.soft_delete else " AND NOT __del")
     same = [
         "__own",
@@ -31,7 +31,8 @@ def placed(shape: Shape) -> str:
             for name in shape.values
         ]
     inner = (
-        f"SELECT *, IF({current}, '{Partition.CURRENT}', '{Partition.PRIOR}') AS __part FROM folded"
+        f"SELECT *, IF({current}, '{Partition.CURRENT}', '{Partition.PRIOR}') AS __part, "
+        "__from > __ts AS __raised FROM folded"
     )
     if _keeps_predecessors(shape):
         over = f"OVER ({_backwards(shape)} ROWS UNBOUNDED PRECEDING)"

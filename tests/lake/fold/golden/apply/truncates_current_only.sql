@@ -129,44 +129,31 @@ WITH
       named_struct('id', `id`, 'name', `name`) AS __orig
     FROM effective
   ),
-  timed AS (
-    SELECT
-      *,
-      IF(__own, __stored.`from`, __ts) AS __start
-    FROM numbered
-  ),
   folded AS (
     SELECT
       *,
-      __from > __ts AS __raised
-    FROM (
-      SELECT
-        *,
-        max(__start) OVER (
-          PARTITION BY `id`, __gone ORDER BY __seq ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-        ) AS __from,
-        IF(
-          lead(__seq) OVER (PARTITION BY `id`, __gone ORDER BY __seq) IS NULL,
-          CAST(NULL AS TIMESTAMP),
-          max(__start) OVER (
-            PARTITION BY `id`, __gone
-            ORDER BY __seq
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING
-          )
-        ) AS __to,
-        lead(__seq) OVER (PARTITION BY `id`, __gone ORDER BY __seq) IS NULL AS __last,
-        CASE
-          WHEN __del THEN __op
-          WHEN __own AND coalesce(
-            lag(__own) OVER (PARTITION BY `id`, __gone ORDER BY __seq), true
-          ) THEN __op
-          WHEN __op = 'L' AND NOT coalesce(NOT __del_before, false) THEN 'L'
-          WHEN __op IN ('i', 'u') THEN IF(coalesce(NOT __del_before, false), 'u', 'i')
-          WHEN coalesce(NOT __del_before, false) THEN 'U'
-          ELSE 'I'
-        END AS __new_op
-      FROM timed
-    )
+      max(IF(__own, __stored.`from`, __ts)) OVER (
+        PARTITION BY `id`, __gone ORDER BY __seq ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+      ) AS __from,
+      IF(
+        lead(__seq) OVER (PARTITION BY `id`, __gone ORDER BY __seq) IS NULL,
+        CAST(NULL AS TIMESTAMP),
+        max(IF(__own, __stored.`from`, __ts)) OVER (
+          PARTITION BY `id`, __gone ORDER BY __seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING
+        )
+      ) AS __to,
+      lead(__seq) OVER (PARTITION BY `id`, __gone ORDER BY __seq) IS NULL AS __last,
+      CASE
+        WHEN __del THEN __op
+        WHEN __own AND coalesce(
+          lag(__own) OVER (PARTITION BY `id`, __gone ORDER BY __seq), true
+        ) THEN __op
+        WHEN __op = 'L' AND NOT coalesce(NOT __del_before, false) THEN 'L'
+        WHEN __op IN ('i', 'u') THEN IF(coalesce(NOT __del_before, false), 'u', 'i')
+        WHEN coalesce(NOT __del_before, false) THEN 'U'
+        ELSE 'I'
+      END AS __new_op
+    FROM numbered
   ),
   placed AS (
     SELECT
@@ -187,7 +174,8 @@ WITH
       FROM (
         SELECT
           *,
-          IF(__last AND NOT __gone AND NOT __del, 'current', 'prior') AS __part
+          IF(__last AND NOT __gone AND NOT __del, 'current', 'prior') AS __part,
+          __from > __ts AS __raised
         FROM folded
       )
     )

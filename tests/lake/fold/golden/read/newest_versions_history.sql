@@ -33,8 +33,7 @@ SELECT
       'late',
       concat(hdr__change_identifier, coalesce(hdr__sequence_tail, '')) >= __oldest
     ) AS struct<part:string,op:string,`from`:timestamp,`to`:timestamp,ins:timestamp,mod:timestamp,wcf:timestamp,wct:timestamp,file:string,pos:bigint,late:boolean>
-  ) AS __stored,
-  __oldest
+  ) AS __stored
 FROM (
   SELECT
     /*+ BROADCAST(k) */ s.*,

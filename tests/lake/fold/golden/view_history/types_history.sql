@@ -117,7 +117,8 @@ WITH
       __del,
       __own,
       __trunc,
-      __place AS __stored
+      __place AS __stored,
+      false AS __gone
     FROM (
       SELECT
         *,
@@ -146,12 +147,6 @@ WITH
       FROM ranked
     )
     WHERE __rank = 1
-  ),
-  effective AS (
-    SELECT
-      *,
-      false AS __gone
-    FROM collapsed
   ),
   numbered AS (
     SELECT
@@ -187,7 +182,7 @@ WITH
         'odd ` name',
         `odd `` name`
       ) AS __orig
-    FROM effective
+    FROM collapsed
   ),
   carried AS (
     SELECT
@@ -249,48 +244,41 @@ WITH
       __orig
     FROM carried
   ),
-  timed AS (
-    SELECT
-      *,
-      IF(__own AND __nth = 1, __stored.`from`, __ts) AS __start
-    FROM shown
-  ),
   folded AS (
     SELECT
       *,
-      __from > __ts AS __raised
-    FROM (
-      SELECT
-        *,
-        max(__start) OVER (
-          PARTITION BY `part`, `at`, `wall`, `photo`, __gone
-          ORDER BY __seq
-          ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-        ) AS __from,
-        IF(
-          lead(__seq) OVER (
-            PARTITION BY `part`, `at`, `wall`, `photo`, __gone ORDER BY __seq
-          ) IS NULL,
-          CAST(NULL AS TIMESTAMP),
-          max(__start) OVER (
-            PARTITION BY `part`, `at`, `wall`, `photo`, __gone
-            ORDER BY __seq
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING
-          )
-        ) AS __to,
+      max(
+        IF(__own AND __nth = 1, __stored.`from`, __ts)
+      ) OVER (
+        PARTITION BY `part`, `at`, `wall`, `photo`, __gone
+        ORDER BY __seq
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+      ) AS __from,
+      IF(
         lead(__seq) OVER (
           PARTITION BY `part`, `at`, `wall`, `photo`, __gone ORDER BY __seq
-        ) IS NULL AS __last,
-        CASE
-          WHEN __del THEN __op
-          WHEN __own AND __nth = 1 THEN __op
-          WHEN __op = 'L' AND NOT coalesce(NOT __del_before, false) THEN 'L'
-          WHEN __op IN ('i', 'u') THEN IF(coalesce(NOT __del_before, false), 'u', 'i')
-          WHEN coalesce(NOT __del_before, false) THEN 'U'
-          ELSE 'I'
-        END AS __new_op
-      FROM timed
-    )
+        ) IS NULL,
+        CAST(NULL AS TIMESTAMP),
+        max(
+          IF(__own AND __nth = 1, __stored.`from`, __ts)
+        ) OVER (
+          PARTITION BY `part`, `at`, `wall`, `photo`, __gone
+          ORDER BY __seq
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING
+        )
+      ) AS __to,
+      lead(__seq) OVER (
+        PARTITION BY `part`, `at`, `wall`, `photo`, __gone ORDER BY __seq
+      ) IS NULL AS __last,
+      CASE
+        WHEN __del THEN __op
+        WHEN __own AND __nth = 1 THEN __op
+        WHEN __op = 'L' AND NOT coalesce(NOT __del_before, false) THEN 'L'
+        WHEN __op IN ('i', 'u') THEN IF(coalesce(NOT __del_before, false), 'u', 'i')
+        WHEN coalesce(NOT __del_before, false) THEN 'U'
+        ELSE 'I'
+      END AS __new_op
+    FROM shown
   ),
   versions AS (
     SELECT
