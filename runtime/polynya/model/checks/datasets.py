@@ -37,7 +37,7 @@ def dataset_problems(
         yield from _merge_problems(final, path)
     if rules.has_header_lines:
         yield from _unnamed_columns(final, path)
-    for problem in rules.check_dataset(final):
+    for problem in rules.check_dataset(final.events):
         yield replace(problem, path=(*path, *problem.path))
     if dataset.source is not None and rules.finds_tables:
         yield from _unreachable_source(task, dataset.source, path)

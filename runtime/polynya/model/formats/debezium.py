@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from polynya.model.documents.problems import Problem
-from polynya.model.formats.rules import FormatRules
-
-if TYPE_CHECKING:
-    from polynya.model.config.settings import Landing
+from polynya.model.formats.rules import Delivered, FormatRules
 
 
-def _flattening_problems(landing: Landing) -> Iterator[Problem]:
+def _flattening_problems(landing: Delivered) -> Iterator[Problem]:
     for key in ("add_fields", "add_fields_prefix"):
         if getattr(landing, key) is not None and not landing.flattened:
             yield Problem(

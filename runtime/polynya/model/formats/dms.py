@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from polynya.model.documents.problems import Problem
-from polynya.model.formats.rules import FormatRules
-
-if TYPE_CHECKING:
-    from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.formats.rules import EventSettings, FormatRules
 
 #: The column that holds the operation of a row.
 OPERATION: Final = "Op"
 
 
-def _operation_as_column(dataset: ResolvedDataset) -> Iterator[Problem]:
-    if OPERATION in dataset.events.columns:
+def _operation_as_column(events: EventSettings) -> Iterator[Problem]:
+    if OPERATION in events.columns:
         yield Problem(
             ("columns",),
             "POLYNYA-CFG-016",

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from polynya.model.contract.identifiers import shown
 from polynya.model.documents.problems import Problem
-from polynya.model.formats.rules import FormatRules
-
-if TYPE_CHECKING:
-    from polynya.model.config.settings import Landing
+from polynya.model.formats.rules import Delivered, FormatRules
 
 
-def _dialect_problems(landing: Landing) -> Iterator[Problem]:
+def _dialect_problems(landing: Delivered) -> Iterator[Problem]:
     """One character cannot have two meanings."""
     escape = None if landing.escape == landing.quote_character else landing.escape
     meanings = {

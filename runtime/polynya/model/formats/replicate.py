@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from polynya.model.documents.problems import Problem
-from polynya.model.formats.rules import FormatRules
-
-if TYPE_CHECKING:
-    from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.formats.rules import EventSettings, FormatRules
 
 
-def _order_of_its_own(dataset: ResolvedDataset) -> Iterator[Problem]:
-    if dataset.events.sequence_by:
+def _order_of_its_own(events: EventSettings) -> Iterator[Problem]:
+    if events.sequence_by:
         yield Problem(
             ("sequence_by",),
             "POLYNYA-CFG-019",

@@ -5,24 +5,84 @@ The reading side of a format is `polynya.formats`; docs/architecture.md says how
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from polynya.model.documents.problems import Problem
 
-if TYPE_CHECKING:
-    from polynya.model.config.dataset import ResolvedDataset
-    from polynya.model.config.settings import Landing
+
+class Delivered(Protocol):
+    """What the checks of a format look at in `landing`; see `config/delivery.py`."""
+
+    @property
+    def delimiter_character(self) -> str:
+        """Between two fields."""
+        ...
+
+    @property
+    def quote_character(self) -> str:
+        """Around a field, "" for none."""
+        ...
+
+    @property
+    def escape(self) -> str | None:
+        """Before a quote inside of a field."""
+        ...
+
+    @property
+    def comment(self) -> str | None:
+        """At the start of a line that is no record."""
+        ...
+
+    @property
+    def null_value(self) -> str | None:
+        """The text of a field that is NULL."""
+        ...
+
+    @property
+    def flattened(self) -> bool | None:
+        """Whether the events are flattened."""
+        ...
+
+    @property
+    def add_fields(self) -> Sequence[object] | None:
+        """What flattening added to the rows."""
+        ...
+
+    @property
+    def add_fields_prefix(self) -> str | None:
+        """How the names of the added fields begin."""
+        ...
+
+    @property
+    def model_fields_set(self) -> set[str]:
+        """The settings that are written in the task."""
+        ...
+
+
+class EventSettings(Protocol):
+    """What the checks of a format look at in a dataset; see `Events` in `config/dataset.py`."""
+
+    @property
+    def sequence_by(self) -> Sequence[str]:
+        """Columns that order the events of a record."""
+        ...
+
+    @property
+    def columns(self) -> Mapping[str, object]:
+        """Declared types, by column."""
+        ...
+
 
 #: Where the source tables are named: in the settings, by folders, or in each record.
 TablesNamedIn: TypeAlias = Literal["settings", "folders", "records"]
 #: How a test lands the events that it writes as YAML: as lines of JSON, or as a Parquet file.
 EventsInTests: TypeAlias = Literal["lines", "parquet"]
 #: Yields problems of `landing`, with paths below it.
-LandingCheck: TypeAlias = "Callable[[Landing], Iterable[Problem]]"
+LandingCheck: TypeAlias = Callable[[Delivered], Iterable[Problem]]
 #: Yields problems of a dataset whose settings are final, with paths below it.
-DatasetCheck: TypeAlias = "Callable[[ResolvedDataset], Iterable[Problem]]"
+DatasetCheck: TypeAlias = Callable[[EventSettings], Iterable[Problem]]
 
 
 def _nothing(_: object) -> Iterable[Problem]:
