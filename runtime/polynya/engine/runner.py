@@ -10,6 +10,8 @@ from polynya.engine.tasks.declared import DeclaredDataset
 from polynya.engine.tasks.extracts import ExtractsDataset
 from polynya.engine.tasks.folders import FolderTask
 from polynya.engine.work.context import EngineContext
+from polynya.engine.work.landing import TaskLanding
+from polynya.engine.work.look import SharedLook
 from polynya.engine.work.turns.queue import POLL_SECONDS, Crew
 from polynya.engine.work.turns.rounds import Rounds
 from polynya.engine.work.turns.unit import Ended, Unit
@@ -42,16 +44,19 @@ def units(context: EngineContext, tasks: Sequence[StorageTask]) -> list[Unit]:
             whole = CaptureTask if rules.shares_files else FolderTask
             found.append(Unit(task.name, task.name, whole(context, task).step))
         else:
-            found += [_declared(context, task, resolved(task, one)) for one in task.datasets]
+            look = SharedLook(TaskLanding(context, task).files, context.clock)
+            found += [_declared(context, task, resolved(task, one), look) for one in task.datasets]
     return found
 
 
-def _declared(context: EngineContext, task: StorageTask, dataset: ResolvedDataset) -> Unit:
+def _declared(
+    context: EngineContext, task: StorageTask, dataset: ResolvedDataset, look: SharedLook
+) -> Unit:
     name = dataset.relations.current
     if dataset.landing.extracts is not None:
         whole = ExtractsDataset(context, task, dataset, dataset.landing.extracts)
         return Unit(name, task.name, whole.step)
-    return Unit(name, task.name, DeclaredDataset(context, task, dataset).step)
+    return Unit(name, task.name, DeclaredDataset(context, task, dataset, look).step)
 
 
 def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:

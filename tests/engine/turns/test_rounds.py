@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import pytest
+
 from polynya.engine.runner import run_until_stopped, units
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.threads import THREADS
 from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn, Unit
+from polynya.model.errors import OperationError
 from polynya.observe.data import BatchCopied
 from polynya.observe.events import Event
 from polynya.store.clock import SystemClock
@@ -40,6 +43,19 @@ def test_a_short_step_has_its_turn_while_loads_occupy_every_other_thread() -> No
 
     assert context.stop.is_set()
     assert not outcome.failures
+
+
+def test_a_run_ends_when_nobody_can_be_told_of_a_failure() -> None:
+    def closed(_event: Event) -> None:
+        raise BrokenPipeError
+
+    def fail(_turn: Turn) -> Ended:
+        raise OperationError("X", "broken")
+
+    spark: Any = None
+    context = EngineContext(spark, MemoryObjectStore(), sink=closed)
+    with pytest.raises(BrokenPipeError):
+        run_until_stopped(context, [Unit("users", "task", fail)])
 
 
 def test_a_dataset_is_copied_while_the_load_of_another_is_under_way(lab: Lab) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.landing import TaskLanding
+from polynya.engine.work.look import SharedLook
 from polynya.engine.work.tables import OpenTables
 from polynya.engine.work.turns.unit import Ended, Turn
 from polynya.model.config.dataset import ResolvedDataset
@@ -13,19 +14,22 @@ from polynya.model.config.task import StorageTask
 class DeclaredDataset:
     """Brings one dataset up to date with its landed files."""
 
-    def __init__(self, context: EngineContext, task: StorageTask, dataset: ResolvedDataset) -> None:
+    def __init__(
+        self, context: EngineContext, task: StorageTask, dataset: ResolvedDataset, look: SharedLook
+    ) -> None:
         self._task = task
         self._dataset = dataset
+        self._look = look
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
 
     def step(self, turn: Turn) -> Ended:
         """Copy the next batch, first full load first; when all is copied apply if worth it."""
-        landing = self._landing
+        landing, look = self._landing, self._look
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
             return table.bring_up(
                 self._task.apply,
                 turn,
-                lambda: landing.copy_next(table, turn, landing.files, landing.paths),
+                lambda: landing.copy_next(table, turn, lambda: look.files(turn), look.paths),
             )

@@ -27,6 +27,7 @@ class Rounds:
         self._queue = Queue(poll_seconds)
         self._changed = threading.Condition()
         self._open = True
+        self._broken: BaseException | None = None
 
     def add(self, crew: Crew, units: Sequence[Unit]) -> None:
         """Let the units have their turns from now on."""
@@ -43,12 +44,25 @@ class Rounds:
         return threads
 
     def finish(self) -> None:
-        """Start the threads, and wait until no unit is left."""
+        """Start the threads, and wait until no unit is left.
+
+        Raises what went wrong outside of the units: nobody could be told how a turn went.
+        """
         self._open = False
         for thread in self.start():
             thread.join()
+        if self._broken is not None:
+            raise self._broken
 
     def _work(self) -> None:
+        try:
+            self._turns()
+        except BaseException as error:  # noqa: BLE001 - the edge of a thread
+            with self._changed:
+                self._broken = error
+                self._changed.notify_all()
+
+    def _turns(self) -> None:
         while (taken := self._take()) is not None:
             place, turn = taken
             ended = _step(place.unit, turn)
@@ -63,7 +77,7 @@ class Rounds:
             while True:
                 for crew in self._queue.sweep():
                     crew.gone()
-                if not self._queue and not self._open:
+                if self._broken is not None or not (self._queue or self._open):
                     return None
                 now = self._clock.monotonic()
                 if (taken := self._queue.take(now)) is not None:
