@@ -6,25 +6,25 @@ or by reading the keys back; a load with a key twice is left to the way of batch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
-
-import pyarrow as pa
+from itertools import chain
 
 from polynya.formats.batch import NO_ORDER, Facts, LoadedBatch
-from polynya.formats.loads import LoadPlan, Report, Split, SplitReader, rejected_rows, task_schema
+from polynya.formats.loads import LoadPlan, Report, rejected_rows, task_schema
 from polynya.lake.apply import retention
 from polynya.lake.apply.retention import Retention
 from polynya.lake.copy.after import state_after
 from polynya.lake.copy.copy import CopyResult
 from polynya.lake.copy.derive import HELPERS, derived
+from polynya.lake.copy.direct import Direct, Written, direct_of
+from polynya.lake.copy.load_task import TaskWork, tasks_of
 from polynya.lake.copy.routes import to_current
 from polynya.lake.copy.unique import keys_are_unique
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.iceberg.staging import stage
+from polynya.lake.iceberg.staging import data_folder, stage, written_file
 from polynya.lake.spark.api import DataFrame, functions
 from polynya.lake.spark.tasks import Said, rows_of_tasks
 from polynya.lake.table.books import booked, rows_by_partition
@@ -39,6 +39,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Columns of a landed batch that are the same for all rows of a load.
 _SAME = {"__op": "'L'", "__position": "CAST(NULL AS STRING)", "__ts": "CAST(NULL AS TIMESTAMP)",
          "__unsent": "CAST(NULL AS ARRAY<STRING>)"}  # fmt: skip
+_GOES_TO_CURRENT = f"(__decided = 'L' AND {h.PARTITION} = '{Partition.CHANGES}')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +49,65 @@ class Staged:
     Attributes:
         files: that were staged.
         reports: by number of the split.
-        rows: the plan that wrote them, to look at rejected records again.
+        job: that wrote them, to look at rejected records again.
         shape: of the table that the files are for.
         keeping: what the load does to kept events.
     """
 
     files: Sequence[DataFile]
     reports: Mapping[int, Report]
-    rows: DataFrame
+    job: _Job
     shape: Shape
     keeping: Retention
+
+
+@dataclass(slots=True)
+class _Job:
+    """Reads the splits of a plan, as often as its rows are asked for."""
+
+    target: DatasetTable
+    plan: LoadPlan
+    shape: Shape
+    began: datetime
+    now: datetime
+    reports: Said[Report] = field(init=False)
+    written: Said[list[Written]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reports, self.written = Said(self.target.spark), Said(self.target.spark)
+
+    def rows(self, direct: Direct | None = None) -> DataFrame:
+        """Rows of the internal table, but for those that `direct` lets the tasks write."""
+        return derived(
+            self._landed(direct),
+            self.plan.schema,
+            self.target.dataset,
+            self.shape,
+            now=self.now,
+            load_started=self.began,
+            horizon=None,
+        )
+
+    def _landed(self, direct: Direct | None) -> DataFrame:
+        """The rows of all splits, in the columns of a landed batch."""
+        spark, plan = self.target.spark, self.plan
+        schema = task_schema(plan.schema, placed=bool(self.target.dataset.events.sequence_by))
+        work = TaskWork(
+            plan.reader,
+            tasks_of(plan.splits, spark.sparkContext.defaultParallelism),
+            rejected_rows(plan.rejected, schema),
+            direct,
+            self.reports,
+            self.written,
+        )
+        read = rows_of_tasks(spark, len(work.tasks), work.rows, schema)
+        same = dict(_SAME)
+        if "__ci" not in schema.names:
+            same |= {"__ci": f"'{NO_ORDER}'", "__tail": "CAST(NULL AS STRING)"}
+        columns = {name: functions.expr(value) for name, value in same.items()}
+        members = ", ".join(f"{quote(key)}: {self.shape.type_of(key)}" for key in self.shape.keys)
+        columns["__old"] = functions.expr(f"CAST(NULL AS STRUCT<{members}>)")
+        return read.withColumns(columns)
 
 
 def stage_load(target: DatasetTable, plan: LoadPlan, *, now: datetime) -> Staged:
@@ -70,22 +120,28 @@ def stage_load(target: DatasetTable, plan: LoadPlan, *, now: datetime) -> Staged
     target.grow(plan.schema)
     following = state_after(target, batch, keys, now=now, live_files=None)
     shape = target.shape(plan.schema, keys, following)
-    said: Said[Report] = Said(target.spark)
-    rows = derived(
-        _landed(target, plan, shape, said),
-        plan.schema,
-        target.dataset,
-        shape,
-        now=now,
-        load_started=following.position.load_started_at,
-        horizon=None,
-    )
     keeping = retention.before(target, shape, now)
-    loaded = to_current(rows, _goes_to_current(), keeping.now)
+    began = following.position.load_started_at or now
+    folder, path = data_folder(target.table)
+    direct = None
+    if path is not None and keeping.state is None:
+        direct = direct_of(target, shape, plan.schema, path, loaded=began, now=keeping.now)
+    job = _Job(target, plan, shape, began, now)
+    loaded = to_current(job.rows(direct), _GOES_TO_CURRENT, keeping.now)
     if keeping.state is not None:
         loaded = retention.with_loaded_events(loaded, keeping.now)
     files = stage(target.table, loaded.drop(*HELPERS))
-    return Staged(files, said.all, rows, shape, keeping)
+    files += (
+        written_file(
+            target.table,
+            f"{folder}{one.name}",
+            str(Partition.CURRENT),
+            rows=one.rows,
+            size_bytes=one.size_bytes,
+        )
+        for one in chain.from_iterable(job.written.all.values())
+    )
+    return Staged(files, job.reports.all, job, shape, keeping)
 
 
 def forget(target: DatasetTable, staged: Staged) -> None:
@@ -116,7 +172,7 @@ def commit_load(
     quarantined = counts.pop(Partition.QUARANTINE, 0)
     kept = counts.pop(Partition.RETAINED, 0)
     if quarantined:
-        refuse_bad_records(target, staged.rows, now)
+        refuse_bad_records(target, staged.job.rows(), now)
     records = sum(report.records for report in staged.reports.values())
     batch = _batch(target, plan, staged.reports, rows_in=records + len(plan.rejected))
     following = state_after(
@@ -152,51 +208,3 @@ def _batch(
         ),
         declared=plan.declared,
     )
-
-
-def _landed(target: DatasetTable, plan: LoadPlan, shape: Shape, said: Said[Report]) -> DataFrame:
-    """The rows of all splits, in the columns of a landed batch."""
-    schema = task_schema(plan.schema, placed=bool(target.dataset.events.sequence_by))
-    tasks = _tasks(plan.splits, target.spark.sparkContext.defaultParallelism)
-    make = partial(_read, plan.reader, tasks, rejected_rows(plan.rejected, schema), said)
-    read = rows_of_tasks(target.spark, len(tasks), make, schema)
-    same = dict(_SAME)
-    if "__ci" not in schema.names:
-        same |= {"__ci": f"'{NO_ORDER}'", "__tail": "CAST(NULL AS STRING)"}
-    columns = {name: functions.expr(value) for name, value in same.items()}
-    members = ", ".join(f"{quote(name)}: {shape.type_of(name)}" for name in shape.keys)
-    columns["__old"] = functions.expr(f"CAST(NULL AS STRUCT<{members}>)")
-    return read.withColumns(columns)
-
-
-def _tasks(splits: Sequence[Split], cores: int) -> list[list[Split]]:
-    """Splits that one task reads after another: neighbours, about as many bytes each."""
-    total = sum(split.size for split in splits)
-    each = max(total // max(cores, 1), 1)
-    tasks: list[list[Split]] = [[]]
-    size = 0
-    for split in splits:
-        if tasks[-1] and size + split.size // 2 >= each:
-            tasks.append([])
-            size = 0
-        tasks[-1].append(split)
-        size += split.size
-    return tasks
-
-
-def _read(
-    reader: SplitReader,
-    tasks: Sequence[Sequence[Split]],
-    rejected: pa.RecordBatch,
-    said: Said[Report],
-    number: int,
-) -> Iterator[pa.RecordBatch]:
-    """What one task does."""
-    if number == 0 and rejected.num_rows:
-        yield rejected
-    for split in tasks[number]:
-        yield from reader.read(split, said.say)
-
-
-def _goes_to_current() -> str:
-    return f"(__decided = 'L' AND {h.PARTITION} = '{Partition.CHANGES}')"

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from polynya.lake.iceberg.arrow_columns import as_stored
 from polynya.lake.iceberg.files import DataFile, DeleteFile, data_file, listed
 from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.reading import local_path
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.spark.session import use_in_this_thread
 from polynya.model.contract.headers import PARTITION, Partition
@@ -85,23 +86,49 @@ def write_rows(table: IcebergTable, rows: pa.Table) -> list[DataFile]:
 
 def _write_file(table: IcebergTable, partition: str, rows: pa.Table) -> DataFile:
     path, size, java_file = _put(table, as_stored(rows, table.columns()))
+    # Found by its partition alone: bounds of the columns of a state would help nobody.
+    content = None if partition == Partition.ASSET_STATE else java_file.toInputFile()
+    return _data_file(table, path, partition, content, rows=rows.num_rows, size_bytes=size)
+
+
+def written_file(
+    table: IcebergTable, path: str, partition: str, *, rows: int, size_bytes: int
+) -> DataFile:
+    """A file that a task wrote without Spark, as a data file of the table."""
+    content = table.java.io().newInputFile(path)
+    return _data_file(table, path, partition, content, rows=rows, size_bytes=size_bytes)
+
+
+def _data_file(
+    table: IcebergTable, path: str, partition: str, content: Any, *, rows: int, size_bytes: int
+) -> DataFile:
+    """A data file with the metrics of its content, an `InputFile`; None: without them."""
     builder = (
         table.iceberg.DataFiles.builder(table.java.spec())
         .withPath(path)
         .withFormat("PARQUET")
         .withPartitionPath(f"{PARTITION}={partition}")
-        .withFileSizeInBytes(size)
+        .withFileSizeInBytes(size_bytes)
     )
-    if partition == Partition.ASSET_STATE:
-        # Found by its partition alone: bounds of its columns would help nobody.
-        builder = builder.withRecordCount(rows.num_rows)
+    if content is None:
+        builder = builder.withRecordCount(rows)
     else:
         builder = builder.withMetrics(
             table.iceberg.parquet.ParquetUtil.fileMetrics(
-                java_file.toInputFile(), table.iceberg.MetricsConfig.forTable(table.java)
+                content, table.iceberg.MetricsConfig.forTable(table.java)
             )
         )
-    return DataFile(builder.build(), path, partition, rows.num_rows, size)
+    return DataFile(builder.build(), path, partition, rows, size_bytes)
+
+
+def data_folder(table: IcebergTable) -> tuple[str, str | None]:
+    """Where new data files go, with a `/` at the end: the location, and its local path.
+
+    The path is None for a table elsewhere.
+    """
+    location = str(table.java.locationProvider().newDataLocation("x.parquet"))
+    path = local_path(location)
+    return location.removesuffix("x.parquet"), None if path is None else path[: -len("x.parquet")]
 
 
 @span("write deletes")

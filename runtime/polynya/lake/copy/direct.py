@@ -1,0 +1,211 @@
+"""Rows of a load that a task writes by itself, without a way through the JVM.
+
+A loaded row whose operation, key and place need no SQL is written to a data file of Current as it
+stands in Arrow, with the header columns that `derive.py` and `routes.py` give it. All other rows
+are left to them. Only for a warehouse in the local file system.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import reduce
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from polynya.formats.batch import NO_ORDER
+from polynya.lake.fold.shape import Shape
+from polynya.lake.iceberg.arrow_columns import as_stored
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.contract import headers as h
+from polynya.model.contract.headers import Partition
+from polynya.model.datatypes import BIGINT, INT, STRING, DataType, Void
+from polynya.transform.choices import Choice, choice_of
+
+#: Keys whose canonical text is that of Arrow. Semantics section 3, "Key hash".
+_HASHED = frozenset({INT, BIGINT, STRING})
+_SEPARATOR = "\b"
+_ROW_GROUP_BYTES = 32 * 1024 * 1024
+_FILE_BYTES = 128 * 1024 * 1024
+_TIME = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A data file that a task wrote: its name in the folder, rows and bytes."""
+
+    name: str
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """How rows are written. It is sent to the tasks.
+
+    Attributes:
+        folder: where data files go, a path in the local file system.
+        columns: of the table, as Iceberg's specification writes a schema in JSON.
+        data: source columns that are in the table.
+        keys: key columns.
+        deletes: loaded rows that are deletes, None when there are none.
+        loaded: time of the load.
+        now: engine time of the step.
+    """
+
+    folder: str
+    columns: Sequence[Mapping[str, Any]]
+    data: tuple[str, ...]
+    keys: tuple[str, ...]
+    deletes: Choice | None
+    loaded: datetime
+    now: datetime
+
+
+@dataclass(slots=True)
+class DirectWriter:
+    """The files of one task."""
+
+    how: Direct
+    written: list[Written] = field(default_factory=list)
+    _held: list[pa.Table] = field(default_factory=list)
+    _held_bytes: int = 0
+    _writer: pq.ParquetWriter | None = None
+    _name: str = ""
+    _rows: int = 0
+
+    def take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Write the rows that can be written as they are; those that are left."""
+        plain = _plain(batch, self.how)
+        rows = batch if plain is None else batch.filter(plain)
+        if rows.num_rows:
+            table = as_stored(_stored(rows, self.how), self.how.columns)
+            self._held.append(table)
+            self._held_bytes += table.nbytes
+        if self._held_bytes >= _ROW_GROUP_BYTES:
+            self._flush()
+        return batch.slice(0, 0) if plain is None else batch.filter(pc.invert(plain))
+
+    def close(self) -> list[Written]:
+        """End the last file; all that were written."""
+        self._flush()
+        self._end_file()
+        return self.written
+
+    def _flush(self) -> None:
+        if not self._held:
+            return
+        rows = pa.concat_tables(self._held)
+        self._held, self._held_bytes = [], 0
+        if self._writer is None:
+            self._name = f"{uuid4()}.parquet"
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = pq.ParquetWriter(
+                self._path, rows.schema, compression="zstd", compression_level=1
+            )
+        self._writer.write_table(rows, row_group_size=rows.num_rows)
+        self._rows += rows.num_rows
+        if self._path.stat().st_size >= _FILE_BYTES:
+            self._end_file()
+
+    def _end_file(self) -> None:
+        if self._writer is None:
+            return
+        self._writer.close()
+        self.written.append(Written(self._name, self._rows, self._path.stat().st_size))
+        self._writer, self._rows = None, 0
+
+    @property
+    def _path(self) -> Path:
+        return Path(self.how.folder) / self._name
+
+
+def _plain(batch: pa.RecordBatch, how: Direct) -> pa.Array | None:
+    """Which rows can be written as they are; None for all."""
+    doubts: list[pa.Array] = []
+    if batch.column("__rule").null_count < batch.num_rows:
+        doubts.append(pc.is_valid(batch.column("__rule")))
+    doubts += (pc.is_null(key) for key in map(batch.column, how.keys) if key.null_count)
+    if how.deletes is not None and how.deletes.column in batch.schema.names:
+        texts = pa.array(sorted(how.deletes.texts), pa.string())
+        chosen = pc.is_in(batch.column(how.deletes.column), texts)
+        if pc.any(chosen, min_count=0).as_py():
+            doubts.append(chosen)
+    return pc.invert(reduce(pc.or_, doubts)) if doubts else None
+
+
+def _stored(rows: pa.RecordBatch, how: Direct) -> pa.Table:
+    """Rows of Current. Header columns that are NULL are left out."""
+    count, names = rows.num_rows, rows.schema.names
+    identifiers = rows.column("__ci") if "__ci" in names else _same(NO_ORDER, count)
+    loaded, now = (_same(pa.scalar(time, _TIME), count) for time in (how.loaded, how.now))
+    columns: dict[str, pa.Array] = {
+        h.PARTITION: _same(str(Partition.CURRENT), count),
+        h.KEY_HASH: key_hashes([rows.column(key) for key in how.keys]),
+        h.CHANGE_IDENTIFIER: identifiers,
+        h.OPERATION: _same("L", count),
+        h.TIMESTAMP: loaded,
+        h.FROM_TIMESTAMP: loaded,
+        h.INSERTED_TIMESTAMP: loaded,
+        h.MODIFIED_TIMESTAMP: now,
+        h.WAS_CURRENT_FROM: now,
+    }
+    if "__tail" in names:
+        columns[h.SEQUENCE_TAIL] = rows.column("__tail")
+    columns |= {name: rows.column(name) for name in how.data if name in names}
+    return pa.table(columns)
+
+
+def _same(value: Any, count: int) -> pa.Array:
+    return pa.repeat(value if isinstance(value, pa.Scalar) else pa.scalar(value), count)
+
+
+def key_hashes(keys: Sequence[pa.Array]) -> pa.Array:
+    """SHA-1 over the canonical texts of keys, of types in _HASHED and never NULL."""
+    texts = [key.cast(pa.string()) for key in keys]
+    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, _SEPARATOR)
+    sha1 = hashlib.sha1
+    digests = b"".join(
+        [sha1(text, usedforsecurity=False).digest()
+         for text in joined.cast(pa.binary()).to_pylist()]
+    )  # fmt: skip
+    fixed = pa.Array.from_buffers(pa.binary(20), len(joined), [None, pa.py_buffer(digests)])
+    return fixed.cast(pa.binary())
+
+
+def direct_of(
+    target: DatasetTable,
+    shape: Shape,
+    schema: Mapping[str, DataType],
+    folder: str,
+    *,
+    loaded: datetime,
+    now: datetime,
+) -> Direct | None:
+    """How tasks write rows of a table below a folder; None when that takes SQL.
+
+    `schema` has all source columns.
+    """
+    if shape.append_only or not all(shape.columns[key] in _HASHED for key in shape.keys):
+        return None
+    deletes, condition = None, target.dataset.events.apply_as_deletes
+    if condition is not None:
+        deletes = choice_of(condition)
+        if deletes is None or schema.get(deletes.column, STRING) not in {STRING, Void()}:
+            return None
+    return Direct(
+        folder=folder,
+        columns=target.table.columns(),
+        data=shape.data,
+        keys=shape.keys,
+        deletes=deletes,
+        loaded=loaded,
+        now=now,
+    )
