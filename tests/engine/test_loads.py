@@ -56,12 +56,12 @@ def said(lab: Lab, kind: type[Any]) -> list[Any]:
     return [event for event in lab.events if isinstance(event, kind)]
 
 
-def test_tasks_leave_what_batches_leave(lab: Lab) -> None:
+@pytest.mark.parametrize("how", [{}, {"changes_retention": "keep"}], ids=["direct", "by SQL"])
+def test_tasks_leave_what_batches_leave(lab: Lab, how: dict[str, Any]) -> None:
     files = (
         [row(1, size=1), row(2, size=2, op="D"), b"no record", row(None), b""],
         [row(3, seq=7, at="2026-01-01T00:00:00Z"), row(4, size=1.5, late=True), b'{"id":5,"id":6}'],
     )
-    how = {"changes_retention": "keep"}
     batches = loaded(lab, "batches", IN_BATCHES, *files, **how)
     assert not said(lab, events.LoadProgress)
 

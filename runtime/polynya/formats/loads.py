@@ -16,6 +16,7 @@ from polynya.formats.base import ReadRequest
 from polynya.formats.batch import FileProgress, Rejected
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.model.datatypes import DataType
+from polynya.model.errors import PolynyaError
 
 #: Columns of what tasks yield, before those of the source. Only a rejected record, and one whose
 #: key is NULL, has a file, an offset and raw bytes.
@@ -75,6 +76,7 @@ class Report:
         types: columns whose type would have been another one, had only this split been read.
         refused: why the split must be read as a batch, None when it need not be.
         damaged: why the file cannot be read, None when it can.
+        failed: why the store did not give it.
         newest: time of the newest record, in microseconds.
         copied_to: highest change identifier.
         keys: None when they may not all be different.
@@ -84,6 +86,7 @@ class Report:
     types: Mapping[str, DataType]
     refused: str | None = None
     damaged: str | None = None
+    failed: PolynyaError | None = None
     newest: int | None = None
     copied_to: str | None = None
     keys: KeyRange | None = None

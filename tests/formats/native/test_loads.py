@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +22,7 @@ from polynya.formats.native.loads.plan import NativeLoads
 from polynya.formats.native.reader import read_native
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.datatypes import DataType
+from polynya.model.errors import DependencyError
 from polynya.testing.fakes import MemoryObjectStore
 
 WHOLE = BatchLimits(1 << 40, 1 << 40)
@@ -146,6 +150,8 @@ def test_json_in_splits_is_the_same_as_in_one_batch(
 ) -> None:
     mark = b"\xef\xbb\xbf" if marked else b""
     files = {f"in/{n}.json": mark + lines(*one, end=end) for n, one in enumerate(contents)}
+    if size % 3 == 0:
+        files["in/0.json"] = gzip.compress(files["in/0.json"])
     request = request_for(files, columns=declared)
 
     expected = exactly(request)
@@ -192,3 +198,56 @@ def test_parquet_in_splits_is_the_same_as_in_one_batch(contents: list[bytes], si
     request = request_for(files, "parquet")
 
     assert same(by_tasks(request, size), exactly(request))
+
+
+class Silent(MemoryObjectStore):
+    """A store that lists a file and does not give it."""
+
+    def open(self, path: str) -> Any:
+        """Fail as S3 does when it does not answer."""
+        raise DependencyError("POLYNYA-DEP-005", "S3 did not answer", where=path)
+
+
+def test_a_store_that_does_not_answer_is_no_damaged_file() -> None:
+    request = request_for({"in/1.json": lines({"id": 1, "seq": 1})})
+    plan = NativeLoads().plan(request, LoadLimits(), {})
+    assert isinstance(plan, LoadPlan)
+
+    silent = replace(plan, reader=replace(plan.reader, store=Silent()))
+    _, reports = read(silent)
+
+    assert [one.failed and one.failed.code for one in reports.values()] == ["POLYNYA-DEP-005"]
+    assert [one.damaged for one in reports.values()] == [None]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_lines_are_cut_between_records_whatever_their_ends_and_letters(end: bytes) -> None:
+    content = lines(*({"id": n, "x": "äöü😀" * n} for n in range(40)), b"", b"broken", end=end)
+    request = request_for({"in/1.json": content.removesuffix(end)})
+
+    for size in (1, 50, 51, 52, 53, 10_000):
+        assert same(by_tasks(request, size), exactly(request))
+
+
+def test_news_late_in_a_file_settle_the_columns_of_all_of_it() -> None:
+    early = [{"id": n, "x": n} for n in range(3000)]
+    content = lines(*early, {"id": 9000, "x": 0.5}, {"id": 9001, "late": "yes"})
+    request = request_for({"in/1.json": content})
+
+    found = by_tasks(request, 4096)
+
+    assert same(found, exactly(request))
+    assert str(found[0]["x"]) == "double"
+
+
+def test_what_only_all_values_together_can_tell_ends_the_load_before_it() -> None:
+    early = [{"id": n, "x": n + 0.5} for n in range(3000)]
+    late = b'{"id":9000,"x":0.12345678901234567890123}'
+    request = request_for({"in/1.json": lines(*early, late)})
+
+    _, rows, rejected, files, _ = by_tasks(request, 4096)
+
+    assert 2900 < len(rows) < 3000
+    assert rejected == []
+    assert files["in/1.json"].records == len(rows)
+    assert not files["in/1.json"].complete

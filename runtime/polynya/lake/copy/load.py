@@ -114,6 +114,7 @@ def stage_load(target: DatasetTable, plan: LoadPlan, *, now: datetime) -> Staged
     """Let tasks read all splits of a plan and write their rows; nothing is committed.
 
     The table was entered. The files are worth nothing unless the reports say what was assumed.
+    Raises what the store raises when it does not give a file.
     """
     batch = _batch(target, plan, {}, rows_in=0)
     keys = agreed_keys(target, batch)
@@ -141,7 +142,12 @@ def stage_load(target: DatasetTable, plan: LoadPlan, *, now: datetime) -> Staged
         )
         for one in chain.from_iterable(job.written.all.values())
     )
-    return Staged(files, job.reports.all, job, shape, keeping)
+    staged = Staged(files, job.reports.all, job, shape, keeping)
+    for report in staged.reports.values():
+        if report.failed is not None:
+            forget(target, staged)
+            raise report.failed
+    return staged
 
 
 def forget(target: DatasetTable, staged: Staged) -> None:

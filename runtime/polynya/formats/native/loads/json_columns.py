@@ -33,8 +33,11 @@ from polynya.model.datatypes import (
     Void,
 )
 
-#: Numbers that a double may not hold as they are written: long ones, and those with an exponent.
-_LONG = re.compile(rb"[:,\[][ \t]*(-?[0-9.]*(?:[0-9.]{16}|[eE])[-+0-9.eE]*)")
+#: Values that a double may not hold as they are written: long numbers, and those with an exponent.
+#: What a pattern begins with decides how fast it is, so keys are expected to end at the colon.
+_LONG = re.compile(rb'":[ \t\r]*+([-0-9](?:[0-9.]{15}|[0-9.]*+[eE])[-+0-9.eE]*)')
+_SPACED = (b'" ', b'"\t', b'"\r')
+_LONG_SPACED = re.compile(rb":[ \t\r]*+([-0-9](?:[0-9.]{15}|[0-9.]*+[eE])[-+0-9.eE]*)")
 _EXACT_INTEGERS = float(1 << 53)
 _MINUS_ZERO = -(1 << 63)
 _DAY = r"^\d{4}-\d\d-\d\d$"
@@ -99,7 +102,8 @@ def _is_spelled_exactly(block: bytes, known: Mapping[str, DataType]) -> bool:
     """Whether every number can be held by a double without a change, if there is a double."""
     if DOUBLE not in known.values():
         return True
-    for text in _LONG.findall(block):
+    pattern = _LONG_SPACED if any(two in block for two in _SPACED) else _LONG
+    for text in pattern.findall(block):
         try:
             if repr(float(text)).encode() != text:
                 return False

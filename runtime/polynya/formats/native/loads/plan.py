@@ -40,6 +40,12 @@ class _Cut:
     def size_bytes(self) -> int:
         return sum(split.size for split in self.splits)
 
+    def take_whole(self, part: FilePart) -> None:
+        """Let one task read a file, of which nobody knows how many records it has."""
+        split = Split(len(self.splits), part.path, 0, part.start, before=0, size=part.size)
+        self.splits.append(split)
+        self.progress[part.path] = FileProgress(part.size, part.start, complete=True)
+
     def refuse(self, part: FilePart, why: str) -> None:
         """Reject a file as a whole; what earlier batches took of it stays."""
         self.rejected.append(Rejected(part.path, WHOLE_FILE, "unreadable_file", why, b""))
@@ -62,12 +68,14 @@ class NativeLoads:
                 break
             if part.path in damaged:
                 cut.refuse(part, damaged[part.path])
-            elif _is_packed(request.store, part.path):
-                if not cut.splits:
-                    return f"{part.path} is compressed"
+            elif not _is_packed(request.store, part.path):
+                _cut_file(request, part, limits, cut)
+            elif landing.format == "json":
+                cut.take_whole(part)
+            elif cut.splits:
                 break
             else:
-                _cut_file(request, part, limits, cut)
+                return f"{part.path} is compressed"
         whole = [part for part in request.files if part.path not in damaged]
         return _planned(replace(request, files=whole), cut)
 

@@ -30,6 +30,7 @@ from polynya.formats.values.columns import build
 from polynya.formats.values.rows import ColumnTypes
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.datatypes import DataType, Void
+from polynya.model.errors import PolynyaError
 from polynya.store.object_store import ObjectStore
 
 _ROWS = 65_536
@@ -62,6 +63,9 @@ class NativeSplits:
                 yield from reading.rows(file)
         except UnreadableFileError as error:
             reading.damaged = str(error)
+        except PolynyaError as error:
+            # Raised here it would arrive as a text inside of Spark's own error.
+            reading.failed = error
         tell(split.number, reading.report())
 
 
@@ -73,6 +77,7 @@ class _Reading:
     split: Split
     records: int = 0
     damaged: str | None = None
+    failed: PolynyaError | None = None
     refused: str | None = None
     newest: int | None = None
     copied_to: str | None = None
@@ -85,6 +90,7 @@ class _Reading:
             types=self.news,
             refused=self.refused,
             damaged=self.damaged,
+            failed=self.failed,
             newest=self.newest,
             copied_to=self.copied_to,
             keys=self.keys.range,

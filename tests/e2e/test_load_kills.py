@@ -1,0 +1,78 @@
+"""kill -9 while tasks read a large first full load: the next run has every row once."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from tests.e2e.killing import KILLED, run_to_end, running
+from tests.oracle.packs.read_back import READERS, internal_table
+from tests.projects import PROJECT
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+ROWS, FILES = 300_000, 3
+TASK = """\
+apiVersion: polynya/v1
+kind: storage
+name: shop
+schema: shop
+landing: {path: orders, format: parquet}
+datasets:
+  - {name: orders, keys: [id], sequence_by: [id], initial_load: "*.parquet", path: "none/*"}
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A project with a load that is large enough for tasks."""
+    (tmp_path / "polynya.yml").write_text(PROJECT)
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "shop.yml").write_text(TASK)
+    landed = tmp_path / "landing" / "orders"
+    landed.mkdir(parents=True)
+    for number in range(FILES):
+        ids = range(number * ROWS, (number + 1) * ROWS)
+        orders = pa.table({"id": ids, "amount": pc.random(ROWS, initializer=number)})
+        pq.write_table(orders, landed / f"{number}.parquet", row_group_size=50_000)
+    return tmp_path
+
+
+def current(directory: Path) -> list[int]:
+    """The keys of Current."""
+    columns = ["hdr__partition", "id"]
+    rows = READERS["pyiceberg"](directory, *internal_table("shop", "orders"), columns)
+    return sorted(row["id"] for row in rows if row["hdr__partition"] == "current")
+
+
+@pytest.mark.parametrize("mode", ["before", "after"])
+def test_killed_at_the_commit_of_a_load(shop: Path, mode: str) -> None:
+    """The first commit takes the table over, the second has its columns, the third the rows."""
+    with running(shop, mode=mode, number=3) as run:
+        assert run.wait() == KILLED, run.text()
+
+    run_to_end(shop)
+
+    assert current(shop) == list(range(ROWS * FILES))
+
+
+def test_killed_while_tasks_write(shop: Path) -> None:
+    with running(shop) as run:
+        deadline = time.monotonic() + 120
+        while not _staged(shop) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        run.kill()
+
+    run_to_end(shop)
+
+    assert current(shop) == list(range(ROWS * FILES))
+
+
+def _staged(directory: Path) -> bool:
+    """Whether a large data file is being written."""
+    files = (directory / "warehouse").rglob("*.parquet")
+    return any(file.stat().st_size > 100_000 for file in files)
