@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from polynya.formats.base import KnownTable, ReadRequest
@@ -144,6 +144,8 @@ DECLARED = st.sampled_from(
 )  # fmt: skip
 
 
+@example([[{"id": 0, "x": 100_000_000}]], {"x": "decimal(10,2)"}, b"\n", False, 20)
+@example([[b'{"id" : 1,"x" : 0.12345678901234567890}']], {"x": "double"}, b"\n", False, 20)
 @given(FILES, DECLARED, st.sampled_from([b"\n", b"\r\n"]), st.booleans(), st.integers(20, 400))
 def test_json_in_splits_is_the_same_as_in_one_batch(
     contents: list[list[Any]], declared: dict[str, str], end: bytes, marked: bool, size: int

@@ -133,7 +133,18 @@ def _column(column: Any, kind: DataType) -> pa.Array | None:
         return _days(column)
     if kind == DOUBLE and not _are_exact(column):
         return None
+    if isinstance(kind, Decimal) and not _fits(column):
+        return None
     return column
+
+
+def _fits(decimals: pa.Array) -> bool:
+    """Whether no number has more digits than its type: Arrow reads them all the same."""
+    try:
+        decimals.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _are_exact(doubles: pa.Array) -> bool:
