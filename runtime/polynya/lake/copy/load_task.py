@@ -12,6 +12,10 @@ from polynya.lake.copy.direct import Direct, DirectWriter, Written
 from polynya.lake.spark.tasks import Said
 
 
+#: The steps of other datasets wait for a core as long as a task takes: ten seconds or so.
+_TASK_BYTES = 128 * 1024 * 1024
+
+
 @dataclass(frozen=True, slots=True)
 class TaskWork:
     """The work of all tasks; it is sent to each.
@@ -49,7 +53,7 @@ class TaskWork:
 def tasks_of(splits: Sequence[Split], cores: int) -> list[list[Split]]:
     """Splits that one task reads after another: neighbours, about as many bytes each."""
     total = sum(split.size for split in splits)
-    each = max(total // max(cores, 1), 1)
+    each = max(min(total // max(cores, 1), _TASK_BYTES), 1)
     tasks: list[list[Split]] = [[]]
     size = 0
     for split in splits:
