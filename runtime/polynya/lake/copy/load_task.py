@@ -11,7 +11,6 @@ from polynya.formats.loads import Report, Split, SplitReader
 from polynya.lake.copy.direct import Direct, DirectWriter, Written
 from polynya.lake.spark.tasks import Said
 
-
 #: The steps of other datasets wait for a core as long as a task takes: ten seconds or so.
 _TASK_BYTES = 128 * 1024 * 1024
 
