@@ -13,6 +13,7 @@ from dataclasses import replace
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.ledger import ledger_dataset
+from polynya.engine.work.turns.threads import in_threads
 from polynya.formats.batch import DatasetBatch
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask
@@ -70,12 +71,14 @@ class OpenTables:
 
         `suspended` are those that wait for a decision from their first moment on.
         """
-        new = sorted(set(routes) - set(self.by_source))
-        for source in new:
+
+        def opened(source: str) -> WorkingDataset:
             one = self.of(routes[source])
             if source in suspended:
                 one.suspend_new(source)
-        return [self.of(routes[source]) for source in new]
+            return one
+
+        return in_threads(opened, sorted(set(routes) - set(self.by_source)))
 
     def remember(
         self, sources: Iterable[str], unrouted: DatasetBatch, live_files: Iterable[str]
