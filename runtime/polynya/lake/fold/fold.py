@@ -96,6 +96,22 @@ def fold(shape: Shape, source: str, *, truncates: str | None = None) -> list[tup
     return [*steps, ("folded", _folded(shape, name))]
 
 
+def newest(shape: Shape, source: str) -> list[tuple[str, str]]:
+    """The steps of the fold where only the newest version of each record counts, and none inherits.
+
+    The last one, `newest`, has the events as they are; the newest of a record has `__rank` 1.
+    """
+    ranked = (
+        f"SELECT *, row_number() {_over(shape, order=f'__seq DESC, {_order(shape)}')} AS __rank "
+        "FROM ranked"
+    )
+    return [
+        ("sequenced", _sequenced(source)),
+        ("ranked", _ranked(shape, "sequenced")),
+        ("newest", ranked),
+    ]
+
+
 def with_clause(steps: list[tuple[str, str]]) -> str:
     """`WITH a AS (…), b AS (…)` of named steps."""
     return "WITH " + ",\n".join(f"{name} AS ({text})" for name, text in steps)
@@ -178,16 +194,20 @@ def _ranked(shape: Shape, source: str) -> str:
     return f"SELECT *, {tie} AS __tie FROM {source}"
 
 
+def _order(shape: Shape) -> str:
+    """Which of the events of one sequence counts; it comes first."""
+    content = f"IF(__tie AND NOT __del, {content_hash(shape)}, '')"
+    return f"__trunc, __del DESC, __position DESC NULLS LAST, {content} DESC, __ts, __own DESC"
+
+
 def _collapsed(shape: Shape, *, truncates: bool) -> str:
     """One event for each sequence of a record, whatever the order of arrival.
 
     Semantics section 4, rule 1. `__stored` then tells where the version of this sequence is stored,
     even when another event won. Only truncates make versions that are `__gone`.
     """
-    content = f"IF(__tie AND NOT __del, {content_hash(shape)}, '')"
-    order = f"__trunc, __del DESC, __position DESC NULLS LAST, {content} DESC, __ts, __own DESC"
     ranked = (
-        f"SELECT *, row_number() {_over(shape, '__seq', order=order)} AS __rank, "
+        f"SELECT *, row_number() {_over(shape, '__seq', order=_order(shape))} AS __rank, "
         f"max(__stored) {_over(shape, '__seq', order='')} AS __place FROM ranked"
     )
     kept = (

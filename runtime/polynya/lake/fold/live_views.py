@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from polynya.lake.fold.fold import event_columns, fold, stored_columns, with_clause
+from polynya.lake.fold.fold import event_columns, fold, newest, stored_columns, with_clause
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import IS_OPEN_DELETE, STORED_SEQUENCE, is_delete, within
@@ -90,11 +90,12 @@ def current_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
         f"SELECT {', '.join(stored)} FROM {table} s {_without_pending(shape)} "
         f"WHERE {within(Partition.CURRENT)}"
     )
-    steps = _touched_fold(narrow, table, f"{within(Partition.CURRENT)} OR ({prior})")
-    return (
-        f"{with_clause(steps)} {quiet} UNION ALL "
-        f"SELECT {', '.join(folded)} FROM folded WHERE {kept}"
-    )
+    steps = _touched_events(narrow, table, f"{within(Partition.CURRENT)} OR ({prior})")
+    if inherits or headers:
+        rows = f"SELECT {', '.join(folded)} FROM folded WHERE {kept}"
+        return f"{with_clause([*steps, *fold(narrow, 'events')])} {quiet} UNION ALL {rows}"
+    rows = f"SELECT {data} FROM newest WHERE __rank = 1 AND NOT __del"
+    return f"{with_clause([*steps, *newest(narrow, 'events')])} {quiet} UNION ALL {rows}"
 
 
 def _folded_headers(shape: Shape, headers: Sequence[str]) -> list[str]:
@@ -113,7 +114,7 @@ def _folded_headers(shape: Shape, headers: Sequence[str]) -> list[str]:
 def history_view(shape: Shape, table: str) -> str:
     """All versions of all records, coalesced if the dataset asks for it."""
     stored = within(Partition.CURRENT, Partition.PRIOR)
-    steps = _touched_fold(shape, table, stored)
+    steps = [*_touched_events(shape, table, stored), *fold(shape, "events")]
     data = ", ".join(map(quote, shape.data))
     quiet = (
         f"SELECT {data}, {h.KEY_HASH}, {h.FROM_TIMESTAMP}, {h.TO_TIMESTAMP}, "
@@ -138,15 +139,19 @@ def _without_pending(shape: Shape) -> str:
     return f"LEFT ANTI JOIN touched k ON {shape.key_match('s', 'k')}"
 
 
-def _touched_fold(shape: Shape, table: str, stored: str) -> list[tuple[str, str]]:
-    """The fold of the records that have pending changes."""
-    touched = f"SELECT DISTINCT {shape.key_list()} FROM {table} WHERE {within(Partition.CHANGES)}"
+def _touched_events(shape: Shape, table: str, stored: str) -> list[tuple[str, str]]:
+    """Keys of the pending changes, and the input of the fold of their records.
+
+    A key may be there several times: to make it one costs every query a shuffle, also where nothing
+    is pending.
+    """
+    touched = f"SELECT {shape.key_list()} FROM {table} WHERE {within(Partition.CHANGES)}"
     events = (
         f"SELECT {event_columns(shape)} FROM {table} WHERE {within(Partition.CHANGES)} UNION ALL "
         f"SELECT {stored_columns(shape, located=False)} FROM {table} s "
         f"LEFT SEMI JOIN touched k ON {shape.key_match('s', 'k')} WHERE {stored}"
     )
-    return [("touched", touched), ("events", events), *fold(shape, "events")]
+    return [("touched", touched), ("events", events)]
 
 
 def _runs(shape: Shape) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 WITH
   touched AS (
     SELECT
-      DISTINCT `id`
+      `id`
     FROM `lake`.`shop_internal`.`users_internal`
     WHERE hdr__partition = 'changes'
   ),
@@ -80,79 +80,18 @@ WITH
         OR coalesce(lead(__seq) OVER (PARTITION BY `id` ORDER BY __seq) = __seq, false) AS __tie
     FROM sequenced
   ),
-  collapsed AS (
-    SELECT
-      `id`,
-      `name`,
-      __ci,
-      __tail,
-      __position,
-      __op,
-      __ts,
-      __unsent,
-      __former,
-      __seq,
-      __del,
-      __own,
-      __trunc,
-      __place AS __stored,
-      false AS __gone
-    FROM (
-      SELECT
-        *,
-        row_number() OVER (
-          PARTITION BY `id`, __seq
-          ORDER BY __trunc, __del DESC, __position DESC NULLS LAST, IF(
-            __tie AND NOT __del,
-            sha1(to_json(named_struct('name', `name`, 'hdr__unsent', array_sort(__unsent)))),
-            ''
-          ) DESC, __ts, __own DESC
-        ) AS __rank,
-        max(__stored) OVER (PARTITION BY `id`, __seq) AS __place
-      FROM ranked
-    )
-    WHERE __rank = 1
-  ),
-  numbered AS (
+  newest AS (
     SELECT
       *,
-      row_number() OVER (PARTITION BY `id`, __gone ORDER BY __seq) AS __nth,
-      lag(__del) OVER (PARTITION BY `id`, __gone ORDER BY __seq) AS __del_before,
-      coalesce(
-        sum(CAST(__del AS INT)) OVER (
-          PARTITION BY `id`, __gone ORDER BY __seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ),
-        0
-      ) AS __life,
-      min(__stored.ins) OVER (PARTITION BY `id`) AS __ins,
-      named_struct('id', `id`, 'name', `name`) AS __orig
-    FROM collapsed
-  ),
-  folded AS (
-    SELECT
-      *,
-      max(IF(__own, __stored.`from`, __ts)) OVER (
-        PARTITION BY `id`, __gone ORDER BY __seq ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-      ) AS __from,
-      IF(
-        lead(__seq) OVER (PARTITION BY `id`, __gone ORDER BY __seq) IS NULL,
-        CAST(NULL AS TIMESTAMP),
-        max(IF(__own, __stored.`from`, __ts)) OVER (
-          PARTITION BY `id`, __gone ORDER BY __seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING
-        )
-      ) AS __to,
-      lead(__seq) OVER (PARTITION BY `id`, __gone ORDER BY __seq) IS NULL AS __last,
-      CASE
-        WHEN __del THEN __op
-        WHEN __own AND coalesce(
-          lag(__own) OVER (PARTITION BY `id`, __gone ORDER BY __seq), true
-        ) THEN __op
-        WHEN __op = 'L' AND NOT coalesce(NOT __del_before, false) THEN 'L'
-        WHEN __op IN ('i', 'u') THEN IF(coalesce(NOT __del_before, false), 'u', 'i')
-        WHEN coalesce(NOT __del_before, false) THEN 'U'
-        ELSE 'I'
-      END AS __new_op
-    FROM numbered
+      row_number() OVER (
+        PARTITION BY `id`
+        ORDER BY __seq DESC, __trunc, __del DESC, __position DESC NULLS LAST, IF(
+          __tie AND NOT __del,
+          sha1(to_json(named_struct('name', `name`, 'hdr__unsent', array_sort(__unsent)))),
+          ''
+        ) DESC, __ts, __own DESC
+      ) AS __rank
+    FROM ranked
   )
 SELECT
   `id`,
@@ -165,5 +104,5 @@ UNION ALL
 SELECT
   `id`,
   `name`
-FROM folded
-WHERE __last AND NOT __gone AND NOT __del
+FROM newest
+WHERE __rank = 1 AND NOT __del

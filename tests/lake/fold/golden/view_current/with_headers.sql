@@ -1,7 +1,7 @@
 WITH
   touched AS (
     SELECT
-      DISTINCT `id`
+      `id`
     FROM `lake`.`shop_internal`.`users_internal`
     WHERE hdr__partition = 'changes'
   ),

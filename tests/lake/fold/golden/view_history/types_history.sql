@@ -1,7 +1,7 @@
 WITH
   touched AS (
     SELECT
-      DISTINCT `part`,
+      `part`,
       `at`,
       `wall`,
       `photo`
