@@ -89,6 +89,7 @@ def test_a_process_that_is_killed_leaves_all_but_the_end_of_the_array(file: Path
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
 def test_a_full_disk_ends_the_trace_and_not_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("WARNING", logger="polynya")
     trace.begin("/dev/full")
 
     with span("step"), span("copy"):
