@@ -34,6 +34,7 @@ from polynya.lake.table.suspension import refuse_bad_records
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
+from polynya.observe.trace import span
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Columns of a landed batch that are the same for all rows of a load.
@@ -110,6 +111,7 @@ class _Job:
         return read.withColumns(columns)
 
 
+@span("stage load")
 def stage_load(target: DatasetTable, plan: LoadPlan, *, now: datetime) -> Staged:
     """Let tasks read all splits of a plan and write their rows; nothing is committed.
 
@@ -155,6 +157,7 @@ def forget(target: DatasetTable, staged: Staged) -> None:
     target.table.drop_files(file.path for file in staged.files)
 
 
+@span("check keys")
 def is_unique(target: DatasetTable, plan: LoadPlan, staged: Staged) -> bool:
     """Whether no key stands twice in Current once the load is committed."""
     ranges = [staged.reports[split.number].keys for split in plan.splits]
