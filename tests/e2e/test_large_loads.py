@@ -1,7 +1,9 @@
-"""kill -9 while tasks read a large first full load: the next run has every row once."""
+"""A large first full load, killed on the way or read by a cluster: every row is there once."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.e2e.killing import KILLED, run_to_end, running
+from tests.oracle.packs.driver import ROOT, environment
 from tests.oracle.packs.read_back import READERS, internal_table
 from tests.projects import PROJECT
 
@@ -69,6 +72,16 @@ def test_killed_while_tasks_write(shop: Path) -> None:
 
     run_to_end(shop)
 
+    assert current(shop) == list(range(ROWS * FILES))
+
+
+def test_executors_of_a_cluster_read_and_write_a_load(shop: Path) -> None:
+    line = [sys.executable, "-m", "tests.e2e.cluster_load", str(shop)]
+
+    done = subprocess.run(line, cwd=ROOT, env=environment(), capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "load.progress" in done.stdout
     assert current(shop) == list(range(ROWS * FILES))
 
 
