@@ -129,6 +129,7 @@ def test_a_bad_record_suspends_where_the_settings_say_so(lab: Lab) -> None:
         loaded(lab, "users", BY_TASKS, [row(1), b"no record"], on_bad_record="suspend")
 
 
+@pytest.mark.slow
 def test_changes_after_a_load_are_applied_to_it(lab: Lab) -> None:
     users = loaded(lab, "users", BY_TASKS, [row(1), row(2)])
     users.land(put(1, 10, name="Anna"), put(3, 11, name="Cid"))
