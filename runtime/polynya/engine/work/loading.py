@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.formats.base import ReadRequest
 from polynya.formats.files.discovery import Discovery
 from polynya.formats.loads import LoadFormat, LoadLimits, LoadPlan
-from polynya.lake.copy.load import Staged, commit_load, forget, is_unique, stage_load
+from polynya.lake.copy.load import (
+    Staged,
+    commit_load,
+    forget,
+    forget_columns,
+    is_unique,
+    stage_load,
+)
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import enter
 from polynya.lake.table.suspension import refuse_suspended
@@ -79,6 +86,8 @@ class Loading:
         started, now = clock.monotonic(), clock.now()
         refuse_suspended(table.table)
         enter(table.table)
+        if not table.progress:
+            request = _from_scratch(request)
         damaged: dict[str, str] = {}
         plan = self._loads.plan(request, self._limits, damaged)
         for _ in range(_MOST_ATTEMPTS):
@@ -130,9 +139,17 @@ class Loading:
         return None if settled is plan else settled
 
     def _in_batches(self, table: WorkingDataset, reason: str) -> bool:
+        if table.table.owned:
+            forget_columns(table.table)
         if table.context.is_news(f"{table.name} is loaded in batches", reason):
             table.tell(events.LoadInBatches(subject=table.name, reason=reason))
         return False
+
+
+def _from_scratch(request: ReadRequest) -> ReadRequest:
+    """The request for a table that holds nothing: what an attempt assumed of it is not known."""
+    known = request.table
+    return replace(request, tables={known.source: replace(known, schema={})})
 
 
 def _left_bytes(found: Discovery, plan: LoadPlan) -> int:

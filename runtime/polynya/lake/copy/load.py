@@ -28,12 +28,14 @@ from polynya.lake.iceberg.staging import data_folder, stage, written_file
 from polynya.lake.spark.api import DataFrame, functions
 from polynya.lake.spark.tasks import Said, rows_of_tasks
 from polynya.lake.table.books import booked, rows_by_partition
+from polynya.lake.table.column_changes import change_columns
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import agreed_keys
 from polynya.lake.table.suspension import refuse_bad_records
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
+from polynya.model.datatypes import DataType, widen
 from polynya.observe.trace import span
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -120,6 +122,8 @@ def stage_load(target: DatasetTable, plan: LoadPlan, *, now: datetime) -> Staged
     """
     batch = _batch(target, plan, {}, rows_in=0)
     keys = agreed_keys(target, batch)
+    if not _holds(target, plan.schema):
+        forget_columns(target)
     target.grow(plan.schema)
     following = state_after(target, batch, keys, now=now, live_files=None)
     shape = target.shape(plan.schema, keys, following)
@@ -150,6 +154,21 @@ def stage_load(target: DatasetTable, plan: LoadPlan, *, now: datetime) -> Staged
             forget(target, staged)
             raise report.failed
     return staged
+
+
+def _holds(target: DatasetTable, schema: Mapping[str, DataType]) -> bool:
+    """Whether the columns of the table can become those of `schema` in place."""
+    known = target.known_schema()
+    return all(
+        name in schema and widen(kind, schema[name]) == schema[name] for name, kind in known.items()
+    )
+
+
+def forget_columns(target: DatasetTable) -> None:
+    """Drop the columns of attempts whose assumptions did not hold, if no file was ever copied."""
+    known = target.known_schema()
+    if known and not target.state.copy.position.files:
+        change_columns(target, {}, list(known))
 
 
 def forget(target: DatasetTable, staged: Staged) -> None:
