@@ -142,6 +142,9 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.autoBroadcastJoinThreshold": "256m",
         "spark.sql.adaptive.autoBroadcastJoinThreshold": "512m",
+        # Up to this size (48 MB by default) rows that are given to Spark are computed on while the
+        # plan is optimised, by one thread and row by row: right for a small batch only.
+        "spark.sql.execution.arrow.localRelationThreshold": "256KB",
         "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.sql.codegen.maxFields": "300",
         "spark.sql.session.timeZone": "UTC",
