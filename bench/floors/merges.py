@@ -80,6 +80,8 @@ def measure(lake: Lake, case: Case, sizes: Sizes) -> Measured:
                 seconds[side].append(time.perf_counter() - began)
     assert_same(lake.catalog, f"{lake.schema}.{case.name}", f"{lake.peer}.{case.name}")
     shutil.rmtree(folder)
+    # The session may be shared: a view of it would be listed in every schema.
+    lake.spark.catalog.dropTempView(_events(case))
     appends = "append and " if case.appends else ""
     return Measured(
         case.title(),
@@ -101,13 +103,18 @@ def _ours(lake: Lake, case: Case) -> Callable[[Path], None]:
     return lambda _: take_in(context, work)
 
 
+def _events(case: Case) -> str:
+    """View of the landed file that the peer reads."""
+    return f"landed_{case.name}"
+
+
 def _peer(lake: Lake, case: Case, load: Path) -> Callable[[Path], None]:
     """Load the peer's table; the result takes in one file.
 
     The statement is what people write by hand: the newest event of each key, where it is newer.
     """
     spark, name = lake.spark, f"{lake.peer}.{case.name}"
-    columns, events = ", ".join(COLUMNS), f"landed_{case.name}"
+    columns, events = ", ".join(COLUMNS), _events(case)
     read = spark.read.schema(SPARK_SCHEMA).format(case.kind)
     read.load(str(load)).createOrReplaceTempView(events)
     spark.sql(
