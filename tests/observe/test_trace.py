@@ -129,7 +129,8 @@ def test_a_run_leaves_its_phases_its_calls_and_its_jobs(
     trace.begin(str(tmp_path / "trace.json"))
     trace_session(spark)
 
-    users.apply(put(1, 10, name="y"))
+    # A late event takes a query, and a query jobs.
+    users.apply(put(4, 1, name="y"))
 
     found = spans(tmp_path / "trace.json")
     ours = [event for event in found if event["cat"] == "polynya"]

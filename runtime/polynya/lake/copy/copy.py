@@ -21,6 +21,7 @@ from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.staging import stage, write_rows
 from polynya.lake.spark.api import DataFrame
+from polynya.lake.spark.collecting import arrow_rows
 from polynya.lake.table.books import booked, rows_by_partition
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
@@ -147,7 +148,7 @@ def _parts(
 def staged_rows(table: IcebergTable, rows: DataFrame, batch: DatasetBatch) -> list[DataFile]:
     """Write rows of a batch: few without Spark, whose plan of a write costs more than they do."""
     if batch.rows_held <= FEW_ROWS and batch.size_bytes <= FEW_BYTES:
-        return write_rows(table, rows.toArrow())
+        return write_rows(table, arrow_rows(rows))
     return stage(table, sized(rows, batch))
 
 

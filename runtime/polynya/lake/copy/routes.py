@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.formats.batch import DatasetBatch
@@ -25,6 +26,9 @@ from polynya.lake.table.dataset import DatasetTable
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import literal
+
+#: A loaded row that was not rejected.
+_LOADED = f"(__decided = 'L' AND {within(Partition.CHANGES)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,10 @@ def route_of(
     if not _is_first_load(target, batch, shape):
         return Route(derived)
     keeping = retention.before(target, shape, now)
-    loaded = _into_current(target, derived, shape, keeping.now)
+    if _keys_differ(batch, shape) and not _has_current(target):
+        loaded = to_current(derived, _LOADED, keeping.now)
+    else:
+        loaded = _into_current(target, derived, shape, keeping.now)
     if keeping.state is not None:
         loaded = retention.with_loaded_events(loaded, keeping.now)
     return Route(loaded, keeping=keeping)
@@ -106,6 +113,22 @@ def _is_first_load(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> b
     return not target.table.files(Partition.CHANGES, target.state.snapshot)
 
 
+def _has_current(target: DatasetTable) -> bool:
+    return bool(target.table.files(Partition.CURRENT, target.state.snapshot))
+
+
+def _keys_differ(batch: DatasetBatch, shape: Shape) -> bool:
+    """Whether it is sure that no key stands twice. Sorting them by Spark takes a shuffle."""
+    rows = batch.rows
+    if not set(shape.keys) <= set(rows.column_names):
+        return False
+    keys = rows.select(shape.keys)
+    # Different bits of a number that is no integer can be the same key.
+    if any(pa.types.is_floating(kind) or pa.types.is_nested(kind) for kind in keys.schema.types):
+        return False
+    return bool(keys.group_by(list(shape.keys)).aggregate([]).num_rows == rows.num_rows)
+
+
 def _into_current(
     target: DatasetTable, derived: DataFrame, shape: Shape, now: datetime
 ) -> DataFrame:
@@ -115,7 +138,7 @@ def _into_current(
         "ORDER BY __seq DESC, hdr__key_hash) AS __rank"
     )
     ranked = derived.selectExpr("*", rank)
-    if target.table.files(Partition.CURRENT, target.state.snapshot):
+    if _has_current(target):
         assert target.state.snapshot is not None
         loaded = target.spark.sql(
             f"SELECT {shape.key_list()}, true AS __loaded "
@@ -124,9 +147,7 @@ def _into_current(
         ranked = ranked.join(functions.broadcast(loaded), on=list(shape.keys), how="left")
     else:
         ranked = ranked.withColumn("__loaded", functions.lit(None).cast("boolean"))
-    direct = (
-        f"(__decided = 'L' AND __rank = 1 AND __loaded IS NULL AND {within(Partition.CHANGES)})"
-    )
+    direct = f"({_LOADED} AND __rank = 1 AND __loaded IS NULL)"
     return to_current(ranked, direct, now).drop("__rank", "__loaded")
 
 

@@ -60,6 +60,7 @@ KEPT_NAMES = (
     "org.apache.spark.sql.Observation",
     "org.apache.spark.sql.SparkSession",
     "org.apache.spark.sql.classic.SparkSession",
+    "org.apache.spark.sql.execution.arrow.ArrowConverters$.MODULE$",
     "org.apache.spark.sql.functions",
     "org.apache.spark.sql.internal.SQLConf",
     "org.apache.spark.sql.types",
