@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,8 +12,14 @@ from polynya.formats.loads import Report, Split, SplitReader
 from polynya.lake.copy.direct import Direct, DirectWriter, Written
 from polynya.lake.spark.tasks import Said
 
-#: The steps of other datasets wait for a core as long as a task takes: ten seconds or so.
-_TASK_BYTES = 128 * 1024 * 1024
+#: Jobs of other datasets wait for a core as long as a task takes: two seconds or so. Each task
+#: makes data files of its own, which should not be too small either.
+_LEAST_BYTES = 16 * 1024 * 1024
+_MOST_BYTES = 64 * 1024 * 1024
+#: Tasks for each core of a load that is not small.
+_EACH_CORE = 4
+#: Steps of other datasets take seconds and a load takes minutes: they get the processor first.
+_NICENESS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,7 @@ class TaskWork:
 
     def rows(self, number: int) -> Iterator[pa.RecordBatch]:
         """The rows of a task that it does not write."""
+        _give_way()
         if number == 0 and self.rejected.num_rows:
             yield self.rejected
         writer = None if self.direct is None else DirectWriter(self.direct)
@@ -50,9 +58,13 @@ class TaskWork:
 
 
 def tasks_of(splits: Sequence[Split], cores: int) -> list[list[Split]]:
-    """Splits that one task reads after another: neighbours, about as many bytes each."""
-    total = sum(split.size for split in splits)
-    each = max(min(total // max(cores, 1), _TASK_BYTES), 1)
+    """Splits that one task reads after another: neighbours, about as many bytes each.
+
+    As many tasks for each core, so that all cores are done at about the same time.
+    """
+    of_core = sum(split.size for split in splits) // max(cores, 1)
+    count = max(min(of_core // _LEAST_BYTES, _EACH_CORE), -(-of_core // _MOST_BYTES), 1)
+    each = max(of_core // count, 1)
     tasks: list[list[Split]] = [[]]
     size = 0
     for split in splits:
@@ -62,3 +74,9 @@ def tasks_of(splits: Sequence[Split], cores: int) -> list[list[Split]]:
         tasks[-1].append(split)
         size += split.size
     return tasks
+
+
+def _give_way() -> None:
+    """Let other processes run first. Spark uses this one for tasks of loads only."""
+    if os.getpriority(os.PRIO_PROCESS, 0) < _NICENESS:
+        os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
