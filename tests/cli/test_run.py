@@ -32,12 +32,12 @@ def own_signals() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def end_when_said(text: str, said: io.StringIO) -> None:
-    """End the command once it has said something, or after a while."""
+def end_when_said(text: str, said: io.StringIO, number: int = signal.SIGTERM) -> None:
+    """End the command by a signal once it has said something, or after a while."""
     until = time.monotonic() + PATIENCE_SECONDS
     while text not in said.getvalue() and time.monotonic() < until:
         time.sleep(0.1)
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), number)
 
 
 @pytest.mark.usefixtures("own_signals")
@@ -77,3 +77,24 @@ def test_a_dataset_that_fails_is_told_while_the_others_go_on(
         )
     ]
     assert sum(line.startswith("copied   told.towns") for line in said) == 2
+
+
+@pytest.mark.usefixtures("own_signals")
+def test_ctrl_c_ends_a_run_with_its_own_code(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polynya.engine.start.start_spark", lambda *_, **__: spark)
+    users = USERS.replace("schema: shop", "schema: interrupted")
+    project = write_project(tmp_path, users=users)
+    (tmp_path / "landing/users").mkdir(parents=True)
+    record = '{"userId": 1, "sequenceNum": 1, "operation": "INSERT"}\n'
+    (tmp_path / "landing/users/1.json").write_text(record)
+    err = io.StringIO()
+    options = GlobalOptions(no_color=True, project=project)
+    interrupt = ("copied   interrupted.users", err, signal.SIGINT)
+    threading.Thread(target=end_when_said, args=interrupt, daemon=True).start()
+
+    code = run(context=CommandContext(options, TextOutput(options, io.StringIO(), err)))
+
+    assert code == ExitCode.INTERRUPTED
+    assert "stopping after the step that is running" in err.getvalue()

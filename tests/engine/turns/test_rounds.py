@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -56,6 +59,41 @@ def test_a_run_ends_when_nobody_can_be_told_of_a_failure() -> None:
     context = EngineContext(spark, MemoryObjectStore(), sink=closed)
     with pytest.raises(BrokenPipeError):
         run_until_stopped(context, [Unit("users", "task", fail)])
+
+
+def test_an_interrupt_is_no_failure_of_the_unit_that_it_hits() -> None:
+    def interrupt(_turn: Turn) -> Ended:
+        raise KeyboardInterrupt
+
+    spark: Any = None
+    told: list[Event] = []
+    context = EngineContext(spark, MemoryObjectStore(), sink=told.append)
+    with pytest.raises(KeyboardInterrupt):
+        run_until_stopped(context, [Unit("users", "task", interrupt)])
+    assert told == []
+
+
+def test_ctrl_c_ends_a_run_after_the_steps_that_are_under_way() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    steps: list[str] = []
+
+    def step(_turn: Turn) -> Ended:
+        steps.append("begun")
+        time.sleep(0.2)  # until the main thread waits
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.3)
+        steps.append("ended")
+        return Ended(more=True)
+
+    spark: Any = None
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_until_stopped(
+                EngineContext(spark, MemoryObjectStore()), [Unit("users", "task", step)]
+            )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert steps == ["begun", "ended"]
 
 
 def test_a_dataset_is_copied_while_the_load_of_another_is_under_way(lab: Lab) -> None:

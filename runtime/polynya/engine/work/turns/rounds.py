@@ -28,6 +28,7 @@ class Rounds:
         self._changed = threading.Condition()
         self._open = True
         self._broken: BaseException | None = None
+        self._at_work = 0
 
     def add(self, crew: Crew, units: Sequence[Unit]) -> None:
         """Let the units have their turns from now on."""
@@ -39,6 +40,7 @@ class Rounds:
         """Start the threads. They are daemons: a process that is told to end waits for nobody."""
         names = [f"turns-{number}" for number in range(1, THREADS + 1)]
         threads = [threading.Thread(target=self._work, name=name, daemon=True) for name in names]
+        self._at_work = len(threads)
         for thread in threads:
             thread.start()
         return threads
@@ -46,21 +48,38 @@ class Rounds:
     def finish(self) -> None:
         """Start the threads, and wait until no unit is left.
 
-        Raises what went wrong outside of the units: nobody could be told how a turn went.
+        Raises what went wrong outside of the units: nobody could be told how a turn went. It, and
+        Ctrl-C, end the run after the steps that are under way; a second Ctrl-C ends it at once.
         """
         self._open = False
-        for thread in self.start():
-            thread.join()
+        self.start()
+        try:
+            self._await_all()
+        except KeyboardInterrupt as error:
+            self._break(error)
+            self._await_all()
         if self._broken is not None:
             raise self._broken
+
+    def _await_all(self) -> None:
+        # `Thread.join` takes a thread for ended once it was interrupted (Python 3.11 and 3.12).
+        with self._changed:
+            self._changed.wait_for(lambda: self._at_work == 0)
 
     def _work(self) -> None:
         try:
             self._turns()
         except BaseException as error:  # noqa: BLE001 - the edge of a thread
-            with self._changed:
-                self._broken = error
-                self._changed.notify_all()
+            self._break(error)
+        with self._changed:
+            self._at_work -= 1
+            self._changed.notify_all()
+
+    def _break(self, error: BaseException) -> None:
+        """Let no unit begin another step."""
+        with self._changed:
+            self._broken = error
+            self._changed.notify_all()
 
     def _turns(self) -> None:
         while (taken := self._take()) is not None:
@@ -89,6 +108,8 @@ def _step(unit: Unit, turn: Turn) -> Ended:
     try:
         with span("step", dataset=unit.name):
             return unit.step(turn)
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:  # noqa: BLE001 - the edge of a unit
         return Ended(failure=as_polynya(error))
 
