@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.engine.work.policy import PendingFacts, decide
+from polynya.engine.work.turns.unit import Turn
 from polynya.model.config.settings import ApplyPolicy
 
 POLICY = ApplyPolicy.model_validate(
@@ -55,6 +56,15 @@ def test_rows_of_a_large_table_count_as_a_fraction_of_it() -> None:
 
 def test_an_age_that_is_unknown_is_no_reason() -> None:
     assert not decide(replace(FEW, age=None), POLICY).apply
+
+
+def test_an_apply_is_long_by_its_changes_rather_than_by_the_table_that_they_change() -> None:
+    turn, mebibyte = Turn(long=False), 2**20
+    few_on_many = replace(FEW, size_bytes=mebibyte // 10, current_bytes=200 * mebibyte)
+    many_on_few = replace(FEW, size_bytes=4 * mebibyte, current_bytes=10 * mebibyte)
+
+    assert not turn.must_wait_for(few_on_many.work_bytes)
+    assert turn.must_wait_for(many_on_few.work_bytes)
 
 
 COUNTS = st.integers(0, 10**9)

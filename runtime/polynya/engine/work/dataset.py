@@ -189,7 +189,7 @@ class WorkingDataset:
             decision = ApplyDecision(
                 apply=False, reason="a reload is under way, `polynya reload` ends it"
             )
-        if decision.apply and turn.must_wait_for(facts.stored_bytes):
+        if decision.apply and turn.must_wait_for(facts.work_bytes):
             return TOO_LONG
         if decision.apply:
             self.tell_applied(self.apply(decision.reason))
@@ -266,6 +266,6 @@ def _pending(table: DatasetTable, now: datetime) -> PendingFacts:
         size_bytes=sum(file.size_bytes for file in pending),
         files=len(pending),
         current_rows=sum(file.rows for file in current),
-        stored_bytes=sum(file.size_bytes for file in (*pending, *current)),
+        current_bytes=sum(file.size_bytes for file in current),
         age=max(now - datetime.fromisoformat(since), timedelta()) if since else None,
     )

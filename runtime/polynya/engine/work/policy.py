@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal
+from typing import Final, Literal
 
 from polynya.model.config.settings import ApplyPolicy
+
+#: Landed text is so many times as large as the pending changes that it becomes. An apply folds and
+#: writes each of them.
+_LANDED_OF_PENDING: Final = 4
+#: Of Current an apply reads the keys, and what matched.
+_STORED_OF_READ: Final = 16
 
 ApplyMode = Literal["policy", "always", "never"]
 
@@ -19,7 +25,7 @@ ApplyMode = Literal["policy", "always", "never"]
 class PendingFacts:
     """Pending Changes of one dataset and the size of its Current.
 
-    `age` is None without pending changes. `stored_bytes` is the size of both.
+    `age` is None without pending changes.
     """
 
     rows: int
@@ -27,7 +33,12 @@ class PendingFacts:
     files: int
     current_rows: int
     age: timedelta | None = None
-    stored_bytes: int = 0
+    current_bytes: int = 0
+
+    @property
+    def work_bytes(self) -> int:
+        """Landed bytes that a copy takes in about the time that the apply takes."""
+        return self.size_bytes * _LANDED_OF_PENDING + self.current_bytes // _STORED_OF_READ
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Final
 
 from polynya.model.errors import PolynyaError
 
-#: A step that reads at least so many bytes, landed or stored, counts as long. It is a second or two
-#: of work on two cores.
+#: A step that copies at least so many landed bytes, or an apply of as much work, counts as long: a
+#: second or two on two cores.
 LONG_BYTES: Final = 16 * 2**20
 
 
