@@ -12,7 +12,7 @@ from pyarrow import parquet
 from polynya.formats.batch import FilePart
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.loads import Split
-from polynya.formats.native.loads.lines import blocks, count_records
+from polynya.formats.native.columnar.lines import blocks, count_records
 from polynya.formats.records.columnar import column_types
 from polynya.model.datatypes import DataType
 

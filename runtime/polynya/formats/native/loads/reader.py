@@ -14,11 +14,11 @@ from polynya.formats.batch import BatchLimits, DatasetBatch
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
 from polynya.formats.loads import Report, Split, Tell, task_schema
-from polynya.formats.native.loads.columns import typed_columns
-from polynya.formats.native.loads.json_columns import typed_lines
+from polynya.formats.native.columnar.columns import typed_columns
+from polynya.formats.native.columnar.json_columns import typed_lines
+from polynya.formats.native.columnar.lines import blocks, records_of, without_mark
+from polynya.formats.native.columnar.places import places_of
 from polynya.formats.native.loads.keys import KeyWatch
-from polynya.formats.native.loads.lines import blocks, records_of, without_mark
-from polynya.formats.native.loads.places import places_of
 from polynya.formats.native.loads.rows import Chunk, rows_of_batch, rows_of_chunk
 from polynya.formats.native.loads.settling import has_say, holds_untold, joined, unforeseen
 from polynya.formats.native.reader import to_batch

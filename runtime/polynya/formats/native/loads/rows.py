@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from polynya.formats.batch import NO_ORDER, DatasetBatch
 from polynya.formats.loads import in_fields, rejected_rows
-from polynya.formats.native.loads.places import Places
+from polynya.formats.native.columnar.places import Places
 from polynya.formats.values.columns import Faults
 
 

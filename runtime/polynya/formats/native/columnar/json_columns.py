@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from polynya.formats.native.loads.columns import typed
+from polynya.formats.native.columnar.columns import typed
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.iso_arrays import instants_of
 from polynya.model.datatypes import (
