@@ -6,7 +6,7 @@ checked on construction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -199,6 +199,8 @@ class DatasetBatch:
         changes: what the batch changes in the columns that were known.
         declared: the columns of the newest schema of the source, None when it declares none.
         called: what the source table is called at the end of the batch, None when it is no news.
+        raw_of: the raw bytes of a record, by its file and offset, where `__raw` is left NULL; None
+            where every row has them.
     """
 
     rows: pa.Table
@@ -212,6 +214,7 @@ class DatasetBatch:
     changes: tuple[SchemaChange, ...] = ()
     declared: tuple[str, ...] | None = None
     called: str | None = None
+    raw_of: Callable[[str, int], bytes] | None = None
 
     def __post_init__(self) -> None:
         out = self.rows.num_rows + len(self.rejected) + self.rows_filtered
@@ -222,6 +225,17 @@ class DatasetBatch:
     def rows_held(self) -> int:
         """Typed rows and rejected records."""
         return int(self.rows.num_rows) + len(self.rejected)
+
+    def with_raw(self, wanted: pa.Array | pa.ChunkedArray) -> pa.Table:
+        """Its rows, of which those where the boolean `wanted` is true have their raw bytes."""
+        if self.raw_of is None or not pc.any(wanted, min_count=0).as_py():
+            return self.rows
+        raws: list[bytes | None] = [None] * self.rows.num_rows
+        for index in pc.indices_nonzero(wanted).to_pylist():
+            file, offset = (self.rows.column(name)[index] for name in ("__file", "__offset"))
+            raws[index] = self.raw_of(file.as_py(), offset.as_py())
+        place = self.rows.column_names.index("__raw")
+        return self.rows.set_column(place, "__raw", pa.array(raws, pa.binary()))
 
     @property
     def size_bytes(self) -> int:

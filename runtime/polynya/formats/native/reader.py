@@ -8,6 +8,7 @@ from polynya.formats.base import ReadRequest
 from polynya.formats.batch import DatasetBatch, FilePart
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
+from polynya.formats.native.columnar.batch import columnar_batch
 from polynya.formats.native.order import placed
 from polynya.formats.records.openers import builder_of, file_opener
 from polynya.formats.values.buffer import RecordBuffer
@@ -20,6 +21,11 @@ from polynya.model.config.dataset import ResolvedDataset
 
 def read_native(request: ReadRequest) -> DatasetBatch:
     """Read the next batch; see `Format.read`. `request.load`: the rows are those of a full load."""
+    batch = columnar_batch(request)
+    return _read_exactly(request) if batch is None else batch
+
+
+def _read_exactly(request: ReadRequest) -> DatasetBatch:
     dataset, known = request.table.dataset, request.table.schema
     buffer = RecordBuffer(request.limits)
     observed = Observed()

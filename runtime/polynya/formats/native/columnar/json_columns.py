@@ -57,11 +57,7 @@ def typed_lines(
     `declared` names columns whose type the settings say.
     """
     known = {name: kind for name, kind in schema.items() if not isinstance(kind, Void)}
-    # A decimal that was not declared takes no text, and Arrow would read it.
-    if not all(
-        kind in _READ or (isinstance(kind, Decimal) and name in declared)
-        for name, kind in known.items()
-    ):
+    if not all(_is_read(kind, declared=name in declared) for name, kind in known.items()):
         return None
     records = _plain_lines(block)
     if records is None or not _is_spelled_exactly(block, known):
@@ -76,6 +72,13 @@ def typed_lines(
         for name in schema
     }
     return None if any(column is None for column in found.values()) else found
+
+
+def _is_read(kind: DataType, *, declared: bool) -> bool:
+    # A day or a decimal that was not declared takes no text, and Arrow would read it.
+    return (kind in _READ and (declared or kind != DATE)) or (
+        declared and isinstance(kind, Decimal)
+    )
 
 
 def _plain_lines(block: bytes) -> int | None:

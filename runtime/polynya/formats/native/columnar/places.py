@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.formats.batch import NO_ORDER
+from polynya.formats.native.columnar.chunks import Chunk
 from polynya.formats.native.order import placed
 from polynya.formats.values.columns import Column, Faults
 from polynya.formats.values.instants import DAY_MICROS
@@ -23,47 +24,52 @@ _SIGN = pa.scalar(1 << 63, pa.uint64())
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """One change identifier and tail a record, None where all have NO_ORDER and none.
+    """One change identifier, tail and time a record; no identifiers where all have NO_ORDER.
 
-    `newest` is the greatest time in microseconds.
+    `times` are in microseconds, NULL where the copy time stands in.
     """
 
     identifiers: pa.Array | None
-    tails: pa.Array | None
-    newest: int | None
+    tails: pa.Array
+    times: pa.Array
     faults: Faults
+
+    @property
+    def newest(self) -> int | None:
+        """The greatest time of a record without a fault."""
+        times = self.times
+        if self.faults:
+            good = [index not in self.faults for index in range(len(times))]
+            times = times.filter(pa.array(good, pa.bool_()))
+        newest: int | None = pc.max(times).as_py()
+        return newest
 
 
 def places_of(
-    columns: Mapping[str, pa.Array],
-    schema: Mapping[str, DataType],
-    dataset: ResolvedDataset,
-    count: int,
+    chunk: Chunk, schema: Mapping[str, DataType], dataset: ResolvedDataset, *, load: bool
 ) -> Places:
-    """Where `count` records of a full load stand, by their typed columns."""
-    events = dataset.events
-    times = events.timestamp or (events.sequence_by[0] if len(events.sequence_by) == 1 else None)
-    newest = _newest(times, columns, schema, parsed=events.timestamp is not None)
-    identifiers = _identifiers(events.sequence_by, columns, schema)
-    if newest is not None and (identifiers is not None or not events.sequence_by):
-        tails = None if identifiers is None else pa.nulls(count, pa.string())
-        return Places(identifiers, tails, newest[0], {})
-    return _one_by_one(columns, schema, dataset, count)
+    """Where the records of a chunk stand; those of a full load (`load`) need no sequence."""
+    events, columns = dataset.events, chunk.columns
+    name = events.timestamp or (events.sequence_by[0] if len(events.sequence_by) == 1 else None)
+    times = _times(name, chunk, schema, parsed=events.timestamp is not None)
+    if times is not None:
+        identifiers = _identifiers(events.sequence_by, columns, schema)
+        if identifiers is not None and load:
+            identifiers = pc.fill_null(identifiers, NO_ORDER)
+        if not events.sequence_by or (identifiers is not None and not identifiers.null_count):
+            return Places(identifiers, pa.nulls(chunk.count, pa.string()), times, {})
+    return _one_by_one(chunk, schema, dataset, load=load)
 
 
 def _one_by_one(
-    columns: Mapping[str, pa.Array],
-    schema: Mapping[str, DataType],
-    dataset: ResolvedDataset,
-    count: int,
+    chunk: Chunk, schema: Mapping[str, DataType], dataset: ResolvedDataset, *, load: bool
 ) -> Places:
-    typed = {name: Column(schema[name], array, {}) for name, array in columns.items()}
-    found = placed(typed, dataset, count=count, load=True)
-    times = [t for i, t in enumerate(found.times) if t is not None and i not in found.faults]
+    typed = {name: Column(schema[name], array, {}) for name, array in chunk.columns.items()}
+    found = placed(typed, dataset, count=chunk.count, load=load)
     return Places(
         pa.array(found.identifiers, pa.string()) if dataset.events.sequence_by else None,
-        pa.array(found.tails, pa.string()) if dataset.events.sequence_by else None,
-        max(times, default=None),
+        pa.array(found.tails, pa.string()),
+        pa.array(found.times, pa.int64()),
         found.faults,
     )
 
@@ -76,12 +82,8 @@ def _identifiers(
         return None
     column, kind = columns[names[0]], schema[names[0]]
     if kind in {INT, BIGINT}:
-        found = _of_integers(column.cast(pa.int64()))
-    elif kind in _INSTANTS:
-        found = _of_instants(column.view(pa.int64()))
-    else:
-        return None
-    return None if found is None else pc.fill_null(found, NO_ORDER)
+        return _of_integers(column.cast(pa.int64()))
+    return _of_instants(column.view(pa.int64())) if kind in _INSTANTS else None
 
 
 def _of_integers(values: pa.Array) -> pa.Array:
@@ -125,23 +127,19 @@ def _digits(values: pa.Array, width: int) -> pa.Array:
     return pc.ascii_lpad(values.cast(pa.string()), width, "0")
 
 
-def _newest(
-    name: str | None,
-    columns: Mapping[str, pa.Array],
-    schema: Mapping[str, DataType],
-    *,
-    parsed: bool,
-) -> tuple[int | None] | None:
-    """The greatest time of a column; None when that takes a look at each value."""
-    if name is None or name not in columns:
-        return (None,)
-    column, kind = columns[name], schema[name]
+def _times(
+    name: str | None, chunk: Chunk, schema: Mapping[str, DataType], *, parsed: bool
+) -> pa.Array | None:
+    """The times of a column, NULLs without one; None when that takes a look at each value."""
+    nothing = pa.nulls(chunk.count, pa.int64())
+    if name is None or name not in chunk.columns:
+        return nothing
+    column, kind = chunk.columns[name], schema[name]
     if kind in _INSTANTS:
-        return (pc.max(column.view(pa.int64())).as_py(),)
+        return column.view(pa.int64())
     if kind == DATE:
-        days = pc.max(column.view(pa.int32())).as_py()
-        return (None if days is None else days * DAY_MICROS,)
+        return pc.multiply(column.view(pa.int32()).cast(pa.int64()), DAY_MICROS)
     if kind == STRING:
         times = instants_of(column)
-        return None if times is None else (pc.max(times.view(pa.int64())).as_py(),)
-    return None if parsed else (None,)
+        return None if times is None else times.view(pa.int64())
+    return None if parsed else nothing

@@ -14,12 +14,11 @@ from polynya.formats.batch import BatchLimits, DatasetBatch
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
 from polynya.formats.loads import Report, Split, Tell, task_schema
-from polynya.formats.native.columnar.columns import typed_columns
-from polynya.formats.native.columnar.json_columns import typed_lines
+from polynya.formats.native.columnar.chunks import Chunk, chunk_of_lines, chunk_of_rows
 from polynya.formats.native.columnar.lines import blocks, records_of, without_mark
 from polynya.formats.native.columnar.places import places_of
 from polynya.formats.native.loads.keys import KeyWatch
-from polynya.formats.native.loads.rows import Chunk, rows_of_batch, rows_of_chunk
+from polynya.formats.native.loads.rows import rows_of_batch, rows_of_chunk
 from polynya.formats.native.loads.settling import has_say, holds_untold, joined, unforeseen
 from polynya.formats.native.reader import to_batch
 from polynya.formats.records.columnar import records_of as columnar_records
@@ -118,49 +117,40 @@ class _Reading:
             raise UnreadableFileError(f"damaged: {error}") from error
 
     def _of_columns(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        columns = typed_columns(rows, self.splits.schema)
-        if columns is None:
+        chunk = chunk_of_rows(self.split.file, self._at, rows, self.splits.schema)
+        if chunk is None:
             yield from self._exactly(columnar_records(rows), rows.num_rows)
-            return
-
-        def raw(index: int) -> bytes:
-            ((text, _),) = columnar_records(rows.slice(index, 1))
-            return text
-
-        yield self._chunk(columns, rows.num_rows, raw)
+        else:
+            yield self._placed(chunk)
 
     def _lines(self, file: BinaryIO) -> Iterator[pa.RecordBatch]:
         split, skip = self.split, self.split.skip
+        declared = self.splits.dataset.events.columns
         for begin, block in blocks(file, _BLOCK_BYTES, begin=split.begin, end=split.end):
             text = without_mark(block) if begin == 0 else block
-            declared = self.splits.dataset.events.columns
-            columns = None if skip else typed_lines(text, self.splits.schema, declared)
-            if columns is None:
+            chunk = None
+            if not skip:
+                chunk = chunk_of_lines(split.file, self._at, text, self.splits.schema, declared)
+            if chunk is None:
                 lines = list(records_of(text))
                 kept, skip = lines[skip:], max(skip - len(lines), 0)
                 yield from self._exactly(map(parsed, kept), len(kept))
-                continue
-            found: list[bytes] = []
+            else:
+                yield self._placed(chunk)
 
-            def raw(index: int, text: bytes = text, found: list[bytes] = found) -> bytes:
-                found.extend(() if found else records_of(text))
-                return found[index]
-
-            yield self._chunk(columns, len(next(iter(columns.values()))), raw)
-
-    def _chunk(self, columns: Mapping[str, pa.Array], count: int, raw: object) -> pa.RecordBatch:
+    def _placed(self, chunk: Chunk) -> pa.RecordBatch:
         splits = self.splits
-        places = places_of(columns, splits.schema, splits.dataset, count)
-        chunk = Chunk(self.split.file, self._place(count), count, columns, raw)  # type: ignore[arg-type]
+        places = places_of(chunk, splits.schema, splits.dataset, load=True)
         rows = rows_of_chunk(chunk, places, splits.dataset.events.keys, self._schema)
+        self.records += chunk.count
         self._see(rows, places.newest)
         return rows
 
     def _exactly(self, records: Iterator[RawRecord], count: int) -> Iterator[pa.RecordBatch]:
         buffer = RecordBuffer(_NO_LIMITS)
-        first = self._place(count)
-        for number, (raw, record) in enumerate(records):
-            buffer.add(self.split.file, first + number, raw, record)
+        for offset, (raw, record) in enumerate(records, self._at):
+            buffer.add(self.split.file, offset, raw, record)
+        self.records += count
         batch = self._typed(buffer)
         if batch is None:
             return
@@ -191,11 +181,10 @@ class _Reading:
             elif both != splits.schema.get(name):
                 self.news[name] = both
 
-    def _place(self, count: int) -> int:
-        """Index in the file of the first of the next `count` records."""
-        first = self.split.first + self.split.skip + self.records
-        self.records += count
-        return first
+    @property
+    def _at(self) -> int:
+        """Index in the file of the next record."""
+        return self.split.first + self.split.skip + self.records
 
     def _see(self, rows: pa.RecordBatch, newest: int | None) -> None:
         if newest is not None:

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.formats.batch import NO_ORDER, DatasetBatch
 from polynya.formats.loads import in_fields, rejected_rows
+from polynya.formats.native.columnar.chunks import Chunk
 from polynya.formats.native.columnar.places import Places
 from polynya.formats.values.columns import Faults
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Records that were read as columns: how many, which is the first, and the text of one."""
-
-    file: str
-    first: int
-    count: int
-    columns: Mapping[str, pa.Array]
-    raw: Callable[[int], bytes]
 
 
 def rows_of_chunk(
@@ -32,9 +21,8 @@ def rows_of_chunk(
     told = sorted({*places.faults, *_without_key(chunk, keys)})
     columns = {**chunk.columns, **_record_columns(chunk, told, places.faults)}
     if "__ci" in schema.names:
-        nothing = pa.nulls(chunk.count, pa.string())
         columns["__ci"] = _default(places.identifiers, chunk.count)
-        columns["__tail"] = nothing if places.tails is None else places.tails
+        columns["__tail"] = places.tails
     return in_fields(columns, chunk.count, schema)
 
 

@@ -1,0 +1,205 @@
+"""The next batch of native files as columns, where nothing in it is out of the ordinary.
+
+It gives the rows, places and rejected records that the exact reader gives, for files of which every
+column is known and has its type. A property test holds both equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from polynya.formats.base import KnownTable, ReadRequest
+from polynya.formats.batch import (
+    NO_ORDER,
+    OLD_KEY_FIELD,
+    SERVICE_FIELDS,
+    TIMESTAMP_UTC,
+    DatasetBatch,
+    FilePart,
+    FileProgress,
+    Limits,
+    Rejected,
+)
+from polynya.formats.errors import UnreadableFileError
+from polynya.formats.files.landed_file import landed_file
+from polynya.formats.native.columnar.chunks import Chunk, chunks_of_columns, chunks_of_lines
+from polynya.formats.native.columnar.columns import typed_columns
+from polynya.formats.native.columnar.places import places_of
+from polynya.formats.values.arrow_types import arrow_type
+from polynya.formats.values.table import no_old_keys
+from polynya.observe.trace import span
+
+_FORMATS = frozenset({"parquet", "json"})
+
+
+class _OutOfTheOrdinaryError(Exception):
+    """The exact reader has to look."""
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What was taken of the files so far. `declared`: columns of the newest file that says them."""
+
+    limits: Limits
+    chunks: list[Chunk] = field(default_factory=list)
+    progress: dict[str, FileProgress] = field(default_factory=dict)
+    declared: tuple[str, ...] | None = None
+    rows: int = 0
+    size_bytes: int = 0
+    cut: bool = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the batch ends here."""
+        full = self.rows >= self.limits.max_rows or self.size_bytes >= self.limits.max_bytes
+        return full or self.cut
+
+    def take(self, part: FilePart, chunks: Iterator[Chunk]) -> None:
+        """Take the chunks of a file until the batch is full, and note how far it was read."""
+        offset, complete = part.start, True
+        for chunk in chunks:
+            if self.is_full:
+                complete = False
+                break
+            kept = chunk.head(self._room(chunk))
+            self.chunks.append(kept)
+            self.rows, self.size_bytes = self.rows + kept.count, self.size_bytes + kept.size_bytes
+            offset, complete = offset + kept.count, kept.count == chunk.count
+            self.cut = not complete
+        self.progress[part.path] = FileProgress(part.size, offset, complete)
+
+    def _room(self, chunk: Chunk) -> int:
+        """How many records of a chunk still go in; one at least."""
+        by_bytes = (
+            (self.limits.max_bytes - self.size_bytes) * chunk.count // max(1, chunk.size_bytes)
+        )
+        return max(1, min(self.limits.max_rows - self.rows, by_bytes))
+
+
+@span("read columns")
+def columnar_batch(request: ReadRequest) -> DatasetBatch | None:
+    """The next batch; see `Format.read`. None when it has to be read exactly."""
+    known = request.table
+    needed = known.dataset.events.keys
+    if known.dataset.landing.format not in _FORMATS or not known.schema:
+        return None
+    if not all(key in known.schema for key in needed):
+        return None
+    taken = _Taken(request.limits)
+    try:
+        for part in request.files:
+            if taken.is_full:
+                break
+            _take_file(request, part, taken)
+        return _batch(known, taken, load=request.load)
+    except (UnreadableFileError, _OutOfTheOrdinaryError, pa.ArrowException, OSError, ValueError):
+        # Which record or file is to blame is for the exact reader to say.
+        return None
+
+
+def _take_file(request: ReadRequest, part: FilePart, taken: _Taken) -> None:
+    dataset, schema = request.table.dataset, request.table.schema
+    landing = dataset.landing
+    with landed_file(
+        request.store, part.path, landing.format, encoding=landing.delivery.encoding
+    ) as file:
+        if landing.format == "json":
+            chunks = chunks_of_lines(file, part, schema, dataset.events.columns)
+        else:
+            reader = parquet.ParquetFile(file)
+            if typed_columns(_empty(reader.schema_arrow), schema) is None:
+                raise _OutOfTheOrdinaryError
+            taken.declared = tuple(reader.schema_arrow.names)
+            chunks = chunks_of_columns(reader, part, schema)
+        taken.take(part, (_ordinary(chunk) for chunk in chunks))
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], one.type) for one in schema], schema=schema)
+
+
+def _ordinary(chunk: Chunk | None) -> Chunk:
+    if chunk is None:
+        raise _OutOfTheOrdinaryError
+    return chunk
+
+
+def _batch(known: KnownTable, taken: _Taken, *, load: bool) -> DatasetBatch:
+    keys = known.dataset.events.keys
+    rows: list[pa.Table] = [_schema(known).empty_table()]
+    rejected: list[Rejected] = []
+    for chunk in taken.chunks:
+        made, refused = _rows(known, chunk, load=load)
+        rows.append(made)
+        rejected += refused
+    return DatasetBatch(
+        rows=pa.concat_tables(rows),
+        schema=known.schema,
+        keys=keys,
+        rejected=tuple(rejected),
+        rows_in=taken.rows,
+        rows_filtered=0,
+        files=taken.progress,
+        declared=taken.declared,
+        raw_of=_Texts(taken.chunks).of,
+    )
+
+
+def _rows(known: KnownTable, chunk: Chunk, *, load: bool) -> tuple[pa.Table, list[Rejected]]:
+    """The good records of a chunk, and the others."""
+    places = places_of(chunk, known.schema, known.dataset, load=load)
+    count, identifiers = chunk.count, places.identifiers
+    if identifiers is None:
+        identifiers = pa.repeat(pa.scalar(NO_ORDER), count)
+    service = {
+        "__file": pa.repeat(pa.scalar(chunk.file), count),
+        "__offset": pa.array(range(chunk.first, chunk.first + count), pa.int64()),
+        "__op": pa.repeat(pa.scalar("L" if load else None, pa.string()), count),
+        "__ci": identifiers,
+        "__tail": places.tails,
+        "__ts": places.times.cast(TIMESTAMP_UTC),
+    }
+    found = {**service, **chunk.columns}
+    schema = _schema(known)
+    table = pa.table(
+        [found.get(one.name, pa.nulls(count, one.type)) for one in schema], schema=schema
+    )
+    if not places.faults:
+        return table, []
+    good = pa.array([index not in places.faults for index in range(count)], pa.bool_())
+    refused = [
+        Rejected(chunk.file, chunk.first + index, rule, error, chunk.raw(index))
+        for index, (rule, error) in sorted(places.faults.items())
+    ]
+    return table.filter(good), refused
+
+
+def _schema(known: KnownTable) -> pa.Schema:
+    old = no_old_keys(known.dataset.events.keys, known.schema, 0)
+    return pa.schema(
+        [
+            *SERVICE_FIELDS,
+            pa.field(OLD_KEY_FIELD, old.array.type),
+            *(pa.field(name, arrow_type(kind)) for name, kind in known.schema.items()),
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """The records of chunks as text."""
+
+    chunks: list[Chunk]
+
+    def of(self, file: str, offset: int) -> bytes:
+        """The text of the record at an offset of a file."""
+        (chunk,) = (
+            one
+            for one in self.chunks
+            if one.file == file and one.first <= offset < one.first + one.count
+        )
+        return chunk.raw(offset - chunk.first)

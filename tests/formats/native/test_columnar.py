@@ -1,0 +1,155 @@
+"""A batch that is read as columns is the batch that the exact reader gives."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polynya.formats.base import ReadRequest
+from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
+from polynya.formats.native import reader
+from polynya.formats.native.columnar.batch import columnar_batch
+from polynya.model.datatypes import DataType
+from tests.formats.native.test_loads import (
+    DECLARED,
+    FILES,
+    WHOLE,
+    lines,
+    parquet_file,
+    request_for,
+    same,
+)
+
+
+def knowing(request: ReadRequest, schema: dict[str, DataType]) -> ReadRequest:
+    """The request for a table that has these columns."""
+    known = replace(request.table, schema=schema)
+    return replace(request, tables={known.source: known}, load=False)
+
+
+def all_of(batch: DatasetBatch) -> Any:
+    """All that a batch says, but for raw bytes that nobody needs."""
+    rows = batch.rows.drop_columns(["__raw"])
+    return (
+        rows.schema,
+        rows.to_pylist(),
+        batch.rejected,
+        dict(batch.schema),
+        batch.rows_in,
+        dict(batch.files),
+        batch.changes,
+        batch.declared,
+    )
+
+
+def raws(batch: DatasetBatch) -> list[bytes]:
+    """The raw bytes of every row."""
+    everything = pa.array([True] * batch.rows.num_rows, pa.bool_())
+    found: list[bytes] = batch.with_raw(everything).column("__raw").to_pylist()
+    return found
+
+
+def assert_exact(request: ReadRequest) -> bool:
+    """Compare both readers; whether there was something to compare."""
+    found = columnar_batch(request)
+    if found is None:
+        return False
+    expected = reader._read_exactly(request)
+    assert same(all_of(found), all_of(expected))
+    assert raws(found) == raws(expected)
+    return True
+
+
+@given(FILES, FILES, DECLARED)
+def test_json_of_known_columns(before: Any, after: Any, declared: dict[str, str]) -> None:
+    first = {f"in/{n}.json": lines(*one) for n, one in enumerate(before)}
+    second = {f"in/1{n}.json": lines(*one) for n, one in enumerate(after)}
+    known = reader._read_exactly(request_for(first, columns=declared)).schema
+
+    assert_exact(knowing(request_for(second, columns=declared), dict(known)))
+
+
+@given(st.lists(parquet_file(), min_size=1, max_size=2), parquet_file())
+def test_parquet_of_known_columns(before: list[bytes], after: bytes) -> None:
+    first = {f"in/{n}.parquet": one for n, one in enumerate(before)}
+    known = reader._read_exactly(request_for(first, "parquet")).schema
+
+    assert_exact(knowing(request_for({"in/9.parquet": after}, "parquet"), dict(known)))
+    again = {"in/8.parquet": before[0], "in/9.parquet": before[-1]}
+    assert_exact(knowing(request_for(again, "parquet"), dict(known)))
+
+
+def records(count: int, start: int = 0) -> list[dict[str, Any]]:
+    return [{"id": n, "seq": n, "name": f"n{n}"} for n in range(start, start + count)]
+
+
+def request_of(kind: str, count: int, start: int = 0, **settings: Any) -> ReadRequest:
+    """A request for two files of so many records, of a table that knows their columns."""
+    contents = [records(count), records(count, start=count)]
+    if kind == "json":
+        files = {f"in/{n}.json": lines(*one) for n, one in enumerate(contents)}
+    else:
+        files = {f"in/{n}.parquet": parquet(one) for n, one in enumerate(contents)}
+    request = request_for(files, kind, start, **settings)
+    return knowing(request, dict(reader._read_exactly(replace(request, limits=WHOLE)).schema))
+
+
+def parquet(rows: list[dict[str, Any]]) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), buffer, row_group_size=3)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet"])
+@pytest.mark.parametrize("start", [0, 1, 4, 7])
+@pytest.mark.parametrize("most", [1, 3, 7, 8, 13, 14, 100])
+def test_a_batch_ends_and_begins_at_the_same_record(kind: str, start: int, most: int) -> None:
+    request = replace(request_of(kind, 7, start), limits=BatchLimits(max_rows=most))
+
+    assert assert_exact(request)
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet"])
+def test_bytes_end_a_batch_too_and_no_record_is_lost(kind: str) -> None:
+    request = replace(request_of(kind, 40), limits=BatchLimits(max_bytes=300))
+    seen: list[int] = []
+    parts = list(request.files)
+    while parts:
+        batch = columnar_batch(replace(request, files=parts))
+        assert batch is not None
+        assert 0 < batch.rows.num_rows < 40
+        seen += batch.rows.column("id").to_pylist()
+        parts = [
+            FilePart(part.path, part.size, done.records if done is not None else part.start)
+            for part in parts
+            if not ((done := batch.files.get(part.path)) is not None and done.complete)
+        ]
+
+    assert seen == list(range(80))
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet"])
+def test_a_record_without_a_sequence_is_rejected_with_its_text(kind: str) -> None:
+    contents = [{"id": 1, "seq": 1}, {"id": 2, "seq": None}, {"id": None, "seq": 3}]
+    content = lines(*contents) if kind == "json" else parquet(contents)
+    request = request_for({f"in/1.{kind}": content}, kind)
+    request = knowing(request, dict(reader._read_exactly(request).schema))
+
+    assert assert_exact(request)
+    (refused,) = columnar_batch(request).rejected  # type: ignore[union-attr]
+    assert (refused.offset, refused.rule) == (1, "null_sequence")
+
+
+def test_new_columns_and_damaged_files_are_for_the_exact_reader() -> None:
+    request = request_of("parquet", 3)
+    new = parquet([{"id": 1, "seq": 1, "name": "a", "late": 1}])
+    for content in (new, new[:40]):
+        odd = request_for({"in/1.parquet": content}, "parquet")
+        assert columnar_batch(knowing(odd, dict(request.table.schema))) is None
