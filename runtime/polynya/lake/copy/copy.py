@@ -1,27 +1,40 @@
 """Copy: append landed events to Changes, rejected ones to Quarantine, a first load to Current.
 
-One Spark write for all of it and one commit with the source position, so that the figures come from
+One write for all of it, by Spark or in Arrow, and one commit with the source position, so that the
+figures come from
 what was committed and nothing can be counted twice or lost (semantics sections 8, 10, 11).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from polynya.formats.batch import DatasetBatch
 from polynya.lake.apply.applier import Applier, ApplyResult
+from polynya.lake.apply.retention import Retention
 from polynya.lake.apply.run import CopyParts
 from polynya.lake.copy.after import state_after
-from polynya.lake.copy.derive import HELPERS, derive
-from polynya.lake.copy.routes import Route, route_of
+from polynya.lake.copy.arrow_rows import arrow_rows
+from polynya.lake.copy.arrow_rows import first_rejected as first_in_arrow
+from polynya.lake.copy.derive import HELPERS, derive, first_rejected, has_truncates
+from polynya.lake.copy.routes import (
+    TRUNCATES,
+    Route,
+    is_first_load,
+    reason_to_apply_at_once,
+    route_of_load,
+)
+from polynya.lake.copy.times import Times
+from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import within
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.staging import stage, write_rows
 from polynya.lake.spark.api import DataFrame
-from polynya.lake.spark.collecting import arrow_rows
+from polynya.lake.spark.collecting import arrow_rows as collected
 from polynya.lake.table.books import booked, rows_by_partition
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
@@ -75,80 +88,92 @@ def copy_batch(
     if replayed is not None:
         following = replayed.discounted(following)
     shape = target.shape(batch.schema, keys, following)
-    derived = derive(
-        target.spark,
-        batch,
-        target.dataset,
-        shape,
-        now=now,
-        load_started=following.position.load_started_at,
-        horizon=target.state.apply.horizon,
-    )
-    if replayed is None:
-        refuse_bad_records(target, derived, now)
-    way = route_of(target, batch, derived, shape, now)
-    if way.at_once is None:
-        return _append(target, batch, way, following, replayed)
-    parts = _parts(target, batch, derived.persist(), following, replayed)
-    try:
-        done = applier.apply(target, shape, reason=way.at_once, now=now, fresh=parts)
-    finally:
-        derived.unpersist()
-    quarantined = int(parts.summary["polynya.rows-quarantined"])
-    out = batch.rows_in - batch.rows_filtered - quarantined
-    return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, done.snapshot, done)
+    times = Times(now, following.position.load_started_at, target.state.apply.horizon)
+    copying = _Copying(target, batch, shape, following, times, replayed)
+    reason = reason_to_apply_at_once(target, batch, shape)
+    loads = reason is None and is_first_load(target, batch, shape)
+    rows = None if reason or loads else arrow_rows(batch, target.dataset, shape, times)
+    if rows is not None:
+        copying.refuse_bad_records(lambda: first_in_arrow(rows))
+        return copying.append(write_rows(target.table, rows))
+    derived = derive(target.spark, batch, target.dataset, shape, times)
+    copying.refuse_bad_records(lambda: first_rejected(derived))
+    if reason is None and batch.rows.num_rows and has_truncates(derived, target.dataset):
+        reason = TRUNCATES
+    if reason is not None and not shape.append_only:
+        return copying.apply_at_once(derived, applier, reason)
+    loading = route_of_load(target, batch, derived, shape, now) if loads else Route(derived)
+    files = staged_rows(target.table, loading.rows.drop(*HELPERS), batch)
+    return copying.append(files, loading.keeping)
 
 
-def _append(
-    target: DatasetTable,
-    batch: DatasetBatch,
-    way: Route,
-    following: CopyState,
-    replayed: Replayed | None,
-) -> CopyResult:
-    staged = staged_rows(target.table, way.rows.drop(*HELPERS), batch)
-    counts = rows_by_partition(staged)
-    quarantined = counts.pop(Partition.QUARANTINE, 0)
-    kept = counts.pop(Partition.RETAINED, 0)
-    out = sum(counts.values())
-    following, summary = booked(
-        target, batch, following, step="copy", out=out, quarantined=quarantined
-    )
-    apply = None
-    if kept and way.keeping is not None:
-        apply = replace(target.state.apply, retaining=way.keeping.following(kept))
-    snapshot = target.commit(
-        copy=following,
-        apply=apply,
-        add=staged,
-        removed=replayed.places if replayed is not None else None,
-        summary=summary,
-    )
-    return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, snapshot)
+@dataclass(frozen=True, slots=True)
+class _Copying:
+    """A batch on its way into a table, with the state after it."""
 
+    target: DatasetTable
+    batch: DatasetBatch
+    shape: Shape
+    following: CopyState
+    times: Times
+    replayed: Replayed | None
 
-def _parts(
-    target: DatasetTable,
-    batch: DatasetBatch,
-    derived: DataFrame,
-    following: CopyState,
-    replayed: Replayed | None,
-) -> CopyParts:
-    """The batch as the applier takes it, counted. `derived` is read several times."""
-    rejected = within(Partition.QUARANTINE)
-    good = derived.where(f"NOT ({rejected})")
-    bad = sized(derived.where(rejected).drop(*HELPERS), batch)
-    out, quarantined = good.count(), bad.count()
-    following, summary = booked(
-        target, batch, following, step="copy+apply", out=out, quarantined=quarantined
-    )
-    return CopyParts(good, bad, following, summary, replayed)
+    def refuse_bad_records(self, first: Callable[[], Mapping[str, Any] | None]) -> None:
+        """See `suspension.refuse_bad_records`; records that are read again were let in before."""
+        if self.replayed is None:
+            refuse_bad_records(self.target, first, self.times.now)
+
+    def append(self, staged: Sequence[DataFile], keeping: Retention | None = None) -> CopyResult:
+        """Commit the files of a batch as they are."""
+        batch, target = self.batch, self.target
+        counts = rows_by_partition(staged)
+        quarantined = counts.pop(Partition.QUARANTINE, 0)
+        kept = counts.pop(Partition.RETAINED, 0)
+        out = sum(counts.values())
+        following, summary = booked(
+            target, batch, self.following, step="copy", out=out, quarantined=quarantined
+        )
+        apply = None
+        if kept and keeping is not None:
+            apply = replace(target.state.apply, retaining=keeping.following(kept))
+        snapshot = target.commit(
+            copy=following,
+            apply=apply,
+            add=staged,
+            removed=self.replayed.places if self.replayed is not None else None,
+            summary=summary,
+        )
+        return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, snapshot)
+
+    def apply_at_once(self, derived: DataFrame, applier: Applier, reason: str) -> CopyResult:
+        """Commit a batch together with the apply of all that is pending."""
+        batch, target, now = self.batch, self.target, self.times.now
+        parts = self._parts(derived.persist())
+        try:
+            done = applier.apply(target, self.shape, reason=reason, now=now, fresh=parts)
+        finally:
+            derived.unpersist()
+        quarantined = int(parts.summary["polynya.rows-quarantined"])
+        out = batch.rows_in - batch.rows_filtered - quarantined
+        return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, done.snapshot, done)
+
+    def _parts(self, derived: DataFrame) -> CopyParts:
+        """The batch as the applier takes it, counted. `derived` is read several times."""
+        rejected = within(Partition.QUARANTINE)
+        good = derived.where(f"NOT ({rejected})")
+        bad = sized(derived.where(rejected).drop(*HELPERS), self.batch)
+        out, quarantined = good.count(), bad.count()
+        following, summary = booked(
+            self.target, self.batch, self.following, step="copy+apply",
+            out=out, quarantined=quarantined,
+        )  # fmt: skip
+        return CopyParts(good, bad, following, summary, self.replayed)
 
 
 def staged_rows(table: IcebergTable, rows: DataFrame, batch: DatasetBatch) -> list[DataFile]:
     """Write rows of a batch: few without Spark, whose plan of a write costs more than they do."""
     if batch.rows_held <= FEW_ROWS and batch.size_bytes <= FEW_BYTES:
-        return write_rows(table, arrow_rows(rows))
+        return write_rows(table, collected(rows))
     return stage(table, sized(rows, batch))
 
 

@@ -7,15 +7,17 @@ users' SQL expressions run; they were validated by `transform.expressions`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from polynya.formats.batch import DatasetBatch
+from polynya.lake.copy.times import Times
 from polynya.lake.fold.keys import key_hash, key_text
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.sql import SEQUENCE, selected, table_row, timestamp_literal
+from polynya.lake.fold.sql import SEQUENCE, selected, table_row, timestamp_literal, within
 from polynya.lake.fold.unsent import left_out
 from polynya.lake.spark.api import DataFrame, SparkSession
 from polynya.lake.spark.arrow_schema import spark_schema
@@ -28,6 +30,12 @@ from polynya.transform.expressions import expression_over
 
 #: Columns of the result that only the copy step uses, after those of the table.
 HELPERS = ("__decided", "__seq")
+#: Rule that rejects a row here → what the quarantine says of it.
+ERRORS = {
+    "null_key": "a key column is NULL: the record cannot be matched",
+    "older_than_horizon": "the event is older than the tombstones that are kept "
+    "(tombstone_retention), so that its place in history is unknown",
+}
 
 
 @span("derive")
@@ -36,22 +44,11 @@ def derive(
     batch: DatasetBatch,
     dataset: ResolvedDataset,
     shape: Shape,
-    *,
-    now: datetime,
-    load_started: datetime | None,
-    horizon: str | None,
+    times: Times,
 ) -> DataFrame:
     """Rows of a batch in the shape of the internal table; see `derived`."""
-    landed = _landed_frame(spark, batch)
-    return derived(
-        landed,
-        batch.schema,
-        dataset,
-        shape,
-        now=now,
-        load_started=load_started,
-        horizon=horizon,
-    )
+    landed = _landed_frame(spark, batch, _suspects(batch, shape, times.horizon))
+    return derived(landed, batch.schema, dataset, shape, times)
 
 
 def derived(
@@ -59,16 +56,12 @@ def derived(
     schema: Mapping[str, DataType],
     dataset: ResolvedDataset,
     shape: Shape,
-    *,
-    now: datetime,
-    load_started: datetime | None,
-    horizon: str | None,
+    times: Times,
 ) -> DataFrame:
     """Rows in the shape of the internal table, plus HELPERS.
 
     `landed` has the service columns of a batch, `__rule`, `__error` and the columns of `schema`.
-    Which of them a first load sends to Current is chosen later. `horizon` is the highest sequence
-    whose tombstone was removed: older events cannot be placed any more.
+    Which of them a first load sends to Current is chosen later.
     """
     spark = landed.sparkSession
     present = set(landed.columns)
@@ -76,9 +69,9 @@ def derived(
     landed.createOrReplaceTempView(view)
     with_op = f"SELECT *, {_operation(dataset, schema)} AS __decided FROM {view}"
     sequenced = f"SELECT *, {SEQUENCE} AS __seq FROM ({with_op})"
-    judged = f"SELECT *, {_rule(shape, horizon, present)} AS __verdict FROM ({sequenced})"
+    judged = f"SELECT *, {_rule(shape, times.horizon, present)} AS __verdict FROM ({sequenced})"
     explained = f"SELECT *, {_error()} AS __why FROM ({judged})"
-    columns = _table_columns(shape, present, now, load_started)
+    columns = _table_columns(shape, present, times)
     if dataset.landing.extracts is not None and dataset.events.timestamp is not None:
         # The rows of an extract tell themselves when they changed.
         columns[h.TIMESTAMP] = (
@@ -91,9 +84,36 @@ def derived(
     return result
 
 
-def _landed_frame(spark: SparkSession, batch: DatasetBatch) -> DataFrame:
+def first_rejected(derived: DataFrame) -> Mapping[str, Any] | None:
+    """The quarantined record that stands first, by file and offset; None when there is none."""
+    rejected = derived.where(within(h.Partition.QUARANTINE))
+    row = rejected.selectExpr(f"{h.QUARANTINE}.*").orderBy("file", "offset").first()
+    return None if row is None else row.asDict()
+
+
+def has_truncates(derived: DataFrame, dataset: ResolvedDataset) -> bool:
+    """Whether the condition of the settings makes a row of a batch a truncate."""
+    if dataset.events.apply_as_truncates is None:
+        return False
+    return not derived.where("__decided = 'T'").isEmpty()
+
+
+def _suspects(batch: DatasetBatch, shape: Shape, horizon: str | None) -> Any:
+    """Which rows may be rejected: those need their raw bytes."""
+    suspects: Any = pa.array([False] * batch.rows.num_rows, pa.bool_())
+    if shape.append_only:
+        return suspects
+    if horizon is not None:
+        suspects = pc.less_equal(batch.rows.column("__ci"), horizon)
+    for key in shape.keys:
+        if key in batch.rows.column_names:
+            suspects = pc.or_(suspects, pc.is_null(batch.rows.column(key)))
+    return suspects
+
+
+def _landed_frame(spark: SparkSession, batch: DatasetBatch, suspects: Any) -> DataFrame:
     """The rows of a batch, and one row for each record that was rejected while it was read."""
-    rows = batch.rows
+    rows = batch.with_raw(suspects)
     count = rows.num_rows
     for name in ("__rule", "__error"):
         rows = rows.append_column(name, pa.nulls(count, pa.string()))
@@ -146,25 +166,19 @@ def _rule(shape: Shape, horizon: str | None, present: set[str]) -> str:
 
 
 def _error() -> str:
-    texts = {
-        "null_key": "a key column is NULL: the record cannot be matched",
-        "older_than_horizon": "the event is older than the tombstones that are kept "
-        "(tombstone_retention), so that its place in history is unknown",
-    }
-    cases = " ".join(f"WHEN '{rule}' THEN {literal(text)}" for rule, text in texts.items())
+    cases = " ".join(f"WHEN '{rule}' THEN {literal(text)}" for rule, text in ERRORS.items())
     return f"coalesce(__error, CASE __verdict {cases} END)"
 
 
 def _table_columns(
     shape: Shape,
     present: set[str],
-    now: datetime,
-    load_started: datetime | None,
+    times: Times,
 ) -> dict[str, str]:
     """Column of the internal table → SQL expression over the judged batch."""
     good = "__verdict IS NULL"
-    engine = timestamp_literal(now)
-    loaded = timestamp_literal(load_started or now)
+    engine = timestamp_literal(times.now)
+    loaded = timestamp_literal(times.load_started or times.now)
     time = f"IF(__decided = 'L', {loaded}, coalesce(__ts, {engine}))"
     target = h.Partition.CURRENT if shape.append_only else h.Partition.CHANGES
     row = {

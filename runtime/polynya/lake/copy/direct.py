@@ -7,7 +7,6 @@ are left to them. Only for a warehouse in the local file system.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,17 +20,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polynya.formats.batch import NO_ORDER
+from polynya.lake.copy.said_in_arrow import can_hash, choice_in, chosen, key_hashes
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.arrow_columns import as_stored
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
-from polynya.model.datatypes import BIGINT, INT, STRING, DataType, Void
-from polynya.transform.choices import Choice, choice_of
+from polynya.model.datatypes import DataType
+from polynya.transform.choices import Choice
 
-#: Keys whose canonical text is that of Arrow. Semantics section 3, "Key hash".
-_HASHED = frozenset({INT, BIGINT, STRING})
-_SEPARATOR = "\b"
 _ROW_GROUP_BYTES = 32 * 1024 * 1024
 _FILE_BYTES = 128 * 1024 * 1024
 _TIME = pa.timestamp("us", "UTC")
@@ -55,7 +52,7 @@ class Direct:
         columns: of the table, as Iceberg's specification writes a schema in JSON.
         data: source columns that are in the table.
         keys: key columns.
-        deletes: loaded rows that are deletes, None when there are none.
+        deletes: loaded rows that are deletes.
         loaded: time of the load.
         now: engine time of the step.
     """
@@ -64,7 +61,7 @@ class Direct:
     columns: Sequence[Mapping[str, Any]]
     data: tuple[str, ...]
     keys: tuple[str, ...]
-    deletes: Choice | None
+    deletes: Choice
     loaded: datetime
     now: datetime
 
@@ -133,11 +130,9 @@ def _plain(batch: pa.RecordBatch, how: Direct) -> pa.Array | None:
     if batch.column("__rule").null_count < batch.num_rows:
         doubts.append(pc.is_valid(batch.column("__rule")))
     doubts += (pc.is_null(key) for key in map(batch.column, how.keys) if key.null_count)
-    if how.deletes is not None and how.deletes.column in batch.schema.names:
-        texts = pa.array(sorted(how.deletes.texts), pa.string())
-        chosen = pc.is_in(batch.column(how.deletes.column), texts)
-        if pc.any(chosen, min_count=0).as_py():
-            doubts.append(chosen)
+    deleted = chosen(how.deletes, batch)
+    if deleted is not None:
+        doubts.append(deleted)
     return pc.invert(reduce(pc.or_, doubts)) if doubts else None
 
 
@@ -167,19 +162,6 @@ def _same(value: Any, count: int) -> pa.Array:
     return pa.repeat(value if isinstance(value, pa.Scalar) else pa.scalar(value), count)
 
 
-def key_hashes(keys: Sequence[pa.Array]) -> pa.Array:
-    """SHA-1 over the canonical texts of keys, of types in _HASHED and never NULL."""
-    texts = [key.cast(pa.string()) for key in keys]
-    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, _SEPARATOR)
-    sha1 = hashlib.sha1
-    digests = b"".join(
-        [sha1(text, usedforsecurity=False).digest()
-         for text in joined.cast(pa.binary()).to_pylist()]
-    )  # fmt: skip
-    fixed = pa.Array.from_buffers(pa.binary(20), len(joined), [None, pa.py_buffer(digests)])
-    return fixed.cast(pa.binary())
-
-
 def direct_of(
     target: DatasetTable,
     shape: Shape,
@@ -193,13 +175,9 @@ def direct_of(
 
     `schema` has all source columns.
     """
-    if shape.append_only or not all(shape.columns[key] in _HASHED for key in shape.keys):
+    deletes = choice_in(target.dataset.events.apply_as_deletes, schema)
+    if deletes is None or shape.append_only or not can_hash(shape):
         return None
-    deletes, condition = None, target.dataset.events.apply_as_deletes
-    if condition is not None:
-        deletes = choice_of(condition)
-        if deletes is None or schema.get(deletes.column, STRING) not in {STRING, Void()}:
-            return None
     return Direct(
         folder=folder,
         columns=target.table.columns(),

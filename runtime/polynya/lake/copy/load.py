@@ -17,10 +17,11 @@ from polynya.lake.apply import retention
 from polynya.lake.apply.retention import Retention
 from polynya.lake.copy.after import state_after
 from polynya.lake.copy.copy import CopyResult
-from polynya.lake.copy.derive import HELPERS, derived
+from polynya.lake.copy.derive import HELPERS, derived, first_rejected
 from polynya.lake.copy.direct import Direct, Written, direct_of
 from polynya.lake.copy.load_task import TaskWork, tasks_of
 from polynya.lake.copy.routes import to_current
+from polynya.lake.copy.times import Times
 from polynya.lake.copy.unique import keys_are_unique
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.files import DataFile
@@ -86,9 +87,7 @@ class _Job:
             self.plan.schema,
             self.target.dataset,
             self.shape,
-            now=self.now,
-            load_started=self.began,
-            horizon=None,
+            Times(self.now, self.began),
         )
 
     def _landed(self, direct: Direct | None) -> DataFrame:
@@ -200,7 +199,7 @@ def commit_load(
     quarantined = counts.pop(Partition.QUARANTINE, 0)
     kept = counts.pop(Partition.RETAINED, 0)
     if quarantined:
-        refuse_bad_records(target, staged.job.rows(), now)
+        refuse_bad_records(target, lambda: first_rejected(staged.job.rows()), now)
     records = sum(report.records for report in staged.reports.values())
     batch = _batch(target, plan, staged.reports, rows_in=records + len(plan.rejected))
     following = state_after(

@@ -17,7 +17,8 @@ from polynya.lake.apply.applier import Applier, ApplyResult
 from polynya.lake.apply.run import CopyParts
 from polynya.lake.copy.compare import Comparison, events
 from polynya.lake.copy.copy import CopyResult, staged_rows
-from polynya.lake.copy.derive import HELPERS, derive
+from polynya.lake.copy.derive import HELPERS, derive, first_rejected
+from polynya.lake.copy.times import Times
 from polynya.lake.table.books import booked, rows_by_partition
 from polynya.lake.table.copy_state import CopyState, Reloading
 from polynya.lake.table.dataset import DatasetTable
@@ -71,18 +72,11 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     keys = agreed_keys(target, batch)
     target.grow(batch.schema)
     shape = target.shape(batch.schema, keys)
-    frame = derive(
-        target.spark,
-        batch,
-        target.dataset,
-        shape,
-        now=now,
-        load_started=under_way(target).started_at,
-        horizon=None,
-    )
+    times = Times(now, under_way(target).started_at)
+    frame = derive(target.spark, batch, target.dataset, shape, times)
     if under_way(target).extract is not None:
         # A reload that a user asked for is refused at its end when it is not whole.
-        refuse_bad_records(target, frame, now)
+        refuse_bad_records(target, lambda: first_rejected(frame), now)
     rows = frame.drop(*HELPERS).replace(
         str(Partition.CHANGES), str(Partition.RELOAD), [h.PARTITION]
     )

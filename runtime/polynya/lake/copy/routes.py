@@ -29,49 +29,29 @@ from polynya.model.contract.identifiers import literal
 
 #: A loaded row that was not rejected.
 _LOADED = f"(__decided = 'L' AND {within(Partition.CHANGES)})"
+TRUNCATES = "a truncate reaches every record"
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The way of one batch.
+    """What is written of a batch that only appends.
 
-    `rows` are what is written of it. `at_once` is the reason to apply it with its copy, None when
-    it can wait as pending changes. `keeping` says what a first load does to the kept events, None
-    for any other batch.
+    `keeping` says what a first load does to the kept events, None for any other batch.
     """
 
     rows: DataFrame
-    at_once: str | None = None
     keeping: Retention | None = None
 
 
-def route_of(
-    target: DatasetTable, batch: DatasetBatch, derived: DataFrame, shape: Shape, now: datetime
-) -> Route:
-    """Choose the way of a batch, whose rows are `derived`."""
-    reason = _reason_to_apply_at_once(target, batch, derived, shape)
-    if reason is not None:
-        return Route(derived, at_once=reason)
-    if not _is_first_load(target, batch, shape):
-        return Route(derived)
-    keeping = retention.before(target, shape, now)
-    if _keys_differ(batch, shape) and not _has_current(target):
-        loaded = to_current(derived, _LOADED, keeping.now)
-    else:
-        loaded = _into_current(target, derived, shape, keeping.now)
-    if keeping.state is not None:
-        loaded = retention.with_loaded_events(loaded, keeping.now)
-    return Route(loaded, keeping=keeping)
+def reason_to_apply_at_once(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> str | None:
+    """The reason to apply the batch with its copy, None when it can wait as pending changes.
 
-
-def _reason_to_apply_at_once(
-    target: DatasetTable, batch: DatasetBatch, derived: DataFrame, shape: Shape
-) -> str | None:
-    """The reason to apply the batch with its copy, None when it can wait as pending changes."""
+    That the settings make a row a truncate is not looked at here.
+    """
     if shape.append_only or batch.rows.num_rows == 0:
         return None
-    if _truncates(target, batch, derived):
-        return "a truncate reaches every record"
+    if pc.any(pc.equal(batch.rows.column("__op"), "T")).as_py():
+        return TRUNCATES
     oldest = pc.min(batch.rows.column("__ci")).as_py()
     known = (one.change_identifier for one in target.state.apply.truncates)
     newest_truncate = max(known, default=None)
@@ -85,12 +65,27 @@ def _reason_to_apply_at_once(
     return None
 
 
-def _truncates(target: DatasetTable, batch: DatasetBatch, derived: DataFrame) -> bool:
-    if pc.any(pc.equal(batch.rows.column("__op"), "T")).as_py():
-        return True
-    if target.dataset.events.apply_as_truncates is None:
+def is_first_load(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> bool:
+    """Whether loaded rows may go to Current unfolded: nothing was ever applied or is pending."""
+    if shape.append_only or target.state.apply.applies > 0:
         return False
-    return not derived.where("__decided = 'T'").isEmpty()
+    if not pc.any(pc.equal(batch.rows.column("__op"), "L")).as_py():
+        return False
+    return not target.table.files(Partition.CHANGES, target.state.snapshot)
+
+
+def route_of_load(
+    target: DatasetTable, batch: DatasetBatch, derived: DataFrame, shape: Shape, now: datetime
+) -> Route:
+    """The way of a batch of a first load, whose rows are `derived`."""
+    keeping = retention.before(target, shape, now)
+    if _keys_differ(batch, shape) and not _has_current(target):
+        loaded = to_current(derived, _LOADED, keeping.now)
+    else:
+        loaded = _into_current(target, derived, shape, keeping.now)
+    if keeping.state is not None:
+        loaded = retention.with_loaded_events(loaded, keeping.now)
+    return Route(loaded, keeping)
 
 
 def _older_than_a_link(target: DatasetTable, oldest: str) -> bool:
@@ -102,15 +97,6 @@ def _older_than_a_link(target: DatasetTable, oldest: str) -> bool:
         f"AND {within(Partition.CURRENT, Partition.PRIOR)} LIMIT 1"
     )
     return not links.isEmpty()
-
-
-def _is_first_load(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> bool:
-    """Whether loaded rows may go to Current unfolded: nothing was ever applied or is pending."""
-    if shape.append_only or target.state.apply.applies > 0:
-        return False
-    if not pc.any(pc.equal(batch.rows.column("__op"), "L")).as_py():
-        return False
-    return not target.table.files(Partition.CHANGES, target.state.snapshot)
 
 
 def _has_current(target: DatasetTable) -> bool:

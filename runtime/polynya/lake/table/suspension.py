@@ -5,17 +5,14 @@ To suspend a dataset and to resume it is a commit of its state each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from polynya.formats.batch import WHOLE_FILE
-from polynya.lake.fold.sql import within
-from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.copy_state import Decisions, Suspension
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.contract import headers as h
-from polynya.model.contract.headers import Partition
 from polynya.model.errors import OperationError, SuspendedError, TaskStoppedError
 
 #: What `polynya dataset resume --accept` lets the next batch quarantine once.
@@ -25,8 +22,10 @@ CAUSE = "bad_record"
 def suspend(
     target: DatasetTable, suspension: Suspension, *, called: str | None = None
 ) -> SuspendedError:
-    """Commit a suspension; the error to raise. `called`: a new name of the source table."""
-    target.take_over()
+    """Commit a suspension of a table that was entered; the error to raise.
+
+    `called`: a new name of the source table.
+    """
     before = target.state.copy
     state = replace(
         before,
@@ -80,26 +79,28 @@ def suspended_error(target: DatasetTable, suspension: Suspension) -> SuspendedEr
     )
 
 
-def refuse_bad_records(target: DatasetTable, derived: DataFrame, now: datetime) -> None:
+def refuse_bad_records(
+    target: DatasetTable, first: Callable[[], Mapping[str, Any] | None], now: datetime
+) -> None:
     """Raise for the first bad record of a batch, unless the dataset quarantines such records.
 
-    Raises SuspendedError, after a commit that says so, or TaskStoppedError.
+    `first` finds it, as its `hdr__quarantine`; None when there is none. Raises SuspendedError,
+    after a commit that says so, or TaskStoppedError.
     """
     policy = target.dataset.policies.on_bad_record
     if policy == "quarantine" or CAUSE in target.state.copy.decisions.accepted:
         return
-    rejected = derived.where(within(Partition.QUARANTINE))
-    row = rejected.selectExpr(f"{h.QUARANTINE}.*").orderBy("file", "offset").first()
-    if row is None:
+    record = first()
+    if record is None:
         return
-    place = row["file"]
-    if row["offset"] != WHOLE_FILE:
+    place = record["file"]
+    if record["offset"] != WHOLE_FILE:
         # Counted from 1, as `polynya quarantine list` does.
-        place += f", record {row['offset'] + 1}"
+        place += f", record {record['offset'] + 1}"
+    reason = f"{record['rule']}: {record['error']}"
     if policy == "suspend":
-        reason = f"{row['rule']}: {row['error']}"
         raise suspend(target, Suspension(CAUSE, reason, place, now.isoformat()))
-    raise _stopped(target, place, f"{row['rule']}: {row['error']}")
+    raise _stopped(target, place, reason)
 
 
 def _stopped(target: DatasetTable, place: str, reason: str) -> OperationError:
