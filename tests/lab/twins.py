@@ -1,5 +1,7 @@
 """One dataset of random events in two tables: one folded by the fast applier, one by the plain one.
 
+Rows of the first are made in Arrow where they can be, those of the second always by SQL.
+
 Each landed step is read by the real readers and copied into both tables at the same moment of a
 fake clock, so that the tables must be equal to the microsecond. The views are compared with the
 independent fold.
@@ -22,6 +24,8 @@ from polynya.lake.apply.fast import WAYS, FastApplier
 from polynya.lake.apply.newest import Newest
 from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.copy.copy import copy_batch
+from polynya.lake.copy.queried import Queried
+from polynya.lake.copy.way import Way
 from polynya.lake.read.catalog_views import publish_views
 from polynya.lake.read.query import run_query
 from polynya.lake.table.dataset import DatasetTable
@@ -42,10 +46,13 @@ _PLACE = ("hdr__partition", "hdr__change_identifier", "hdr__operation")
 class Twin:
     """One of the two tables."""
 
-    def __init__(self, lab: Lab, events: Dataset, applier: Applier) -> None:
+    def __init__(
+        self, lab: Lab, events: Dataset, applier: Applier, copying: Sequence[Way] | None = None
+    ) -> None:
         self.lab = lab
         self.events = events
         self.applier = applier
+        self.copying = copying
         self.table = DatasetTable.open(lab.spark, self.dataset, "a twin")
 
     @cached_property
@@ -85,7 +92,7 @@ class Twin:
         batch = self.read(step)
         if batch is not None:
             enter(self.table)
-            copy_batch(self.table, batch, self.applier, now=self.lab.clock.now())
+            copy_batch(self.table, batch, self.applier, now=self.lab.clock.now(), ways=self.copying)
             publish_views(self.table, self.table.shape())
 
     def apply(self) -> None:
@@ -139,7 +146,9 @@ class Twins:
     def __init__(self, lab: Lab, events: Dataset) -> None:
         self.lab = lab
         self.fast = Twin(lab, replace(events, schema=f"{lab.schema}_fast"), _EveryWay())
-        self.plain = Twin(lab, replace(events, schema=f"{lab.schema}_plain"), PlainApplier())
+        plain = PlainApplier()
+        events = replace(events, schema=f"{lab.schema}_plain")
+        self.plain = Twin(lab, events, plain, copying=[Queried(plain)])
         self.found: list[str] = []
 
     def live_through(self, steps: Sequence[str]) -> list[str]:

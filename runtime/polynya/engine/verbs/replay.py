@@ -12,7 +12,7 @@ from polynya.formats.base import ReadBatch, RereadRequest
 from polynya.formats.batch import WHOLE_FILE, Rejected
 from polynya.formats.registry import format_of
 from polynya.formats.values.table import no_rows
-from polynya.lake.copy.copy import CopyResult
+from polynya.lake.copy.way import CopyResult
 from polynya.lake.table.replayed import Replayed, quarantined
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.sources import dataset_of_source, datasets_of_sources

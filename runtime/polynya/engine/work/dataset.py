@@ -15,7 +15,8 @@ from polynya.formats.base import KnownTable
 from polynya.formats.batch import DatasetBatch, FileProgress
 from polynya.formats.files.discovery import Discovery
 from polynya.lake.apply.applier import ApplyResult
-from polynya.lake.copy.copy import CopyResult, copy_batch
+from polynya.lake.copy.copy import copy_batch
+from polynya.lake.copy.way import CopyResult
 from polynya.lake.fold.shape import Shape
 from polynya.lake.read.catalog_views import publish_views
 from polynya.lake.table.dataset import DatasetTable

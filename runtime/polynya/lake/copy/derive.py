@@ -91,9 +91,9 @@ def first_rejected(derived: DataFrame) -> Mapping[str, Any] | None:
     return None if row is None else row.asDict()
 
 
-def has_truncates(derived: DataFrame, dataset: ResolvedDataset) -> bool:
+def has_truncates(batch: DatasetBatch, derived: DataFrame, dataset: ResolvedDataset) -> bool:
     """Whether the condition of the settings makes a row of a batch a truncate."""
-    if dataset.events.apply_as_truncates is None:
+    if dataset.events.apply_as_truncates is None or batch.rows.num_rows == 0:
         return False
     return not derived.where("__decided = 'T'").isEmpty()
 

@@ -16,13 +16,13 @@ from polynya.formats.loads import LoadPlan, Report, rejected_rows, task_schema
 from polynya.lake.apply import retention
 from polynya.lake.apply.retention import Retention
 from polynya.lake.copy.after import state_after
-from polynya.lake.copy.copy import CopyResult
 from polynya.lake.copy.derive import HELPERS, derived, first_rejected
 from polynya.lake.copy.direct import Direct, Written, direct_of
 from polynya.lake.copy.load_task import TaskWork, tasks_of
 from polynya.lake.copy.routes import to_current
 from polynya.lake.copy.times import Times
 from polynya.lake.copy.unique import keys_are_unique
+from polynya.lake.copy.way import CopyResult
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.staging import data_folder, stage, written_file

@@ -16,9 +16,10 @@ from polynya.formats.batch import NO_ORDER, DatasetBatch
 from polynya.lake.apply.applier import Applier, ApplyResult
 from polynya.lake.apply.run import CopyParts
 from polynya.lake.copy.compare import Comparison, events
-from polynya.lake.copy.copy import CopyResult, staged_rows
 from polynya.lake.copy.derive import HELPERS, derive, first_rejected
+from polynya.lake.copy.queried import staged_rows
 from polynya.lake.copy.times import Times
+from polynya.lake.copy.way import CopyResult
 from polynya.lake.table.books import booked, rows_by_partition
 from polynya.lake.table.copy_state import CopyState, Reloading
 from polynya.lake.table.dataset import DatasetTable
