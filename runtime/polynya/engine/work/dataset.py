@@ -178,7 +178,6 @@ class WorkingDataset:
 
     def suspend_new(self, source: str) -> None:
         """Let the dataset of a new source table wait for a decision."""
-        self.table.take_over()
         change = SchemaChange("new_dataset", source, "suspend")
         suspend(self.table, suspension(change, source, self.context.clock.now()))
 
@@ -202,7 +201,6 @@ class WorkingDataset:
     @span("apply", dataset=attrgetter("name"))
     def apply(self, reason: str, *, anew: bool = False) -> ApplyResult:
         """Apply all pending changes; see `Applier.apply`."""
-        self.table.take_over()
         now = self.context.clock.now()
         shape = self.table.shape()
         return self.context.applier.apply(self.table, shape, reason=reason, now=now, anew=anew)

@@ -81,13 +81,12 @@ class Applier(ABC):
         fresh: CopyParts | None = None,
         anew: bool = False,
     ) -> ApplyResult:
-        """Commit one apply of a table that was taken over.
-
-        ConflictError, and no change, when another owner was faster.
+        """Commit one apply; ConflictError, and no change, when another owner was faster.
 
         `anew`: derives every version from the kept events, and does not believe what is stored.
         """
         started = time.monotonic()
+        target.take_over()
         with Run.of(target, shape, fresh) as run:
             keeping = retention.plan(run, now)
             versions, truncates = self._versions(run, keeping.now, anew=anew)

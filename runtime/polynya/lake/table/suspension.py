@@ -22,10 +22,8 @@ CAUSE = "bad_record"
 def suspend(
     target: DatasetTable, suspension: Suspension, *, called: str | None = None
 ) -> SuspendedError:
-    """Commit a suspension of a table that was entered; the error to raise.
-
-    `called`: a new name of the source table.
-    """
+    """Commit a suspension; the error to raise. `called`: a new name of the source table."""
+    target.take_over()
     before = target.state.copy
     state = replace(
         before,
