@@ -139,7 +139,8 @@ def test_a_run_leaves_its_phases_its_calls_and_its_jobs(
         {event["name"] for event in ours if event is not step and holds(step, event)}
         for step in sorted(steps, key=lambda step: step["ts"])
     )
-    assert {"look", "read", "type", "copy", "derive", "write files", "commit"} <= copying
+    named = {"look", "read", "read columns", "copy", "derive in memory", "write files", "commit"}
+    assert named <= copying
     assert {"look", "apply", "fold", "write files", "commit"} <= applying
     assert all(holds(*pair) or apart(*pair) for pair in pairs(ours))
     assert {step["args"]["dataset"] for step in steps} == {f"{lab.schema}.users"}
