@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from polynya.lake.spark.api import SparkSession
-from tests.projects import write_project
+from tests.projects import PROJECT, aws_project, write_project
 
 if TYPE_CHECKING:
     from tests.lab.lab import Lab
@@ -60,9 +61,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def shared_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project folder whose warehouse all Spark tests share."""
-    return write_project(tmp_path_factory.mktemp("shared"))
+def shared_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The project folder whose warehouse all Spark tests share.
+
+    With POLYNYA_TEST_S3 the warehouse is in S3, on a server that stands in for it
+    (`tests/e2e/test_lake_on_s3.py`).
+    """
+    folder = tmp_path_factory.mktemp("shared")
+    if "POLYNYA_TEST_S3" not in os.environ:
+        yield write_project(folder, project=PROJECT)
+        return
+    # Late: no other test needs it.
+    from tests.aws import aws_server
+
+    with aws_server("acme-lake") as endpoint:
+        yield write_project(folder, project=aws_project(endpoint))
 
 
 @pytest.fixture(scope="session")

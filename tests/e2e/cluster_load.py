@@ -17,14 +17,15 @@ from polynya.engine.work.context import EngineContext
 from polynya.formats.loads import LoadLimits
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.catalog import spark_properties
-from polynya.lake.spark.jars import jar_paths
+from polynya.lake.spark.jars import jars_of
 from polynya.lake.spark.java import find_java
 from polynya.lake.spark.session import SessionSettings, spark_conf
+from polynya.model.config.target import ResolvedTarget
 from polynya.model.reading.loader import load_project
 from polynya.store.object_store import LocalObjectStore
 
 
-def session(catalog: dict[str, str]) -> SparkSession:
+def session(target: ResolvedTarget) -> SparkSession:
     """A session whose tasks run in two other processes."""
     os.environ |= {
         "JAVA_HOME": str(find_java().home),
@@ -33,8 +34,10 @@ def session(catalog: dict[str, str]) -> SparkSession:
         "PYSPARK_DRIVER_PYTHON": "no-python-in-spark",
         "PYSPARK_PYTHON": sys.executable,
     }
-    jars = jar_paths()
-    settings = SessionSettings(jars=jars, catalog=catalog, memory="1g")
+    jars = jars_of(target)
+    settings = SessionSettings(
+        jars=jars, catalog=spark_properties(target), memory="1g", session_views=target.on_glue
+    )
     builder = SparkSession.builder.master("local-cluster[2,1,900]").appName("two executors")
     executors = {
         "spark.executor.extraClassPath": os.pathsep.join(jars),
@@ -48,8 +51,9 @@ def session(catalog: dict[str, str]) -> SparkSession:
 def main(folder: str) -> None:
     """Load all that has landed, and say each event."""
     project = load_project(Path(folder))
-    project.target.warehouse.mkdir(parents=True, exist_ok=True)
-    spark = session(spark_properties(project.target))
+    if isinstance(project.target.warehouse, Path):
+        project.target.warehouse.mkdir(parents=True, exist_ok=True)
+    spark = session(project.target)
     context = EngineContext(
         spark=spark,
         landing=LocalObjectStore(Path(folder) / "landing"),

@@ -44,15 +44,30 @@ COMMANDS = """\
 import json
 import sys
 from polynya.cli.main import main
+from polynya.lake.apply.local.way import InMemory
 from polynya.lake.spark.aws_errors import aws_error
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.read.catalog_views import drop_views
 
-folder = sys.argv[1]
+from polynya.store.aws.s3 import S3ObjectStore
+from polynya.model.config.aws import AwsAccess
+from polynya.model.contract.location import S3Location
+
+folder, endpoint = sys.argv[1:]
 def polynya(*words):
     code = main([*words, "--json", "--project", folder])
     assert code == 0, (words, code)
 
+fold = InMemory.fold
+def told(*parts):
+    found = fold(*parts)
+    print(json.dumps({"type": "way", "query": found is None}))
+    return found
+InMemory.fold = told
+
+polynya("run", "--once", "--apply", "always")
+landing = S3ObjectStore(S3Location("acme-landing", "in"), AwsAccess(endpoint=endpoint))
+landing.put("users/4.json", b'{"userId": 1, "name": "c", "n": 3}')
 polynya("run", "--once", "--apply", "always")
 names = ["Shop.Users", "Shop.Users__history", "Shop.Users__changes"]
 drop_views(SparkSession.getActiveSession(), names)
@@ -91,7 +106,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
         # No path, and a valid key: it must not be lost without a word.
         land(endpoint, "users//3.json", [{"userId": 9, "name": "x", "n": 1}])
         ran = subprocess.run(
-            [sys.executable, "-c", COMMANDS, str(folder)],
+            [sys.executable, "-c", COMMANDS, str(folder), endpoint],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
@@ -104,16 +119,18 @@ def land(endpoint: str, path: str, rows: list[dict[str, Any]]) -> None:
 
 
 def test_landed_objects_become_live_tables(done: Done) -> None:
-    [copied] = done.of("batch.copied")
+    copied, _ = done.of("batch.copied")
     assert (copied["rows_in"], copied["rows_out"], copied["rows_quarantined"]) == (6, 5, 1)
     assert [line for line in done.lines if "type" not in line] == [
-        {"userId": 1, "name": "a"},
+        {"userId": 1, "name": "c"},
         {"userId": 2, "name": "b"},
     ]
     versions = [row for row in done.of("version") if "userId" in row]
     assert [row["name"] for row in versions] == ["a", "b"]
     [verified] = done.of("dataset.verified")
     assert verified["ok"]
+    # The second one finds what it changes in objects, without Spark.
+    assert done.of("way")[-1] == {"type": "way", "query": False}
     # What Java says of AWS is told as what Python says.
     assert done.of("java") == [{"type": "java", "code": "POLYNYA-AWS-004"}]
 
@@ -137,7 +154,7 @@ def test_another_reader_sees_the_table(done: Done) -> None:
     table = catalog.load_table(("shop_internal", "users_internal"))
     rows = table.scan(row_filter="hdr__partition = 'current'").to_arrow().to_pylist()
 
-    assert {(row["userId"], row["name"]) for row in rows} == {(1, "a"), (2, "b")}
+    assert {(row["userId"], row["name"]) for row in rows} == {(1, "c"), (2, "b")}
     assert all(
         task.file.file_path.startswith("s3://acme-lake/tables/")
         for task in table.scan().plan_files()
@@ -152,7 +169,7 @@ def test_commands_without_a_jvm(done: Done, capsys: pytest.CaptureFixture[str]) 
         return code, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
     code, lines = said("status")
-    assert (code, lines[-1]["current_rows"], lines[-1]["rows_in"]) == (0, 2, 6)
+    assert (code, lines[-1]["current_rows"], lines[-1]["rows_in"]) == (0, 2, 7)
     code, lines = said("quarantine", "list")
     assert [line["file"] for line in lines if "file" in line] == ["users//3.json"]
 

@@ -11,11 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog.glue import GlueCatalog
 
+from tests.aws import REGION, aws_server
 from tests.e2e.killing import KILLED, run_to_end, running
 from tests.oracle.packs.driver import ROOT, environment
 from tests.oracle.packs.read_back import READERS, internal_table
-from tests.projects import PROJECT
+from tests.projects import PROJECT, aws_project
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROWS, FILES = 300_000, 3
@@ -83,6 +85,23 @@ def test_executors_of_a_cluster_read_and_write_a_load(shop: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     assert "load.progress" in done.stdout
     assert current(shop) == list(range(ROWS * FILES))
+
+
+def test_executors_of_a_cluster_write_a_load_to_s3(shop: Path) -> None:
+    with aws_server("acme-lake") as endpoint:
+        (shop / "polynya.yml").write_text(aws_project(endpoint))
+        line = [sys.executable, "-m", "tests.e2e.cluster_load", str(shop)]
+
+        done = subprocess.run(line, cwd=ROOT, env=environment(), capture_output=True, text=True)
+
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert "load.progress" in done.stdout
+        options = {"glue.endpoint": endpoint, "s3.endpoint": endpoint, "client.region": REGION}
+        table = GlueCatalog("any", **options).load_table(internal_table("shop", "orders"))
+        scan = table.scan("hdr__partition = 'current'", ("id",))
+        assert sorted(scan.to_arrow().column("id").to_pylist()) == list(range(ROWS * FILES))
+        # Spark would have named its files after its tasks.
+        assert not [one for one in scan.plan_files() if "00001.parquet" in one.file.file_path]
 
 
 def _staged(directory: Path) -> bool:

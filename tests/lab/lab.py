@@ -25,6 +25,7 @@ from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import DatasetBatch, FilePart
 from polynya.formats.native.reader import read_native
 from polynya.lake.spark.api import SparkSession
+from polynya.lake.spark.naming import internal_path
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.sources import dataset_of_source
@@ -196,7 +197,7 @@ class Look:
     def stored(self, partition: str, *columns: str) -> list[Row]:
         """Rows of one partition of the internal table."""
         return self.lab.rows(
-            f"SELECT {', '.join(columns)} FROM {self.internal} WHERE hdr__partition = '{partition}'"
+            f"SELECT {', '.join(columns)} FROM {self.relation} WHERE hdr__partition = '{partition}'"
         )
 
     def rejected(self) -> list[Row]:
@@ -221,6 +222,11 @@ class Look:
     def internal(self) -> str:
         """Full name of the internal table."""
         return self.dataset.relations.internal
+
+    @property
+    def relation(self) -> str:
+        """The internal table in SQL, also where the session looks for views first."""
+        return internal_path(self.lab.spark, self.dataset)
 
     def table(self, owner: str = "a test") -> DatasetTable:
         """The internal table in the hands of an owner that has not taken it over."""

@@ -19,8 +19,10 @@ from polynya.lake.apply.local.records import Records
 from polynya.lake.apply.local.way import LOCAL_EVENTS, needs_query
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.reading import KNOWN_FOOTERS
 from polynya.model.contract import headers as h
 from polynya.model.datatypes import DOUBLE, STRING, parse_type
+from polynya.store.data_files import DataFiles, LocalFiles, S3Files
 from tests.oracle.fold import DELETE, UPSERT, Event, fold
 from tests.oracle.values import EPOCH
 
@@ -281,8 +283,26 @@ def data_file(partition: str, rows: int) -> DataFile:
 def test_why_an_apply_takes_a_query(
     shape: Shape, events: int, kept: int, truncates: bool, reason: str | None
 ) -> None:
-    found = needs_query(
-        shape, [data_file("changes", events)], [data_file("current", kept)], truncates=truncates
-    )
+    pending, stored = [data_file("changes", events)], [data_file("current", kept)]
+    found = needs_query(shape, pending, stored, LocalFiles(), truncates=truncates)
+
+    assert (found is None) if reason is None else reason in str(found)
+
+
+@pytest.mark.parametrize(
+    ("store", "files", "reason"),
+    [
+        (LocalFiles(), KNOWN_FOOTERS + 1, None),
+        (S3Files("eu-central-1"), KNOWN_FOOTERS, None),
+        (S3Files("eu-central-1"), KNOWN_FOOTERS + 1, "2,001 files would be fetched again"),
+        ("files of HadoopFileIO are not local", 1, "HadoopFileIO"),
+    ],
+)
+def test_where_files_are_decides_too(
+    store: DataFiles | str, files: int, reason: str | None
+) -> None:
+    stored = [data_file("current", 1) for _ in range(files)]
+
+    found = needs_query(SHAPE, [data_file("changes", 1)], stored, store, truncates=False)
 
     assert (found is None) if reason is None else reason in str(found)

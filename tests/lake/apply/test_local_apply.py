@@ -79,7 +79,7 @@ def test_events_in_order_are_folded_as_the_plain_applier_does(
 def test_a_row_that_somebody_else_deleted_is_not_there(lab: Lab, ways: list[bool]) -> None:
     users = lab.feed(history=False)
     users.apply(put(1, 1, name="Ann"), put(2, 2, name="Ben"))
-    lab.spark.sql(f"DELETE FROM {users.internal} WHERE hdr__partition = 'current' AND id = 2")
+    lab.spark.sql(f"DELETE FROM {users.relation} WHERE hdr__partition = 'current' AND id = 2")
 
     users.apply(put(2, 3, name="Bea"), drop(1, 4))
 
@@ -95,7 +95,7 @@ def test_a_file_that_is_gone_costs_a_query(
     users = lab.feed(history=False)
     users.apply(put(1, 1, name="Ann"))
 
-    def gone(_paths: list[str], _deletes: list[str]) -> None:
+    def gone(*_parts: Any) -> None:
         raise FileNotFoundError(Path("/nowhere.parquet"))
 
     monkeypatch.setattr(way, "deleted_places", gone)

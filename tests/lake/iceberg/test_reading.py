@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from polynya.lake.iceberg.position_deletes import FILE_STEP, deleted_places
-from polynya.lake.iceberg.reading import StoredFile, local_path
+from polynya.lake.iceberg.reading import StoredFile, is_read_by
+from polynya.store.data_files import LocalFiles, S3Files
 
 
 def written(folder: Path, *columns: tuple[str, int, pa.Array]) -> StoredFile:
@@ -22,7 +23,7 @@ def written(folder: Path, *columns: tuple[str, int, pa.Array]) -> StoredFile:
     rows = pa.table([values for _, _, values in columns], pa.schema(fields))
     path = folder / "rows.parquet"
     pq.write_table(rows, path, row_group_size=2)
-    return StoredFile(str(path))
+    return StoredFile(LocalFiles(), str(path))
 
 
 def column(name: str, number: int, kind: Any) -> dict[str, Any]:
@@ -84,21 +85,26 @@ def test_a_file_without_ids_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "foreign.parquet"
     pq.write_table(pa.table({"id": [1]}), path)
 
-    assert not StoredFile(str(path)).reads([column("id", 1, "long")])
+    assert not StoredFile(LocalFiles(), str(path)).reads([column("id", 1, "long")])
 
 
 @pytest.mark.parametrize(
-    ("location", "path"),
+    ("location", "local", "far"),
     [
-        ("/a/b c.parquet", "/a/b c.parquet"),
-        ("file:/a/b.parquet", "/a/b.parquet"),
-        ("file:///a/b%20c.parquet", "/a/b%20c.parquet"),
-        ("s3://bucket/b.parquet", None),
-        ("/a/b.orc", None),
+        ("/a/b c.parquet", True, False),
+        ("file:/a/b.parquet", True, False),
+        ("file:///a/b%20c.parquet", True, False),
+        ("s3://bucket/b.parquet", False, True),
+        ("s3a://bucket/b%20c.parquet", False, True),
+        ("s3://bucket//b.parquet", False, False),
+        ("hdfs://host/b.parquet", False, False),
+        ("/a/b.orc", False, False),
+        ("s3://bucket/b.orc", False, False),
     ],
 )
-def test_only_parquet_in_the_local_file_system_is_read(location: str, path: str | None) -> None:
-    assert local_path(location) == path
+def test_parquet_is_read_where_it_is(location: str, local: bool, far: bool) -> None:
+    assert is_read_by(LocalFiles(), location) is local
+    assert is_read_by(S3Files("eu-central-1"), location) is far
 
 
 def test_deleted_places_name_their_file_by_its_number(tmp_path: Path) -> None:
@@ -109,8 +115,8 @@ def test_deleted_places_name_their_file_by_its_number(tmp_path: Path) -> None:
         pq.write_table(pa.table({"file_path": files, "pos": positions}), path)
         deletes.append(str(path))
 
-    places = deleted_places(["/one", "/two"], deletes)
+    places = deleted_places(LocalFiles(), ["/one", "/two"], deletes)
 
     assert places is not None
     assert places.to_pylist() == [3, FILE_STEP, 5]
-    assert deleted_places(["/one"], ["s3://bucket/c.parquet"]) is None
+    assert deleted_places(LocalFiles(), ["/one"], ["s3://bucket/c.parquet"]) is None

@@ -2,7 +2,7 @@
 
 A loaded row whose operation, key and place need no SQL is written to a data file of Current as it
 stands in Arrow, with the header columns that `derive.py` and `routes.py` give it. All other rows
-are left to them. Only for a warehouse in the local file system.
+are left to them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -23,10 +22,12 @@ from polynya.formats.batch import NO_ORDER
 from polynya.lake.copy.said_in_arrow import can_hash, choice_in, chosen, key_hashes
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.arrow_columns import as_stored
+from polynya.lake.iceberg.staging import footer_of
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.model.datatypes import DataType
+from polynya.store.data_files import DataFiles
 from polynya.transform.choices import Choice
 
 _ROW_GROUP_BYTES = 32 * 1024 * 1024
@@ -36,11 +37,12 @@ _TIME = pa.timestamp("us", "UTC")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A data file that a task wrote: its name in the folder, rows and bytes."""
+    """A data file that a task wrote: its location, rows, bytes, and footer (`footer_of`)."""
 
-    name: str
+    path: str
     rows: int
     size_bytes: int
+    footer: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,8 @@ class Direct:
     """How rows are written. It is sent to the tasks.
 
     Attributes:
-        folder: where data files go, a path in the local file system.
+        files: what writes data files.
+        folder: the location where they go, with a `/` at the end.
         columns: of the table, as Iceberg's specification writes a schema in JSON.
         data: source columns that are in the table.
         keys: key columns.
@@ -57,6 +60,7 @@ class Direct:
         now: engine time of the step.
     """
 
+    files: DataFiles
     folder: str
     columns: Sequence[Mapping[str, Any]]
     data: tuple[str, ...]
@@ -75,7 +79,9 @@ class DirectWriter:
     _held: list[pa.Table] = field(default_factory=list)
     _held_bytes: int = 0
     _writer: pq.ParquetWriter | None = None
-    _name: str = ""
+    _stream: Any = None
+    _path: str = ""
+    _footers: list[Any] = field(default_factory=list)
     _rows: int = 0
 
     def take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -102,26 +108,26 @@ class DirectWriter:
         rows = pa.concat_tables(self._held)
         self._held, self._held_bytes = [], 0
         if self._writer is None:
-            self._name = f"{uuid4()}.parquet"
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path = f"{self.how.folder}{uuid4()}.parquet"
+            self._stream = self.how.files.create(self._path)
             self._writer = pq.ParquetWriter(
-                self._path, rows.schema, compression="zstd", compression_level=1
-            )
+                self._stream, rows.schema, compression="zstd", compression_level=1,
+                metadata_collector=self._footers,
+            )  # fmt: skip
         self._writer.write_table(rows, row_group_size=rows.num_rows)
         self._rows += rows.num_rows
-        if self._path.stat().st_size >= _FILE_BYTES:
+        if self._stream.tell() >= _FILE_BYTES:
             self._end_file()
 
     def _end_file(self) -> None:
         if self._writer is None:
             return
         self._writer.close()
-        self.written.append(Written(self._name, self._rows, self._path.stat().st_size))
+        size = self._stream.tell()
+        self._stream.close()
+        footer = footer_of(self._footers.pop())
+        self.written.append(Written(self._path, self._rows, size, footer))
         self._writer, self._rows = None, 0
-
-    @property
-    def _path(self) -> Path:
-        return Path(self.how.folder) / self._name
 
 
 def _plain(batch: pa.RecordBatch, how: Direct) -> pa.Array | None:
@@ -166,12 +172,13 @@ def direct_of(
     target: DatasetTable,
     shape: Shape,
     schema: Mapping[str, DataType],
+    files: DataFiles,
     folder: str,
     *,
     loaded: datetime,
     now: datetime,
 ) -> Direct | None:
-    """How tasks write rows of a table below a folder; None when that takes SQL.
+    """How tasks write rows of a table into a folder; None when that takes SQL.
 
     `schema` has all source columns.
     """
@@ -179,6 +186,7 @@ def direct_of(
     if deletes is None or shape.append_only or not can_hash(shape):
         return None
     return Direct(
+        files=files,
         folder=folder,
         columns=target.table.columns(),
         data=shape.data,

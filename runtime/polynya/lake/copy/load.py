@@ -6,6 +6,7 @@ or by reading the keys back; a load with a key twice is left to the way of batch
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -38,6 +39,8 @@ from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
 from polynya.model.datatypes import DataType, widen
 from polynya.observe.trace import span
+
+log = logging.getLogger(__name__)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Columns of a landed batch that are the same for all rows of a load.
@@ -128,10 +131,7 @@ def stage_load(target: DatasetTable, plan: LoadPlan, *, now: datetime) -> Staged
     shape = target.shape(plan.schema, keys, following)
     keeping = retention.before(target, shape, now)
     began = following.position.load_started_at or now
-    folder, path = data_folder(target.table)
-    direct = None
-    if path is not None and keeping.state is None:
-        direct = direct_of(target, shape, plan.schema, path, loaded=began, now=keeping.now)
+    direct = _direct(target, plan, shape, keeping, began)
     job = _Job(target, plan, shape, began, now)
     loaded = to_current(job.rows(direct), _GOES_TO_CURRENT, keeping.now)
     if keeping.state is not None:
@@ -140,8 +140,9 @@ def stage_load(target: DatasetTable, plan: LoadPlan, *, now: datetime) -> Staged
     files += (
         written_file(
             target.table,
-            f"{folder}{one.name}",
+            one.path,
             str(Partition.CURRENT),
+            one.footer,
             rows=one.rows,
             size_bytes=one.size_bytes,
         )
@@ -153,6 +154,19 @@ def stage_load(target: DatasetTable, plan: LoadPlan, *, now: datetime) -> Staged
             forget(target, staged)
             raise report.failed
     return staged
+
+
+def _direct(
+    target: DatasetTable, plan: LoadPlan, shape: Shape, keeping: Retention, began: datetime
+) -> Direct | None:
+    """How the tasks write rows by themselves, None when Spark writes all."""
+    files, folder = target.table.reach().writes, data_folder(target.table)
+    if isinstance(files, str):
+        log.debug("load of %s is written by Spark: %s", target.table.name, files)
+        return None
+    if keeping.state is not None or not files.holds(folder):
+        return None
+    return direct_of(target, shape, plan.schema, files, folder, loaded=began, now=keeping.now)
 
 
 def _holds(target: DatasetTable, schema: Mapping[str, DataType]) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from polynya.lake.iceberg.files import DataFile, DeleteFile, KnownFiles, data_file, listed
+from polynya.lake.iceberg.reach import S3_FILE_IO, Reach, reach_of
 from polynya.lake.spark.api import SparkSession
 from polynya.model.contract.headers import PARTITION, Partition
 
@@ -32,6 +33,7 @@ class IcebergTable:
         self._files = KnownFiles(self._planned)
         self._columns: tuple[int, list[dict[str, Any]]] | None = None
         self._deletes: tuple[int, tuple[str, ...] | None] | None = None
+        self._reach: Reach | None = None
 
     @property
     def java(self) -> Any:
@@ -42,6 +44,20 @@ class IcebergTable:
         """See the commits of others, and let Spark see them: it keeps a copy of its own."""
         self._java.refresh()
         self._in_spark.catalog().invalidateTable(self._in_spark.identifier())
+
+    def reach(self) -> Reach:
+        """What reads and writes the files without the JVM. It stays while the table is open."""
+        if self._reach is None:
+            io = self._java.io()
+            kind, options = str(io.getClass().getName()), {}
+            if kind == S3_FILE_IO:
+                # As one text: through py4j a map costs a dozen calls for each of its entries.
+                jvm: Any = self.spark._jvm
+                mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
+                options = json.loads(mapper.writeValueAsString(io.properties()))
+            found = reach_of(str(self._java.location()), kind, options)
+            self._reach = found if kind != S3_FILE_IO else self._tried(found)
+        return self._reach
 
     def snapshot_id(self) -> int | None:
         """Id of the current snapshot, None for a table without one."""
@@ -123,6 +139,14 @@ class IcebergTable:
         """SQL relation of the table pinned to one snapshot."""
         return f"{self.quoted} VERSION AS OF {int(snapshot)}"
 
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file through Iceberg's FileIO, for what `reach` leaves to the JVM."""
+        stream = self._java.io().newOutputFile(path).create()
+        try:
+            stream.write(bytearray(data))
+        finally:
+            stream.close()
+
     def drop_files(self, paths: Iterable[str]) -> None:
         """Remove files that were staged and surely never committed."""
         for path in paths:
@@ -134,6 +158,14 @@ class IcebergTable:
         for value in values:
             result.add(value)
         return result
+
+    def _tried(self, reach: Reach) -> Reach:
+        """The same where Arrow reaches a file of the table indeed."""
+        if isinstance(reach.reads, str):
+            return reach
+        metadata = str(self._java.operations().current().metadataFileLocation())
+        why = reach.reads.refusal(metadata)
+        return reach if why is None else Reach(why, why)
 
     def _planned_deletes(self, snapshot: int) -> tuple[str, ...] | None:
         io, specs = self._java.io(), self._java.specs()

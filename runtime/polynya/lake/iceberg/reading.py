@@ -1,39 +1,46 @@
 """Read data files as Arrow, without Spark: columns by field id, one row group at a time.
 
-Only files of the local file system are read so. A data file never changes, so what its footer says
-stays known.
+A data file never changes, so what its footer says stays known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polynya.lake.iceberg.arrow_columns import arrow_type, field_id, holds, typed
+from polynya.store.data_files import DataFiles
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 #: Footers that stay in memory; each is some kilobytes.
-_KNOWN_FOOTERS = 1000
+KNOWN_FOOTERS = 2000
 
 
-def local_path(location: str) -> str | None:
-    """Path in the local file system, None for a file elsewhere or one that is no Parquet."""
-    if not location.endswith(".parquet"):
-        return None
-    if location.startswith("/"):
-        return location
-    return f"/{location[5:].lstrip('/')}" if location.startswith("file:") else None
+def is_read_by(files: DataFiles, location: str) -> bool:
+    """Whether a location is one of these files, and of Parquet."""
+    return location.endswith(".parquet") and files.holds(location)
+
+
+def each_read(files: DataFiles, read: Callable[[T], R], things: Iterable[T]) -> list[R]:
+    """`read` of each, as many at the same time as these files are best read. Raises its errors."""
+    with ThreadPoolExecutor(files.readers) as pool:
+        return list(pool.map(read, things))
 
 
 class StoredFile:
     """One Parquet file of a table. Columns are given as Iceberg writes a schema in JSON."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self.footer = pq.read_metadata(path)
+    def __init__(self, files: DataFiles, location: str) -> None:
+        self._files, self._location = files, location
+        with files.open(location) as source:
+            self.footer = pq.read_metadata(source)
         fields = self.footer.schema.to_arrow_schema()
         self._fields = {number: one for one in fields if (number := field_id(one)) is not None}
         leaves = range(self.footer.num_columns)
@@ -59,7 +66,11 @@ class StoredFile:
         there = {one["id"]: self._fields[one["id"]] for one in columns if one["id"] in self._fields}
         names = [field.name for field in there.values()]
         # Not `pq.read_table`: threads that it leaves may abort a process that exits right after.
-        with pq.ParquetFile(self._path, metadata=self.footer) as file:
+        # Ranges of columns that are side by side are asked for at once.
+        with (
+            self._files.open(self._location) as source,
+            pq.ParquetFile(source, metadata=self.footer, pre_buffer=True) as file,
+        ):
             rows = file.read_row_group(group, columns=names, use_threads=False)
         count = self.footer.row_group(group).num_rows
         found: dict[str, Any] = {}
@@ -89,7 +100,7 @@ class StoredFile:
         return None if leaf is None else self.footer.row_group(group).column(leaf).statistics
 
 
-@lru_cache(maxsize=_KNOWN_FOOTERS)
-def stored_file(path: str) -> StoredFile:
-    """The file at a path, with its footer."""
-    return StoredFile(path)
+@lru_cache(maxsize=KNOWN_FOOTERS)
+def stored_file(files: DataFiles, location: str) -> StoredFile:
+    """The file at a location, with its footer. Raises OSError."""
+    return StoredFile(files, location)

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from polynya.lake.iceberg.arrow_columns import as_stored
 from polynya.lake.iceberg.files import DataFile, DeleteFile, data_file, listed
 from polynya.lake.iceberg.gateway import IcebergTable
-from polynya.lake.iceberg.reading import local_path
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.spark.session import use_in_this_thread
 from polynya.model.contract.headers import PARTITION, Partition
@@ -85,24 +84,20 @@ def write_rows(table: IcebergTable, rows: pa.Table) -> list[DataFile]:
 
 
 def _write_file(table: IcebergTable, partition: str, rows: pa.Table) -> DataFile:
-    path, size, java_file = _put(table, as_stored(rows, table.columns()))
+    path, size, footer = _put(table, as_stored(rows, table.columns()))
     # Found by its partition alone: bounds of the columns of a state would help nobody.
-    content = None if partition == Partition.ASSET_STATE else java_file.toInputFile()
-    return _data_file(table, path, partition, content, rows=rows.num_rows, size_bytes=size)
+    told = None if partition == Partition.ASSET_STATE else footer
+    return written_file(table, path, partition, told, rows=rows.num_rows, size_bytes=size)
 
 
 def written_file(
-    table: IcebergTable, path: str, partition: str, *, rows: int, size_bytes: int
-) -> DataFile:
-    """A file that a task wrote without Spark, as a data file of the table."""
-    content = table.java.io().newInputFile(path)
-    return _data_file(table, path, partition, content, rows=rows, size_bytes=size_bytes)
+    table: IcebergTable, path: str, partition: str, footer: bytes | None, *, rows: int,
+    size_bytes: int,
+) -> DataFile:  # fmt: skip
+    """A file that was written without Spark, as a data file of the table.
 
-
-def _data_file(
-    table: IcebergTable, path: str, partition: str, content: Any, *, rows: int, size_bytes: int
-) -> DataFile:
-    """A data file with the metrics of its content, an `InputFile`; None: without them."""
+    Its metrics come from `footer`, see `footer_of`; None: it has none.
+    """
     builder = (
         table.iceberg.DataFiles.builder(table.java.spec())
         .withPath(path)
@@ -110,9 +105,12 @@ def _data_file(
         .withPartitionPath(f"{PARTITION}={partition}")
         .withFileSizeInBytes(size_bytes)
     )
-    if content is None:
+    if footer is None:
         builder = builder.withRecordCount(rows)
     else:
+        # Iceberg's own reader decides what the metrics are. It looks at no byte but the footer, so
+        # that it need not ask S3 for the file.
+        content = table.iceberg.inmemory.InMemoryInputFile(bytearray(footer))
         builder = builder.withMetrics(
             table.iceberg.parquet.ParquetUtil.fileMetrics(
                 content, table.iceberg.MetricsConfig.forTable(table.java)
@@ -121,14 +119,17 @@ def _data_file(
     return DataFile(builder.build(), path, partition, rows, size_bytes)
 
 
-def data_folder(table: IcebergTable) -> tuple[str, str | None]:
-    """Where new data files go, with a `/` at the end: the location, and its local path.
+def footer_of(metadata: Any) -> bytes:
+    """A Parquet file without rows that has the footer of a written one, a `pq.FileMetaData`."""
+    buffer = io.BytesIO()
+    metadata.write_metadata_file(buffer)
+    return buffer.getvalue()
 
-    The path is None for a table elsewhere.
-    """
+
+def data_folder(table: IcebergTable) -> str:
+    """The location where new data files go, with a `/` at the end."""
     location = str(table.java.locationProvider().newDataLocation("x.parquet"))
-    path = local_path(location)
-    return location.removesuffix("x.parquet"), None if path is None else path[: -len("x.parquet")]
+    return location.removesuffix("x.parquet")
 
 
 @span("write deletes")
@@ -164,17 +165,18 @@ def _write_deletes(table: IcebergTable, partition: str, places: pa.Table) -> Del
     return DeleteFile(builder.build(), path, touched)
 
 
-def _put(table: IcebergTable, rows: pa.Table, suffix: str = "") -> tuple[str, int, Any]:
-    buffer = io.BytesIO()
-    pq.write_table(rows, buffer, compression="zstd", compression_level=1)
+def _put(table: IcebergTable, rows: pa.Table, suffix: str = "") -> tuple[str, int, bytes]:
+    """Write a file: its location, its size in bytes, its footer. Raises OSError."""
+    buffer, written = io.BytesIO(), []  # type: tuple[io.BytesIO, list[Any]]
+    pq.write_table(
+        rows, buffer, compression="zstd", compression_level=1, metadata_collector=written
+    )
     content = buffer.getvalue()
     path = str(table.java.locationProvider().newDataLocation(f"{uuid4()}{suffix}.parquet"))
-    # FileIO and not the local file system, so that the same code writes to S3.
     count("files_written")
-    file = table.java.io().newOutputFile(path)
-    stream = file.create()
-    try:
-        stream.write(bytearray(content))
-    finally:
-        stream.close()
-    return path, len(content), file
+    files = table.reach().writes
+    if isinstance(files, str) or not files.holds(path):
+        table.put(path, content)
+    else:
+        files.put(path, content)
+    return path, len(content), footer_of(written[0])

@@ -52,6 +52,7 @@ KEPT_NAMES = (
     "org.apache.iceberg.MetricsConfig",
     "org.apache.iceberg.SchemaParser",
     "org.apache.iceberg.expressions.Expressions",
+    "org.apache.iceberg.inmemory.InMemoryInputFile",
     "org.apache.iceberg.parquet.ParquetUtil",
     "org.apache.iceberg.spark.FileRewriteCoordinator",
     "org.apache.iceberg.spark.Spark3Util",

@@ -1,16 +1,14 @@
 """Find the stored versions of some records: key columns first, the rest only where one matched.
 
-Every data file is read row group by row group, on all cores. A row group whose range of keys no
-touched key lies in is not read at all, one without a match gives only its keys. And what the footer
-proves is not read (docs/adr/0041-applies-without-a-query.md).
+Every data file is read row group by row group, several at a time. A row group whose range of keys
+no touched key lies in is not read at all, one without a match gives only its keys. And what the
+footer proves is not read (docs/adr/0041-applies-without-a-query.md).
 """
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +19,11 @@ from polynya.lake.apply.local.events import DELETES, FILE, FOUND, IN_CURRENT, PL
 from polynya.lake.apply.local.records import Records
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.position_deletes import FILE_STEP
-from polynya.lake.iceberg.reading import StoredFile
+from polynya.lake.iceberg.reading import StoredFile, each_read
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.observe.trace import span
+from polynya.store.data_files import DataFiles
 
 Column = Mapping[str, Any]
 Columns = Mapping[str, Column]
@@ -115,8 +114,9 @@ class Whole(Wanted):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Data files, the columns of their table by name, and those of its key."""
+    """What holds data files, these files, the columns of their table by name, those of its key."""
 
+    store: DataFiles
     files: Sequence[tuple[DataFile, StoredFile]]
     columns: Columns
     keys: Sequence[Column]
@@ -131,9 +131,8 @@ class Probe:
             (number, group) for number, (_, stored) in enumerate(self.files)
             for group in stored.groups
         ]  # fmt: skip
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            read = pool.map(lambda part: self._in_group(records, wanted, *part), parts)
-            found = [one for one in read if one is not None]
+        read = each_read(self.store, lambda part: self._in_group(records, wanted, *part), parts)
+        found = [one for one in read if one is not None]
         return pa.concat_tables([FOUND.empty_table(), *found], promote_options="default")
 
     def _in_group(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -21,11 +21,18 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.truncates import Truncate
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.position_deletes import FILE_STEP, deleted_places
-from polynya.lake.iceberg.reading import StoredFile, local_path, stored_file
+from polynya.lake.iceberg.reading import (
+    KNOWN_FOOTERS,
+    StoredFile,
+    each_read,
+    is_read_by,
+    stored_file,
+)
 from polynya.lake.iceberg.staging import PLACES
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.observe.trace import span
+from polynya.store.data_files import DataFiles
 
 log = logging.getLogger(__name__)
 
@@ -64,12 +71,15 @@ class InMemory:
             file for partition in (Partition.CURRENT, Partition.PRIOR)
             for file in run.target.table.files(partition, run.snapshot)
         ]  # fmt: skip
-        reason = needs_query(run.shape, pending, kept, truncates=bool(truncates), limit=self._limit)
+        store = run.target.table.reach().reads
+        reason = needs_query(
+            run.shape, pending, kept, store, truncates=bool(truncates), limit=self._limit
+        )
         if run.fresh is not None:
             reason = "the events of a batch that is being copied are not in a file yet"
-        if reason is None:
+        if reason is None and not isinstance(store, str):
             try:
-                found = _folded(run, pending, kept, now)
+                found = _folded(run, store, pending, kept, now)
             except (OSError, pa.ArrowInvalid) as error:
                 # What can be read is for Spark to say. A commit may have dropped a file of deletes.
                 run.target.table.forget_deletes()
@@ -85,12 +95,18 @@ class InMemory:
 def needs_query(
     shape: Shape,
     pending: Iterable[DataFile],
-    kept: Iterable[DataFile],
+    kept: Collection[DataFile],
+    store: DataFiles | str,
     *,
     truncates: bool,
     limit: int = LOCAL_EVENTS,
 ) -> str | None:
-    """Why pending events cannot be folded without a query, None when they may be."""
+    """Why pending events cannot be folded without a query, None when they may be.
+
+    `store` reads the files, or is the reason why nothing here does.
+    """
+    if isinstance(store, str):
+        return store
     events, size = 0, 0
     for file in pending:
         events, size = events + file.rows, size + file.size_bytes
@@ -102,35 +118,46 @@ def needs_query(
         return "a key has a type whose values are not compared exactly"
     if events > limit or size > LOCAL_BYTES:
         return f"{events:,} events of {size:,} bytes are too many"
+    return _is_large(shape, kept, store)
+
+
+def _is_large(shape: Shape, kept: Collection[DataFile], store: DataFiles) -> str | None:
+    """Why stored versions are found sooner by a query, None when they are not."""
     current = [file for file in kept if file.partition == Partition.CURRENT]
     if shape.history and sum(file.size_bytes for file in current) > LOCAL_WHOLE:
         return "all columns of a table of this size are read sooner by a query"
     if sum(file.rows for file in current) > LOCAL_ROWS:
         return "the table is large enough for a scan by all executors"
+    if store.far and len(kept) > KNOWN_FOOTERS:
+        return f"the footers of {len(kept):,} files would be fetched again in every apply"
     return None
 
 
 @span("fold in memory")
 def _folded(
-    run: Run, pending: Sequence[DataFile], kept: Sequence[DataFile], now: datetime
+    run: Run,
+    store: DataFiles,
+    pending: Sequence[DataFile],
+    kept: Sequence[DataFile],
+    now: datetime,
 ) -> Collected | str:
     """The fold, or why it takes a query."""
     shape, table = run.shape, run.target.table
     columns = {one["name"]: one for one in table.columns()}
-    changes = _opened(pending, [columns[name] for name in (*_HEADERS, *shape.data)])
-    stored = _opened(kept, [columns[name] for name in _stored_columns(shape)])
+    changes = _opened(store, pending, [columns[name] for name in (*_HEADERS, *shape.data)])
+    stored = _opened(store, kept, [columns[name] for name in _stored_columns(shape)])
     deletes = table.position_deletes(run.snapshot)
     if changes is None or stored is None or deletes is None:
-        return "a file is not local, or not as the table is now"
+        return "a file is in another place, or not as the table is now"
     paths = [file.path for file in (*kept, *pending)]
-    dead = deleted_places(paths, deletes)
+    dead = deleted_places(store, paths, deletes)
     if dead is None or pc.any(pc.greater_equal(dead, len(kept) * FILE_STEP)).as_py():
-        return "events were deleted, or their deletes are not local"
-    events = _events(changes, columns, shape)
+        return "events were deleted, or deletes are in another place"
+    events = _events(store, changes, columns, shape)
     if events is None:
         return "there are no events, or some carry what only the fold knows"
     records = Records([events.column(key) for key in shape.keys])
-    probe = Probe(stored, columns, [columns[key] for key in shape.keys])
+    probe = Probe(store, stored, columns, [columns[key] for key in shape.keys])
     found = probe.find(records, _wanted(shape, events))
     alive = found.filter(pc.invert(pc.is_in(found.column(PLACE), value_set=dead)))
     fold = fold_chains if shape.history else fold_latest
@@ -142,26 +169,25 @@ def _folded(
 
 
 def _opened(
-    files: Iterable[DataFile], columns: Sequence[Mapping[str, Any]]
+    store: DataFiles, files: Sequence[DataFile], columns: Sequence[Mapping[str, Any]]
 ) -> list[tuple[DataFile, StoredFile]] | None:
     """The files with their footers; None when one cannot give these columns here."""
-    found: list[tuple[DataFile, StoredFile]] = []
-    for file in files:
-        path = local_path(file.path)
-        stored = None if path is None else stored_file(path)
-        if stored is None or not stored.reads(columns):
-            return None
-        found.append((file, stored))
-    return found
+    if not all(is_read_by(store, file.path) for file in files):
+        return None
+    opened = each_read(store, lambda file: stored_file(store, file.path), files)
+    if not all(one.reads(columns) for one in opened):
+        return None
+    return list(zip(files, opened, strict=True))
 
 
 @span("read events")
 def _events(
-    files: Files, columns: Mapping[str, Mapping[str, Any]], shape: Shape
+    store: DataFiles, files: Files, columns: Mapping[str, Mapping[str, Any]], shape: Shape
 ) -> pa.Table | None:
     """All pending events; None when there is none, or one has what `fold_in_order` ignores."""
     wanted = [columns[name] for name in (*_HEADERS, *shape.data)]
-    read = [stored.read(group, wanted) for _, stored in files for group in stored.groups]
+    parts = [(stored, group) for _, stored in files for group in stored.groups]
+    read = each_read(store, lambda part: part[0].read(part[1], wanted), parts)
     events = pa.concat_tables(read).combine_chunks() if read else None
     if events is None or events.num_rows == 0:
         return None
