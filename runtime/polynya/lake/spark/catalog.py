@@ -13,6 +13,13 @@ from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import OperationError
 
 _SQLITE = "jdbc:sqlite:"
+#: Every commit and every plan reads manifests, most of them again: in S3 a request for each. One
+#: table has some hundred, of a few kilobytes.
+_KEPT_MANIFESTS = {
+    "io.manifest.cache-enabled": "true",
+    "io.manifest.cache.max-total-bytes": str(32 * 1024 * 1024),
+    "io.manifest.cache.expiration-interval-ms": str(10 * 60 * 1000),
+}
 
 
 def spark_properties(target: ResolvedTarget) -> dict[str, str]:
@@ -38,6 +45,7 @@ def _glue_for_spark(target: ResolvedTarget) -> dict[str, str]:
         "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
         "warehouse": str(target.warehouse),
         "client.region": _region(target.aws),
+        **_KEPT_MANIFESTS,
     }
     if target.catalog_id is not None:
         properties["glue.id"] = target.catalog_id
