@@ -17,7 +17,7 @@ from polynya.lake.copy import direct
 from polynya.lake.iceberg.reading import stored_file
 from polynya.model.reading.loader import load_project
 from polynya.observe import data as events
-from polynya.store import data_files
+from polynya.store.aws import data_objects
 from tests.aws import REGION, client
 from tests.lab.lab import Feed, Lab, drop, put
 
@@ -37,8 +37,8 @@ def arrow_asks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Requests]:
     """What Arrow asks the server for; a test may let it answer 503."""
     from werkzeug.serving import WSGIRequestHandler
 
-    monkeypatch.setattr(data_files, "_ATTEMPTS", 2)
-    data_files._filesystem.cache_clear()
+    monkeypatch.setattr(data_objects, "_ATTEMPTS", 2)
+    data_objects._filesystem.cache_clear()
     asked, answer = Requests(), WSGIRequestHandler.run_wsgi
 
     def run_wsgi(handler: Any) -> None:
@@ -53,7 +53,7 @@ def arrow_asks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Requests]:
 
     monkeypatch.setattr(WSGIRequestHandler, "run_wsgi", run_wsgi)
     yield asked
-    data_files._filesystem.cache_clear()
+    data_objects._filesystem.cache_clear()
 
 
 class Requests:
@@ -87,7 +87,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 def as_in_another_process() -> None:
     """Forget what was read and written."""
-    data_files._kept = data_files._Kept()
+    data_objects._kept = data_objects._Kept()
     stored_file.cache_clear()
 
 
@@ -149,7 +149,7 @@ def test_a_store_that_stops_answering_costs_a_query(
         "rows": lambda request: request.startswith("GET") and arrow_asks.made.count(request) > 1,
     }[failing]
     if failing == "rows":
-        monkeypatch.setattr(data_files, "_SMALL_BYTES", 0)
+        monkeypatch.setattr(data_objects, "_SMALL_BYTES", 0)
 
     users.run("always")
 
@@ -237,7 +237,7 @@ def test_tasks_write_a_load_that_another_reader_sees(
     users = loaded(lab, *half)
 
     assert [event for event in lab.events if isinstance(event, events.LoadProgress)]
-    assert written[0].files == data_files.S3Files(REGION, endpoint)
+    assert written[0].files == data_objects.S3Files(REGION, endpoint)
     options = {"glue.endpoint": endpoint, "s3.endpoint": endpoint, "client.region": REGION}
     table = GlueCatalog("any", **options).load_table(tuple(users.internal.split(".")))
     rows = table.scan("hdr__partition = 'current'", ("id", "name")).to_arrow()

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from polynya.store import data_files
-from polynya.store.data_files import DataFiles, LocalFiles, S3Files
+from polynya.store.aws import data_objects
+from polynya.store.aws.data_objects import S3Files
+from polynya.store.data_files import DataFiles, LocalFiles
 from tests.aws import REGION, aws_server
 
 ROWS = pa.table({name: pa.array(range(200_000)) for name in "abcdef"})
@@ -39,7 +40,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_files, "_kept", data_files._Kept())
+    monkeypatch.setattr(data_objects, "_kept", data_objects._Kept())
 
 
 @pytest.fixture(params=["local", "s3"])
@@ -79,7 +80,7 @@ def test_a_small_object_is_one_request_to_write_and_none_to_read(
 def test_a_store_that_arrow_does_not_reach_is_told_once_it_is_tried(
     server: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(data_files, "_answered", set())
+    monkeypatch.setattr(data_objects, "_answered", set())
     files = S3Files(REGION, server)
     files.put("s3://lake/metadata.json", b"{}")
     asked.clear()
@@ -114,7 +115,7 @@ def test_of_a_large_object_only_the_columns_are_asked_for(
 def test_what_is_kept_stays_in_bounds(
     monkeypatch: pytest.MonkeyPatch, server: str, asked: list[str], nothing_kept: None
 ) -> None:
-    monkeypatch.setattr(data_files, "_KEPT_BYTES", 250)
+    monkeypatch.setattr(data_objects, "_KEPT_BYTES", 250)
     files = S3Files(REGION, server)
     for name in "abc":
         files.put(f"s3://lake/{name}", b"x" * 100)

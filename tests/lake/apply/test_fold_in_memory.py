@@ -22,7 +22,8 @@ from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.reading import KNOWN_FOOTERS
 from polynya.model.contract import headers as h
 from polynya.model.datatypes import DOUBLE, STRING, parse_type
-from polynya.store.data_files import DataFiles, LocalFiles, S3Files
+from polynya.store.aws.data_objects import S3Files
+from polynya.store.data_files import DataFiles, LocalFiles
 from tests.oracle.fold import DELETE, UPSERT, Event, fold
 from tests.oracle.values import EPOCH
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from polynya.lake.iceberg.reach import S3_FILE_IO, Reach, reach_of
-from polynya.store.data_files import LocalFiles, S3Files
+from polynya.store.aws.data_objects import S3Files
+from polynya.store.data_files import LocalFiles
 
 REGION = {"client.region": "eu-central-1"}
 PLACE = "s3://lake/tables/shop"

@@ -11,7 +11,8 @@ import pytest
 
 from polynya.lake.iceberg.position_deletes import FILE_STEP, deleted_places
 from polynya.lake.iceberg.reading import StoredFile, is_read_by
-from polynya.store.data_files import LocalFiles, S3Files
+from polynya.store.aws.data_objects import S3Files
+from polynya.store.data_files import LocalFiles
 
 
 def written(folder: Path, *columns: tuple[str, int, pa.Array]) -> StoredFile:

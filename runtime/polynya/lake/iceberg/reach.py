@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from polynya.store.data_files import DataFiles, LocalFiles, S3Files
+from polynya.store.aws.data_objects import S3Files
+from polynya.store.data_files import DataFiles, LocalFiles
 
 #: The FileIO whose options matter.
 S3_FILE_IO: Final = "org.apache.iceberg.aws.s3.S3FileIO"

@@ -1,0 +1,148 @@
+"""Data files in S3, by Arrow's own client.
+
+What says how they are reached holds no credentials: it goes to tasks in other processes, and those
+are looked for where objects are read or written.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from threading import Lock
+from typing import Any, Final
+
+import pyarrow as pa
+
+#: Ranges of objects that are asked for at the same time: an answer takes some 30 ms to begin.
+_REQUESTS: Final = 16
+#: As many as Iceberg's own client makes.
+_ATTEMPTS: Final = 6
+_CONNECT_SECONDS: Final = 5
+#: Without a byte in either direction.
+_SILENT_SECONDS: Final = 20
+#: An object up to this size is fetched whole, by one request, and kept.
+_SMALL_BYTES: Final = 1 << 20
+_KEPT_BYTES: Final = 128 << 20
+_KEPT_OBJECTS: Final = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class S3Files:
+    """Objects in S3 as `polynya.store.data_files.DataFiles`.
+
+    Attributes:
+        region: of the buckets.
+        endpoint: of a server that stands in for S3, None for S3.
+        virtual_hosts: whether that server has a name for every bucket.
+    """
+
+    region: str
+    endpoint: str | None = None
+    virtual_hosts: bool = False
+
+    @property
+    def readers(self) -> int:
+        """As many as there are requests."""
+        return _REQUESTS
+
+    @property
+    def far(self) -> bool:
+        """It is."""
+        return True
+
+    def holds(self, location: str) -> bool:
+        """Whether a location names an object whose key Arrow leaves as it is."""
+        scheme, _, path = location.partition("://")
+        return scheme in {"s3", "s3a", "s3n"} and "//" not in path
+
+    def refusal(self, location: str) -> str | None:
+        """Asks once for each bucket: Arrow looks for credentials in fewer places than Java does."""
+        path = _object(location)
+        bucket = self, path.partition("/")[0]
+        if bucket not in _answered:
+            try:
+                _filesystem(self).open_input_file(path).close()
+            except OSError as error:
+                return f"Arrow does not reach {location}: {error}"
+            _answered.add(bucket)
+        return None
+
+    @contextmanager
+    def open(self, location: str) -> Iterator[Any]:
+        """See `DataFiles`. An object that was read or written before costs no request."""
+        path = _object(location)
+        kept = _kept.get((self, path))
+        if kept is None:
+            file = _filesystem(self).open_input_file(path)
+            small = file.size() <= _SMALL_BYTES
+            kept = file.read_buffer() if small else file
+            _kept.put((self, path), kept, len(kept) if small else 0)
+        # One handle serves many threads: it is read by position, and not closed by who reads.
+        yield pa.BufferReader(kept) if isinstance(kept, pa.Buffer) else kept
+
+    def put(self, location: str, data: bytes) -> None:
+        """See `DataFiles`. A small one is one request."""
+        with self.create(location) as file:
+            file.write(data)
+        if len(data) <= _SMALL_BYTES:
+            _kept.put((self, _object(location)), pa.py_buffer(data), len(data))
+
+    def create(self, location: str) -> Any:
+        """See `DataFiles`. Of a stream that is never closed there is no object."""
+        return _filesystem(self).open_output_stream(_object(location), compression=None)
+
+
+def _object(location: str) -> str:
+    return location.partition("://")[2]
+
+
+@cache
+def _filesystem(settings: S3Files) -> Any:
+    # Start-up time: the AWS SDK of Arrow.
+    from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
+
+    pa.set_io_thread_count(max(pa.io_thread_count(), _REQUESTS))
+    return S3FileSystem(
+        region=settings.region,
+        endpoint_override=settings.endpoint,
+        force_virtual_addressing=settings.virtual_hosts,
+        connect_timeout=_CONNECT_SECONDS,
+        request_timeout=_SILENT_SECONDS,
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
+        # One request for a small object instead of the three of a multipart upload.
+        allow_delayed_open=True,
+    )
+
+
+@dataclass(slots=True)
+class _Kept:
+    """Small objects, and handles of large ones: those that were used last."""
+
+    _found: OrderedDict[tuple[S3Files, str], tuple[Any, int]] = field(default_factory=OrderedDict)
+    _bytes: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    def get(self, key: tuple[S3Files, str]) -> Any | None:
+        with self._lock:
+            found = self._found.get(key)
+            if found is None:
+                return None
+            self._found.move_to_end(key)
+            return found[0]
+
+    def put(self, key: tuple[S3Files, str], value: Any, size: int) -> None:
+        with self._lock:
+            _, before = self._found.pop(key, (None, 0))
+            self._found[key] = value, size
+            self._bytes += size - before
+            while self._bytes > _KEPT_BYTES or len(self._found) > _KEPT_OBJECTS:
+                _, (_, gone) = self._found.popitem(last=False)
+                self._bytes -= gone
+
+
+_kept = _Kept()
+#: Buckets that gave an object to this process.
+_answered: set[tuple[S3Files, str]] = set()
