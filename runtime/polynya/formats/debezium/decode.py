@@ -68,11 +68,19 @@ class EventDecoder:
     fields: dict[str, Typed] = field(default_factory=dict)
     _schema: Mapping[str, Any] | None = None
     _unavailable: frozenset[str] = frozenset()
+    _marks: tuple[bytes, ...] = ()
+    _decimals: Mapping[str, DecimalType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.keys = self.settings.keys or self.keys
         encoded = base64.b64encode(self.placeholder.encode()).decode()
         self._unavailable = frozenset({self.placeholder, encoded})
+        self._marks = tuple(text.encode() for text in self._unavailable)
+        self._decimals = {
+            name: kind
+            for name, kind in self.settings.columns.items()
+            if isinstance(kind, DecimalType)
+        }
 
     def decode(self, event: ChangeEvent, raw: bytes) -> DecodedEvent:
         """Decode one event. Raises RecordError."""
@@ -93,7 +101,7 @@ class EventDecoder:
         )
 
     def _mentions_placeholder(self, raw: bytes) -> bool:
-        return any(text.encode() in raw for text in self._unavailable)
+        return any(mark in raw for mark in self._marks)
 
     def _learn(self, schema: Mapping[str, Any]) -> None:
         if schema is self._schema or schema == self._schema:
@@ -122,6 +130,8 @@ class EventDecoder:
                 fields = fields_of(wrapped.schema)
             except ValueError as error:
                 raise RecordError("bad_schema", f"the key's schema: {error}") from None
+        if not fields and not self._decimals:
+            return dict(payload)
         return {name: self._value(fields, name, value) for name, value in payload.items()}
 
     def _value(self, fields: Mapping[str, Typed], name: str, value: Any) -> Any:
@@ -130,9 +140,8 @@ class EventDecoder:
         try:
             if name in fields:
                 return fields[name][1](value)
-            declared = self.settings.columns.get(name)
-            if isinstance(declared, DecimalType) and isinstance(value, str):
-                return decimal_text(value, declared)
+            if name in self._decimals and isinstance(value, str):
+                return decimal_text(value, self._decimals[name])
         except ValueError as error:
             raise RecordError("bad_value", f"column {name}: {error}") from None
         return value
