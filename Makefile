@@ -105,9 +105,13 @@ bench: install ## Run the benchmarks in bench/ and print their figures
 bench-floors: dev ## First loads, small batches, applies beside Spark by hand, as one table; ARGS=--help
 	@$(BIN)/python -m bench.floors $(ARGS)
 
+.PHONY: bench-peers
+bench-peers: dev ## Applies beside Iceberg MERGE, Delta, Hudi, Paimon, which it fetches; ARGS=--help
+	@$(BIN)/python -m bench.peers $(ARGS)
+
 .PHONY: bench-smoke
-bench-smoke: dev ## The same in tiny sizes: all contenders get the same rows; a minute, asserts no times
-	@$(BIN)/python -m pytest -q tests/bench/test_floors.py
+bench-smoke: dev ## Both in tiny sizes: all contenders get the same rows; a minute, asserts no times
+	@$(BIN)/python -m pytest -q tests/bench/test_floors.py tests/bench/test_peers.py
 
 .PHONY: simulate
 simulate: dev ## Simulate Spot shortages and the scaling strategies; what a stage costs; some seconds

@@ -67,7 +67,8 @@ def sizes_of(given: argparse.Namespace) -> Sizes:
     return replace(TINY if given.tiny else Sizes(), **own)
 
 
-def _circumstances() -> str:
+def circumstances() -> str:
+    """When, on how many cores, under which load, at which commit."""
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
     ).stdout.strip()
@@ -82,7 +83,7 @@ def main() -> None:
     if unknown:
         raise SystemExit(f"no such part: {', '.join(unknown)}; there are: {', '.join(PARTS)}")
     os.environ.setdefault("POLYNYA_DRIVER_MEMORY", given.memory)
-    began = _circumstances()
+    began = circumstances()
     lines = []
     trace.begin(os.environ.get(trace.VARIABLE))
     with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +91,7 @@ def main() -> None:
             lines.append(one)
             print(one.row(), flush=True)
     trace.end()
-    print(f"\nBegan {began}; ended {_circumstances()}\n\n{table(lines)}")
+    print(f"\nBegan {began}; ended {circumstances()}\n\n{table(lines)}")
 
 
 if __name__ == "__main__":

@@ -15,15 +15,11 @@ from pathlib import Path
 from bench.floors.ctas import PROPERTIES
 from bench.floors.floor import Measured
 from bench.floors.lake import Lake, take_in, work_of
+from bench.floors.merge_into import MERGE_ON_READ, merge_into
 from bench.floors.records import COLUMNS, SPARK_SCHEMA, Kind, land_changes, land_load
 from bench.floors.same import assert_same
 from bench.floors.sizes import Sizes
 from bench.floors.tasks import task
-
-_MERGE_ON_READ = (
-    "'write.merge.mode'='merge-on-read', 'write.update.mode'='merge-on-read', "
-    "'write.delete.mode'='merge-on-read', 'write.merge.distribution-mode'='none'"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +105,13 @@ def _events(case: Case) -> str:
 
 
 def _peer(lake: Lake, case: Case, load: Path) -> Callable[[Path], None]:
-    """Load the peer's table; the result takes in one file.
-
-    The statement is what people write by hand: the newest event of each key, where it is newer.
-    """
+    """Load the peer's table; the result takes in one file."""
     spark, name = lake.spark, f"{lake.peer}.{case.name}"
     columns, events = ", ".join(COLUMNS), _events(case)
     read = spark.read.schema(SPARK_SCHEMA).format(case.kind)
     read.load(str(load)).createOrReplaceTempView(events)
     spark.sql(
-        f"CREATE TABLE {name} USING iceberg TBLPROPERTIES ({PROPERTIES}, {_MERGE_ON_READ}) "
+        f"CREATE TABLE {name} USING iceberg TBLPROPERTIES ({PROPERTIES}, {MERGE_ON_READ}) "
         f"AS SELECT {columns} FROM {events}"
     )
     if case.appends:
@@ -133,17 +126,6 @@ def _peer(lake: Lake, case: Case, load: Path) -> Callable[[Path], None]:
         if case.appends:
             spark.sql(f"INSERT INTO {name}_events SELECT *, '{file.name}' FROM {events}")
             batch = f"{name}_events WHERE file = '{file.name}'"
-        newest = (
-            "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY id ORDER BY seq DESC) AS n "
-            f"FROM {batch}) WHERE n = 1"
-        )
-        values = ", ".join(f"t.{column} = s.{column}" for column in COLUMNS)
-        inserted = ", ".join(f"s.{column}" for column in COLUMNS)
-        spark.sql(
-            f"MERGE INTO {name} t USING ({newest}) s ON t.id = s.id "
-            "WHEN MATCHED AND s.seq > t.seq AND s.op = 'D' THEN DELETE "
-            f"WHEN MATCHED AND s.seq > t.seq THEN UPDATE SET {values} "
-            f"WHEN NOT MATCHED AND s.op <> 'D' THEN INSERT ({columns}) VALUES ({inserted})"
-        )
+        spark.sql(merge_into(name, batch))
 
     return merge

@@ -11,6 +11,7 @@ from typing import Literal
 import duckdb
 
 Kind = Literal["parquet", "json"]
+Keys = Literal["uniform", "clustered"]
 
 #: Columns of a record but `op`, which tells what happened and is no column of a table.
 COLUMNS = ("id", "seq", "ts", "customer", "status", "amount", "note", "city", "qty")
@@ -26,7 +27,7 @@ def land_load(folder: Path, kind: Kind, *, rows: int, files: int) -> list[Path]:
     share = -(-rows // files)
     bounds = [(start, min(start + share, rows)) for start in range(0, rows, share)]
     return [
-        _write(
+        land_events(
             folder / f"{number:04d}.{kind}",
             kind,
             f"SELECT range AS id, 0 AS seq, 'I' AS op, range AS v FROM range({start}, {end})",
@@ -35,15 +36,20 @@ def land_load(folder: Path, kind: Kind, *, rows: int, files: int) -> list[Path]:
     ]
 
 
-def land_changes(folder: Path, kind: Kind, *, rows: int, count: int, version: int) -> Path:
+def land_changes(
+    folder: Path, kind: Kind, *, rows: int, count: int, version: int, keys: Keys = "uniform"
+) -> Path:
     """Land `count` events over a table that began with `rows` rows.
 
-    Uniform over its keys, of which some come twice; one event of twenty deletes, one is of a new
-    key. Events of a higher version are newer.
+    Uniform over its keys, or clustered in a range of twice as many keys as events, another range
+    in each version. Some keys come twice; one event of twenty deletes, one is of a new key. Events
+    of a higher version are newer.
     """
-    drawn = f"CAST(hash(range + {version * 1_000_000_007}) % {rows} AS BIGINT)"
+    width = rows if keys == "uniform" else min(rows, 2 * count)
+    start = version * 7_919_993 % (rows - width + 1)
+    drawn = f"{start} + CAST(hash(range + {version * 1_000_000_007}) % {width} AS BIGINT)"
     added = f"{rows + version * count} + range"
-    return _write(
+    return land_events(
         folder / f"{version:08d}.{kind}",
         kind,
         f"SELECT IF(range % 20 = 1, {added}, {drawn}) AS id, {version * 10**9} + range AS seq,"
@@ -52,8 +58,11 @@ def land_changes(folder: Path, kind: Kind, *, rows: int, count: int, version: in
     )
 
 
-def _write(path: Path, kind: Kind, events: str) -> Path:
-    """Write events under another name, and give them theirs when the file is whole."""
+def land_events(path: Path, kind: Kind, events: str) -> Path:
+    """Land events in one file: an SQL relation of `id`, `seq`, `op` and `v`, which gives the rest.
+
+    Written under another name, and given theirs when the file is whole.
+    """
     micros = "1700000000000000 + seq * 1000"
     ts = {
         "parquet": f"make_timestamptz({micros})",

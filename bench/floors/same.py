@@ -16,7 +16,7 @@ _VALUES = {
     "amount": "CAST(amount AS DOUBLE)",
     **{name: f"CAST({name} AS BIGINT)" for name in ("id", "seq", "customer", "qty")},
 }
-_ROW = ", ".join(f"{_VALUES.get(name, name)} AS {name}" for name in COLUMNS)
+ROW = ", ".join(f"{_VALUES.get(name, name)} AS {name}" for name in COLUMNS)
 
 
 def assert_same(catalog: Catalog, dataset: str, peer: str) -> int:
@@ -33,8 +33,8 @@ def assert_same(catalog: Catalog, dataset: str, peer: str) -> int:
         for extension in ("avro", "iceberg"):
             connection.execute(f"LOAD {extension}")
         connection.execute("SET TimeZone = 'UTC'")
-        (own,) = connection.execute(_prints(ours)).fetchall()
-        (other,) = connection.execute(_prints(theirs)).fetchall()
+        (own,) = connection.execute(prints(ours)).fetchall()
+        (other,) = connection.execute(prints(theirs)).fetchall()
         if own != other:
             only = f"(({ours}) EXCEPT ALL ({theirs})) ORDER BY id LIMIT 3"
             reverse = f"(({theirs}) EXCEPT ALL ({ours})) ORDER BY id LIMIT 3"
@@ -49,9 +49,9 @@ def assert_same(catalog: Catalog, dataset: str, peer: str) -> int:
 
 def _scan(catalog: Catalog, table: str) -> str:
     place = catalog.load_table(table).metadata_location.removeprefix("file:")
-    return f"SELECT {_ROW} FROM iceberg_scan('{place}')"
+    return f"SELECT {ROW} FROM iceberg_scan('{place}')"
 
 
-def _prints(rows: str) -> str:
+def prints(rows: str) -> str:
     """Count and a sum of hashes: two tables of the same rows have the same, in any order."""
     return f"SELECT count(*), sum(hash({', '.join(COLUMNS)})) FROM ({rows})"

@@ -1,0 +1,85 @@
+"""Polynya, as `polynya run` works: it copies and applies what has landed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from bench.floors.lake import Lake, take_in, work_of
+from bench.floors.tasks import task, write_project
+from bench.peers.tables.session import count
+from bench.peers.tables.table import Table
+from polynya.engine.start import start_spark
+from polynya.lake.apply.plain import PlainApplier
+from polynya.model.reading.loader import load_project
+
+
+class Polynya:
+    """A dataset. `plain`: applied by the plain applier, which is ordinary SQL; with `history`."""
+
+    def __init__(
+        self, lake: Lake, name: str, *, plain: bool = False, history: bool = False
+    ) -> None:
+        self._lake = lake
+        self._name = name
+        context = lake.engine()
+        self._context = replace(context, applier=PlainApplier()) if plain else context
+        declared = task(name, "parquet", history=history, schema=lake.schema)
+        declared["datasets"][0]["columns"] = {"ts": "timestamp"}
+        self._work = work_of(self._context, declared)
+
+    def load(self, folder: Path) -> None:
+        """See `Table`."""
+        for file in sorted(folder.iterdir()):
+            self._land("load", file)
+        take_in(self._context, self._work)
+
+    def take(self, file: Path) -> None:
+        """See `Table`. The file that all contenders read lands as a hard link."""
+        self._land("changes", file)
+        take_in(self._context, self._work)
+
+    def rows(self) -> DataFrame:
+        """See `Table`."""
+        return self._lake.spark.table(f"{self._lake.schema}.{self._name}")
+
+    def files(self) -> int:
+        """See `Table`. Those of the internal table, history and state included."""
+        internal = f"{self._lake.schema}_internal.{self._name}_internal"
+        return count(self._lake.spark, f"SELECT count(*) FROM {internal}.files")
+
+    def _land(self, folder: str, file: Path) -> None:
+        landed = self._lake.landing / self._name / folder / file.name
+        landed.parent.mkdir(parents=True, exist_ok=True)
+        os.link(file, landed)
+
+
+def opened(
+    folder: Path, memory: str, *, plain: bool = False, history: bool = False
+) -> Callable[[str], Table]:
+    """Start Polynya's own session; the result opens a table."""
+    os.environ["POLYNYA_DRIVER_MEMORY"] = memory
+    project = load_project(write_project(folder / "project"))
+    lake = Lake(
+        start_spark(project, long_lived=True), project.target, folder / "project" / "landing"
+    )
+    return lambda name: Polynya(lake, name, plain=plain, history=history)
+
+
+def fast(folder: Path, _jars: list[str], memory: str) -> Callable[[str], Table]:
+    """The applier that is used."""
+    return opened(folder, memory)
+
+
+def plain(folder: Path, _jars: list[str], memory: str) -> Callable[[str], Table]:
+    """The applier that rewrites the table: the oracle of the other one."""
+    return opened(folder, memory, plain=True)
+
+
+def history(folder: Path, _jars: list[str], memory: str) -> Callable[[str], Table]:
+    """With every older version of each row."""
+    return opened(folder, memory, history=True)

@@ -1,0 +1,28 @@
+"""What a worker can do with a table, whatever its format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+
+class Table(Protocol):
+    """A table of a contender. `op` of an event says what happened and is no column of it."""
+
+    def load(self, folder: Path) -> None:
+        """Make the table of the Parquet files of a folder."""
+        ...
+
+    def take(self, file: Path) -> None:
+        """Take in one Parquet file of events, until its rows are visible and applied."""
+        ...
+
+    def rows(self) -> DataFrame:
+        """The live rows, as a consumer reads them."""
+        ...
+
+    def files(self) -> int:
+        """How many files with rows or deletes a full read needs."""
+        ...
