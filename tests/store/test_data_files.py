@@ -80,12 +80,15 @@ def test_a_small_object_is_one_request_to_write_and_none_to_read(
 def test_a_store_that_arrow_does_not_reach_is_told_once_it_is_tried(
     server: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(data_objects, "_answered", set())
+    monkeypatch.setattr(data_objects, "_tried", {})
     files = S3Files(REGION, server)
     files.put("s3://lake/metadata.json", b"{}")
     asked.clear()
 
-    assert "Arrow does not reach s3://lake/nothing" in str(files.refusal("s3://lake/nothing"))
+    for _ in range(3):
+        assert "Arrow does not reach s3://lake/nothing" in str(files.refusal("s3://lake/nothing"))
+    assert asked == ["HEAD"]
+    monkeypatch.setattr(data_objects, "_AGAIN_SECONDS", 0.0)
     assert [files.refusal("s3://lake/metadata.json") for _ in range(3)] == [None] * 3
 
     assert asked == ["HEAD"] * 2

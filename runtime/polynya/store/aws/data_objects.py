@@ -6,6 +6,7 @@ are looked for where objects are read or written.
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ _SILENT_SECONDS: Final = 20
 _SMALL_BYTES: Final = 1 << 20
 _KEPT_BYTES: Final = 128 << 20
 _KEPT_OBJECTS: Final = 5000
+_AGAIN_SECONDS: Final = 600.0
+_NOT_TRIED: Final = "nobody has asked yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +62,23 @@ class S3Files:
         return scheme in {"s3", "s3a", "s3n"} and "//" not in path
 
     def refusal(self, location: str) -> str | None:
-        """Asks once for each bucket: Arrow looks for credentials in fewer places than Java does."""
+        """Asks once for each bucket: Arrow looks for credentials in fewer places than Java does.
+
+        A bucket that gave nothing is asked again after a while: that may cost half a minute.
+        """
         path = _object(location)
-        bucket = self, path.partition("/")[0]
-        if bucket not in _answered:
-            try:
-                _filesystem(self).open_input_file(path).close()
-            except OSError as error:
-                return f"Arrow does not reach {location}: {error}"
-            _answered.add(bucket)
+        bucket, now = (self, path.partition("/")[0]), time.monotonic()
+        tried, why = _tried.get(bucket, (-_AGAIN_SECONDS, _NOT_TRIED))
+        if why is not None and now - tried >= _AGAIN_SECONDS:
+            why = self._answer(path)
+            _tried[bucket] = now, why
+        return why
+
+    def _answer(self, path: str) -> str | None:
+        try:
+            _filesystem(self).open_input_file(path).close()
+        except OSError as error:
+            return f"Arrow does not reach s3://{path}: {error}"
         return None
 
     @contextmanager
@@ -91,7 +102,7 @@ class S3Files:
             _kept.put((self, _object(location)), pa.py_buffer(data), len(data))
 
     def create(self, location: str) -> Any:
-        """See `DataFiles`. Of a stream that is never closed there is no object."""
+        """See `DataFiles`. Parts of a large object are sent while it is written."""
         return _filesystem(self).open_output_stream(_object(location), compression=None)
 
 
@@ -144,5 +155,5 @@ class _Kept:
 
 
 _kept = _Kept()
-#: Buckets that gave an object to this process.
-_answered: set[tuple[S3Files, str]] = set()
+#: When this process asked a bucket for an object, and why that failed; None: it did not.
+_tried: dict[tuple[S3Files, str], tuple[float, str | None]] = {}
