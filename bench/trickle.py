@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import threading
@@ -24,6 +25,7 @@ from polynya.engine.runner import run_until_stopped, units
 from polynya.engine.work.context import EngineContext
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.task import StorageTask
+from polynya.observe import trace
 from polynya.observe.data import BatchCopied, DatasetApplied, UnitFailed
 from polynya.observe.events import Event
 from polynya.store.object_store import LocalObjectStore
@@ -257,7 +259,10 @@ def main() -> None:
     parser.add_argument("--kind", choices=("json", "debezium"), default="json")
     parser.add_argument("--freshness", default="5s", help="`batch.freshness` of the task")
     parser.add_argument("--interval", type=float, default=15.0, help="seconds of a printed line")
-    run(Options(**vars(parser.parse_args())))
+    options = Options(**vars(parser.parse_args()))
+    trace.begin(os.environ.get(trace.VARIABLE))
+    run(options)
+    trace.end()
 
 
 if __name__ == "__main__":

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.evolution import evolved, suspension
 from polynya.engine.work.policy import ApplyDecision, PendingFacts, decide
-from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn
+from polynya.engine.work.turns.unit import IDLE, LOOK_SOON, TOO_LONG, Ended, Turn
 from polynya.formats.base import KnownTable
 from polynya.formats.batch import DatasetBatch, FileProgress
 from polynya.formats.files.discovery import Discovery
@@ -110,9 +110,10 @@ class WorkingDataset:
             ended = Ended(refused=error)
         if ended.more:
             return ended
-        if not self.context.stop.is_set() and self.apply_if_worth_it(policy, turn) is TOO_LONG:
+        applied = IDLE if self.context.stop.is_set() else self.apply_if_worth_it(policy, turn)
+        if applied is TOO_LONG:
             return TOO_LONG
-        return ended
+        return replace(ended, look_again=applied.look_again or ended.look_again)
 
     def found(self, discovery: Discovery) -> None:
         """Say what waits, and which files changed after they were copied.
@@ -194,7 +195,8 @@ class WorkingDataset:
             return TOO_LONG
         if decision.apply:
             self.tell_applied(self.apply(decision.reason))
-        elif self.context.is_news(f"{self.name} is not applied", decision.reason):
+            return LOOK_SOON
+        if self.context.is_news(f"{self.name} is not applied", decision.reason):
             self.tell(events.ApplySkipped(subject=self.name, reason=decision.reason))
         return IDLE
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,8 +17,6 @@ _LEAST_BYTES = 16 * 1024 * 1024
 _MOST_BYTES = 64 * 1024 * 1024
 #: Tasks for each core of a load that is not small.
 _EACH_CORE = 4
-#: Steps of other datasets take seconds and a load takes minutes: they get the processor first.
-_NICENESS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,6 @@ class TaskWork:
 
     def rows(self, number: int) -> Iterator[pa.RecordBatch]:
         """The rows of a task that it does not write."""
-        _give_way()
         if number == 0 and self.rejected.num_rows:
             yield self.rejected
         writer = None if self.direct is None else DirectWriter(self.direct)
@@ -74,9 +70,3 @@ def tasks_of(splits: Sequence[Split], cores: int) -> list[list[Split]]:
         tasks[-1].append(split)
         size += split.size
     return tasks
-
-
-def _give_way() -> None:
-    """Let other processes run first. Spark uses this one for tasks of loads only."""
-    if os.getpriority(os.PRIO_PROCESS, 0) < _NICENESS:
-        os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)

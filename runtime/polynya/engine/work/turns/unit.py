@@ -66,6 +66,9 @@ class Ended:
 
 #: Nothing is left to do for now.
 IDLE: Final = Ended()
+#: Something was done that may have taken a while, and nothing is left: what landed meanwhile has
+#: waited already.
+LOOK_SOON: Final = Ended(look_again=1.0)
 #: Nothing was done: the next step takes long, and the turn was for a short one.
 TOO_LONG: Final = Ended(more=True, long=True)
 
