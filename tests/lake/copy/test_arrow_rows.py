@@ -23,7 +23,7 @@ from polynya.model.datatypes import DataType
 from polynya.testing.fakes import MemoryObjectStore
 from tests.lab.lab import STARTED, Lab, drop, put
 
-TIMES = Times(STARTED, STARTED - timedelta(hours=1))
+TIMES = Times(STARTED, STARTED - timedelta(hours=1), follows="0" * 35)
 VALUES = {
     "flag": True,
     "half": 0.5,

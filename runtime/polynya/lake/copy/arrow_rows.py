@@ -133,6 +133,8 @@ def _good(rows: pa.Table, shape: Shape, times: Times) -> pa.Table:
         h.TIMESTAMP: time,
         h.INSERTED_TIMESTAMP: pa.repeat(now, count),
     }
+    if times.follows is not None:
+        columns[h.COPY_CHANGE_IDENTIFIER] = pa.repeat(pa.scalar(times.follows), count)
     if shape.append_only:
         columns |= {h.FROM_TIMESTAMP: time, h.MODIFIED_TIMESTAMP: pa.repeat(now, count)}
     if shape.keys:

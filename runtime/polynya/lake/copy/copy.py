@@ -15,7 +15,7 @@ from polynya.lake.apply.applier import Applier
 from polynya.lake.copy.after import state_after
 from polynya.lake.copy.ordinary import Ordinary
 from polynya.lake.copy.queried import Queried
-from polynya.lake.copy.routes import is_first_load, reason_to_apply_at_once
+from polynya.lake.copy.routes import follows, is_first_load, reason_to_apply_at_once
 from polynya.lake.copy.times import Times
 from polynya.lake.copy.way import Copying, CopyResult, Way
 from polynya.lake.table.dataset import DatasetTable
@@ -54,7 +54,12 @@ def copy_batch(
         batch,
         shape,
         following,
-        Times(now, following.position.load_started_at, target.state.apply.horizon),
+        Times(
+            now,
+            following.position.load_started_at,
+            target.state.apply.horizon,
+            follows(target, batch, shape),
+        ),
         at_once=at_once,
         first_load=at_once is None and is_first_load(target, batch, shape),
         replayed=replayed,

@@ -77,6 +77,8 @@ def derived(
         columns[h.TIMESTAMP] = (
             f"IF(__verdict IS NULL, coalesce(__ts, {columns[h.TIMESTAMP]}), NULL)"
         )
+    if times.follows is not None:
+        columns[h.COPY_CHANGE_IDENTIFIER] = f"IF(__verdict IS NULL, {literal(times.follows)}, NULL)"
     columns[h.UNSENT] = f"IF(__verdict IS NULL, {left_out(dataset, shape, present)}, NULL)"
     helpers = ", ".join(HELPERS)
     result = spark.sql(f"SELECT {selected(columns)}, {helpers} FROM ({explained})")

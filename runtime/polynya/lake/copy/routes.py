@@ -16,7 +16,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.formats.batch import DatasetBatch
+from polynya.formats.batch import NO_ORDER, DatasetBatch
 from polynya.lake.apply import retention
 from polynya.lake.apply.retention import Retention
 from polynya.lake.fold.shape import Shape
@@ -63,6 +63,26 @@ def reason_to_apply_at_once(target: DatasetTable, batch: DatasetBatch, shape: Sh
     if shape.links and _older_than_a_link(target, oldest):
         return "an event may be older than a change of key that carried values over"
     return None
+
+
+def follows(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> str | None:
+    """The change identifier that all events of a batch come after, and nothing stored does.
+
+    None where an event may be late, so that queries compare it with what is stored. Loaded rows of
+    a batch may go to Current, beside pending ones that are older.
+    """
+    if shape.append_only or batch.rows.num_rows == 0:
+        return None
+    if pc.any(pc.equal(batch.rows.column("__op"), "L")).as_py():
+        return None
+    state = target.state
+    known = [state.copy.position.copied_to, state.apply.applied_to]
+    if state.copy.reloading is not None:
+        known.append(state.copy.reloading.place)
+    newest = max((one for one in known if one), default=NO_ORDER)
+    oldest: str = pc.min(batch.rows.column("__ci")).as_py() or NO_ORDER
+    # An identifier that only continues a shorter one may stand before the tail of that one.
+    return newest if oldest > newest and not oldest.startswith((newest, NO_ORDER)) else None
 
 
 def is_first_load(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> bool:

@@ -81,11 +81,11 @@ EVENT = (
     Column("__ci", "string", "change identifier", ("fold.fold",)),
     Column("__tail", "string", "rest of the sequence, behind the identifier", ("fold.fold",)),
     Column("__position", "string", "position in the source; `truncate` where one made the event",
-           ("fold.fold",)),
+           ("fold.fold", "fold.newest")),
     Column("__op", "string", "operation of the event", ("fold.fold", "copy.compare")),
     Column("__ts", "timestamp", "time of the event", ("fold.fold", "copy.compare")),
     Column("__unsent", "array<string>", "columns that the event left out (`unsent.py`)",
-           ("fold.fold",)),
+           ("fold.fold", "fold.newest")),
     Column("__former", "string", "text of the key before a change of key (`keys.key_text`)",
            ("fold.fold", "fold.key_changes")),
     Column("__stored", STORED_TYPE, "headers and place of the stored version with this sequence",
@@ -93,7 +93,7 @@ EVENT = (
 )  # fmt: skip
 #: What the fold adds for itself.
 STEPS = (
-    Column("__trunc", "boolean", "a truncate made the event", ("fold.fold",)),
+    Column("__trunc", "boolean", "a truncate made the event", ("fold.fold", "fold.newest")),
     Column("__next_truncate", "struct<seq:string,ci:string,tail:string,ts:timestamp>",
            "first truncate after the event", ("fold.fold",)),
     Column("__copy", "boolean", "the copy of an event that becomes the truncate after it",
@@ -113,9 +113,9 @@ STEPS = (
 #: Output of the fold: one row a version.
 FOLDED = (
     Column("__seq", "string", "sequence: place in the order of events",
-           ("fold.fold", "fold.key_changes", "fold.live_views", "copy.derive", "copy.compare",
-            "apply.from_events", "read.verify")),
-    Column("__del", "boolean", "the version is a delete", ("fold.fold",)),
+           ("fold.fold", "fold.newest", "fold.key_changes", "fold.live_views", "copy.derive",
+            "copy.compare", "apply.from_events", "read.verify")),
+    Column("__del", "boolean", "the version is a delete", ("fold.fold", "fold.newest")),
     Column("__del_before", "boolean", "the version before it is a delete; NULL for the first",
            ("fold.fold",)),
     Column("__own", "boolean", "the event is the stored version",
@@ -124,7 +124,7 @@ FOLDED = (
            ("fold.fold",)),
     Column("__from", "timestamp", "start of validity", ("fold.fold",)),
     Column("__to", "timestamp", "end of validity, NULL while open", ("fold.fold",)),
-    Column("__last", "boolean", "newest version of its record", ("fold.fold",)),
+    Column("__last", "boolean", "newest version of its record", ("fold.fold", "fold.newest")),
     Column("__new_op", "string", "operation of the version", ("fold.fold",)),
     Column("__orig", "record", "data columns before values were carried", ("fold.fold",)),
     Column("__ins", "timestamp", "when the record was first inserted, as far as it is known",

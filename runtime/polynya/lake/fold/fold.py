@@ -78,7 +78,7 @@ def fold(shape: Shape, source: str, *, truncates: str | None = None) -> list[tup
         steps.append(("spread", _spread(shape, truncates)))
         name = "spread"
     steps += [
-        ("ranked", _ranked(shape, name)),
+        ("ranked", with_ties(shape, name)),
         ("collapsed", _collapsed(shape, truncates=truncates is not None)),
     ]
     name = "collapsed"
@@ -94,22 +94,6 @@ def fold(shape: Shape, source: str, *, truncates: str | None = None) -> list[tup
         steps += [("carried", _carried(shape, name)), ("shown", _shown(shape))]
         name = "shown"
     return [*steps, ("folded", _folded(shape, name))]
-
-
-def newest(shape: Shape, source: str) -> list[tuple[str, str]]:
-    """The steps of the fold where only the newest version of each record counts, and none inherits.
-
-    The last one, `newest`, has the events as they are; the newest of a record has `__rank` 1.
-    """
-    ranked = (
-        f"SELECT *, row_number() {_over(shape, order=f'__seq DESC, {_order(shape)}')} AS __rank "
-        "FROM ranked"
-    )
-    return [
-        ("sequenced", _sequenced(source)),
-        ("ranked", _ranked(shape, "sequenced")),
-        ("newest", ranked),
-    ]
 
 
 def with_clause(steps: list[tuple[str, str]]) -> str:
@@ -133,7 +117,8 @@ def content_hash(shape: Shape) -> str:
     return f"sha1(to_json(named_struct({', '.join(parts)})))"
 
 
-def _over(shape: Shape, *extra: str, order: str = "__seq", frame: str = "") -> str:
+def over_record(shape: Shape, *extra: str, order: str = "__seq", frame: str = "") -> str:
+    """A window over the events of one record, those with the same `extra`."""
     partition = ", ".join([shape.key_list(), *extra])
     ordered = f"ORDER BY {order}" if order else ""
     return f"OVER (PARTITION BY {partition} {ordered} {frame})"
@@ -186,18 +171,27 @@ def _spread(shape: Shape, truncates: str) -> str:
     return f"SELECT {data}, {made} FROM ({first}) LATERAL VIEW explode({twice}) c AS __copy"
 
 
-def _ranked(shape: Shape, source: str) -> str:
-    over = _over(shape)
+def with_ties(shape: Shape, source: str) -> str:
+    """The events, with `__tie`; `source` has the key columns and `__seq`."""
+    over = over_record(shape)
     tie = (
         f"coalesce(lag(__seq) {over} = __seq, false) OR coalesce(lead(__seq) {over} = __seq, false)"
     )
     return f"SELECT *, {tie} AS __tie FROM {source}"
 
 
-def _order(shape: Shape) -> str:
-    """Which of the events of one sequence counts; it comes first."""
+def precedence(shape: Shape) -> str:
+    """Which of the events of one sequence counts: it comes first.
+
+    What stays equal has the same data, or is a delete.
+    """
     content = f"IF(__tie AND NOT __del, {content_hash(shape)}, '')"
-    return f"__trunc, __del DESC, __position DESC NULLS LAST, {content} DESC, __ts, __own DESC"
+    return f"__trunc, __del DESC, __position DESC NULLS LAST, {content} DESC"
+
+
+def _order(shape: Shape) -> str:
+    """The same of events with their times, stored ones first."""
+    return f"{precedence(shape)}, __ts, __own DESC"
 
 
 def _collapsed(shape: Shape, *, truncates: bool) -> str:
@@ -207,8 +201,8 @@ def _collapsed(shape: Shape, *, truncates: bool) -> str:
     even when another event won. Only truncates make versions that are `__gone`.
     """
     ranked = (
-        f"SELECT *, row_number() {_over(shape, '__seq', order=_order(shape))} AS __rank, "
-        f"max(__stored) {_over(shape, '__seq', order='')} AS __place FROM ranked"
+        f"SELECT *, row_number() {over_record(shape, '__seq', order=_order(shape))} AS __rank, "
+        f"max(__stored) {over_record(shape, '__seq', order='')} AS __place FROM ranked"
     )
     kept = (
         "__ci, __tail, __position, __op, __ts, __unsent, __former, __seq, __del, __own, __trunc, "
@@ -224,18 +218,18 @@ def _effective(shape: Shape) -> str:
     A stored delete of a truncate that no longer meets one is gone. If it is the oldest version that
     was loaded, the one that it closed was not: nothing in this batch is older than that.
     """
-    closed = f"coalesce(lag(__del) {_over(shape)}, NOT __own)"
+    closed = f"coalesce(lag(__del) {over_record(shape)}, NOT __own)"
     marked = f"SELECT *, __trunc AND {closed} AS __gone FROM collapsed"
     return f"SELECT * FROM ({marked}) WHERE NOT __gone OR __stored IS NOT NULL"
 
 
 def _numbered(shape: Shape, source: str) -> str:
-    over = _over(shape, "__gone")
-    before = _over(shape, "__gone", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
+    over = over_record(shape, "__gone")
+    before = over_record(shape, "__gone", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
     return (
         f"SELECT *, row_number() {over} AS __nth, lag(__del) {over} AS __del_before, "
         f"coalesce(sum(CAST(__del AS INT)) {before}, 0) AS __life, "
-        f"min(__stored.ins) {_over(shape, order='')} AS __ins, {_struct(shape)} AS __orig "
+        f"min(__stored.ins) {over_record(shape, order='')} AS __ins, {_struct(shape)} AS __orig "
         f"FROM {source}"
     )
 
@@ -247,7 +241,7 @@ def _filled(shape: Shape, source: str) -> str:
     nothing in this batch is older. The same holds for a record that changed its key: its values
     were carried over before the fold.
     """
-    over = _over(
+    over = over_record(
         shape, "__gone", "__life", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     )
     filled = {}
@@ -268,7 +262,7 @@ _PASSED = (
 
 
 def _carried(shape: Shape, source: str) -> str:
-    over = _over(shape, "__gone", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
+    over = over_record(shape, "__gone", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
     shown = f"IF(__del AND NOT (__own AND __nth = 1), NULL, {_struct(shape)})"
     return f"SELECT *, last_value({shown}, true) {over} AS __before FROM {source}"
 
@@ -291,10 +285,10 @@ def _start(shape: Shape) -> str:
 
 def _folded(shape: Shape, source: str) -> str:
     """`from` never goes backwards along the sequence; `to` is the `from` of the next version."""
-    over = _over(shape, "__gone")
+    over = over_record(shape, "__gone")
     # Both ends in one pass over the window: a `lead` of `__from` would need a second one.
     here, next_too = (
-        _over(shape, "__gone", frame=f"ROWS BETWEEN UNBOUNDED PRECEDING AND {end}")
+        over_record(shape, "__gone", frame=f"ROWS BETWEEN UNBOUNDED PRECEDING AND {end}")
         for end in ("CURRENT ROW", "1 FOLLOWING")
     )
     is_last = f"lead(__seq) {over} IS NULL"

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from polynya.lake.fold.fold import event_columns, fold, newest, stored_columns, with_clause
+from polynya.lake.fold.fold import event_columns, fold, stored_columns, with_clause
 from polynya.lake.fold.keys import key_hash
+from polynya.lake.fold.newest import current_of_newest
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import IS_OPEN_DELETE, STORED_SEQUENCE, is_delete, within
 from polynya.model.config.dataset import ResolvedDataset
@@ -77,6 +78,8 @@ def current_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
     # A newest version is all that Current shows, so that older ones are only read where values are
     # inherited.
     inherits = bool(shape.partial) or shape.links or shape.soft_delete
+    if not inherits and not headers:
+        return current_of_newest(shape, table)
     prior = within(Partition.PRIOR)
     if not inherits:
         prior += f" AND {IS_OPEN_DELETE if shape.history else is_delete()}"
@@ -91,11 +94,8 @@ def current_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
         f"WHERE {within(Partition.CURRENT)}"
     )
     steps = _touched_events(narrow, table, f"{within(Partition.CURRENT)} OR ({prior})")
-    if inherits or headers:
-        rows = f"SELECT {', '.join(folded)} FROM folded WHERE {kept}"
-        return f"{with_clause([*steps, *fold(narrow, 'events')])} {quiet} UNION ALL {rows}"
-    rows = f"SELECT {data} FROM newest WHERE __rank = 1 AND NOT __del"
-    return f"{with_clause([*steps, *newest(narrow, 'events')])} {quiet} UNION ALL {rows}"
+    rows = f"SELECT {', '.join(folded)} FROM folded WHERE {kept}"
+    return f"{with_clause([*steps, *fold(narrow, 'events')])} {quiet} UNION ALL {rows}"
 
 
 def _folded_headers(shape: Shape, headers: Sequence[str]) -> list[str]:

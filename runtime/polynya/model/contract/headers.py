@@ -88,7 +88,11 @@ HEADERS: tuple[Header, ...] = (
     Header(WAS_CURRENT_TO, "timestamp", "engine time at which the version left Current"),
     Header(UNSENT, "string", "internal: JSON array of columns that the source did not send"),
     Header(OLD_KEY, "string", "internal: key that this record had before a change of key"),
-    Header(COPY_CHANGE_IDENTIFIER, "string", "highest change identifier copied"),
+    Header(
+        COPY_CHANGE_IDENTIFIER,
+        "string",
+        "highest change identifier copied; in changes, internal: what the event surely follows",
+    ),
     Header(APPLY_CHANGE_IDENTIFIER, "string", "highest change identifier applied"),
     Header(STATE, "string", "internal: JSON of the state row"),
     Header(QUARANTINE, QUARANTINE_TYPE, "rejected record: origin, rule, error and raw bytes"),
