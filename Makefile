@@ -102,7 +102,7 @@ bench: install ## Run the benchmarks in bench/ and print their figures
 	@$(BIN)/python -m bench
 
 .PHONY: bench-floors
-bench-floors: dev ## First loads, small batches, applies beside Spark by hand, as one table; ARGS=--help
+bench-floors: dev ## First loads, small batches, applies, views beside Spark by hand, as one table; ARGS=--help
 	@$(BIN)/python -m bench.floors $(ARGS)
 
 .PHONY: bench-peers

@@ -10,8 +10,9 @@ class Sizes:
     """Rows, records and rounds of each part.
 
     A `load` is repeated `loads` times, each in new processes. Rounds in the warm process count
-    after some that do not: `warm_up` of the large ones, `step_warm_up` of the small ones. So many
-    files as `waiting_idle` are measured before the load that others may wait for.
+    after some that do not: `warm_up` of the large ones, `step_warm_up` of the small ones. Queries
+    of a table of `view_rows` rows have rounds of their own. So many files as `waiting_idle` are
+    measured before the load that others may wait for.
     """
 
     load_rows: int = 2_000_000
@@ -26,6 +27,9 @@ class Sizes:
     rounds: int = 5
     waiting_rows: int = 2_000_000
     waiting_idle: int = 5
+    view_rows: int = 1_000_000
+    view_warm_up: int = 12
+    view_rounds: int = 9
 
 
 #: Enough to see that all contenders get the same result.
@@ -42,4 +46,7 @@ TINY = Sizes(
     rounds=2,
     waiting_rows=2_000,
     waiting_idle=1,
+    view_rows=1_000,
+    view_warm_up=0,
+    view_rounds=1,
 )

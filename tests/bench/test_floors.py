@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.floors import ctas, loads, merges, waiting
+from bench.floors import ctas, loads, merges, views, waiting
 from bench.floors.floor import Measured, table
 from bench.floors.lake import Lake
 from bench.floors.records import Kind
@@ -51,6 +51,12 @@ FLOORS = [case for case in merges.cases(TINY) if case.at_least is not None]
 @pytest.mark.parametrize("case", FLOORS, ids=lambda case: case.name)
 def test_changes_and_a_merge_leave_the_same_rows(case: merges.Case, lake: Lake) -> None:
     merges.measure(lake, case, TINY)
+
+
+def test_a_view_has_the_rows_of_current_before_and_after_an_apply(lake: Lake) -> None:
+    lines = list(views.measure(lake, TINY))
+
+    assert [round(1 / line.at_least) for line in lines if line.at_least] == [2, 3]
 
 
 def test_a_small_dataset_is_copied_while_another_one_is_loaded(lake: Lake) -> None:
