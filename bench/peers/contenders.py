@@ -44,5 +44,3 @@ CONTENDERS = (
         "iceberg-scd2", "Iceberg `MERGE`, SCD2 by hand", "iceberg:scd2", "core", history=True
     ),
 )
-#: Those that need nothing that the project itself does not need.
-OWN = tuple(one for one in CONTENDERS if one.jars == "core")

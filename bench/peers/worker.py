@@ -17,15 +17,13 @@ from typing import Any
 
 from bench.peers.tables.table import Table
 
-#: Reads whose time counts, after one that does not.
-_READS = 3
-
 
 class Worker:
-    """Answers requests about tables, which it opens by their name."""
+    """Answers requests about tables, which it opens by their name; so many `reads` count."""
 
-    def __init__(self, opened: Callable[[str], Table]) -> None:
+    def __init__(self, opened: Callable[[str], Table], *, reads: int = 3) -> None:
         self._opened = opened
+        self._reads = reads
         self._tables: dict[str, Table] = {}
 
     def answer(self, do: str, table: str, path: str = "") -> Any:
@@ -45,9 +43,9 @@ class Worker:
         return time.perf_counter() - began
 
     def read(self, table: Table, _: Path) -> list[float]:
-        """The seconds of full reads, all columns."""
+        """The seconds of full reads, all columns, after one that does not count."""
         seconds = []
-        for _number in range(1 + _READS):
+        for _number in range(1 + self._reads):
             began = time.perf_counter()
             # Every row with every column, and nothing done with it.
             table.rows()._jdf.queryExecution().toRdd().count()
