@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.collecting import arrow_rows
+from polynya.lake.spark.collecting import collected_rows
 from tests.lab.lab import Lab, put
 
 EVERY_TYPE = """
@@ -30,7 +30,7 @@ def jobs(spark: SparkSession) -> int:
 def test_rows_are_those_of_a_job(spark: SparkSession, most: int) -> None:
     query = spark.sql(EVERY_TYPE.format(most=most))
 
-    found, expected = arrow_rows(query), query.toArrow()
+    found, expected = collected_rows(query), query.toArrow()
 
     assert found.to_pylist() == expected.to_pylist()
     assert found.schema.types == expected.schema.types

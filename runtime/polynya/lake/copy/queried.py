@@ -16,7 +16,7 @@ from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.staging import stage, write_rows
 from polynya.lake.spark.api import DataFrame
-from polynya.lake.spark.collecting import arrow_rows
+from polynya.lake.spark.collecting import collected_rows
 from polynya.lake.table.books import booked
 from polynya.model.contract.headers import Partition
 
@@ -82,7 +82,7 @@ def _parts(copying: Copying, derived: DataFrame) -> CopyParts:
 def staged_rows(table: IcebergTable, rows: DataFrame, batch: DatasetBatch) -> list[DataFile]:
     """Write rows of a batch: few without Spark, whose plan of a write costs more than they do."""
     if batch.rows_held <= FEW_ROWS and batch.size_bytes <= FEW_BYTES:
-        return write_rows(table, arrow_rows(rows))
+        return write_rows(table, collected_rows(rows))
     return stage(table, sized(rows, batch))
 
 

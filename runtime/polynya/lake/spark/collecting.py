@@ -17,7 +17,7 @@ _ALL: Final = (1 << 63) - 1
 
 
 @span("collect")
-def arrow_rows(rows: DataFrame) -> pa.Table:
+def collected_rows(rows: DataFrame) -> pa.Table:
     """All rows of a query whose columns have different names."""
     plan: Any = rows._jdf.queryExecution().executedPlan()
     if plan.nodeName() != "LocalTableScan":
