@@ -111,6 +111,16 @@ def test_events_and_rejected_records(lab: Lab, records: list[Any]) -> None:
     both(lab, of, batch_of(of, *records, known=dict(first.schema)))
 
 
+@pytest.mark.parametrize("records", [[b"{broken"], [put(None, 6), put(None, 7)], []])
+def test_a_batch_without_a_good_record(lab: Lab, records: list[Any]) -> None:
+    of = dataset()
+    known = dict(batch_of(of, *ORDINARY).schema)
+
+    made = both(lab, of, batch_of(of, *records, known=known))
+
+    assert set(made.column("hdr__partition").to_pylist()) <= {"quarantine"}
+
+
 @pytest.mark.parametrize(
     "settings",
     [
