@@ -229,7 +229,7 @@ def test_tasks_write_a_load_that_another_reader_sees(
     written: list[Any] = []
     direct_of = direct.direct_of
     monkeypatch.setattr(
-        "polynya.lake.copy.load.direct_of",
+        "polynya.lake.copy.loads.load.direct_of",
         lambda *parts, **how: written.append(how := direct_of(*parts, **how)) or how,
     )
     half = [[{"id": n, "name": f"u{n}"} for n in range(a, a + 500)] for a in (0, 500)]

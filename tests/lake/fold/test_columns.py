@@ -15,7 +15,7 @@ from polynya.formats.batch import SERVICE_FIELDS, SERVICE_NAMES
 from polynya.lake.fold import columns, versions
 from polynya.lake.fold.fold import event_columns, fold, with_clause
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.arrow_schema import spark_type
+from polynya.lake.spark.arrow import spark_type
 from tests.lake.fold.test_golden import SHAPES
 
 LAKE = Path(polynya.lake.__file__).parent

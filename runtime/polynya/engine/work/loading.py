@@ -10,7 +10,7 @@ from polynya.engine.work.dataset import WorkingDataset
 from polynya.formats.base import ReadRequest
 from polynya.formats.files.discovery import Discovery
 from polynya.formats.loads import LoadFormat, LoadLimits, LoadPlan
-from polynya.lake.copy.load import (
+from polynya.lake.copy.loads.load import (
     Staged,
     commit_load,
     forget,

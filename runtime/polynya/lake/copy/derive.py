@@ -20,7 +20,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import SEQUENCE, selected, table_row, timestamp_literal, within
 from polynya.lake.fold.unsent import left_out
 from polynya.lake.spark.api import DataFrame, SparkSession
-from polynya.lake.spark.arrow_schema import spark_schema
+from polynya.lake.spark.arrow import spark_schema
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract import headers as h
 from polynya.model.contract.identifiers import literal, quote

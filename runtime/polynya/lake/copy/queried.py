@@ -16,7 +16,7 @@ from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.staging import stage, write_rows
 from polynya.lake.spark.api import DataFrame
-from polynya.lake.spark.collecting import collected_rows
+from polynya.lake.spark.arrow import collected_rows
 from polynya.lake.table.books import booked
 from polynya.model.contract.headers import Partition
 

@@ -14,7 +14,7 @@ from polynya.lake.spark.api import (
     SparkSession,
     UserDefinedFunction,
 )
-from polynya.lake.spark.arrow_schema import spark_schema
+from polynya.lake.spark.arrow import spark_schema
 
 T = TypeVar("T")
 

@@ -18,11 +18,11 @@ from polynya.lake.apply import retention
 from polynya.lake.apply.retention import Retention
 from polynya.lake.copy.after import state_after
 from polynya.lake.copy.derive import HELPERS, derived, first_rejected
-from polynya.lake.copy.direct import Direct, Written, direct_of
-from polynya.lake.copy.load_task import TaskWork, tasks_of
+from polynya.lake.copy.loads.direct import Direct, Written, direct_of
+from polynya.lake.copy.loads.tasks import TaskWork, tasks_of
+from polynya.lake.copy.loads.unique import keys_are_unique
 from polynya.lake.copy.routes import to_current
 from polynya.lake.copy.times import Times
-from polynya.lake.copy.unique import keys_are_unique
 from polynya.lake.copy.way import CopyResult
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.files import DataFile

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.collecting import collected_rows
+from polynya.lake.spark.arrow import collected_rows
 from tests.lab.lab import Lab, put
 
 EVERY_TYPE = """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from polynya.formats.loads import Report, Split, SplitReader
-from polynya.lake.copy.direct import Direct, DirectWriter, Written
+from polynya.lake.copy.loads.direct import Direct, DirectWriter, Written
 from polynya.lake.spark.tasks import Said
 
 #: Jobs of other datasets wait for a core as long as a task takes: two seconds or so. Each task

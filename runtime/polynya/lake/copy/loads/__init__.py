@@ -1,0 +1,1 @@
+"""A large first full load, by tasks."""
