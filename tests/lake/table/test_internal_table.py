@@ -28,6 +28,7 @@ PUBLISHED = {
     "quarantine": {"quarantine"},
 }
 INTERNAL = {
+    "changes": {"copy_change_identifier"},
     "asset_state": {"state"},
     "current": {"timestamp", "was_current_from_timestamp"},
     "prior": {"timestamp"},
