@@ -64,6 +64,7 @@ class InThisProcess(Process):
         return kind(lake.spark, place, modes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [["polynya", "iceberg-mor"]], ids="-and-".join)
 def test_all_get_the_same_rows_and_only_ours_is_right_when_deletes_come_first(
     names: list[str], spark: SparkSession, shared_project: Path, tmp_path: Path

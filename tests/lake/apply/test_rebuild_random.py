@@ -108,18 +108,10 @@ def proved(lab: Lab, name: str, retention: str, seed: int, make: Callable[[], Ap
     assert not twin.events.history or not differing(before, stored(twin))
 
 
-#: Short enough for every push; the others are in `make test-slow`.
-QUICK = {("emptied", SHORT)}
-
-
-@pytest.mark.parametrize(
-    ("name", "retention"),
-    [
-        pytest.param(name, keep, marks=() if (name, keep) in QUICK else pytest.mark.slow)
-        for name in LIVES
-        for keep in ("keep", SHORT)
-    ],
-)
+# On every push random lives rebuild (`tests/scenarios`).
+@pytest.mark.slow
+@pytest.mark.parametrize("retention", ["keep", SHORT])
+@pytest.mark.parametrize("name", LIVES)
 def test_a_damaged_table_is_rebuilt(lab: Lab, name: str, retention: str) -> None:
     proved(lab, name, retention, SEED, FastApplier)
 
