@@ -17,6 +17,7 @@ from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.native import reader
 from polynya.formats.native.columnar.batch import columnar_batch
 from polynya.model.datatypes import DataType
+from polynya.testing.fakes import MemoryObjectStore
 from tests.formats.native.test_loads import (
     DECLARED,
     FILES,
@@ -153,3 +154,18 @@ def test_new_columns_and_damaged_files_are_for_the_exact_reader() -> None:
     for content in (new, new[:40]):
         odd = request_for({"in/1.parquet": content}, "parquet")
         assert columnar_batch(knowing(odd, dict(request.table.schema))) is None
+
+
+def test_a_file_of_columns_that_only_the_exact_reader_takes_is_opened_once() -> None:
+    request = request_for({"in/1.json": lines({"id": 1, "seq": 1, "tags": ["a"]})})
+    request = knowing(request, dict(reader._read_exactly(request).schema))
+    opened: list[str] = []
+
+    class Counted(MemoryObjectStore):
+        def open(self, path: str) -> Any:
+            opened.append(path)
+            return request.store.open(path)
+
+    batch = reader.read_native(replace(request, store=Counted()))
+
+    assert (batch.rows.num_rows, opened) == (1, ["in/1.json"])

@@ -108,8 +108,9 @@ def _suspects(batch: DatasetBatch, shape: Shape, horizon: str | None) -> Any:
     if horizon is not None:
         suspects = pc.less_equal(batch.rows.column("__ci"), horizon)
     for key in shape.keys:
-        if key in batch.rows.column_names:
-            suspects = pc.or_(suspects, pc.is_null(batch.rows.column(key)))
+        if key not in batch.rows.column_names:
+            return pa.array([True] * batch.rows.num_rows, pa.bool_())
+        suspects = pc.or_(suspects, pc.is_null(batch.rows.column(key)))
     return suspects
 
 

@@ -217,7 +217,9 @@ class BatchSettings(Frozen):
 
     max_rows: int = Field(default=200_000, gt=0, description="Most rows in one copy.")
     max_bytes: Size = Field(
-        default=64 * MEBIBYTE, description="Most bytes of raw records in one copy. Default: `64MB`."
+        default=64 * MEBIBYTE,
+        description="Most bytes of records in one copy: of their text, or of their columns in "
+        "memory where a Parquet file is read as columns. Default: `64MB`.",
     )
     freshness: Duration = Field(
         default=timedelta(seconds=5),

@@ -28,12 +28,11 @@ from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
 from polynya.formats.native.columnar.chunks import Chunk, chunks_of_columns, chunks_of_lines
 from polynya.formats.native.columnar.columns import typed_columns
+from polynya.formats.native.columnar.json_columns import reads
 from polynya.formats.native.columnar.places import places_of
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.table import no_old_keys
 from polynya.observe.trace import span
-
-_FORMATS = frozenset({"parquet", "json"})
 
 
 class _OutOfTheOrdinaryError(Exception):
@@ -84,10 +83,7 @@ class _Taken:
 def columnar_batch(request: ReadRequest) -> DatasetBatch | None:
     """The next batch; see `Format.read`. None when it has to be read exactly."""
     known = request.table
-    needed = known.dataset.events.keys
-    if known.dataset.landing.format not in _FORMATS or not known.schema:
-        return None
-    if not all(key in known.schema for key in needed):
+    if not _may_be_read(known):
         return None
     taken = _Taken(request.limits)
     try:
@@ -99,6 +95,16 @@ def columnar_batch(request: ReadRequest) -> DatasetBatch | None:
     except (UnreadableFileError, _OutOfTheOrdinaryError, pa.ArrowException, OSError, ValueError):
         # Which record or file is to blame is for the exact reader to say.
         return None
+
+
+def _may_be_read(known: KnownTable) -> bool:
+    """Whether it is worth to open a file."""
+    schema, dataset = known.schema, known.dataset
+    if not schema or not all(key in schema for key in dataset.events.keys):
+        return False
+    if dataset.landing.format == "json":
+        return reads(schema, dataset.events.columns)
+    return dataset.landing.format == "parquet"
 
 
 def _take_file(request: ReadRequest, part: FilePart, taken: _Taken) -> None:
@@ -130,10 +136,11 @@ def _ordinary(chunk: Chunk | None) -> Chunk:
 
 def _batch(known: KnownTable, taken: _Taken, *, load: bool) -> DatasetBatch:
     keys = known.dataset.events.keys
-    rows: list[pa.Table] = [_schema(known).empty_table()]
+    schema = _schema(known)
+    rows: list[pa.Table] = [schema.empty_table()]
     rejected: list[Rejected] = []
     for chunk in taken.chunks:
-        made, refused = _rows(known, chunk, load=load)
+        made, refused = _rows(known, chunk, schema, load=load)
         rows.append(made)
         rejected += refused
     return DatasetBatch(
@@ -149,7 +156,9 @@ def _batch(known: KnownTable, taken: _Taken, *, load: bool) -> DatasetBatch:
     )
 
 
-def _rows(known: KnownTable, chunk: Chunk, *, load: bool) -> tuple[pa.Table, list[Rejected]]:
+def _rows(
+    known: KnownTable, chunk: Chunk, schema: pa.Schema, *, load: bool
+) -> tuple[pa.Table, list[Rejected]]:
     """The good records of a chunk, and the others."""
     places = places_of(chunk, known.schema, known.dataset, load=load)
     count, identifiers = chunk.count, places.identifiers
@@ -164,7 +173,6 @@ def _rows(known: KnownTable, chunk: Chunk, *, load: bool) -> tuple[pa.Table, lis
         "__ts": places.times.cast(TIMESTAMP_UTC),
     }
     found = {**service, **chunk.columns}
-    schema = _schema(known)
     table = pa.table(
         [found.get(one.name, pa.nulls(count, one.type)) for one in schema], schema=schema
     )

@@ -56,9 +56,9 @@ def typed_lines(
 
     `declared` names columns whose type the settings say.
     """
-    known = {name: kind for name, kind in schema.items() if not isinstance(kind, Void)}
-    if not all(_is_read(kind, declared=name in declared) for name, kind in known.items()):
+    if not reads(schema, declared):
         return None
+    known = {name: kind for name, kind in schema.items() if not isinstance(kind, Void)}
     records = _plain_lines(block)
     if records is None or not _is_spelled_exactly(block, known):
         return None
@@ -72,6 +72,14 @@ def typed_lines(
         for name in schema
     }
     return None if any(column is None for column in found.values()) else found
+
+
+def reads(schema: Mapping[str, DataType], declared: Collection[str]) -> bool:
+    """Whether columns of these types can be read so at all; see `typed_lines`."""
+    return all(
+        isinstance(kind, Void) or _is_read(kind, declared=name in declared)
+        for name, kind in schema.items()
+    )
 
 
 def _is_read(kind: DataType, *, declared: bool) -> bool:
