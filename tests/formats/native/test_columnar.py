@@ -169,3 +169,12 @@ def test_a_file_of_columns_that_only_the_exact_reader_takes_is_opened_once() -> 
     batch = reader.read_native(replace(request, store=Counted()))
 
     assert (batch.rows.num_rows, opened) == (1, ["in/1.json"])
+
+
+def test_a_decimal_that_is_not_declared_any_more_takes_no_text() -> None:
+    files = {"in/1.json": lines({"id": 1, "seq": 1, "x": "12.50"})}
+    known = dict(reader._read_exactly(request_for(files, columns={"x": "decimal(10,2)"})).schema)
+
+    batch = reader.read_native(knowing(request_for(files), known))
+
+    assert [one.rule for one in batch.rejected] == ["type_mismatch"]
