@@ -178,3 +178,13 @@ def test_a_decimal_that_is_not_declared_any_more_takes_no_text() -> None:
     batch = reader.read_native(knowing(request_for(files), known))
 
     assert [one.rule for one in batch.rejected] == ["type_mismatch"]
+
+
+@pytest.mark.parametrize("text", ["2026-01-31", "2026-02-30", "20260131"])
+def test_a_day_that_is_not_declared_any_more_is_read_as_before(text: str) -> None:
+    first = {"in/1.json": lines({"id": 1, "seq": 1, "x": "2026-01-01"})}
+    known = dict(reader._read_exactly(request_for(first, columns={"x": "date"})).schema)
+    request = knowing(request_for({"in/2.json": lines({"id": 1, "seq": 1, "x": text})}), known)
+
+    # Any other spelling is for the exact reader.
+    assert assert_exact(request) is (text == "2026-01-31")

@@ -83,10 +83,8 @@ def reads(schema: Mapping[str, DataType], declared: Collection[str]) -> bool:
 
 
 def _is_read(kind: DataType, *, declared: bool) -> bool:
-    # A day or a decimal that was not declared takes no text, and Arrow would read it.
-    return (kind in _READ and (declared or kind != DATE)) or (
-        declared and isinstance(kind, Decimal)
-    )
+    # A decimal that was not declared takes no text, and Arrow would read it.
+    return kind in _READ or (declared and isinstance(kind, Decimal))
 
 
 def _plain_lines(block: bytes) -> int | None:
