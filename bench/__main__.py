@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHMARKS = ("start", "apply", "step", "reload", "fallback", "strategies", "costs")
+BENCHMARKS = ("start", "apply", "keys", "step", "reload", "fallback", "strategies", "costs")
 
 
 def main(names: list[str]) -> int:

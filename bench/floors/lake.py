@@ -15,6 +15,10 @@ from polynya.engine.runner import run_once, units
 from polynya.engine.start import start_spark
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.unit import Unit
+from polynya.lake.apply.fast import FastApplier, ways
+from polynya.lake.apply.local.keys.folder import Folder
+from polynya.lake.apply.local.keys.indexes import KeyIndexes
+from polynya.lake.apply.local.keys.rule import Costs
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.catalog import python_catalog
 from polynya.model.config.target import ResolvedTarget
@@ -22,6 +26,10 @@ from polynya.model.config.task import StorageTask
 from polynya.model.reading.loader import load_project
 from polynya.observe.events import EventSink, discard
 from polynya.store.object_store import LocalObjectStore
+
+#: A table that is applied to for hours has its index of keys: here the first round builds it.
+AT_ONCE = Costs(build_ns=0)
+_INDEX_BYTES = 4 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +47,11 @@ class Lake:
     def engine(self, sink: EventSink = discard) -> EngineContext:
         """What our units run with."""
         landing = LocalObjectStore(self.landing)
-        return EngineContext(spark=self.spark, landing=landing, sink=sink, apply_mode="always")
+        indexes = KeyIndexes(Folder(self.landing.parent / "keys", _INDEX_BYTES), costs=AT_ONCE)
+        applier = FastApplier(ways(indexes))
+        return EngineContext(
+            spark=self.spark, landing=landing, sink=sink, applier=applier, apply_mode="always"
+        )
 
     @property
     def catalog(self) -> Catalog:

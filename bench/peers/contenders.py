@@ -27,6 +27,7 @@ class Contender:
 POLYNYA = Contender("polynya", "Polynya", "polynya:fast", "core")
 CONTENDERS = (
     POLYNYA,
+    Contender("polynya-no-index", "Polynya, keys read each time", "polynya:no_index", "core"),
     Contender("polynya-plain", "Polynya, plain applier", "polynya:plain", "core"),
     Contender("iceberg-mor", "Iceberg `MERGE`, merge-on-read", "iceberg:merge_on_read", "core"),
     Contender("iceberg-cow", "Iceberg `MERGE`, copy-on-write", "iceberg:copy_on_write", "core"),

@@ -14,20 +14,22 @@ from bench.floors.tasks import task, write_project
 from bench.peers.tables.session import count
 from bench.peers.tables.table import Table
 from polynya.engine.start import start_spark
+from polynya.lake.apply.applier import Applier
+from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.plain import PlainApplier
 from polynya.model.reading.loader import load_project
 
 
 class Polynya:
-    """A dataset. `plain`: applied by the plain applier, which is ordinary SQL; with `history`."""
+    """A dataset, with history or without, applied by `applier` instead of the usual one."""
 
     def __init__(
-        self, lake: Lake, name: str, *, plain: bool = False, history: bool = False
+        self, lake: Lake, name: str, *, applier: Applier | None = None, history: bool = False
     ) -> None:
         self._lake = lake
         self._name = name
         context = lake.engine()
-        self._context = replace(context, applier=PlainApplier()) if plain else context
+        self._context = replace(context, applier=applier) if applier is not None else context
         declared = task(name, "parquet", history=history, schema=lake.schema)
         declared["datasets"][0]["columns"] = {"ts": "timestamp"}
         self._work = work_of(self._context, declared)
@@ -59,7 +61,7 @@ class Polynya:
 
 
 def opened(
-    folder: Path, memory: str, *, plain: bool = False, history: bool = False
+    folder: Path, memory: str, *, applier: Applier | None = None, history: bool = False
 ) -> Callable[[str], Table]:
     """Start Polynya's own session; the result opens a table."""
     os.environ["POLYNYA_DRIVER_MEMORY"] = memory
@@ -67,7 +69,7 @@ def opened(
     lake = Lake(
         start_spark(project, long_lived=True), project.target, folder / "project" / "landing"
     )
-    return lambda name: Polynya(lake, name, plain=plain, history=history)
+    return lambda name: Polynya(lake, name, applier=applier, history=history)
 
 
 def fast(folder: Path, _jars: list[str], memory: str) -> Callable[[str], Table]:
@@ -75,9 +77,14 @@ def fast(folder: Path, _jars: list[str], memory: str) -> Callable[[str], Table]:
     return opened(folder, memory)
 
 
+def no_index(folder: Path, _jars: list[str], memory: str) -> Callable[[str], Table]:
+    """That applier without an index: the keys of Current are read in each apply."""
+    return opened(folder, memory, applier=FastApplier())
+
+
 def plain(folder: Path, _jars: list[str], memory: str) -> Callable[[str], Table]:
     """The applier that rewrites the table: the oracle of the other one."""
-    return opened(folder, memory, plain=True)
+    return opened(folder, memory, applier=PlainApplier())
 
 
 def history(folder: Path, _jars: list[str], memory: str) -> Callable[[str], Table]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.policy import ApplyMode
+from polynya.lake.apply.fast import FastApplier, ways
+from polynya.lake.apply.local.keys import setting
 from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.cache import cache_root
@@ -55,12 +57,14 @@ def start_engine(
     sink: EventSink = discard,
     long_lived: bool = False,
 ) -> EngineContext:
-    """Everything that tasks run with."""
+    """Everything that tasks run with. Raises ConfigError when POLYNYA_KEY_INDEX is no size."""
+    indexes = setting.key_indexes(os.environ.get(setting.VARIABLE))
     target = project.target
     return EngineContext(
         spark=start_spark(project, long_lived=long_lived),
         landing=store_at(target.landing, target.aws),
         sink=sink,
+        applier=FastApplier(ways(indexes)),
         apply_mode=apply_mode,
         mirror=_mirror(project.target),
     )

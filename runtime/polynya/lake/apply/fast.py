@@ -18,6 +18,7 @@ import pyarrow as pa
 from polynya.lake.apply.applier import Applier, Outcome
 from polynya.lake.apply.collected import FEW_EVENTS, Collected
 from polynya.lake.apply.late import fold_late
+from polynya.lake.apply.local.keys.indexes import KeyIndexes
 from polynya.lake.apply.local.way import LOCAL_EVENTS, InMemory
 from polynya.lake.apply.newest import Newest
 from polynya.lake.apply.run import Folded, Run
@@ -33,8 +34,12 @@ from polynya.model.contract.headers import Partition
 ONE_TASK_ROWS = 50_000
 
 
-#: The cheapest first.
-WAYS: tuple[Way, ...] = (InMemory(LOCAL_EVENTS), Newest(FEW_EVENTS))
+def ways(indexes: KeyIndexes | None = None) -> tuple[Way, ...]:
+    """The ways to fold, the cheapest first; keys of large files are looked up in `indexes`."""
+    return (InMemory(LOCAL_EVENTS, indexes), Newest(FEW_EVENTS))
+
+
+WAYS = ways()
 
 
 class FastApplier(Applier):

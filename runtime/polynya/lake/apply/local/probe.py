@@ -2,124 +2,59 @@
 
 Every data file is read row group by row group, several at a time. A row group whose range of keys
 no touched key lies in is not read at all, one without a match gives only its keys. And what the
-footer proves is not read (docs/adr/0041-applies-without-a-query.md).
+footer proves is not read (docs/adr/0041-applies-without-a-query.md). Keys of a large file are
+looked up in an index where that pays (docs/adr/0045-key-index.md).
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.lake.apply.local.events import DELETES, FILE, FOUND, IN_CURRENT, PLACE, POS, RECORD
+from polynya.lake.apply.local.events import FILE, FOUND, IN_CURRENT, PLACE, POS, RECORD
+from polynya.lake.apply.local.keys.build import Source
+from polynya.lake.apply.local.keys.indexes import KeyIndexes
+from polynya.lake.apply.local.keys.sorted_rows import SortedRows
 from polynya.lake.apply.local.records import Records
+from polynya.lake.apply.local.wanted import Column, Columns, Wanted
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.position_deletes import FILE_STEP
 from polynya.lake.iceberg.reading import StoredFile, each_read
-from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.observe.trace import span
 from polynya.store.data_files import DataFiles
 
-Column = Mapping[str, Any]
-Columns = Mapping[str, Column]
-
-
-class Wanted(ABC):
-    """What a fold needs of the stored versions; `columns` are those of the table, by name."""
-
-    @abstractmethod
-    def of(self, file: DataFile, stored: StoredFile, group: int, columns: Columns) -> list[str]:
-        """Columns to read of the versions in a row group; empty where none of them matters."""
-
-    @abstractmethod
-    def chosen(self, file: DataFile, rows: pa.Table) -> pa.Table:
-        """Those of the versions of touched records that matter."""
-
 
 @dataclass(frozen=True, slots=True)
-class Order(Wanted):
-    """Without history: whether events are newer, in sequence and in time, than what is stored.
+class _Part:
+    """A row group that may hold a touched record: the number of its file, and columns to read.
 
-    `oldest` is the lowest change identifier of the events and `earliest` their earliest time. A row
-    group whose footer proves both gives no more than the time at which each record was inserted,
-    and of Prior nothing. Operations are read where Current may hold a delete, or Prior anything
-    else: the dataset had history or soft deletes before.
+    `hits` are the rows that hold one (RECORD, POS, and what an index keeps), None where the keys
+    have to be read.
     """
 
-    oldest: str
-    earliest: Any
-
-    def of(self, file: DataFile, stored: StoredFile, group: int, columns: Columns) -> list[str]:
-        """See `Wanted`."""
-        found = [h.INSERTED_TIMESTAMP] if file.partition == Partition.CURRENT else []
-        newest = stored.bounds(group, columns[h.CHANGE_IDENTIFIER])
-        if newest is None or newest[1] >= self.oldest:
-            found += [h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL]
-        if not _is_plain(file, stored.bounds(group, columns[h.OPERATION])):
-            found.append(h.OPERATION)
-        latest = stored.bounds(group, columns[h.FROM_TIMESTAMP])
-        if latest is None or latest[1] > self.earliest:
-            found.append(h.FROM_TIMESTAMP)
-        return found
-
-    def chosen(self, _file: DataFile, rows: pa.Table) -> pa.Table:
-        """See `Wanted`."""
-        return rows
-
-
-def _is_plain(file: DataFile, operations: tuple[Any, Any] | None) -> bool:
-    """Whether a range of operations says that Current holds no delete, or Prior nothing else."""
-    if operations is None:
-        return False
-    low, high = operations
-    if file.partition == Partition.CURRENT:
-        return not any(low <= one.as_py() <= high for one in DELETES)
-    return low == high and low in DELETES.to_pylist()
-
-
-@dataclass(frozen=True, slots=True)
-class Whole(Wanted):
-    """With history: the newest version of a record with all its columns, `names`.
-
-    That is its row in Current, or its delete in Prior that nothing follows.
-    """
-
-    names: Sequence[str]
-
-    def of(self, file: DataFile, stored: StoredFile, group: int, columns: Columns) -> list[str]:
-        """See `Wanted`."""
-        if file.partition == Partition.PRIOR and not self._may_be_open(stored, group, columns):
-            return []
-        return list(self.names)
-
-    def chosen(self, file: DataFile, rows: pa.Table) -> pa.Table:
-        """See `Wanted`."""
-        if file.partition == Partition.CURRENT:
-            return rows
-        deletes = pc.is_in(rows.column(h.OPERATION), value_set=DELETES)
-        return rows.filter(pc.and_(deletes, rows.column(h.TO_TIMESTAMP).is_null()))
-
-    def _may_be_open(self, stored: StoredFile, group: int, columns: Columns) -> bool:
-        operations = stored.bounds(group, columns[h.OPERATION])
-        possible = operations is None or any(
-            operations[0] <= one.as_py() <= operations[1] for one in DELETES
-        )
-        return possible and stored.nulls(group, columns[h.TO_TIMESTAMP]) != 0
+    number: int
+    group: int
+    needed: Sequence[str]
+    hits: pa.Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What holds data files, these files, the columns of their table by name, those of its key."""
+    """What holds data files, these files, the columns of their table by name, those of its key.
+
+    Keys of large files are looked up in `indexes`, where that pays.
+    """
 
     store: DataFiles
     files: Sequence[tuple[DataFile, StoredFile]]
     columns: Columns
     keys: Sequence[Column]
+    indexes: KeyIndexes | None = None
 
     @span("probe")
     def find(self, records: Records, wanted: Wanted) -> pa.Table:
@@ -127,47 +62,124 @@ class Probe:
 
         They have the columns FOUND, and data columns that are wanted.
         """
-        parts = [
-            (number, group) for number, (_, stored) in enumerate(self.files)
-            for group in stored.groups
-        ]  # fmt: skip
-        read = each_read(self.store, lambda part: self._in_group(records, wanted, *part), parts)
+        parts = [self._parts(records, wanted, number) for number in range(len(self.files))]
+        if self.indexes is not None:
+            parts = self._looked_up(records, wanted, parts)
+        read = each_read(
+            self.store,
+            lambda part: self._in_group(records, wanted, part),
+            [part for of_file in parts for part in of_file],
+        )
         found = [one for one in read if one is not None]
         return pa.concat_tables([FOUND.empty_table(), *found], promote_options="default")
 
-    def _in_group(
-        self, records: Records, wanted: Wanted, number: int, group: int
-    ) -> pa.Table | None:
+    def _parts(self, records: Records, wanted: Wanted, number: int) -> list[_Part]:
+        """Row groups of a file that may hold a touched record which matters."""
         file, stored = self.files[number]
-        needed = wanted.of(file, stored, group, self.columns)
-        if not needed or self._is_elsewhere(records, stored, group):
-            return None
-        keys = stored.read(group, self.keys)
-        numbers = records.of([one.combine_chunks() for one in keys.columns])
-        hits = pc.indices_nonzero(numbers.is_valid())
-        if len(hits) == 0:
-            return None
-        names = [name for name in needed if name not in keys.column_names]
-        rows = stored.read(group, [self.columns[name] for name in names]).take(hits)
-        pos = pc.add(hits.cast(pa.int64()), stored.starts[group])
-        place = {
-            RECORD: numbers.take(hits),
-            FILE: pa.repeat(pa.scalar(number, pa.int32()), len(hits)),
-            POS: pos,
-            PLACE: pc.add(pos, number * FILE_STEP),
-            IN_CURRENT: pa.repeat(pa.scalar(file.partition == Partition.CURRENT), len(hits)),
-        }
-        keys = keys.take(hits)
-        both = [keys.column(index) for index in range(keys.num_columns)] + rows.columns
-        named = dict(zip([*keys.column_names, *names], both, strict=True))
-        return wanted.chosen(file, pa.table({**place, **named}))
+        needed = ((group, wanted.of(file, stored, group, self.columns)) for group in stored.groups)
+        return [
+            _Part(number, group, names) for group, names in needed
+            if names and not self._is_elsewhere(records, stored, group)
+        ]  # fmt: skip
 
     def _is_elsewhere(self, records: Records, stored: StoredFile, group: int) -> bool:
         """Whether the range of a key column says that no touched record is in a row group."""
-        for index, column in enumerate(self.keys):
-            bounds = stored.bounds(group, column) if column["type"] in ("int", "long") else None
-            if bounds is not None:
-                low, high = records.range_of(index)
-                if bounds[1] < low or bounds[0] > high:
-                    return True
-        return False
+        ranges = [self._range(stored, group, column) for column in self.keys]
+        return any(
+            found is not None and records.within(index, *found) == 0
+            for index, found in enumerate(ranges)
+        )
+
+    def _range(self, stored: StoredFile, group: int, column: Column) -> tuple[Any, Any] | None:
+        return stored.bounds(group, column) if column["type"] in ("int", "long") else None
+
+    @span("look up keys")
+    def _looked_up(
+        self, records: Records, wanted: Wanted, parts: Sequence[list[_Part]]
+    ) -> list[list[_Part]]:
+        """The same parts, with their hits for each file that has an index."""
+        touched = records.by_key() if any(map(self._is_large, parts)) else None
+        if touched is None:
+            return list(parts)
+        return each_read(
+            self.store,
+            lambda of_file: (
+                self._by_index(records, wanted, of_file, touched)
+                if self._is_large(of_file)
+                else of_file
+            ),
+            parts,
+        )
+
+    def _is_large(self, of_file: Sequence[_Part]) -> bool:
+        return (
+            self.indexes is not None
+            and bool(of_file)
+            and self.indexes.is_for(self.files[of_file[0].number][0])
+        )
+
+    def _by_index(
+        self, records: Records, wanted: Wanted, parts: list[_Part], touched: SortedRows
+    ) -> list[_Part]:
+        assert self.indexes is not None
+        file, stored = self.files[parts[0].number]
+        kept = [self.columns[name] for name in wanted.always(file)]
+        hits = self.indexes.find(
+            Source(file, stored, self.keys, kept),
+            touched,
+            read=sum(stored.footer.row_group(part.group).num_rows for part in parts),
+            likely=self._likely(records, stored, parts, len(touched)),
+            far=self.store.far,
+        )
+        if hits is None:
+            return parts
+        hits = hits.set_column(hits.schema.get_field_index(POS), POS, hits[POS].cast(pa.int64()))
+        hits = hits.sort_by(POS)
+        bounds = pa.array([*stored.starts, file.rows], pa.int64())
+        at = pc.search_sorted(hits.column(POS), bounds).to_pylist()
+        return [
+            replace(part, hits=hits.slice(at[part.group], at[part.group + 1] - at[part.group]))
+            for part in parts
+        ]
+
+    def _likely(
+        self, records: Records, stored: StoredFile, parts: Sequence[_Part], touched: int
+    ) -> int:
+        """How many touched keys may be in a file, by the range of the first column."""
+        ranges = [self._range(stored, part.group, self.keys[0]) for part in parts]
+        known = [one for one in ranges if one is not None]
+        if len(known) < len(ranges):
+            return touched
+        low, high = min(low for low, _ in known), max(high for _, high in known)
+        return min(touched, records.within(0, low, high))
+
+    def _in_group(self, records: Records, wanted: Wanted, part: _Part) -> pa.Table | None:
+        file, stored = self.files[part.number]
+        hits = self._read_keys(records, part) if part.hits is None else part.hits
+        if hits.num_rows == 0:
+            return None
+        names = [name for name in part.needed if name not in hits.column_names]
+        pos = hits.column(POS)
+        rows = hits
+        if names:
+            read = stored.read(part.group, [self.columns[name] for name in names])
+            taken = read.take(pc.subtract(pos, stored.starts[part.group]))
+            for name in names:
+                rows = rows.append_column(name, taken.column(name))
+        number = pa.repeat(pa.scalar(part.number, pa.int32()), len(rows))
+        in_current = pa.repeat(pa.scalar(file.partition == Partition.CURRENT), len(rows))
+        rows = rows.append_column(FILE, number)
+        rows = rows.append_column(PLACE, pc.add(pos, part.number * FILE_STEP))
+        return wanted.chosen(file, rows.append_column(IN_CURRENT, in_current))
+
+    def _read_keys(self, records: Records, part: _Part) -> pa.Table:
+        """The rows of a row group that hold a touched record."""
+        stored = self.files[part.number][1]
+        keys = stored.read(part.group, self.keys)
+        numbers = records.of([one.combine_chunks() for one in keys.columns])
+        hits = pc.indices_nonzero(numbers.is_valid())
+        pos = pc.add(hits.cast(pa.int64()), stored.starts[part.group])
+        found = pa.table({RECORD: numbers.take(hits), POS: pos})
+        for name in keys.column_names:
+            found = found.append_column(name, keys.column(name).take(hits))
+        return found

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from polynya.lake.apply.local.events import RECORD
+from polynya.lake.apply.local.keys.sorted_rows import SortedRows
 from polynya.model.datatypes import (
     BIGINT,
     BINARY,
@@ -36,8 +38,10 @@ class Records:
     """The records that some rows touch. `keys` are the key columns of those rows."""
 
     def __init__(self, keys: Sequence[pa.Array]) -> None:
+        self._keys = keys
         self._values: list[pa.Array] = []
         self._pairs: list[pa.Array] = []
+        self._ordered: dict[int, pa.Array] = {}
         for column in keys:
             self._values.append(pc.unique(column))
         numbers = pc.index_in(keys[0], value_set=self._values[0])
@@ -56,12 +60,31 @@ class Records:
             numbers = pc.index_in(pairs, value_set=self._pairs[index - 1])
         return numbers
 
-    def range_of(self, column: int) -> tuple[object, object]:
-        """Smallest and largest value of one key column."""
-        ends = pc.min_max(self._values[column])
-        return ends["min"].as_py(), ends["max"].as_py()
+    def within(self, column: int, low: object, high: object) -> int:
+        """How many values of one key column are in a range, its ends included."""
+        if column not in self._ordered:
+            values = self._values[column]
+            self._ordered[column] = values.take(pc.sort_indices(values)).drop_null()
+        values = self._ordered[column]
+        first = pc.search_sorted(values, pa.scalar(low, values.type), side="left")
+        end = pc.search_sorted(values, pa.scalar(high, values.type), side="right")
+        return int(end.as_py() - first.as_py())
+
+    def by_key(self) -> SortedRows | None:
+        """Every record once, by key, with its number as RECORD; None where a key is NULL."""
+        if any(column.null_count for column in self._keys):
+            return None
+        count = 1 + (pc.max(self.numbers).as_py() or 0)
+        each = pa.array(range(count), pa.int32())
+        first = pc.index_in(each, value_set=_whole(self.numbers))
+        keys = [_whole(column).take(first) for column in self._keys]
+        return SortedRows.of(keys, RECORD)
 
     def _paired(self, numbers: pa.Array, column: pa.Array, index: int) -> pa.Array:
         values = self._values[index]
         found = pc.index_in(column, value_set=values).cast(pa.int64())
         return pc.add(pc.multiply(numbers.cast(pa.int64()), len(values)), found)
+
+
+def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

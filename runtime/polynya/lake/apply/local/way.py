@@ -13,9 +13,11 @@ import pyarrow.compute as pc
 from polynya.lake.apply.collected import Collected
 from polynya.lake.apply.local.chained import fold_chains
 from polynya.lake.apply.local.events import FILE, FOUND, IN_CURRENT, PLACE, POS
+from polynya.lake.apply.local.keys.indexes import KeyIndexes
 from polynya.lake.apply.local.latest import fold_latest
-from polynya.lake.apply.local.probe import Order, Probe, Wanted, Whole
+from polynya.lake.apply.local.probe import Probe
 from polynya.lake.apply.local.records import Records, is_exact
+from polynya.lake.apply.local.wanted import Order, Wanted, Whole
 from polynya.lake.apply.run import Run
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.truncates import Truncate
@@ -60,10 +62,14 @@ Files = Sequence[tuple[DataFile, StoredFile]]
 
 
 class InMemory:
-    """Folds up to `limit` pending events that are in order, without a query."""
+    """Folds up to `limit` pending events that are in order, without a query.
 
-    def __init__(self, limit: int) -> None:
+    Keys of large files are looked up in `indexes`, where that pays; None: all are read.
+    """
+
+    def __init__(self, limit: int, indexes: KeyIndexes | None = None) -> None:
         self._limit = limit
+        self._indexes = indexes
 
     def fold(self, run: Run, truncates: Sequence[Truncate], now: datetime) -> Collected | None:
         """See `Way`."""
@@ -80,7 +86,7 @@ class InMemory:
             reason = "the events of a batch that is being copied are not in a file yet"
         if reason is None and not isinstance(store, str):
             try:
-                found = _folded(run, store, pending, kept, now)
+                found = _folded(run, store, pending, kept, now, indexes=self._indexes)
             except (OSError, pa.ArrowInvalid) as error:
                 # What can be read is for Spark to say. A commit may have dropped a file of deletes.
                 run.target.table.forget_deletes()
@@ -142,6 +148,8 @@ def _folded(
     pending: Sequence[DataFile],
     kept: Sequence[DataFile],
     now: datetime,
+    *,
+    indexes: KeyIndexes | None,
 ) -> Collected | str:
     """The fold, or why it takes a query."""
     shape, table = run.shape, run.target.table
@@ -159,7 +167,8 @@ def _folded(
     if events is None:
         return "there are no events, or some carry what only the fold knows"
     records = Records([events.column(key) for key in shape.keys])
-    probe = Probe(store, stored, columns, [columns[key] for key in shape.keys])
+    keys = [columns[key] for key in shape.keys]
+    probe = Probe(store, stored, columns, keys, indexes)
     found = probe.find(records, _wanted(shape, events))
     alive = found.filter(pc.invert(pc.is_in(found.column(PLACE), value_set=dead)))
     fold = fold_chains if shape.history else fold_latest

@@ -1,0 +1,128 @@
+"""A probe that looks keys up finds what one that reads them finds."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polynya.lake.apply.local.keys import build
+from polynya.lake.apply.local.wanted import Order, Wanted, Whole
+from polynya.model.contract import headers as h
+from tests.lake.apply.keys.stored import BUILDS, HEADERS, NEWER, Files, Watched
+
+TYPES = {
+    "long": st.integers(-4, 4),
+    "int": st.integers(-4, 4),
+    "string": st.sampled_from(["", "a", "aa", "b", "ä", "Z"]),
+    "decimal(9, 2)": st.integers(-3, 3).map(lambda n: Decimal(n) / 4),
+    "date": st.sampled_from([date(1970, 1, 1), date(2026, 1, 2), date(2026, 1, 3)]),
+    "boolean": st.booleans(),
+    "timestamptz": st.sampled_from(
+        [datetime(1969, 12, 31, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)]
+    ),
+    "binary": st.binary(max_size=1),
+}
+ALL = ("v", *HEADERS)
+WAYS = (NEWER, replace(NEWER, oldest="0"), Whole(ALL))
+CASES = st.lists(st.sampled_from(list(TYPES)), min_size=1, max_size=3).flatmap(
+    lambda kinds: st.tuples(
+        st.just({f"k{number}": kind for number, kind in enumerate(kinds)}),
+        st.lists(
+            st.tuples(
+                # Versions of one key: in Prior all the time, in Current where some are deleted.
+                st.lists(st.tuples(*(TYPES[kind] for kind in kinds)), min_size=1, max_size=20),
+                st.sampled_from(["current", "current", "prior"]),
+                st.integers(1, 4),
+            ),
+            max_size=3,
+        ),
+        st.lists(st.tuples(*(TYPES[kind] for kind in kinds)), min_size=1, max_size=10),
+    )
+)
+
+
+@given(CASES, st.sampled_from(WAYS))
+def test_the_same_rows_are_found(
+    case: tuple[dict[str, str], list[Any], list[tuple[Any, ...]]], wanted: Wanted
+) -> None:
+    keys, files, touched = case
+    with tempfile.TemporaryDirectory() as folder:
+        table = Files(Path(folder), keys)
+        for rows, partition, groups in files:
+            table.write(rows, partition=partition, groups=groups)
+        indexes = Watched(Path(folder) / "keys")
+        read = table.find(touched, wanted)
+
+        assert table.find(touched, wanted, indexes) == read
+        BUILDS.wait()
+        assert table.find(touched, wanted, indexes) == read
+        assert indexes.used >= bool(read)
+
+
+def test_an_index_keeps_the_time_that_every_apply_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, indexes = Files(tmp_path, {"id": "long"}), Watched(tmp_path / "keys")
+    table.write([(3,), (1,), (2,)], groups=2)
+    expected = table.find([(2,), (4,)])
+    indexes.build(table.source())
+
+    # Nothing is read of the data file.
+    table.files = [(file, _Unreadable(stored)) for file, stored in table.files]
+    assert table.find([(2,), (4,)], indexes=indexes) == expected
+    assert [row[h.INSERTED_TIMESTAMP].microsecond for row in expected] == [2]
+
+
+class _Unreadable:
+    """A file of which the footer is known."""
+
+    def __init__(self, stored: Any) -> None:
+        self._stored = stored
+
+    def __getattr__(self, name: str) -> Any:
+        assert name != "read"
+        return getattr(self._stored, name)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([(1, "a"), (2, None)], "a key is NULL"),
+        ([(1, "a" * 2000), (2, "b")], "more than 1,000 bytes"),
+    ],
+)
+def test_what_cannot_be_indexed_is_read(
+    rows: Sequence[tuple[Any, ...]], reason: str, tmp_path: Path
+) -> None:
+    table = Files(tmp_path, {"id": "long", "part": "string"})
+    table.write(rows)
+
+    assert reason in str(build.sorted_keys(table.source(), most_bytes=1000))
+
+
+def test_touched_keys_with_a_null_are_not_looked_up(tmp_path: Path) -> None:
+    table, indexes = Files(tmp_path, {"id": "long"}), Watched(tmp_path / "keys")
+    table.write([(1,), (2,)])
+    indexes.build(table.source())
+
+    assert table.find([(1,), (None,)], indexes=indexes) == table.find([(1,), (None,)])
+    assert indexes.used == 0
+
+
+def test_files_of_which_the_footer_proves_all_are_not_indexed(tmp_path: Path) -> None:
+    table, indexes = Files(tmp_path, {"id": "long"}), Watched(tmp_path / "keys")
+    table.write([(1,), (2,)], partition="prior")
+
+    table.find([(1,)], Order("9", NEWER.earliest), indexes)
+    BUILDS.wait()
+
+    assert not (tmp_path / "keys").exists()
