@@ -97,7 +97,7 @@ class _Unreadable:
     ("rows", "reason"),
     [
         ([(1, "a"), (2, None)], "a key is NULL"),
-        ([(1, "a" * 2000), (2, "b")], "more than 1,000 bytes"),
+        ([(1, "a" * 2000), (2, "b")], "take more than 1,000 bytes"),
     ],
 )
 def test_what_cannot_be_indexed_is_read(

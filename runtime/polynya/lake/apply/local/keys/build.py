@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from polynya.lake.apply.local.events import POS
 from polynya.lake.apply.local.keys.index_file import Identity
-from polynya.lake.apply.local.keys.sorted_rows import SortedRows
+from polynya.lake.apply.local.keys.sorted_rows import SortedRows, sorting
 from polynya.lake.iceberg.arrow_columns import arrow_type
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.reading import StoredFile
 
-#: Bytes of columns in memory; at its peak a build takes about three times as many.
-MOST_BYTES: Final = 512 * 1024 * 1024
+#: Bytes of all key columns; at its peak a build takes three times as many and 16 for each row.
+MOST_BYTES: Final = 256 * 1024 * 1024
 #: Positions in an index are four bytes, and two of them are added.
 MOST_ROWS: Final = 1 << 30
 
@@ -50,31 +50,46 @@ class Source:
 def sorted_keys(source: Source, *, most_bytes: int = MOST_BYTES) -> SortedRows | str:
     """The rows of a file by key, with their positions and what is kept of them; or why not.
 
-    Raises OSError.
+    One column after the other, so that no more than two of them are in memory twice. Raises
+    OSError.
     """
-    stored, size = source.stored, 0
+    stored = source.stored
     if sum(stored.footer.row_group(group).num_rows for group in stored.groups) != source.file.rows:
         return "the footer has another number of rows than the table"
     if source.file.rows > MOST_ROWS:
         return "too many rows"
-    parts = []
+    read: list[pa.Array] = []
+    for one in source.keys:
+        values = _column(stored, one, most_bytes - sum(key.nbytes for key in read))
+        if values is None:
+            return f"its keys take more than {most_bytes:,} bytes"
+        if values.null_count:
+            return "a key is NULL"
+        read.append(values)
+    order = sorting(read)
+    keys = []
+    while read:
+        keys.append(read.pop(0).take(order))
+    found = [order.cast(pa.int32())]
+    for one in source.kept:
+        values = _column(stored, one, most_bytes)
+        if values is None:
+            return f"{one['name']} takes more than {most_bytes:,} bytes"
+        found.append(values.take(order))
+    names = [POS, *(one["name"] for one in source.kept)]
+    return SortedRows(tuple(keys), pa.RecordBatch.from_arrays(found, names))
+
+
+def _column(stored: StoredFile, column: Column, most_bytes: int) -> pa.Array | None:
+    """A column of a file in one piece; None when it takes more bytes. Raises OSError."""
+    parts, size = [pa.array([], arrow_type(column["type"]))], 0
     for group in stored.groups:
-        part = stored.read(group, [*source.keys, *source.kept])
+        part = stored.read(group, [column]).column(0).combine_chunks()
         size += part.nbytes
         if size > most_bytes:
-            return f"its keys take more than {most_bytes:,} bytes"
+            return None
         parts.append(part)
-    read = pa.concat_tables(parts).combine_chunks()
-    keys = [_whole(read, one) for one in source.keys]
-    if any(key.null_count for key in keys):
-        return "a key is NULL"
-    return SortedRows.of(keys, POS, {one["name"]: _whole(read, one) for one in source.kept})
-
-
-def _whole(table: pa.Table, column: Column) -> pa.Array:
-    chunks = table.column(column["name"])
-    # Text of more than 2 GiB would stay in pieces; `MOST_BYTES` is less.
-    return pa.concat_arrays(chunks.chunks) if chunks.num_chunks else pa.array([], chunks.type)
+    return pa.concat_arrays(parts)
 
 
 def least_bytes(source: Source) -> int:

@@ -111,6 +111,8 @@ class KeyIndexes:
         except (OSError, pa.ArrowException, MemoryError) as error:
             found = str(error)
         log.debug("key index of %s: %s", identity.file, found)
+        del found
+        pa.default_memory_pool().release_unused()
         self._forget_what_is_gone()
 
     def _looked_up(self, identity: Identity, touched: SortedRows) -> pa.Table | None:

@@ -6,7 +6,7 @@ binary search together, so that a step is a few Arrow kernels, whatever the type
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,17 +29,13 @@ class SortedRows:
         return len(self.keys[0])
 
     @classmethod
-    def of(
-        cls, keys: Sequence[pa.Array], place: str, kept: Mapping[str, pa.Array] | None = None
-    ) -> SortedRows:
-        """Sort rows, which are known by their number as `place`, int32, and what is kept of them.
+    def of(cls, keys: Sequence[pa.Array], place: str) -> SortedRows:
+        """Sort rows of which nothing is known but their number as `place`, int32.
 
         Rows of one key stay in their order.
         """
-        order = _order(keys)
-        found = {place: order.cast(_INT)}
-        found |= {name: values.take(order) for name, values in (kept or {}).items()}
-        rows = pa.RecordBatch.from_arrays(list(found.values()), list(found))
+        order = sorting(keys)
+        rows = pa.RecordBatch.from_arrays([order.cast(_INT)], [place])
         return cls(tuple(key.take(order) for key in keys), rows)
 
     def matches(self, wanted: SortedRows) -> pa.Table:
@@ -121,7 +117,7 @@ def _each(first: pa.Array, sizes: pa.Array) -> tuple[pa.Array, pa.Array]:
     return run, pc.subtract(pa.array(range(len(run)), _INT), before)
 
 
-def _order(keys: Sequence[pa.Array]) -> pa.Array:
+def sorting(keys: Sequence[pa.Array]) -> pa.Array:
     """The places of rows in the order of their keys, uint64."""
     if len(keys) == 1:
         return pc.sort_indices(keys[0])
