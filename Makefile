@@ -109,6 +109,10 @@ bench-floors: dev ## First loads, small batches, applies, views beside Spark by 
 bench-peers: dev ## Applies beside Iceberg MERGE, Delta, Hudi, Paimon, which it fetches; ARGS=--help
 	@$(BIN)/python -m bench.peers $(ARGS)
 
+.PHONY: bench-limits
+bench-limits: dev ## Applies beside the least that they must do: find the keys, write the rows; ARGS=--help
+	@$(BIN)/python -m bench.limits $(ARGS)
+
 .PHONY: bench-smoke
 bench-smoke: dev ## Both in tiny sizes: all contenders get the same rows; a minute, asserts no times
 	@$(BIN)/python -m pytest -q tests/bench/test_floors.py tests/bench/test_peers.py

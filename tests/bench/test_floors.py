@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import limits
 from bench.floors import ctas, loads, merges, views, waiting
 from bench.floors.floor import Measured, table
 from bench.floors.lake import Lake
@@ -61,6 +62,14 @@ def test_a_view_has_the_rows_of_current_before_and_after_an_apply(lake: Lake) ->
 
 def test_a_small_dataset_is_copied_while_another_one_is_loaded(lake: Lake) -> None:
     waiting.measure(lake, TINY)
+
+
+def test_a_round_is_told_as_a_multiple_of_the_limit(lake: Lake) -> None:
+    found = limits.measure(lake, rows=1_000, count=50, rounds=1, warm_up=0)
+
+    assert len(found.polynya) == len(found.duckdb) == len(found.spark) == len(found.write) == 1
+    known = limits.Rounds(1_000, 50, [3.0, 1.0, 9.0], [0.5], [0.25], [0.75])
+    assert known.row() == "| 50 | 1,000 | 3.00 s | 0.50 s | 0.25 s | 0.75 s | 3.0 |"
 
 
 def test_the_table_says_which_floors_are_reached() -> None:

@@ -44,7 +44,7 @@ class InThisProcess(Process):
         self.contender = contender
         self.warehouse = lake.landing
         self.peak = Peak(os.getpid())
-        self._worker = Worker(lambda name: self._open(lake, name), reads=1)
+        self._worker = Worker(lambda name: self._open(lake, name), reads=1, warm_up=0)
 
     def __exit__(self, *_: object) -> None:
         pass
