@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import shutil
 import time
 from pathlib import Path
 
@@ -15,12 +14,14 @@ from pyiceberg.catalog.glue import GlueCatalog
 
 from tests.aws import REGION, aws_server
 from tests.e2e.killing import KILLED, run_to_end, running
-from tests.oracle.packs.driver import ROOT, environment
+from tests.e2e.spark_cluster import python_workers, spark_cluster
+from tests.oracle.packs.driver import CliDriver
 from tests.oracle.packs.read_back import READERS, internal_table
 from tests.projects import PROJECT, aws_project
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROWS, FILES = 300_000, 3
+COUNTS = "count(*) AS rows, max(id) AS newest"
 TASK = """\
 apiVersion: polynya/v1
 kind: storage
@@ -28,7 +29,13 @@ name: shop
 schema: shop
 landing: {path: orders, format: parquet}
 datasets:
-  - {name: orders, keys: [id], sequence_by: [id], initial_load: "*.parquet", path: "none/*"}
+  - name: orders
+    keys: [id]
+    sequence_by: [at]
+    initial_load: "*.parquet"
+    path: "changes/*"
+    apply_as_deletes: "op = 'D'"
+    history: true
 """
 
 
@@ -42,7 +49,8 @@ def shop(tmp_path: Path) -> Path:
     landed.mkdir(parents=True)
     for number in range(FILES):
         ids = range(number * ROWS, (number + 1) * ROWS)
-        orders = pa.table({"id": ids, "amount": pc.random(ROWS, initializer=number)})
+        amounts = pc.random(ROWS, initializer=number)
+        orders = pa.table({"id": ids, "amount": amounts, "at": [0] * ROWS, "op": ["I"] * ROWS})
         pq.write_table(orders, landed / f"{number}.parquet", row_group_size=50_000)
     return tmp_path
 
@@ -77,31 +85,76 @@ def test_killed_while_tasks_write(shop: Path) -> None:
     assert current(shop) == list(range(ROWS * FILES))
 
 
-def test_executors_of_a_cluster_read_and_write_a_load(shop: Path) -> None:
-    line = [sys.executable, "-m", "tests.e2e.cluster_load", str(shop)]
+def test_a_spark_cluster_gives_what_one_process_gives(shop: Path, tmp_path: Path) -> None:
+    alone = tmp_path.with_name(f"{tmp_path.name}-alone")
+    shutil.copytree(shop, alone)
+    workers = tmp_path.with_name(f"{tmp_path.name}-workers")
+    with spark_cluster(workers) as master:
+        (shop / "polynya.yml").write_text(_on_cluster(PROJECT, master))
+        loaded = CliDriver().run_project(shop)
+        _land_changes(shop)
+        CliDriver().run_project(shop, apply="always")
+        ((counted,),) = CliDriver().query(shop, [f"SELECT {COUNTS} FROM shop.orders"])
+    run_to_end(alone)
+    _land_changes(alone)
+    run_to_end(alone, apply="always")
 
-    done = subprocess.run(line, cwd=ROOT, env=environment(), capture_output=True, text=True)
+    assert "load.progress" in {event["type"] for event in loaded.events}
+    assert python_workers(workers) == ["one", "two"]
+    assert _sorted_rows(shop) == _sorted_rows(alone)
+    assert current(shop) == sorted({*range(ROWS * FILES + 2)} - {7})
+    assert counted == {"rows": ROWS * FILES + 1, "newest": ROWS * FILES + 1}
 
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "load.progress" in done.stdout
-    assert current(shop) == list(range(ROWS * FILES))
 
+def test_executors_of_a_cluster_write_a_load_to_s3(shop: Path, tmp_path: Path) -> None:
+    workers = tmp_path.with_name(f"{tmp_path.name}-workers")
+    with aws_server("acme-lake") as endpoint, spark_cluster(workers) as master:
+        target = aws_project(endpoint).replace("s3://acme-landing/in", "./landing")
+        (shop / "polynya.yml").write_text(
+            f"{target}    engine: {{master: '{master}', memory: 600m}}\n"
+        )
 
-def test_executors_of_a_cluster_write_a_load_to_s3(shop: Path) -> None:
-    with aws_server("acme-lake") as endpoint:
-        (shop / "polynya.yml").write_text(aws_project(endpoint))
-        line = [sys.executable, "-m", "tests.e2e.cluster_load", str(shop)]
+        loaded = CliDriver().run_project(shop)
 
-        done = subprocess.run(line, cwd=ROOT, env=environment(), capture_output=True, text=True)
-
-        assert done.returncode == 0, done.stderr[-3000:]
-        assert "load.progress" in done.stdout
+        assert "load.progress" in {event["type"] for event in loaded.events}
+        assert python_workers(workers) == ["one", "two"]
         options = {"glue.endpoint": endpoint, "s3.endpoint": endpoint, "client.region": REGION}
         table = GlueCatalog("any", **options).load_table(internal_table("shop", "orders"))
         scan = table.scan("hdr__partition = 'current'", ("id",))
         assert sorted(scan.to_arrow().column("id").to_pylist()) == list(range(ROWS * FILES))
         # Spark would have named its files after its tasks.
         assert not [one for one in scan.plan_files() if "00001.parquet" in one.file.file_path]
+
+
+def _on_cluster(project: str, master: str) -> str:
+    return project.replace("warehouse: ./warehouse", f"warehouse: ./warehouse, {_engine(master)}")
+
+
+def _engine(master: str) -> str:
+    return f"engine: {{master: '{master}', memory: 600m}}"
+
+
+def _land_changes(directory: Path) -> None:
+    """An update, a new row, a delete, and a key that is there twice."""
+    changes = pa.table(
+        {
+            "id": [5, ROWS * FILES, 7, ROWS * FILES + 1, ROWS * FILES + 1],
+            "amount": [0.5, 0.25, -1.0, 0.0, 1.0],
+            "at": [1, 1, 1, 1, 2],
+            "op": ["U", "I", "D", "I", "U"],
+        }
+    )
+    landed = directory / "landing" / "orders" / "changes"
+    landed.mkdir()
+    pq.write_table(changes, landed / "0.parquet")
+
+
+def _sorted_rows(directory: Path) -> list[tuple[object, ...]]:
+    """A part of the rows, those that changed among them."""
+    columns = ("hdr__partition", "hdr__operation", "id", "amount", "at")
+    some = f"id < 20000 OR id >= {ROWS * FILES}"
+    rows = READERS["duckdb"](directory, *internal_table("shop", "orders"), columns, some)
+    return sorted(tuple(map(repr, row.values())) for row in rows)
 
 
 def _staged(directory: Path) -> bool:

@@ -19,6 +19,7 @@ from polynya.lake.spark.heap import driver_heap, machine_memory
 from polynya.lake.spark.jars import jars_of
 from polynya.lake.spark.java import find_java
 from polynya.lake.spark.session import SessionSettings, start_session
+from polynya.lake.spark.standalone.joining import find_master, join, refusals
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.reading.loader import LoadedProject
@@ -30,9 +31,12 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
     """The Spark session of a project's target, started if this process has none.
 
     A `long_lived` one optimises its code as far as the JVM can, which a short one would pay for
-    and not live to enjoy. Raises DependencyError when Java or the jars are missing.
+    and not live to enjoy. Raises DependencyError when Java or the jars are missing, or the cluster
+    of the target does not answer.
     """
     target = project.target
+    if target.cluster is not None:
+        find_master(target.cluster)
     if isinstance(target.warehouse, Path):
         target.warehouse.mkdir(parents=True, exist_ok=True)
     java = find_java()
@@ -46,8 +50,14 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
         jvm_options=cds_options(java, jars),
         log_file=cache_root() / "log" / "spark.log",
         session_views=target.on_glue,
+        cluster=target.cluster,
     )
-    return start_session(settings, java)
+    if target.cluster is None:
+        return start_session(settings, java)
+    with refusals(target.cluster):
+        spark = start_session(settings, java)
+    join(spark, target.cluster)
+    return spark
 
 
 def start_engine(

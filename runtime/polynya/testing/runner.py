@@ -70,7 +70,10 @@ class Verdict:
 
 
 def throwaway(project: LoadedProject, folder: Path) -> LoadedProject:
-    """The project with all that it writes in another folder, and a catalog of its own there."""
+    """The project with all that it writes in another folder, and a catalog of its own there.
+
+    Spark runs in this process: no other machine has that folder.
+    """
     target = replace(
         project.target,
         name="test",
@@ -79,6 +82,7 @@ def throwaway(project: LoadedProject, folder: Path) -> LoadedProject:
         catalog_type="jdbc",
         catalog_uri=f"jdbc:sqlite:{folder / 'catalog.db'}",
         catalog_properties={},
+        cluster=None,
     )
     return replace(project, target=target)
 

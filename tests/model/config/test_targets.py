@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from polynya.model.config.engine import SparkCluster
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.contract.location import S3Location
 from polynya.model.errors import ConfigErrors
@@ -84,6 +85,19 @@ def test_landing_may_be_elsewhere_than_the_tables(tmp_path: Path) -> None:
             "CFG-016",
             "nothing of this target is on AWS",
         ),
+        ({"engine": "spark://10.0.0.5"}, "CFG-009", "such as `spark://10.0.0.5:7077`"),
+        ({"engine": "yarn"}, "CFG-009", "such as `spark://10.0.0.5:7077`"),
+        ({"engine": "spark://u:p@10.0.0.5:7077"}, "CFG-009", "such as `spark://10.0.0.5:7077`"),
+        ({"engine": "spark://10.0.0.5:70777"}, "CFG-009", "such as `spark://10.0.0.5:7077`"),
+        ({"engine": "spark://10.0.0.5:7077"}, "CFG-016", "with an address of this machine"),
+        (
+            {"engine": "{master: 'spark://a:1,127.0.0.1:2'}"},
+            "CFG-016",
+            "an address of this machine",
+        ),
+        ({"engine": "{master: 'spark://a:1', memory: 2t}"}, "CFG-009", "such as `2g` or `900m`"),
+        ({"engine": "{master: 'spark://a:1', python: bin/x}"}, "CFG-009", "an absolute path"),
+        ({"engine": "{master: 'spark://a:1', hots: b}"}, "CFG-007", "did you mean `host`?"),
     ],
 )
 def test_what_cannot_work_is_refused(
@@ -94,3 +108,15 @@ def test_what_cannot_work_is_refused(
     assert said.startswith(f"POLYNYA-{code}")
     assert message in said
     assert "targets.dev" in said
+
+
+def test_a_spark_cluster_in_short_and_in_full(tmp_path: Path) -> None:
+    near = target(tmp_path / "a", engine="spark://127.0.0.1:7077").cluster
+    far = "{master: 'spark://ten:7077,[::1]:1', host: 10.0.0.4, python: /opt/python, memory: 2g}"
+
+    assert target(tmp_path / "b").cluster is None
+    assert near == SparkCluster("spark://127.0.0.1:7077", "127.0.0.1")
+    cluster = target(tmp_path / "c", engine=far).cluster
+    assert cluster is not None
+    assert (cluster.host, cluster.python, cluster.memory) == ("10.0.0.4", "/opt/python", "2g")
+    assert cluster.addresses == (("ten", 7077), ("::1", 1))

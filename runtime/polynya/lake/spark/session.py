@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 from polynya.lake.spark.api import Py4JError, SparkSession
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.naming import CATALOG, SESSION_VIEWS
+from polynya.lake.spark.standalone.conf import on_cluster
 from polynya.lake.spark.tracing import trace_session
+from polynya.model.config.engine import SparkCluster
 from polynya.observe.trace import span
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ class SessionSettings:
     `log_file` takes what the JVM prints, None leaves it on standard error.
     `session_views` keeps the views in this session, for a catalog that can hold none.
     `memory` is the heap of the driver in Spark's spelling. `small` trades peak speed for a start in
-    seconds.
+    seconds. `cluster` runs the tasks, None runs them in this process.
     """
 
     jars: Sequence[str]
@@ -91,21 +93,25 @@ class SessionSettings:
     log_file: Path | None = None
     session_views: bool = False
     cores: int = field(default_factory=lambda: os.cpu_count() or 2)
+    cluster: SparkCluster | None = None
 
 
 @span("start Spark")
 def start_session(settings: SessionSettings, java: JavaHome | None = None) -> SparkSession:
     """Return the running session of this process, started if there is none."""
+    cluster = settings.cluster
+    python = None if cluster is None else cluster.python
     if java is not None:
         os.environ["JAVA_HOME"] = str(java.home)
     # The hostname of a laptop often resolves to an address of its network: nothing may listen
     # there.
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1" if cluster is None else cluster.host
     # A second of every start: Spark runs a Python process to look for data sources among all the
     # packages that are called `pyspark_…`. The engine has none. Its tasks run this interpreter.
     os.environ["PYSPARK_DRIVER_PYTHON"] = "no-python-in-spark"
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(f"local[{settings.cores}]").appName("polynya")
+    os.environ["PYSPARK_PYTHON"] = python or sys.executable
+    master = f"local[{settings.cores}]" if cluster is None else cluster.master
+    builder = SparkSession.builder.master(master).appName("polynya")
     for key, value in spark_conf(settings).items():
         builder = builder.config(key, value)
     with _stderr_of_children(settings.log_file), _children_without_sigterm():
@@ -182,6 +188,8 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
         warehouse = settings.catalog["warehouse"]
         on_s3 = warehouse.startswith("s3:")
         conf["spark.sql.warehouse.dir"] = str(cache_root() / "spark") if on_s3 else warehouse
+    if settings.cluster is not None:
+        conf = on_cluster(conf, settings.cluster, settings.jars)
     return conf
 
 

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import CoreSchema
 
 from polynya.model.config.aws import Aws
+from polynya.model.config.engine import EngineOrMaster
 from polynya.model.config.fields import Frozen, Name
 from polynya.model.config.settings import DatasetSettings
 
@@ -77,6 +78,11 @@ class Target(Frozen):
         "folder.",
     )
     aws: Aws | None = Field(default=None, description="How AWS is reached.")
+    engine: EngineOrMaster | None = Field(
+        default=None,
+        description="A standalone Spark cluster; `engine: spark://HOST:PORT` is short for "
+        "`engine: {master: spark://HOST:PORT}`. Default: Spark runs in this process.",
+    )
     maven_repository: str | None = Field(
         default=None, description="Address of a Maven mirror from which jars are fetched."
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from polynya.model.config.aws import AwsAccess
+from polynya.model.config.engine import SparkCluster
 from polynya.model.config.project import CatalogType, Project, Target
 from polynya.model.contract.identifiers import shown
 from polynya.model.contract.location import Location, S3Location, overlap, parse_location
@@ -32,6 +33,7 @@ class ResolvedTarget:
     config: Location | None = None
     maven_repository: str | None = None
     aws: AwsAccess = field(default_factory=AwsAccess)
+    cluster: SparkCluster | None = None
 
     @property
     def on_aws(self) -> bool:
@@ -91,6 +93,7 @@ def _resolve(name: str, target: Target, directory: Path, project_file: str) -> R
         catalog_properties=dict(catalog.properties),
         maven_repository=target.maven_repository,
         aws=target.aws.access() if target.aws is not None else AwsAccess(),
+        cluster=target.engine.cluster() if target.engine is not None else None,
     )
 
 
@@ -118,6 +121,11 @@ def _contradictions(
     if any(name.endswith("endpoint") for name in target.catalog.properties):
         # Else a property would pass by the rule that an endpoint is on this machine.
         yield "a catalog property sets an endpoint", "`aws.endpoint`"
+    if target.engine is not None and target.engine.is_unreachable:
+        yield (
+            "the Spark master is on another machine, and its executors cannot reach this one",
+            "`engine: {master: …, host: ADDRESS}` with an address of this machine",
+        )
     on_aws = glue or any(isinstance(one, S3Location) for one in (landing, config))
     if target.aws is not None and not on_aws:
         yield "nothing of this target is on AWS", "leave `aws` out, or name a place on S3"

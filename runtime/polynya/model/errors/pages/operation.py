@@ -70,6 +70,29 @@ PAGES: Final = (
         "not have a file of these processors. What was built before is kept.",
     ),
     ErrorPage(
+        "POLYNYA-DEP-008",
+        "the Spark master cannot be reached",
+        "The target sets `engine: spark://HOST:PORT`, and nothing answers there within five "
+        "seconds. Start the master, or correct the address. Without `engine` Spark runs in the "
+        "process of the command.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-009",
+        "the Spark cluster refuses this process",
+        "The master answers, and a session could not be started on it. It must run the version of "
+        "Spark that the package has (`pip show pyspark`), and ask for the same authentication: "
+        "`spark.authenticate` and its secret in the `spark-defaults.conf` of the folder that "
+        "SPARK_CONF_DIR names. `polynya/log/spark.log` in the cache has what Spark said.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-010",
+        "no executor came",
+        "The cluster took the application, and for a minute none of its workers started an "
+        "executor that reached this process. A worker needs a free core and the memory of an "
+        "executor, and leads to the address in `engine.host`. The page of the master shows what "
+        "is free, the folder `work` of a worker why an executor ended.",
+    ),
+    ErrorPage(
         "POLYNYA-LAKE-002",
         "another owner took over",
         "A process with a higher epoch owns the dataset now. Nothing of this step was "

@@ -1,0 +1,1 @@
+"""A session whose tasks run in the executors of a standalone Spark cluster."""
