@@ -18,15 +18,8 @@ from polynya.formats.native import reader
 from polynya.formats.native.columnar.batch import columnar_batch
 from polynya.model.datatypes import DataType
 from polynya.testing.fakes import MemoryObjectStore
-from tests.formats.native.test_loads import (
-    DECLARED,
-    FILES,
-    WHOLE,
-    lines,
-    parquet_file,
-    request_for,
-    same,
-)
+from tests.formats.native.splits import WHOLE, request_for, same
+from tests.formats.native.test_loads import DECLARED, FILES, lines, parquet_file
 
 
 def knowing(request: ReadRequest, schema: dict[str, DataType]) -> ReadRequest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any, BinaryIO
 from uuid import UUID
@@ -32,23 +33,40 @@ def open_parquet(file: BinaryIO, start: int) -> OpenedFile:
 
 def open_orc(file: BinaryIO, start: int) -> OpenedFile:
     """Read an ORC file."""
+    opened = opened_orc(file)
+
+    def stripes() -> Iterator[pa.RecordBatch]:
+        return map(opened.stripe, range(opened.reader.nstripes))
+
+    return _opened(opened.reader.schema, stripes, start)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedOrc:
+    """An ORC file and its content."""
+
+    reader: orc.ORCFile
+    _content: _Watched
+
+    def stripe(self, number: int, columns: list[str] | None = None) -> pa.RecordBatch:
+        """The rows of a stripe. Raises what Arrow raises when the file is damaged."""
+        try:
+            return self.reader.read_stripe(number, columns)
+        except (pa.ArrowException, OSError):
+            self._content.raise_failure()
+            raise
+
+
+def opened_orc(file: BinaryIO) -> OpenedOrc:
+    """Open an ORC file. Raises UnreadableFileError."""
     watched = _Watched(file)
     try:
         reader = orc.ORCFile(watched)
-        schema = reader.schema
+        _ = reader.schema
     except (pa.ArrowException, OSError, ValueError) as error:
         watched.raise_failure()
         raise UnreadableFileError(f"not a whole ORC file: {error}") from error
-
-    def stripes() -> Iterator[pa.RecordBatch]:
-        for index in range(reader.nstripes):
-            try:
-                yield reader.read_stripe(index)
-            except (pa.ArrowException, OSError):
-                watched.raise_failure()
-                raise
-
-    return _opened(schema, stripes, start)
+    return OpenedOrc(reader, watched)
 
 
 class _Watched:

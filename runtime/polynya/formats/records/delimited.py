@@ -7,7 +7,7 @@ can be read again by itself; without header lines they are the row's text alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, BinaryIO
@@ -156,9 +156,30 @@ def _inferred(texts: list[str]) -> DataType:
         return BIGINT
     if all(map(_is_double, texts)):
         return DOUBLE
-    if all(text in {"true", "false"} for text in texts):
+    if all(map(_is_boolean, texts)):
         return BOOLEAN
     return STRING
+
+
+def text_type(before: DataType, texts: Sequence[str | None]) -> DataType:
+    """The type of a column that has texts more, where those so far made it `before`."""
+    some = [text for text in texts if text is not None]
+    if isinstance(before, Void):
+        return _inferred(some)
+    narrower: dict[DataType, tuple[DataType, ...]] = {BIGINT: (BIGINT, DOUBLE)}
+    for kind in narrower.get(before, (before,)):
+        if kind != STRING and all(map(_FITS[kind], some)):
+            return kind
+    return STRING
+
+
+def joined_text_types(before: DataType, here: DataType) -> DataType:
+    """The type of a column from those of its parts, as far as types alone can tell."""
+    if before == here or isinstance(here, Void):
+        return before
+    if isinstance(before, Void):
+        return here
+    return DOUBLE if {before, here} == {BIGINT, DOUBLE} else STRING
 
 
 def _is_number(text: str) -> bool:
@@ -174,3 +195,14 @@ def _is_double(text: str) -> bool:
     if _CANONICAL_INTEGER.fullmatch(text):
         return abs(int(text)) <= _EXACT_INTEGERS
     return _is_number(text) and repr(float(text)) == text
+
+
+def _is_boolean(text: str) -> bool:
+    return text in {"true", "false"}
+
+
+_FITS: dict[DataType, Callable[[str], bool]] = {
+    BIGINT: _is_bigint,
+    DOUBLE: _is_double,
+    BOOLEAN: _is_boolean,
+}

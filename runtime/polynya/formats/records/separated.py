@@ -55,24 +55,33 @@ def pieces(file: BinaryIO, dialect: Dialect | None = None, *, skip: int = 0) -> 
         dialect: what quotes and comments look like; None: quotes only.
         skip: lines at the start that are not looked at.
     """
+    return (piece for _, piece in placed_pieces(file, dialect, skip=skip))
+
+
+def placed_pieces(
+    file: BinaryIO, dialect: Dialect | None = None, *, skip: int = 0
+) -> Iterator[tuple[int, bytes]]:
+    """The same from the start of a file, each with the byte at which it begins."""
     dialect = dialect or Dialect()
     quote, comment = dialect.quote.encode(), dialect.comment.encode()
     held: list[bytes] = []
-    size = quotes = 0
+    size = quotes = begin = end = 0
     for number, raw in enumerate(file):
+        here, end = end, end + len(raw)
         if number < skip:
             continue
         line = raw.removeprefix(_BOM) if number == 0 else raw
         if not held and (not line.strip(b"\r\n") or (comment and line.startswith(comment))):
             continue
+        begin = begin if held else here
         held.append(line)
         size += len(line)
         quotes += _count(line, quote, dialect) if quote else 0
         if quotes % 2 == 0 or len(held) >= _MAX_RECORD_LINES or size >= _MAX_RECORD_BYTES:
-            yield b"".join(held).rstrip(b"\r\n")
+            yield begin, b"".join(held).rstrip(b"\r\n")
             held, size, quotes = [], 0, 0
     if held:
-        yield b"".join(held).rstrip(b"\r\n")
+        yield begin, b"".join(held).rstrip(b"\r\n")
 
 
 def _count(line: bytes, quote: bytes, dialect: Dialect) -> int:

@@ -1,76 +1,13 @@
-"""Where the splits of a file begin and end, and what the file declares about its columns."""
+"""Where the splits of a file begin and end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import BinaryIO, TypeAlias
-
-import pyarrow as pa
-from pyarrow import parquet
 
 from polynya.formats.batch import FilePart
-from polynya.formats.errors import UnreadableFileError
 from polynya.formats.loads import Split
-from polynya.formats.native.columnar.lines import blocks, count_records
-from polynya.formats.records.columnar import column_types
-from polynya.model.datatypes import DataType
-
-_BLOCK_BYTES = 8 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Records that stand together: how many, of how many bytes, and where they begin."""
-
-    begin: int
-    records: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """The pieces of a file, from its start on, and the types that it declares."""
-
-    pieces: Iterator[Piece]
-    types: Mapping[str, DataType] = field(default_factory=dict)
-
-
-#: (content, most bytes of a piece of text) → pieces
-Opener: TypeAlias = Callable[[BinaryIO, int], Opened]
-
-
-def parquet_pieces(file: BinaryIO, size: int) -> Opened:
-    """The row groups of a Parquet file. Raises UnreadableFileError."""
-    del size
-    try:
-        reader = parquet.ParquetFile(file)
-        types = column_types(reader.schema_arrow)
-        groups = [reader.metadata.row_group(n) for n in range(reader.num_row_groups)]
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise UnreadableFileError(f"not a whole Parquet file: {error}") from error
-    return Opened((_group(n, group) for n, group in enumerate(groups)), types)
-
-
-def _group(number: int, group: parquet.RowGroupMetaData) -> Piece:
-    sizes = (group.column(n).total_compressed_size for n in range(group.num_columns))
-    return Piece(number, group.num_rows, sum(sizes))
-
-
-def json_pieces(file: BinaryIO, size: int) -> Opened:
-    """Blocks of whole lines."""
-    return Opened(_line_pieces(file, min(size, _BLOCK_BYTES)))
-
-
-def _line_pieces(file: BinaryIO, size: int) -> Iterator[Piece]:
-    for begin, block in blocks(file, size):
-        yield Piece(begin, count_records(block, at_start=begin == 0), len(block))
-
-
-PIECES: dict[str, Opener] = {
-    "parquet": parquet_pieces,
-    "json": json_pieces,
-}
+from polynya.formats.native.loads.kinds.kind import Piece
 
 
 def splits_of(

@@ -1,12 +1,12 @@
 """Plan the load of native files: where they are cut, and the columns that they are assumed to have.
 
-Parquet files say what their columns are. Of JSON a first piece is read, and the reports of the
-tasks correct what it could not know.
+Parquet, ORC and Avro files say what their columns are. Of JSON and CSV a first piece is read, and
+the reports of the tasks correct what it could not know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from polynya.formats.base import ReadRequest
@@ -15,10 +15,12 @@ from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.compression import codec_of
 from polynya.formats.files.landed_file import landed_file
 from polynya.formats.loads import LoadLimits, LoadPlan, Report, Split
-from polynya.formats.native.loads.cutting import PIECES, splits_of
+from polynya.formats.native.loads.cutting import splits_of
+from polynya.formats.native.loads.kinds.registry import KINDS
 from polynya.formats.native.loads.reader import NativeSplits
 from polynya.formats.native.loads.settling import joined
 from polynya.formats.native.reader import read_native
+from polynya.formats.records.delimited import joined_text_types, text_builder
 from polynya.formats.values.observed import Observed
 from polynya.formats.values.rows import typed_records
 from polynya.model.datatypes import DataType, Void
@@ -53,15 +55,13 @@ class _Cut:
 
 
 class NativeLoads:
-    """Loads of Parquet files and JSON lines."""
+    """Loads of native files."""
 
     def plan(
         self, request: ReadRequest, limits: LoadLimits, damaged: Mapping[str, str]
     ) -> LoadPlan | str:
         """See `LoadFormat`."""
-        landing = request.table.dataset.landing
-        if landing.format not in PIECES:
-            return f"{landing.format} files are read in batches"
+        kind = KINDS[request.table.dataset.landing.format]
         cut = _Cut()
         for part in request.files:
             if cut.size_bytes >= limits.commit_bytes:
@@ -70,7 +70,7 @@ class NativeLoads:
                 cut.refuse(part, damaged[part.path])
             elif not _is_packed(request.store, part.path):
                 _cut_file(request, part, limits, cut)
-            elif landing.format == "json":
+            elif kind.is_read_whole:
                 cut.take_whole(part)
             elif cut.splits:
                 break
@@ -84,9 +84,11 @@ class NativeLoads:
         reader = plan.reader
         assert isinstance(reader, NativeSplits)
         schema = dict(plan.schema)
+        texts = KINDS[reader.dataset.landing.format].builder is text_builder
+        join = joined_text_types if texts else joined
         for split in plan.splits:
             report = reports[split.number]
-            found = _joined(schema, report.types)
+            found = _joined(schema, report.types, join)
             if report.refused is not None or found is None:
                 plan = plan.until(split.number)
                 break
@@ -98,11 +100,13 @@ class NativeLoads:
 
 
 def _joined(
-    schema: Mapping[str, DataType], news: Mapping[str, DataType]
+    schema: Mapping[str, DataType],
+    news: Mapping[str, DataType],
+    join: Callable[[DataType, DataType], DataType | None],
 ) -> dict[str, DataType] | None:
     found = dict(schema)
     for name, kind in news.items():
-        both = joined(found.get(name, Void()), kind)
+        both = join(found.get(name, Void()), kind)
         if both is None:
             return None
         found[name] = both
@@ -120,12 +124,13 @@ def _is_packed(store: ObjectStore, path: str) -> bool:
 
 
 def _cut_file(request: ReadRequest, part: FilePart, limits: LoadLimits, cut: _Cut) -> None:
-    landing = request.table.dataset.landing
+    dataset = request.table.dataset
+    landing = dataset.landing
     try:
         with landed_file(
             request.store, part.path, landing.format, encoding=landing.delivery.encoding
         ) as file:
-            opened = PIECES[landing.format](file, limits.split_bytes)
+            opened = KINDS[landing.format].pieces(file, dataset, limits.split_bytes)
             splits, complete = splits_of(
                 part,
                 opened.pieces,
@@ -145,13 +150,15 @@ def _planned(request: ReadRequest, cut: _Cut) -> LoadPlan | str:
     dataset, known = request.table.dataset, request.table.schema
     events, policies = dataset.events, dataset.policies.schema_evolution
     types = cut.observed.column_types(known, events.columns, policies)
-    if dataset.landing.format == "json":
+    if KINDS[dataset.landing.format].declares_types:
+        found = typed_records([], types, needed=events.keys)
+        schema, changes = found.schema(), bool(found.changes)
+    else:
         schema, changes = _sampled(request)
         if not known:
+            # Files that come later may name columns, without types.
+            schema |= {name: t for name, t in types.observed.items() if name not in schema}
             types = replace(types, observed=schema)
-    else:
-        found = typed_records([], types, needed=events.keys)
-        schema, changes = found.schema(), found.changes
     if known and (changes or dict(known) != dict(schema)):
         return "the files change the columns of the table"
     return LoadPlan(
@@ -164,7 +171,7 @@ def _planned(request: ReadRequest, cut: _Cut) -> LoadPlan | str:
     )
 
 
-def _sampled(request: ReadRequest) -> tuple[Mapping[str, DataType], tuple[object, ...]]:
-    """The columns of the first records, and what they change in those that are known."""
+def _sampled(request: ReadRequest) -> tuple[dict[str, DataType], bool]:
+    """The columns of the first records, and whether they change those that are known."""
     batch = read_native(replace(request, limits=_SAMPLE, load=True))
-    return batch.schema, batch.changes
+    return dict(batch.schema), bool(batch.changes)

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 
 from polynya.formats.batch import BatchLimits, DatasetBatch
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
 from polynya.formats.loads import Report, Split, Tell, task_schema
-from polynya.formats.native.columnar.chunks import Chunk, chunk_of_lines, chunk_of_rows
-from polynya.formats.native.columnar.lines import blocks, records_of, without_mark
+from polynya.formats.native.columnar.chunks import Chunk
 from polynya.formats.native.columnar.places import places_of
 from polynya.formats.native.loads.keys import KeyWatch
+from polynya.formats.native.loads.kinds.kind import Kind, Wanted
+from polynya.formats.native.loads.kinds.registry import KINDS
 from polynya.formats.native.loads.rows import rows_of_batch, rows_of_chunk
-from polynya.formats.native.loads.settling import has_say, holds_untold, joined, unforeseen
+from polynya.formats.native.loads.settling import (
+    has_say,
+    holds_untold,
+    joined,
+    records_with_say,
+    unforeseen,
+)
 from polynya.formats.native.reader import to_batch
-from polynya.formats.records.columnar import records_of as columnar_records
-from polynya.formats.records.json_lines import parsed
+from polynya.formats.records.delimited import text_builder, text_type
 from polynya.formats.records.opened import RawRecord
 from polynya.formats.values.buffer import RecordBuffer
 from polynya.formats.values.columns import build
@@ -32,8 +38,6 @@ from polynya.model.datatypes import DataType, Void
 from polynya.model.errors import PolynyaError
 from polynya.store.object_store import ObjectStore
 
-_ROWS = 65_536
-_BLOCK_BYTES = 4 * 1024 * 1024
 _NO_LIMITS = BatchLimits(1 << 62, 1 << 62)
 
 
@@ -96,47 +100,25 @@ class _Reading:
         )
 
     def rows(self, file: BinaryIO) -> Iterator[pa.RecordBatch]:
-        if self.splits.dataset.landing.format == "json":
-            yield from self._lines(file)
-        else:
-            yield from self._columns(file)
-
-    def _columns(self, file: BinaryIO) -> Iterator[pa.RecordBatch]:
-        split, skip = self.split, self.split.skip
+        skip = self.split.skip
+        wanted = Wanted(self.splits.dataset, self.splits.schema)
         try:
-            reader = parquet.ParquetFile(file)
-            end = reader.num_row_groups if split.end is None else split.end
-            groups = list(range(split.begin, end))
-            for read in reader.iter_batches(_ROWS, row_groups=groups):
-                if skip >= read.num_rows:
-                    skip -= read.num_rows
+            for portion in self._kind.portions(file, self.split, wanted):
+                chunk = None if skip else portion.chunk(self._at)
+                if chunk is not None:
+                    yield self._placed(chunk)
                     continue
-                rows, skip = read.slice(skip), 0
-                yield from self._of_columns(rows)
-        except (pa.ArrowException, OSError, ValueError) as error:
+                kept = max(portion.count - skip, 0)
+                if kept:
+                    records = islice(portion.records(), skip, None)
+                    yield from self._exactly(records, kept)
+                skip = max(skip - portion.count, 0)
+        except self._kind.damage as error:
             raise UnreadableFileError(f"damaged: {error}") from error
 
-    def _of_columns(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        chunk = chunk_of_rows(self.split.file, self._at, rows, self.splits.schema)
-        if chunk is None:
-            yield from self._exactly(columnar_records(rows), rows.num_rows)
-        else:
-            yield self._placed(chunk)
-
-    def _lines(self, file: BinaryIO) -> Iterator[pa.RecordBatch]:
-        split, skip = self.split, self.split.skip
-        declared = self.splits.dataset.events.columns
-        for begin, block in blocks(file, _BLOCK_BYTES, begin=split.begin, end=split.end):
-            text = without_mark(block) if begin == 0 else block
-            chunk = None
-            if not skip:
-                chunk = chunk_of_lines(split.file, self._at, text, self.splits.schema, declared)
-            if chunk is None:
-                lines = list(records_of(text))
-                kept, skip = lines[skip:], max(skip - len(lines), 0)
-                yield from self._exactly(map(parsed, kept), len(kept))
-            else:
-                yield self._placed(chunk)
+    @property
+    def _kind(self) -> Kind:
+        return KINDS[self.splits.dataset.landing.format]
 
     def _placed(self, chunk: Chunk) -> pa.RecordBatch:
         splits = self.splits
@@ -161,13 +143,26 @@ class _Reading:
 
     def _typed(self, buffer: RecordBuffer) -> DatasetBatch | None:
         """The records as a batch; None when its columns are others than was assumed."""
-        splits = self.splits
-        batch = to_batch(buffer, splits.dataset, splits.types, build, load=True)
-        if splits.dataset.landing.format != "json" or splits.types.known:
+        splits, kind = self.splits, self._kind
+        batch = to_batch(buffer, splits.dataset, splits.types, kind.builder, load=True)
+        if kind.declares_types or splits.types.known:
             self.refused = self.refused or unforeseen(batch, splits.schema)
+        elif kind.builder is text_builder:
+            self._learn_of_texts(buffer, batch)
         elif has_say(batch, buffer.records, splits.schema):
             self._learn(buffer)
         return None if self.news or self.refused else batch
+
+    def _learn_of_texts(self, buffer: RecordBuffer, batch: DatasetBatch) -> None:
+        """Let the texts of columns that nobody declared say what they need."""
+        splits = self.splits
+        heard = records_with_say(batch, buffer)
+        for name in dict.fromkeys([*splits.schema, *chain.from_iterable(heard)]):
+            if name not in splits.dataset.events.columns:
+                before = self.news.get(name, splits.schema.get(name, Void()))
+                needed = text_type(before, [record.get(name) for record in heard])
+                if needed != splits.schema.get(name):
+                    self.news[name] = needed
 
     def _learn(self, buffer: RecordBuffer) -> None:
         """Join the types that these records would have by themselves with what is assumed."""

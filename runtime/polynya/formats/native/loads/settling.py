@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from polynya.formats.batch import DatasetBatch
+from polynya.formats.values.buffer import RecordBuffer
 from polynya.model.datatypes import (
     BIGINT,
     DOUBLE,
@@ -95,6 +96,13 @@ def has_say(
     if any(one.rule in _TYPE_RULES for one in batch.rejected):
         return True
     return any(holds_untold(records, name, kind) for name, kind in schema.items())
+
+
+def records_with_say(batch: DatasetBatch, buffer: RecordBuffer) -> list[Mapping[str, Any]]:
+    """The records of a batch but for those that no other types of columns would save."""
+    gone = {one.offset for one in batch.rejected if one.rule not in _TYPE_RULES}
+    pairs = zip(buffer.offsets, buffer.records, strict=True)
+    return [record for offset, record in pairs if offset not in gone]
 
 
 def holds_untold(records: Sequence[Mapping[str, Any]], name: str, kind: DataType) -> bool:

@@ -1,0 +1,1 @@
+"""How files of each native format are cut into pieces, and read portion by portion."""
