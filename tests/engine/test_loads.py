@@ -80,6 +80,22 @@ def test_tasks_leave_what_batches_leave(lab: Lab, how: dict[str, Any]) -> None:
     assert len(left(tasks)["rows"]) == 3
 
 
+def test_tasks_read_csv_as_batches_do(lab: Lab) -> None:
+    header = b"id,name,op,size,seq,at"
+    files = (
+        [header, b"1,Ann,U,1,1,2026-01-01T00:00:00Z", b"2,Bo,D,2,,", b"3,Cid"],
+        [header, b'4,"Dee, E",U,1.5,2,', b",nobody,U,,,"],
+    )
+    left_by = {}
+    for name, limits in {"batches": IN_BATCHES, "tasks": BY_TASKS}.items():
+        task = {"landing": {"path": f"{lab.schema}/{name}", "format": "csv"}}
+        left_by[name] = left(loaded(lab, name, limits, *files, task=task))
+
+    assert said(lab, events.LoadProgress)
+    assert left_by["tasks"] == left_by["batches"]
+    assert (len(left_by["tasks"]["rows"]), len(left_by["tasks"]["bad"])) == (2, 2)
+
+
 def test_columns_that_turn_out_otherwise_late_in_the_load_are_those_of_all_of_it(lab: Lab) -> None:
     early = [row(n, size=n) for n in range(2100)]
     files = (early, [row(9000, size=0.5), row(9001, late="yes")])

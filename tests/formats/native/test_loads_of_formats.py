@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from pyarrow import orc
 
 from polynya.formats.loads import LoadLimits, LoadPlan
+from polynya.formats.native.loads.kinds.avro import AVRO
+from polynya.formats.native.loads.kinds.kind import Wanted
 from polynya.formats.native.loads.plan import NativeLoads
 from tests.formats.native.splits import by_tasks, exactly, read, request_for, same
 
@@ -150,6 +152,10 @@ def test_blocks_of_an_avro_file_are_splits_and_columns() -> None:
 
     assert isinstance(plan, LoadPlan)
     assert len(plan.splits) > 5
+    wanted = Wanted(request.table.dataset, plan.schema)
+    portions = list(AVRO.portions(io.BytesIO(content), plan.splits[1], wanted))
+    assert portions
+    assert all(portion.chunk(0) is not None for portion in portions)
     assert sum(report.records for report in read(plan)[1].values()) == 5_000
     assert same(by_tasks(request, 4096), exactly(request))
     later = request_for({"in/1.avro": content}, "avro", start=3_333)
