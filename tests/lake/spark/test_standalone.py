@@ -18,7 +18,7 @@ from polynya.engine.start import start_spark
 from polynya.lake.spark.session import SessionSettings, spark_conf
 from polynya.lake.spark.standalone.joining import find_master, join
 from polynya.lake.spark.standalone.package import packed
-from polynya.model.config.engine import SparkCluster
+from polynya.model.config.engines.standalone import SparkCluster
 from polynya.model.errors import DependencyError
 from polynya.model.reading.loader import load_project
 from polynya.testing.fakes import FakeClock

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.model.config.engine import SparkCluster
+from polynya.model.config.engines.standalone import SparkCluster
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.contract.location import S3Location
 from polynya.model.errors import ConfigErrors

@@ -22,7 +22,7 @@ from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.naming import CATALOG, SESSION_VIEWS
 from polynya.lake.spark.standalone.conf import on_cluster
 from polynya.lake.spark.tracing import trace_session
-from polynya.model.config.engine import SparkCluster
+from polynya.model.config.engines.standalone import SparkCluster
 from polynya.observe.trace import span
 
 if TYPE_CHECKING:

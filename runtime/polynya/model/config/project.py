@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import CoreSchema
 
 from polynya.model.config.aws import Aws
-from polynya.model.config.engine import EngineOrMaster
+from polynya.model.config.engines.standalone import EngineOrMaster
 from polynya.model.config.fields import Frozen, Name
 from polynya.model.config.settings import DatasetSettings
 

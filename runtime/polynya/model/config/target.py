@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from polynya.model.config.aws import AwsAccess
-from polynya.model.config.engine import SparkCluster
+from polynya.model.config.engines.standalone import SparkCluster
 from polynya.model.config.project import CatalogType, Project, Target
 from polynya.model.contract.identifiers import shown
 from polynya.model.contract.location import Location, S3Location, overlap, parse_location

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from polynya.model.config.engine import SparkCluster
+from polynya.model.config.engines.standalone import SparkCluster
 
 #: Of a session in one process; a cluster has as many cores as its executors bring.
 _OF_ONE_PROCESS: Final = frozenset({"spark.default.parallelism", "spark.sql.shuffle.partitions"})

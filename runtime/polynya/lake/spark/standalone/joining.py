@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from polynya.lake.spark.api import Py4JError, PySparkException, SparkSession
 from polynya.lake.spark.standalone.package import packed
-from polynya.model.config.engine import SparkCluster
+from polynya.model.config.engines.standalone import SparkCluster
 from polynya.model.errors import DependencyError
 from polynya.store.clock import Clock, SystemClock
 

@@ -1,4 +1,4 @@
-"""Where Spark's tasks run: in this process, or on a standalone cluster of Spark."""
+"""A standalone Spark cluster: its master, and how its executors reach this process."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Where the work of a target is done when this process does not do it."""
