@@ -23,6 +23,7 @@ from polynya.lake.apply.applier import Applier, ApplyResult
 from polynya.lake.apply.fast import WAYS, FastApplier
 from polynya.lake.apply.newest import Newest
 from polynya.lake.apply.plain import PlainApplier
+from polynya.lake.apply.rewriting import Rewriting
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.copy.queried import Queried
 from polynya.lake.copy.way import Way
@@ -41,6 +42,8 @@ from tests.oracle.values import canonical
 _OWN = frozenset({"hdr__state", "hdr__quarantine"})
 #: What tells one row of a table from another, beside its key.
 _PLACE = ("hdr__partition", "hdr__change_identifier", "hdr__operation")
+#: No data file that loses rows is written again, or every one.
+NEVER_AGAIN, ALWAYS_AGAIN = Rewriting(share=2), Rewriting(share=0)
 
 
 class Twin:
@@ -127,16 +130,17 @@ class Twin:
 
 
 class _EveryWay(FastApplier):
-    """The fast applier, which begins with another way at each apply."""
+    """The fast applier, which begins with another way at each apply, and removes rows otherwise."""
 
     def __init__(self) -> None:
         super().__init__()
         by_spark = Newest(few_events=0)
         self._turns = itertools.cycle([WAYS, (by_spark,), WAYS[1:]])
+        self._removing = itertools.cycle([NEVER_AGAIN, ALWAYS_AGAIN])
 
     def apply(self, *parts: Any, **how: Any) -> ApplyResult:
         """See `Applier.apply`."""
-        self._ways = next(self._turns)
+        self._ways, self._rewriting = next(self._turns), next(self._removing)
         return super().apply(*parts, **how)
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from polynya.lake.iceberg.files import DeleteFile
 from polynya.lake.iceberg.position_deletes import FILE_STEP, deleted_places
 from polynya.lake.iceberg.reading import StoredFile, is_read_by
 from polynya.store.aws.data_objects import S3Files
@@ -114,10 +115,12 @@ def test_deleted_places_name_their_file_by_its_number(tmp_path: Path) -> None:
         path = tmp_path / f"{name}.parquet"
         files, positions = zip(*rows, strict=True)
         pq.write_table(pa.table({"file_path": files, "pos": positions}), path)
-        deletes.append(str(path))
+        deletes.append(DeleteFile(None, str(path)))
 
-    places = deleted_places(LocalFiles(), ["/one", "/two"], deletes)
+    deleted = deleted_places(LocalFiles(), ["/one", "/two"], deletes)
 
-    assert places is not None
-    assert places.to_pylist() == [3, FILE_STEP, 5]
-    assert deleted_places(LocalFiles(), ["/one"], ["s3://bucket/c.parquet"]) is None
+    assert deleted is not None
+    assert deleted.places.to_pylist() == [3, FILE_STEP, 5]
+    assert deleted.named == tuple(zip(deletes, [{"/one", "/two"}, {"/else", "/one"}], strict=True))
+    elsewhere = DeleteFile(None, "s3://bucket/c.parquet")
+    assert deleted_places(LocalFiles(), ["/one"], [elsewhere]) is None

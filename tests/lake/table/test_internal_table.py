@@ -78,7 +78,8 @@ def test_it_is_partitioned_by_identity_and_any_v2_reader_reads_it(users: Feed) -
 
 
 def test_no_equality_delete_is_ever_written(users: Feed) -> None:
-    users.apply(put(1, 3, name="late"), clear(4))
+    users.apply(*(put(key, key, name="more") for key in range(20, 30)))
+    users.apply(put(1, 3, name="late"), put(20, 40, name="new"), clear(4))
 
     contents = [
         entry.data_file.content.name

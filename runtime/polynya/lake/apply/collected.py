@@ -21,9 +21,8 @@ from polynya.lake.fold.figures import ApplyFigures, apply_conditions
 from polynya.lake.fold.fold import fold, with_clause
 from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.fold.truncates import Truncate, as_sql
-from polynya.lake.iceberg.files import DataFile
-from polynya.lake.iceberg.gateway import IcebergTable
-from polynya.lake.iceberg.staging import PLACES, write_rows
+from polynya.lake.iceberg.position_deletes import Deleted
+from polynya.lake.iceberg.staging import PLACES
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
@@ -49,7 +48,8 @@ class Collected:
     """The same as `Folded`, in memory.
 
     `rows` are the versions that are written, with columns of the internal table; `places`, with the
-    columns of `staging.PLACES`, are those of the versions that are removed.
+    columns of `staging.PLACES`, are those of the versions that are removed. `deleted` are rows that
+    were so before, where that was read.
     """
 
     rows: pa.Table
@@ -57,10 +57,7 @@ class Collected:
     figures: ApplyFigures
     applied_to: str | None
     late: int
-
-    def stage(self, table: IcebergTable) -> list[DataFile]:
-        """Write the versions that changed, a file for each partition."""
-        return write_rows(table, self.rows)
+    deleted: Deleted | None = None
 
 
 def are_few(run: Run, limit: int) -> bool:

@@ -1,7 +1,7 @@
 """The fast applier: probe Current by key, stage only the rows that changed, commit one `RowDelta`.
 
-No shuffle of Current, no rewrite of a row that did not change, no equality delete. Figures are
-in docs/performance.md.
+No shuffle of Current, no equality delete, and a row that did not change is written again only where
+much of its file is deleted (`rewriting.py`). Figures are in docs/performance.md.
 
 Nearly every batch is in order: then the newest version of each touched record is all that matters,
 and one pass reads it, folds it and counts whether that was right: in memory, or by one query. Only
@@ -21,6 +21,8 @@ from polynya.lake.apply.late import fold_late
 from polynya.lake.apply.local.keys.indexes import KeyIndexes
 from polynya.lake.apply.local.way import LOCAL_EVENTS, InMemory
 from polynya.lake.apply.newest import Newest
+from polynya.lake.apply.removal import Removal, plan_removal
+from polynya.lake.apply.rewriting import Rewriting
 from polynya.lake.apply.run import Folded, Run
 from polynya.lake.apply.way import Way
 from polynya.lake.fold import versions
@@ -45,8 +47,14 @@ WAYS = ways()
 class FastApplier(Applier):
     """See the module. Needs a classic SparkSession and Iceberg 1.10 or newer (`removeRows`)."""
 
-    def __init__(self, ways: Sequence[Way] = WAYS) -> None:
+    def __init__(
+        self,
+        ways: Sequence[Way] = WAYS,
+        *,
+        rewriting: Rewriting = Rewriting(),  # noqa: B008
+    ) -> None:
         self._ways = ways
+        self._rewriting = rewriting
 
     def with_stored(
         self, run: Run, truncates: Sequence[Truncate], now: datetime
@@ -61,12 +69,15 @@ class FastApplier(Applier):
     def commit(self, run: Run, outcome: Outcome) -> int:
         """Stage all files of the apply, commit them as one step."""
         target, fresh, state = run.target, run.fresh, outcome.state
-        add = _stage(run, outcome)
+        known = outcome.versions.deleted if isinstance(outcome.versions, Collected) else None
+        removal = plan_removal(run, _removed(run, outcome), known, self._rewriting)
+        add = _stage(run, outcome, removal)
         summary = {
             f"polynya.{name.replace('_', '-')}": str(value)
             for name, value in outcome.versions.figures.counts().items()
         }
         summary |= {"polynya.step": "apply", "polynya.reason": state.reason or ""}
+        summary |= removal.counts
         if fresh is not None:
             add += stage(target.table, fresh.rejected)
             summary |= fresh.summary
@@ -74,8 +85,9 @@ class FastApplier(Applier):
             copy=fresh.state if fresh is not None else None,
             apply=state,
             add=add,
-            remove=[*_consumed(run), *outcome.keeping.remove],
-            removed=_removed(run, outcome),
+            remove=[*_consumed(run), *outcome.keeping.remove, *removal.files],
+            removed=removal.places,
+            drop=removal.drop,
             summary=summary,
         )
 
@@ -89,13 +101,14 @@ def _consumed(run: Run) -> list[DataFile]:
     return [*files, *(run.fresh.consumed if run.fresh is not None else ())]
 
 
-def _stage(run: Run, outcome: Outcome) -> list[DataFile]:
-    """Files of the versions that changed, and of the events that are kept."""
+def _stage(run: Run, outcome: Outcome, removal: Removal) -> list[DataFile]:
+    """Files of the versions that changed, of those that are written again, and of kept events."""
     table, keeping, changed = run.target.table, outcome.keeping, outcome.versions
     staged: list[DataFile] = []
-    if isinstance(changed, Collected):
-        staged += changed.stage(table)
-    elif changed.figures.written:
+    in_memory = changed.rows if isinstance(changed, Collected) else None
+    if in_memory is not None or removal.again:
+        staged += removal.stage(table, in_memory)
+    if isinstance(changed, Folded) and changed.figures.written:
         columns = versions.table_rows(run.shape, timestamp_literal(outcome.now))
         rows = run.sql(f"SELECT {columns} FROM {run.view(changed.rows)} WHERE __write")
         staged += stage(table, rows.coalesce(1 + changed.figures.written // ONE_TASK_ROWS))

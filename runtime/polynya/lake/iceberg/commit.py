@@ -31,7 +31,8 @@ class Step:
     """What one commit adds and removes.
 
     `based_on` is the snapshot that the step was computed from, None for an empty table. `add` and
-    `deletes` are files that were staged. `commit_id` is the marker that the new state files carry.
+    `deletes` are files that were staged, `remove` and `drop` live data and delete files that go.
+    `commit_id` is the marker that the new state files carry.
     """
 
     commit_id: str
@@ -39,6 +40,7 @@ class Step:
     add: Sequence[DataFile]
     remove: Sequence[DataFile] = ()
     deletes: Sequence[DeleteFile] = ()
+    drop: Sequence[DeleteFile] = ()
     summary: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -75,6 +77,8 @@ def commit_row_delta(table: IcebergTable, step: Step) -> Committed:
         delta.removeRows(file.java)
     for deletes in step.deletes:
         delta.addDeletes(deletes.java)
+    for deletes in step.drop:
+        delta.removeDeletes(deletes.java)
     _validate(table, delta, step)
     for key, value in {**step.summary, "polynya.commit": step.commit_id}.items():
         delta.set(key, value)
@@ -91,13 +95,18 @@ def commit_row_delta(table: IcebergTable, step: Step) -> Committed:
 def _outcome(table: IcebergTable, step: Step) -> Committed:
     """What the table holds now; somebody else may have committed since the step did."""
     current = table.java.currentSnapshot()
-    snapshot = int(current.snapshotId())
-    alone = (
-        current.parentId() == step.based_on
-        and current.summary().get("polynya.commit") == step.commit_id
-    )
+    snapshot, summary = int(current.snapshotId()), current.summary()
+    alone = current.parentId() == step.based_on and summary.get("polynya.commit") == step.commit_id
     if alone:
-        table.committed(step.based_on, snapshot, step.add, step.remove, step.deletes)
+        table.committed(
+            step.based_on,
+            snapshot,
+            step.add,
+            step.remove,
+            deletes=step.deletes,
+            drop=step.drop,
+            delete_files=int(summary.get("total-delete-files") or 0),
+        )
     return Committed(snapshot, alone)
 
 

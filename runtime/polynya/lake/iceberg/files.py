@@ -26,11 +26,15 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """One staged file of position deletes, and the data files that it refers to."""
+    """One file of position deletes, staged or live.
+
+    `touched` are the data files that a staged one refers to. It is empty for one that was found in
+    the table: those are in the file (`position_deletes.py`).
+    """
 
     java: Any = field(repr=False, compare=False)
     path: str
-    touched: tuple[str, ...]
+    touched: tuple[str, ...] = ()
 
 
 def data_file(java: Any, partition: str) -> DataFile:

@@ -32,7 +32,7 @@ class IcebergTable:
         self._in_spark: Any = find.catalogAndIdentifier(spark._jsparkSession, quoted)
         self._files = KnownFiles(self._planned)
         self._columns: tuple[int, list[dict[str, Any]]] | None = None
-        self._deletes: tuple[int, tuple[str, ...] | None] | None = None
+        self._deletes: tuple[int, tuple[DeleteFile, ...] | None] | None = None
         self._reach: Reach | None = None
 
     @property
@@ -80,8 +80,8 @@ class IcebergTable:
         """Data files of one partition in one snapshot."""
         return () if snapshot is None else self._files.of(partition, snapshot)
 
-    def position_deletes(self, snapshot: int) -> tuple[str, ...] | None:
-        """Paths of all delete files in a snapshot; None when one holds no v2 position deletes."""
+    def position_deletes(self, snapshot: int) -> tuple[DeleteFile, ...] | None:
+        """All delete files in a snapshot; None when one holds no v2 position deletes."""
         if self._deletes is None or self._deletes[0] != snapshot:
             self._deletes = (snapshot, self._planned_deletes(snapshot))
         return self._deletes[1]
@@ -96,12 +96,22 @@ class IcebergTable:
         snapshot: int,
         add: Iterable[DataFile],
         remove: Iterable[DataFile],
+        *,
         deletes: Iterable[DeleteFile],
+        drop: Iterable[DeleteFile],
+        delete_files: int,
     ) -> None:
-        """Know the files of `snapshot`, which an own commit has made out of `base`."""
+        """Know the files of `snapshot`, which an own commit has made out of `base`.
+
+        `delete_files` is the number of delete files that the snapshot counts: Iceberg itself drops
+        one that is older than every data file.
+        """
         self._files.moved_on(base, snapshot, add, remove)
-        if self._deletes is not None and self._deletes[0] == base and self._deletes[1] is not None:
-            self._deletes = (snapshot, (*self._deletes[1], *(one.path for one in deletes)))
+        if self._deletes is None or self._deletes[0] != base or self._deletes[1] is None:
+            return
+        gone = {one.path for one in drop}
+        known = (*(one for one in self._deletes[1] if one.path not in gone), *deletes)
+        self._deletes = (snapshot, known) if len(known) == delete_files else None
 
     def bounds(self, partition: Partition, snapshot: int, column: str) -> tuple[int, int] | None:
         """Smallest and largest value of a column in one partition, as `ranges` tells them.
@@ -167,9 +177,9 @@ class IcebergTable:
         why = reach.reads.refusal(metadata)
         return reach if why is None else Reach(why, why)
 
-    def _planned_deletes(self, snapshot: int) -> tuple[str, ...] | None:
+    def _planned_deletes(self, snapshot: int) -> tuple[DeleteFile, ...] | None:
         io, specs = self._java.io(), self._java.specs()
-        found: list[str] = []
+        found: list[DeleteFile] = []
         for manifest in listed(self._java.snapshot(snapshot).deleteManifests(io)):
             reader = self.iceberg.ManifestFiles.readDeleteManifest(manifest, io, specs)
             try:
@@ -179,7 +189,7 @@ class IcebergTable:
                     kind = (str(file.content()), str(file.format()))
                     if kind != ("POSITION_DELETES", "PARQUET"):
                         return None
-                    found.append(str(file.location()))
+                    found.append(DeleteFile(file, str(file.location())))
             finally:
                 reader.close()
         return tuple(found)

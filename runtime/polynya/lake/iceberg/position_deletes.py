@@ -2,47 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from polynya.lake.iceberg.files import DeleteFile
 from polynya.lake.iceberg.reading import each_read, is_read_by
 from polynya.observe.trace import span
 from polynya.store.data_files import DataFiles
 
 #: A place is one number: that of its data file, times this, plus its position in the file.
 FILE_STEP = 1 << 40
+_FILE_BITS = 40
+_NO_PLACES = pa.array([], pa.int64())
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """Rows of the data files `paths` that are deleted.
+
+    `places` has (number of the path in `paths`) * FILE_STEP + position, a place possibly twice.
+    `named` has each delete file with the data files that it names, those among `paths` and others.
+    """
+
+    paths: tuple[str, ...]
+    places: pa.Array
+    named: tuple[tuple[DeleteFile, frozenset[str]], ...] = ()
+
+    def places_of(self, rows: pa.Table) -> pa.Array:
+        """Places of rows given by `file_path` and `pos`; NULL for a data file of no number."""
+        numbers = pc.index_in(rows.column("file_path"), value_set=pa.array(self.paths, pa.string()))
+        first = pc.multiply(numbers.cast(pa.int64()), FILE_STEP)
+        return pc.add(first, rows.column("pos")).combine_chunks()
+
+    def only_named_by(self, gone: Iterable[str], live: Iterable[str]) -> list[DeleteFile]:
+        """Delete files that are of no use once the data files `gone` are, of all that are `live`.
+
+        A delete file names data files of one partition, so that `live` need not have those of
+        partitions in which nothing goes.
+        """
+        gone = frozenset(gone)
+        left = frozenset(live) - gone
+        return [file for file, names in self.named if names & gone and not names & left]
+
+
+def counted(places: pa.Array) -> dict[int, int]:
+    """Number of places by number of their data file."""
+    numbers = pc.shift_right(places, _FILE_BITS)
+    return {one["values"]: one["counts"] for one in pc.value_counts(numbers).to_pylist()}
+
+
+def positions(places: pa.Array, number: int) -> pa.Array:
+    """Positions of the places in one data file."""
+    mine = pc.equal(pc.shift_right(places, _FILE_BITS), number)
+    return pc.subtract(places.filter(mine), number * FILE_STEP)
 
 
 @span("read deletes")
 def deleted_places(
-    files: DataFiles, paths: Sequence[str], deletes: Sequence[str]
-) -> pa.Array | None:
-    """Places that position deletes name: (number of the path in `paths`) * FILE_STEP + pos.
+    files: DataFiles, paths: Sequence[str], deletes: Sequence[DeleteFile]
+) -> Deleted | None:
+    """Rows of the data files `paths` that `deletes` name.
 
-    Those in other files are left out. None when a file cannot be read here; raises OSError when
-    that fails.
+    None when a file cannot be read here; raises OSError when that fails.
     """
-    if not all(is_read_by(files, one) for one in deletes):
+    if not all(is_read_by(files, one.path) for one in deletes):
         return None
     known = pa.array(paths, pa.string())
-    found = each_read(files, lambda one: _places(files, one, known), deletes)
-    return pa.concat_arrays([pa.array([], pa.int64()), *found])
+    found = each_read(files, lambda one: _read(files, one, known), deletes)
+    places = pa.concat_arrays([_NO_PLACES, *(places for places, _ in found)])
+    named = tuple((one, names) for one, (_, names) in zip(deletes, found, strict=True))
+    return Deleted(tuple(paths), places, named)
 
 
-def _places(files: DataFiles, location: str, known: pa.Array) -> pa.Array:
+def _read(
+    files: DataFiles, deletes: DeleteFile, known: pa.Array
+) -> tuple[pa.Array, frozenset[str]]:
+    """Places in data files that are known, and the names of all data files."""
     # As a dictionary, because every row names one of a few files.
     with (
-        files.open(location) as source,
+        files.open(deletes.path) as source,
         pq.ParquetFile(source, read_dictionary=["file_path"]) as file,
     ):
         rows = file.read(columns=["file_path", "pos"], use_threads=False)
-    parts = [pa.array([], pa.int64())]
+    parts: list[pa.Array] = [_NO_PLACES]
+    names: set[str] = set()
     for batch in rows.to_batches():
         named = batch.column("file_path")
+        names.update(named.dictionary.to_pylist())
         numbers = pc.index_in(named.dictionary, value_set=known).take(named.indices)
         places = pc.add(pc.multiply(numbers.cast(pa.int64()), FILE_STEP), batch.column("pos"))
         parts.append(places.drop_null())
-    return pa.concat_arrays(parts)
+    return pa.concat_arrays(parts), frozenset(names)

@@ -61,6 +61,24 @@ class StoredFile:
             for field, kind in found
         )
 
+    def own(self, columns: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Those of the columns that the file has; the others are NULL in each of its rows."""
+        return [one for one in columns if one["id"] in self._fields]
+
+    def reads_all(self, columns: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether its rows are known from `own` of these columns, all that the table has."""
+        defaults = any(
+            "initial-default" in one and one["id"] not in self._fields for one in columns
+        )
+        return not defaults and self.reads(self.own(columns))
+
+    def empty(self, columns: Sequence[Mapping[str, Any]]) -> pa.Table:
+        """No row of `own` of these columns."""
+        own = [(one, self._fields[one["id"]].type) for one in self.own(columns)]
+        return pa.schema(
+            [pa.field(one["name"], typed(kind, one["type"])) for one, kind in own]
+        ).empty_table()
+
     def read(self, group: int, columns: Sequence[Mapping[str, Any]]) -> pa.Table:
         """Columns of a row group under their names in the table; one that it lacks is NULL."""
         there = {one["id"]: self._fields[one["id"]] for one in columns if one["id"] in self._fields}

@@ -6,6 +6,9 @@ A commit makes them part of the table (`commit.py`); until then nobody reads the
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from uuid import uuid4
 
@@ -84,10 +87,21 @@ def write_rows(table: IcebergTable, rows: pa.Table) -> list[DataFile]:
 
 
 def _write_file(table: IcebergTable, partition: str, rows: pa.Table) -> DataFile:
-    path, size, footer = _put(table, as_stored(rows, table.columns()))
+    written = _put(table, [as_stored(rows, table.columns())])
     # Found by its partition alone: bounds of the columns of a state would help nobody.
-    told = None if partition == Partition.ASSET_STATE else footer
-    return written_file(table, path, partition, told, rows=rows.num_rows, size_bytes=size)
+    told = None if partition == Partition.ASSET_STATE else written.footer
+    return written_file(
+        table, written.path, partition, told, rows=rows.num_rows, size_bytes=written.size_bytes
+    )
+
+
+def write_groups(table: IcebergTable, partition: str, groups: Iterable[pa.Table]) -> DataFile:
+    """Write one data file of at least one table, each as `as_stored` gives it, without Spark."""
+    written = _put(table, groups)
+    return written_file(
+        table, written.path, partition, written.footer,
+        rows=written.rows, size_bytes=written.size_bytes,
+    )  # fmt: skip
 
 
 def written_file(
@@ -149,28 +163,40 @@ def _write_deletes(table: IcebergTable, partition: str, places: pa.Table) -> Del
     ordered = places.sort_by([("file_path", "ascending"), ("pos", "ascending")])
     arrays = [ordered.column(name).combine_chunks() for name in ("file_path", "pos")]
     rows = pa.Table.from_arrays(arrays, schema=POSITION_DELETE_SCHEMA)
-    path, size, _ = _put(table, rows, suffix="-deletes")
+    written = _put(table, [rows], suffix="-deletes")
     builder = (
         table.iceberg.FileMetadata.deleteFileBuilder(table.java.spec())
         .ofPositionDeletes()
         .withFormat("PARQUET")
-        .withPath(path)
+        .withPath(written.path)
         .withPartitionPath(f"{PARTITION}={partition}")
-        .withFileSizeInBytes(size)
+        .withFileSizeInBytes(written.size_bytes)
         .withRecordCount(rows.num_rows)
     )
     touched = tuple(sorted(pc.unique(arrays[0]).to_pylist()))
     if len(touched) == 1:
         builder = builder.withReferencedDataFile(touched[0])
-    return DeleteFile(builder.build(), path, touched)
+    return DeleteFile(builder.build(), written.path, touched)
 
 
-def _put(table: IcebergTable, rows: pa.Table, suffix: str = "") -> tuple[str, int, bytes]:
-    """Write a file: its location, its size in bytes, its footer. Raises OSError."""
-    buffer, written = io.BytesIO(), []  # type: tuple[io.BytesIO, list[Any]]
-    pq.write_table(
-        rows, buffer, compression="zstd", compression_level=1, metadata_collector=written
-    )
+@dataclass(frozen=True, slots=True)
+class _Written:
+    path: str
+    size_bytes: int
+    rows: int
+    footer: bytes
+
+
+def _put(table: IcebergTable, groups: Iterable[pa.Table], suffix: str = "") -> _Written:
+    """Write a Parquet file with a row group or more for each table. Raises OSError."""
+    each = iter(groups)
+    first = next(each)
+    buffer, footers = io.BytesIO(), []  # type: tuple[io.BytesIO, list[Any]]
+    with pq.ParquetWriter(
+        buffer, first.schema, compression="zstd", compression_level=1, metadata_collector=footers
+    ) as writer:
+        for rows in chain([first], each):
+            writer.write_table(rows)
     content = buffer.getvalue()
     path = str(table.java.locationProvider().newDataLocation(f"{uuid4()}{suffix}.parquet"))
     count("files_written")
@@ -179,4 +205,4 @@ def _put(table: IcebergTable, rows: pa.Table, suffix: str = "") -> tuple[str, in
         table.put(path, content)
     else:
         files.put(path, content)
-    return path, len(content), footer_of(written[0])
+    return _Written(path, len(content), footers[0].num_rows, footer_of(footers[0]))

@@ -99,13 +99,15 @@ class DatasetTable:
         add: Sequence[DataFile] = (),
         remove: Sequence[DataFile] = (),
         removed: pa.Table | None = None,
+        drop: Sequence[DeleteFile] = (),
         summary: Mapping[str, str],
     ) -> int:
         """Commit one step with the states that change in it; the id of the new snapshot.
 
         To replace the file of a state is the compare-and-swap, so one must be given. `add` are
         staged files, `remove` live ones; `removed` are places of single rows that go, with the
-        columns `staging.PLACES`. Raises what `commit_row_delta` raises.
+        columns `staging.PLACES`; `drop` are delete files that nothing needs then. Raises what
+        `commit_row_delta` raises.
         """
         assert self.owned, "who commits has taken the table over"
         deletes = [] if removed is None else write_position_deletes(self.table, removed)
@@ -116,6 +118,7 @@ class DatasetTable:
             add=add,
             remove=remove,
             deletes=deletes,
+            drop=drop,
             summary=summary,
         )
 
@@ -135,6 +138,7 @@ class DatasetTable:
         add: Sequence[DataFile] = (),
         remove: Sequence[DataFile] = (),
         deletes: Sequence[DeleteFile] = (),
+        drop: Sequence[DeleteFile] = (),
     ) -> int:
         before = self.state
         after = stage_states(self.table, before, ownership, copy=copy, apply=apply)
@@ -144,6 +148,7 @@ class DatasetTable:
             add=[*add, *after.new_files(before)],
             remove=[*remove, *before.new_files(after)],
             deletes=deletes,
+            drop=drop,
             summary=summary,
         )
         committed = commit_row_delta(self.table, step)

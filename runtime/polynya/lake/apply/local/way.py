@@ -160,8 +160,9 @@ def _folded(
     if changes is None or stored is None or deletes is None:
         return "a file is in another place, or not as the table is now"
     paths = [file.path for file in (*kept, *pending)]
-    dead = deleted_places(store, paths, deletes)
-    if dead is None or pc.any(pc.greater_equal(dead, len(kept) * FILE_STEP)).as_py():
+    deleted = deleted_places(store, paths, deletes)
+    events_from = len(kept) * FILE_STEP
+    if deleted is None or pc.any(pc.greater_equal(deleted.places, events_from)).as_py():
         return "events were deleted, or deletes are in another place"
     events = _events(store, changes, columns, shape)
     if events is None:
@@ -170,13 +171,14 @@ def _folded(
     keys = [columns[key] for key in shape.keys]
     probe = Probe(store, stored, columns, keys, indexes)
     found = probe.find(records, _wanted(shape, events))
-    alive = found.filter(pc.invert(pc.is_in(found.column(PLACE), value_set=dead)))
+    alive = found.filter(pc.invert(pc.is_in(found.column(PLACE), value_set=deleted.places)))
     fold = fold_chains if shape.history else fold_latest
     made = fold(events, records, alive, shape, now)
     if made is None:
         return "events are late, or claim one place, or their times go backwards"
     newest = pc.max(events.column(h.CHANGE_IDENTIFIER)).as_py()
-    return Collected(made.rows, _places(alive, paths, shape), made.figures, newest, late=0)
+    places = _places(alive, paths, shape)
+    return Collected(made.rows, places, made.figures, newest, late=0, deleted=deleted)
 
 
 def _opened(
