@@ -15,29 +15,33 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 
-class DataFiles(Hashable, Protocol):
-    """Files under locations as Iceberg's metadata has them. Compared and sent by value."""
+class ReadFiles(Protocol):
+    """Files under locations as Iceberg's metadata has them."""
 
     @property
     def readers(self) -> int:
         """How many files are best read at the same time."""
         ...
 
+    def holds(self, location: str) -> bool:
+        """Whether a location is one of these."""
+        ...
+
+    def open(self, location: str) -> Any:
+        """A context with a `pyarrow.NativeFile` for random access. Raises OSError."""
+        ...
+
+
+class DataFiles(ReadFiles, Hashable, Protocol):
+    """The same, written too. Compared and sent by value."""
+
     @property
     def far(self) -> bool:
         """Whether each read is a request over a network."""
         ...
 
-    def holds(self, location: str) -> bool:
-        """Whether a location is one of these."""
-        ...
-
     def refusal(self, location: str) -> str | None:
         """Why this process cannot read a file that exists, None when it can."""
-        ...
-
-    def open(self, location: str) -> Any:
-        """A context with a `pyarrow.NativeFile` for random access. Raises OSError."""
         ...
 
     def put(self, location: str, data: bytes) -> None:

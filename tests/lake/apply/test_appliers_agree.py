@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -86,6 +86,17 @@ QUICK = ("typed", "emptied", "sparse_current")
 )
 def test_on_random_histories(lab: Lab, name: str) -> None:
     events = LIVES[name].dataset(SEED + list(LIVES).index(name))
+
+    found = Twins(lab, events).live_through(STEPS)
+
+    assert not found, "\n".join(found)[:6000]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["typed", "emptied_soft", "large", "sparse_current", "stormy"])
+def test_on_random_histories_with_deletion_vectors(lab: Lab, name: str) -> None:
+    events = LIVES[name].dataset(SEED + 200)
+    events = replace(events, extra={**events.extra, "format_version": 3})
 
     found = Twins(lab, events).live_through(STEPS)
 

@@ -28,6 +28,7 @@ ORDERED = Shape(
     equal_sequence=0,
     backwards=0,
 )
+V3 = {"format_version": 3}
 PAIRS = replace(ORDERED, keys=("id", "part"))
 
 
@@ -60,6 +61,7 @@ def in_order(shape: Shape, seed: int, **settings: Any) -> Dataset:
     [
         pytest.param(ORDERED, {"history": False}, id="current"),
         pytest.param(ORDERED, {"history": True}, id="history"),
+        pytest.param(ORDERED, {"history": True, "extra": V3}, id="vectors"),
         pytest.param(PAIRS, {"history": False}, id="pairs", marks=pytest.mark.slow),
         pytest.param(PAIRS, {"history": True, "soft": True}, id="soft", marks=pytest.mark.slow),
     ],

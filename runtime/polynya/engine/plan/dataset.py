@@ -14,7 +14,13 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.shaping import data_columns, shape_of
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.recorded import LATER, contradicted, recorded, shown_before
+from polynya.model.config.recorded import (
+    LATER,
+    contradicted,
+    format_before,
+    recorded,
+    shown_before,
+)
 from polynya.model.datatypes import DataType, parse_type
 from polynya.model.formats.registry import rules_of
 
@@ -99,6 +105,7 @@ def plan_dataset(facts: Facts) -> DatasetPlan:
         *_task(facts, copy),
         *_keys(facts, copy),
         *_lasting(facts, copy),
+        *_format(dataset, copy),
         *_columns(dataset, copy),
         *_history(dataset, copy),
         *views.changes(),
@@ -152,6 +159,21 @@ def _lasting(facts: Facts, copy: CopyState) -> Iterator[Change]:
     for name in contradicted(facts.dataset, copy.settings) if facts.has_rows else ():
         what = f"{name}: {_shown(copy.settings[name])} → {_shown(after[name])}"
         yield Change("full_reload", what, _ORDER, "decide")
+
+
+def _format(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+    before, now = format_before(copy.settings), dataset.kept.format_version
+    if before == now:
+        return
+    what = f"format_version: {before} → {now}"
+    if now > before:
+        means = "the table is upgraded, its files stay; from then on only readers that know "
+        means += "the format can read it"
+        yield Change("format_version", what, means, "apply")
+    else:
+        means = "refused (POLYNYA-LAKE-022): a table does not go back; set the old one again, or "
+        means += "give the dataset a new `name`, which builds a new table from what has landed"
+        yield Change("format_version", what, means, "decide")
 
 
 def _columns(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from polynya.lake.iceberg.deletion_vectors import Blob
 from polynya.model.contract.headers import Partition
 
 
@@ -26,15 +27,21 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """One file of position deletes, staged or live.
+    """One file of position deletes, or one deletion vector in a file; staged or live.
 
-    `touched` are the data files that a staged one refers to. It is empty for one that was found in
-    the table: those are in the file (`position_deletes.py`).
+    `touched` are the data files that it refers to. It is empty for position deletes that were found
+    in the table: theirs are in the file (`position_deletes.py`). `blob` is where a vector is.
     """
 
     java: Any = field(repr=False, compare=False)
     path: str
     touched: tuple[str, ...] = ()
+    blob: Blob | None = None
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """What tells it from all others: many vectors share a file."""
+        return self.path, 0 if self.blob is None else self.blob.offset
 
 
 def data_file(java: Any, partition: str) -> DataFile:
@@ -45,6 +52,21 @@ def data_file(java: Any, partition: str) -> DataFile:
         partition=partition,
         rows=int(java.recordCount()),
         size_bytes=int(java.fileSizeInBytes()),
+    )
+
+
+def delete_file(java: Any) -> DeleteFile | None:
+    """A live delete file of Iceberg; None for equality deletes, and for another file format."""
+    kind = str(java.content()), str(java.format())
+    path = str(java.location())
+    if kind == ("POSITION_DELETES", "PARQUET"):
+        return DeleteFile(java, path)
+    if kind != ("POSITION_DELETES", "PUFFIN"):
+        return None
+    data_file = str(java.referencedDataFile())
+    offset, size = int(java.contentOffset()), int(java.contentSizeInBytes())
+    return DeleteFile(
+        java, path, (data_file,), Blob(data_file, offset, size, int(java.recordCount()))
     )
 
 

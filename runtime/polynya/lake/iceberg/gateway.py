@@ -7,12 +7,22 @@ docs/adr/0008-one-row-delta-per-step.md. Needs a classic SparkSession (Spark Con
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from polynya.lake.iceberg.files import DataFile, DeleteFile, KnownFiles, data_file, listed
+import pyarrow as pa
+
+from polynya.lake.iceberg.files import (
+    DataFile,
+    DeleteFile,
+    KnownFiles,
+    data_file,
+    delete_file,
+    listed,
+)
 from polynya.lake.iceberg.reach import S3_FILE_IO, Reach, reach_of
-from polynya.lake.spark.api import SparkSession
+from polynya.lake.spark.api import Py4JJavaError, SparkSession
 from polynya.model.contract.headers import PARTITION, Partition
 
 
@@ -34,6 +44,7 @@ class IcebergTable:
         self._columns: tuple[int, list[dict[str, Any]]] | None = None
         self._deletes: tuple[int, tuple[DeleteFile, ...] | None] | None = None
         self._reach: Reach | None = None
+        self._format: int | None = None
 
     @property
     def java(self) -> Any:
@@ -59,6 +70,18 @@ class IcebergTable:
             self._reach = found if kind != S3_FILE_IO else self._tried(found)
         return self._reach
 
+    def format_version(self) -> int:
+        """Version of Iceberg's format that the table had when it was opened, or was raised to."""
+        if self._format is None:
+            self._format = int(self._java.operations().current().formatVersion())
+        return self._format
+
+    def raise_format(self, version: int) -> None:
+        """Give the table a later version of the format. No file is touched."""
+        self._java.updateProperties().set("format-version", str(version)).commit()
+        self._format = version
+        self.refresh()
+
     def snapshot_id(self) -> int | None:
         """Id of the current snapshot, None for a table without one."""
         snapshot = self._java.currentSnapshot()
@@ -81,7 +104,7 @@ class IcebergTable:
         return () if snapshot is None else self._files.of(partition, snapshot)
 
     def position_deletes(self, snapshot: int) -> tuple[DeleteFile, ...] | None:
-        """All delete files in a snapshot; None when one holds no v2 position deletes."""
+        """All delete files in a snapshot; None when one is neither Parquet nor a vector."""
         if self._deletes is None or self._deletes[0] != snapshot:
             self._deletes = (snapshot, self._planned_deletes(snapshot))
         return self._deletes[1]
@@ -109,8 +132,8 @@ class IcebergTable:
         self._files.moved_on(base, snapshot, add, remove)
         if self._deletes is None or self._deletes[0] != base or self._deletes[1] is None:
             return
-        gone = {one.path for one in drop}
-        known = (*(one for one in self._deletes[1] if one.path not in gone), *deletes)
+        gone = {one.place for one in drop}
+        known = (*(one for one in self._deletes[1] if one.place not in gone), *deletes)
         self._deletes = (snapshot, known) if len(known) == delete_files else None
 
     def bounds(self, partition: Partition, snapshot: int, column: str) -> tuple[int, int] | None:
@@ -157,6 +180,14 @@ class IcebergTable:
         finally:
             stream.close()
 
+    def read(self, path: str) -> bytes:
+        """All of a file through Iceberg's FileIO, for what `reach` leaves to the JVM."""
+        stream = self._java.io().newInputFile(path).newStream()
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+
     def drop_files(self, paths: Iterable[str]) -> None:
         """Remove files that were staged and surely never committed."""
         for path in paths:
@@ -185,11 +216,10 @@ class IcebergTable:
             try:
                 each = reader.iterator()
                 while each.hasNext():
-                    file = each.next()
-                    kind = (str(file.content()), str(file.format()))
-                    if kind != ("POSITION_DELETES", "PARQUET"):
+                    file = delete_file(each.next())
+                    if file is None:
                         return None
-                    found.append(DeleteFile(file, str(file.location())))
+                    found.append(file)
             finally:
                 reader.close()
         return tuple(found)
@@ -211,3 +241,28 @@ class IcebergTable:
             return found
         finally:
             tasks.close()
+
+
+class ThroughJava:
+    """Files of a table as Iceberg's FileIO reads them: whole, one after the other."""
+
+    def __init__(self, table: IcebergTable) -> None:
+        self._table = table
+
+    @property
+    def readers(self) -> int:
+        """One: a table belongs to the thread of its dataset."""
+        return 1
+
+    def holds(self, location: str) -> bool:
+        """Whatever the metadata of the table names."""
+        return bool(location)
+
+    @contextmanager
+    def open(self, location: str) -> Iterator[Any]:
+        """See `ReadFiles`. Raises OSError."""
+        try:
+            content = self._table.read(location)
+        except Py4JJavaError as error:
+            raise OSError(f"{location} was not read: {error.java_exception}") from error
+        yield pa.BufferReader(content)

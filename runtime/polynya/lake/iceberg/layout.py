@@ -17,9 +17,6 @@ from polynya.model.datatypes import Array, DataType, MapType, Struct, Void, stor
 UNTYPED = "polynya: no value seen yet"
 
 TABLE_PROPERTIES: dict[str, str] = {
-    # v2 is what every engine reads (Athena cannot read v3); merge-on-read deletes are position
-    # deletes.
-    "format-version": "2",
     "write.parquet.compression-codec": "zstd",
     "write.parquet.compression-level": "1",
     "write.target-file-size-bytes": "134217728",
@@ -63,13 +60,19 @@ def create_namespaces(spark: SparkSession, paths: Iterable[str]) -> None:
                     raise
 
 
-def create_table(spark: SparkSession, quoted: str, *, comment: str) -> None:
-    """Create an internal table with header columns only; data columns come with the first batch."""
+def create_table(
+    spark: SparkSession, quoted: str, *, comment: str, format_version: int = 2
+) -> None:
+    """Create an internal table with header columns only; data columns come with the first batch.
+
+    Version 2 of the format is what every engine reads (Athena cannot read 3).
+    """
     columns = ", ".join(
         f"{quote(header.name)} {header.type}{' NOT NULL' if header.name == PARTITION else ''}"
         for header in HEADERS
     )
-    properties = ", ".join(f"'{key}'='{value}'" for key, value in TABLE_PROPERTIES.items())
+    given = {"format-version": str(format_version), **TABLE_PROPERTIES}
+    properties = ", ".join(f"'{key}'='{value}'" for key, value in given.items())
     if spark.catalog.tableExists(quoted):
         return
     with _creating:

@@ -1,4 +1,8 @@
-"""Which rows of data files are deleted, read from v2 position deletes without Spark."""
+"""Which rows of data files are deleted, read without Spark.
+
+From position deletes of format v2 and from deletion vectors of v3. A table may have both: what a
+vector names includes what position deletes of the same data file do.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from polynya.lake.iceberg.deletion_vectors import Blob, decoded
 from polynya.lake.iceberg.files import DeleteFile
 from polynya.lake.iceberg.reading import each_read, is_read_by
 from polynya.observe.trace import span
-from polynya.store.data_files import DataFiles
+from polynya.store.data_files import ReadFiles
 
 #: A place is one number: that of its data file, times this, plus its position in the file.
 FILE_STEP = 1 << 40
@@ -61,15 +66,23 @@ def positions(places: pa.Array, number: int) -> pa.Array:
     return pc.subtract(places.filter(mine), number * FILE_STEP)
 
 
+def are_read_by(files: ReadFiles, deletes: Iterable[DeleteFile]) -> bool:
+    """Whether these delete files can be read."""
+    return all(
+        is_read_by(files, one.path) if one.blob is None else files.holds(one.path)
+        for one in deletes
+    )
+
+
 @span("read deletes")
 def deleted_places(
-    files: DataFiles, paths: Sequence[str], deletes: Sequence[DeleteFile]
+    files: ReadFiles, paths: Sequence[str], deletes: Sequence[DeleteFile]
 ) -> Deleted | None:
     """Rows of the data files `paths` that `deletes` name.
 
     None when a file cannot be read here; raises OSError when that fails.
     """
-    if not all(is_read_by(files, one.path) for one in deletes):
+    if not are_read_by(files, deletes):
         return None
     known = pa.array(paths, pa.string())
     found = each_read(files, lambda one: _read(files, one, known), deletes)
@@ -79,9 +92,11 @@ def deleted_places(
 
 
 def _read(
-    files: DataFiles, deletes: DeleteFile, known: pa.Array
+    files: ReadFiles, deletes: DeleteFile, known: pa.Array
 ) -> tuple[pa.Array, frozenset[str]]:
     """Places in data files that are known, and the names of all data files."""
+    if deletes.blob is not None:
+        return _read_vector(files, deletes.path, deletes.blob, known)
     # As a dictionary, because every row names one of a few files.
     with (
         files.open(deletes.path) as source,
@@ -97,3 +112,14 @@ def _read(
         places = pc.add(pc.multiply(numbers.cast(pa.int64()), FILE_STEP), batch.column("pos"))
         parts.append(places.drop_null())
     return pa.concat_arrays(parts), frozenset(names)
+
+
+def _read_vector(
+    files: ReadFiles, location: str, blob: Blob, known: pa.Array
+) -> tuple[pa.Array, frozenset[str]]:
+    number = pc.index(known, blob.data_file).as_py()
+    if number < 0:
+        return _NO_PLACES, frozenset({blob.data_file})
+    with files.open(location) as source:
+        positions = decoded(source.read_at(blob.size, blob.offset))
+    return pc.add(positions, number * FILE_STEP), frozenset({blob.data_file})

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polynya.lake.iceberg.arrow_columns import arrow_type, field_id, holds, typed
-from polynya.store.data_files import DataFiles
+from polynya.store.data_files import DataFiles, ReadFiles
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -23,12 +23,12 @@ R = TypeVar("R")
 KNOWN_FOOTERS = 2000
 
 
-def is_read_by(files: DataFiles, location: str) -> bool:
+def is_read_by(files: ReadFiles, location: str) -> bool:
     """Whether a location is one of these files, and of Parquet."""
     return location.endswith(".parquet") and files.holds(location)
 
 
-def each_read(files: DataFiles, read: Callable[[T], R], things: Iterable[T]) -> list[R]:
+def each_read(files: ReadFiles, read: Callable[[T], R], things: Iterable[T]) -> list[R]:
     """`read` of each, as many at the same time as these files are best read. Raises its errors."""
     with ThreadPoolExecutor(files.readers) as pool:
         return list(pool.map(read, things))

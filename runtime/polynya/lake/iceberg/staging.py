@@ -198,11 +198,21 @@ def _put(table: IcebergTable, groups: Iterable[pa.Table], suffix: str = "") -> _
         for rows in chain([first], each):
             writer.write_table(rows)
     content = buffer.getvalue()
-    path = str(table.java.locationProvider().newDataLocation(f"{uuid4()}{suffix}.parquet"))
+    path = new_location(table, f"{suffix}.parquet")
+    put_file(table, path, content)
+    return _Written(path, len(content), footers[0].num_rows, footer_of(footers[0]))
+
+
+def new_location(table: IcebergTable, ending: str) -> str:
+    """A location of its own for a new data or delete file."""
+    return str(table.java.locationProvider().newDataLocation(f"{uuid4()}{ending}"))
+
+
+def put_file(table: IcebergTable, path: str, content: bytes) -> None:
+    """Write a small file. Raises OSError."""
     count("files_written")
     files = table.reach().writes
     if isinstance(files, str) or not files.holds(path):
         table.put(path, content)
     else:
         files.put(path, content)
-    return _Written(path, len(content), footers[0].num_rows, footer_of(footers[0]))

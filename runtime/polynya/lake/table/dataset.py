@@ -18,10 +18,10 @@ import pyarrow as pa
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.unsent import after_additions
 from polynya.lake.iceberg.commit import Step, commit_row_delta
+from polynya.lake.iceberg.deletes import other_deletes, stage_deletes
 from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.layout import create_namespaces, create_table, grow_columns
-from polynya.lake.iceberg.staging import write_position_deletes
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.copy_state import CopyState
@@ -61,6 +61,7 @@ class DatasetTable:
             spark,
             quoted,
             comment=f"Polynya internal table of {dataset.relations.schema}.{dataset.name}",
+            format_version=dataset.kept.format_version,
         )
         return cls.existing(spark, dataset, owner)
 
@@ -80,7 +81,10 @@ class DatasetTable:
         return self.epoch > 0
 
     def take_over(self) -> None:
-        """Make this owner the only one whose commits succeed: the first act of one that writes."""
+        """Make this owner the only one whose commits succeed: the first act of one that writes.
+
+        The table gets the format that its dataset is to have.
+        """
         if self.owned:
             return
         ownership = Ownership(self.state.epoch + 1, self.owner, uuid4().hex)
@@ -90,6 +94,20 @@ class DatasetTable:
             apply=self.state.apply,
             summary={"polynya.step": "takeover", "polynya.epoch": str(ownership.epoch)},
         )
+        self._raise_format()
+
+    def _raise_format(self) -> None:
+        """Upgrade the table to the version of the format that its dataset is to have.
+
+        Raises OperationError where its deletes cannot become those of that version.
+        """
+        wanted = self.dataset.kept.format_version
+        if self.table.format_version() >= wanted:
+            return
+        snapshot = self.state.snapshot
+        if snapshot is not None and self.table.position_deletes(snapshot) is None:
+            raise other_deletes(self.table)
+        self.table.raise_format(wanted)
 
     def commit(
         self,
@@ -110,7 +128,7 @@ class DatasetTable:
         `commit_row_delta` raises.
         """
         assert self.owned, "who commits has taken the table over"
-        deletes = [] if removed is None else write_position_deletes(self.table, removed)
+        deletes, replaced = self._staged_deletes(removed)
         return self._commit(
             self.ownership(),
             copy=copy,
@@ -118,9 +136,17 @@ class DatasetTable:
             add=add,
             remove=remove,
             deletes=deletes,
-            drop=drop,
+            drop=[*drop, *(one for one in replaced if one not in drop)],
             summary=summary,
         )
+
+    def _staged_deletes(
+        self, removed: pa.Table | None
+    ) -> tuple[list[DeleteFile], list[DeleteFile]]:
+        """Delete files for rows that go, and live ones that they replace."""
+        if removed is None or self.state.snapshot is None:
+            return [], []
+        return stage_deletes(self.table, self.state.snapshot, removed)
 
     def commit_copy_state(
         self, copy: CopyState, step: str, remove: Sequence[DataFile] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polynya.formats.batch import Accounted
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.config.recorded import contradicted
+from polynya.model.config.recorded import contradicted, format_before
 from polynya.model.errors import OperationError
 
 
@@ -16,6 +16,7 @@ def enter(target: DatasetTable) -> None:
     """
     refuse_second_task(target)
     refuse_other_order(target)
+    refuse_older_format(target)
     target.take_over()
 
 
@@ -45,6 +46,22 @@ def refuse_other_order(target: DatasetTable) -> None:
             where=target.table.name,
             state="nothing of this batch was copied; the table is as it was",
             fix=f"set the old `{name}` again, or give the dataset a new name to build a new table",
+        )
+
+
+def refuse_older_format(target: DatasetTable) -> None:
+    """Iceberg has no way back, and deletes of a later format mean nothing to an older one."""
+    before = format_before(target.state.copy.settings)
+    wanted = target.dataset.kept.format_version
+    if wanted < before:
+        raise OperationError(
+            "POLYNYA-LAKE-022",
+            f"`format_version` of {target.dataset.name} was {before} and now is {wanted}: "
+            "a table does not go back to an older version",
+            where=target.table.name,
+            state="nothing was written; the table is as it was",
+            fix=f"set `format_version: {before}` again, or give the dataset a new name to build "
+            "a new table",
         )
 
 

@@ -19,6 +19,7 @@ from polynya.model.config.settings import (
     BadRecordPolicy,
     DeleteMode,
     FormatName,
+    FormatVersion,
     Mode,
     SomeColumns,
 )
@@ -95,7 +96,7 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What the table keeps of the events, and for how long.
+    """What the table keeps of the events, for how long, and in which version of Iceberg's format.
 
     `mode` None means that the data decides (debezium, replicate): merge when the source names keys.
     """
@@ -108,6 +109,7 @@ class Kept:
     track_history_except: tuple[str, ...] = ()
     tombstone_retention: timedelta = DEFAULT_TOMBSTONE_RETENTION
     changes_retention: timedelta | Literal["keep"] | None = None
+    format_version: FormatVersion = 2
 
 
 @dataclass(frozen=True, slots=True)

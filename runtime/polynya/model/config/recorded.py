@@ -62,17 +62,21 @@ LATER: Final[_Places] = (
 )
 
 
+#: Not among these: without it a table is of the first version that there was.
+FORMAT: Final = _places("kept", "format_version")
+
+
 def recorded(
     dataset: ResolvedDataset, before: Mapping[str, Any], *, has_rows: bool
 ) -> dict[str, Any]:
     """Settings of a dataset as JSON values, as its table has to remember them.
 
     `before` is what it remembers. While it has rows the lasting ones stay as they were: the rows
-    are of them.
+    are of them. The version of the format never goes back.
     """
-    now = _values(dataset, {**LASTING, **SHOWN, **LATER})
+    now = _values(dataset, {**LASTING, **SHOWN, **LATER, **FORMAT})
     kept = {name: before[name] for name in LASTING if has_rows and name in before}
-    return now | kept
+    return now | kept | {"format_version": max(now["format_version"], format_before(before))}
 
 
 def contradicted(dataset: ResolvedDataset, before: Mapping[str, Any]) -> list[str]:
@@ -85,6 +89,11 @@ def contradicted(dataset: ResolvedDataset, before: Mapping[str, Any]) -> list[st
     if "format" in found and _may_follow(before["format"], dataset.landing.format):
         found.remove("format")
     return found
+
+
+def format_before(before: Mapping[str, Any]) -> int:
+    """The version of Iceberg's format that a table was given, by the settings it remembers."""
+    return int(before.get("format_version", 2))
 
 
 def _may_follow(before: str, now: str) -> bool:

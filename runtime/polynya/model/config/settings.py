@@ -28,6 +28,7 @@ from polynya.model.formats.registry import BUILT_IN, all_rules, is_known
 
 Mode: TypeAlias = Literal["merge", "append_only"]
 DeleteMode: TypeAlias = Literal["hard", "soft"]
+FormatVersion: TypeAlias = Literal[2, 3]
 BadRecordPolicy: TypeAlias = Literal["quarantine", "suspend", "stop"]
 
 DEFAULT_TOMBSTONE_RETENTION: Final = timedelta(days=30)
@@ -153,6 +154,12 @@ class DatasetSettings(Frozen):
         description="What happens on a record or file that cannot be read. `quarantine` sets it "
         "aside and goes on; `suspend` copies nothing of the batch and lets this dataset wait for "
         "`polynya dataset resume`; `stop` ends the whole task. Default: `quarantine`.",
+    )
+    format_version: FormatVersion | None = Field(
+        default=None,
+        description="Version of Iceberg's table format. `3` keeps deleted rows in deletion "
+        "vectors, for readers that know them; a table of version 2 is upgraded, and none goes "
+        "back. Default: `2`, which every engine reads.",
     )
     changes_retention: Retention | None = Field(
         default=None,

@@ -149,6 +149,7 @@ def _kept(settings: DatasetSettings, format_: FormatName) -> Kept:
         # A zero retention is a choice, not an absence.
         tombstone_retention=DEFAULT_TOMBSTONE_RETENTION if retention is None else retention,
         changes_retention=settings.changes_retention,
+        format_version=settings.format_version or 2,
     )
 
 

@@ -227,6 +227,21 @@ PAGES: Final = (
         "Correct the name, and the next run goes on with the same extract.",
     ),
     ErrorPage(
+        "POLYNYA-LAKE-022",
+        "a table does not go back to an older format",
+        "Iceberg upgrades a table to a later version of its format and never back: the deletion "
+        "vectors of version 3 mean nothing to a reader of version 2. Set `format_version` as it "
+        "was, or give the dataset a new name to build a new table from what has landed.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-023",
+        "deletes of a table cannot become deletion vectors",
+        "In version 3 of Iceberg's format a data file has one deletion vector, which holds all "
+        "that was deleted from it. Polynya reads position deletes in Parquet and other vectors; "
+        "another engine gave this table equality deletes, or position deletes in Avro or ORC. Let "
+        "that engine rewrite them, then run again. A table of version 2 may also stay one.",
+    ),
+    ErrorPage(
         "POLYNYA-LAKE-030",
         "a dataset has kept no events",
         "A rebuild derives Current and Prior from the applied events that `changes_retention` "
