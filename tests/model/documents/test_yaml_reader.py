@@ -45,7 +45,7 @@ def test_duplicate_keys_are_reported_with_the_first_line():
     node, errors = read_document("a: 1\nb: 2\na: 3\n", "x.yml")
 
     assert [str(error) for error in errors] == [
-        "x.yml:3:1: duplicate key `a`; it is already on line 1"
+        "x.yml:3:1: duplicate key `a`; it is already on line 1; remove one of them"
     ]
     assert plain_value(node, {})[0] == {"a": 1, "b": 2}
 

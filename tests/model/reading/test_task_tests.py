@@ -70,7 +70,7 @@ def test_a_discovered_table_is_named_by_the_test(tmp_path):
         ("current: []", "curent: []", "POLYNYA-CFG-007", "7:14", "did you mean `current`?"),
         ("{current: []}", "{}", "POLYNYA-CFG-009", "7:5", "nothing is expected"),
         ("current: []", "history: []", "POLYNYA-TEST-001", "7:14", "keeps no history"),
-        ("current: []", "current: [1]", "POLYNYA-CFG-009", "7:24", "dictionary"),
+        ("current: []", "current: [1]", "POLYNYA-CFG-009", "7:24", "a mapping of keys"),
         (
             "{events: [{userId: 1}]}",
             "{events: [{userId: 1}], lines: x}",

@@ -19,7 +19,10 @@ def format_problems(task: StorageTask) -> Iterator[Problem]:
     native = not rules.finds_tables
     if native and not task.datasets:
         yield Problem(
-            (), "POLYNYA-CFG-008", f"format `{task.landing.format}` needs `datasets`: at least one"
+            (),
+            "POLYNYA-CFG-008",
+            f"format `{task.landing.format}` needs `datasets`: at least one",
+            "add `datasets:` with a `name`, `keys` and `sequence_by`",
         )
     for key in ("include", "exclude"):
         if native and key in task.model_fields_set:

@@ -28,7 +28,8 @@ from polynya.model.config.durations import (
 from polynya.model.contract.identifiers import column_problem, is_name, shown
 from polynya.model.contract.name_time import name_time_pattern
 from polynya.model.contract.paths import relative_path_problem
-from polynya.model.datatypes import DataType, Void, parse_type
+from polynya.model.datatypes import DATA_TYPES, DataType, TypeSyntaxError, Void, parse_type
+from polynya.model.datatypes.foreign import type_advice
 
 API_VERSION: Final = "polynya/v1"
 _MAX_EXPRESSION: Final = 4000
@@ -42,9 +43,9 @@ class Frozen(BaseModel):
     )
 
 
-def _refuse(kind: str, message: str) -> PydanticCustomError:
+def _refuse(kind: str, message: str, fix: str | None = None) -> PydanticCustomError:
     """Make an error whose type the loader maps to a code (`problems.py`)."""
-    return PydanticCustomError(kind, "{message}", {"message": message})
+    return PydanticCustomError(kind, "{message}", {"message": message, "fix": fix})
 
 
 def _name(text: str) -> str:
@@ -96,15 +97,36 @@ def _name_time(text: str) -> str:
 
 
 def _type(value: object) -> object:
-    if not isinstance(value, str):
+    if isinstance(value, dict):
+        value = _decimal_text(value)
+    if isinstance(value, DATA_TYPES):
         return value
+    if not isinstance(value, str):
+        raise _refuse("polynya_type", f"`{str(value)[:40]}` is no type", type_advice(""))
     try:
         kind = parse_type(value)
-    except ValueError as error:
-        raise _refuse("polynya_type", str(error)) from None
+    except TypeSyntaxError as error:
+        word = re.match(r"\s*(\w+)", value[error.position :])
+        advice = type_advice(word[1] if word else value)
+        raise _refuse("polynya_type", str(error), advice) from None
     if _holds_void(kind):
-        raise _refuse("polynya_type", "`void` cannot be declared; leave the column out instead")
+        raise _refuse(
+            "polynya_type", "`void` cannot be declared", "leave the column out of `columns`"
+        )
     return kind
+
+
+def _decimal_text(value: dict[object, object]) -> str:
+    """The text of a decimal that is written as a mapping."""
+    precision, scale = value.get("precision"), value.get("scale", 0)
+    plain = value.get("type") == "decimal" and set(value) <= {"type", "precision", "scale"}
+    if not plain or not isinstance(precision, int) or not isinstance(scale, int):
+        raise _refuse(
+            "polynya_type",
+            "this mapping is no type",
+            "write `{type: decimal, precision: 12, scale: 2}`, or a type as text in quotes",
+        )
+    return f"decimal({precision},{scale})"
 
 
 def _holds_void(kind: DataType) -> bool:
@@ -127,8 +149,10 @@ def _parsed(parse: Callable[[str], object]) -> Callable[[object], object]:
 
 def _duration(value: object) -> object:
     # A bare number would be seconds to pydantic and anything to a reader.
-    if isinstance(value, int | float):
-        raise _refuse("polynya_value", f"`{value}` has no unit; write for example `{value}s`")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise _refuse("polynya_value", f"`{value}` has no unit", f"write for example `{value}s`")
+    if not isinstance(value, str | timedelta):
+        raise _refuse("polynya_value", "a duration is expected here", "write for example `15m`")
     return _parsed(parse_duration)(value)
 
 
@@ -171,7 +195,24 @@ ColumnType: TypeAlias = Annotated[
     DataType,
     BeforeValidator(_type),
     PlainSerializer(str),
-    _text_schema(examples=["bigint", "decimal(18,2)", "array<string>"]),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string"},
+                {
+                    "type": "object",
+                    "properties": {
+                        "type": {"const": "decimal"},
+                        "precision": {"type": "integer", "minimum": 1, "maximum": 38},
+                        "scale": {"type": "integer", "minimum": 0, "maximum": 38},
+                    },
+                    "required": ["type", "precision"],
+                    "additionalProperties": False,
+                },
+            ],
+            "examples": ["bigint", "decimal(18,2)", "array<string>"],
+        }
+    ),
 ]
 Duration: TypeAlias = Annotated[
     timedelta,

@@ -56,7 +56,12 @@ def parse_location(text: str, directory: Path, where: str) -> Location:
             fix="name a folder, relative to the project or absolute, or `s3://BUCKET/PREFIX`",
         )
     if "\0" in text:
-        raise ConfigError("POLYNYA-CFG-011", "the path holds a NUL character", where=where)
+        raise ConfigError(
+            "POLYNYA-CFG-011",
+            "the path holds a NUL character",
+            where=where,
+            fix="type the path again by hand",
+        )
     return (directory / Path(text).expanduser()).resolve()
 
 
@@ -82,5 +87,7 @@ def _s3(rest: str, where: str) -> S3Location:
     if problem is None and any(part in {"", "."} for part in prefix.split("/")) and prefix:
         problem = f"path {shown(prefix)} has an empty part or `.`"
     if problem is not None:
-        raise ConfigError("POLYNYA-CFG-011", problem, where=where)
+        raise ConfigError(
+            "POLYNYA-CFG-011", problem, where=where, fix="write it as `s3://BUCKET/PREFIX`"
+        )
     return S3Location(bucket, prefix)

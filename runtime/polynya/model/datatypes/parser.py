@@ -93,7 +93,7 @@ class _Parser:
             return Void()
         name = _ALIASES.get(word, word)
         if name not in PRIMITIVE_NAMES:
-            raise TypeSyntaxError(f"unknown type `{word}`", start)
+            raise TypeSyntaxError(f"unknown type `{word[:60]}`", start)
         return Primitive(name)
 
     def _decimal(self, start: int) -> DataType:

@@ -96,6 +96,8 @@ class Void:
 
 
 DataType: TypeAlias = Primitive | Decimal | Array | MapType | Struct | Void
+#: The same for `isinstance`.
+DATA_TYPES: Final = (Primitive, Decimal, Array, MapType, Struct, Void)
 
 BOOLEAN: Final = Primitive("boolean")
 INT: Final = Primitive("int")

@@ -9,10 +9,13 @@ from difflib import get_close_matches
 from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from polynya.model.contract.identifiers import shown
-from polynya.model.documents.nodes import Node, Path, dotted, place_of
+from polynya.model.documents.cut_types import cut_types
+from polynya.model.documents.nodes import Node, Path, Plain, dotted, place_of
+from polynya.model.documents.wording import worded
 from polynya.model.errors import ConfigError
 
 _CODES: Final = {
@@ -23,6 +26,8 @@ _CODES: Final = {
     "polynya_type": "POLYNYA-CFG-020",
 }
 _OTHER_CODE: Final = "POLYNYA-CFG-009"
+#: Errors about a key and not about its value; one place may have several.
+_KEYS: Final = frozenset({"extra_forbidden", "missing"})
 _QUOTED: Final = re.compile(r"'([^']*)'")
 
 
@@ -53,24 +58,103 @@ def located(problems: Iterable[Problem], root: Node, file: str) -> list[ConfigEr
     return errors
 
 
-def shape_problems(error: ValidationError, model: type[BaseModel]) -> Iterator[Problem]:
-    """Yield what pydantic found wrong with a document of the given model."""
+def shape_problems(
+    error: ValidationError, model: type[BaseModel], value: Plain
+) -> Iterator[Problem]:
+    """Yield what the validation of a document by the given model found, once for each place."""
+    said: set[tuple[Path, str]] = set()
+    cut = cut_types(value)
     details = error.errors(include_url=False)
     for detail in details:
         if detail["type"] == "too_short" and _has_wrong_items(detail, details):
             continue
-        # pydantic marks a bad key of a mapping with a last part "[key]".
-        path = tuple(part for part in detail["loc"] if part != "[key]")
-        code = _CODES.get(detail["type"], _OTHER_CODE)
-        if detail["type"] == "extra_forbidden":
-            allowed = _keys_at(model, path[:-1])
-            yield Problem(
-                path, code, f"unknown key {shown(str(path[-1]))}", suggest(path[-1], allowed)
-            )
-        elif detail["type"] == "missing":
-            yield Problem(path[:-1], code, f"missing key {shown(str(path[-1]))}")
+        path = _written(value, detail["loc"])
+        if path in cut:
+            problem = _cut_type(path, cut[path])
         else:
-            yield Problem(path, code, _message(detail), _literal_fix(detail))
+            problem = _problem(detail, model, value, path)
+        # Of a value that may be of several kinds, what each of them says is one problem.
+        key = (path, problem.message if detail["type"] in _KEYS else "")
+        if problem.message and key not in said:
+            said.add(key)
+            yield problem
+
+
+def _written(value: Plain, place: Sequence[int | str]) -> Path:
+    """The part of a place that is written in the document: the rest are kinds of a value."""
+    path: list[str | int] = []
+    for part in place:
+        if isinstance(value, dict) and part in value:
+            value = value[str(part)]
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        else:
+            break
+        path.append(part)
+    return tuple(path)
+
+
+def _cut_type(path: Path, text: str) -> Problem:
+    """A type with a comma that is not in quotes; nothing for the pieces that it fell into."""
+    name = path[-1]
+    return Problem(
+        path,
+        _CODES["polynya_type"],
+        "a type with a comma needs quotes inside { }" if text else "",
+        f'quote it: `{name}: "{text}"`',
+    )
+
+
+def _problem(detail: ErrorDetails, model: type[BaseModel], value: Plain, path: Path) -> Problem:
+    kind = detail["type"]
+    code = _CODES.get(kind, _OTHER_CODE)
+    if kind == "extra_forbidden":
+        allowed = _keys_at(model, path[:-1])
+        return Problem(
+            path, code, f"unknown key {shown(str(path[-1]))}", suggest(path[-1], allowed)
+        )
+    if kind == "missing":
+        key = str(detail["loc"][-1])
+        meaning = _meaning(model, (*path, key))
+        return Problem(path, code, f"missing key {shown(key)}", f"add it. {meaning}")
+    choices = _QUOTED.findall(str(detail.get("ctx", {}).get("expected", "")))
+    written = _value_at(value, path)
+    if choices:
+        message, fix = worded("literal_error", written, {})
+        return Problem(path, code, message, suggest(written, choices))
+    message, fix = worded(kind, written, detail.get("ctx", {}))
+    keys = _keys_at(model, path) if kind.startswith("model") else []
+    if keys:
+        fix = suggest(written, keys)
+    return Problem(path, code, message, fix or _meaning(model, path))
+
+
+def _value_at(value: Plain, path: Path) -> Plain:
+    for part in path:
+        value = value[part]  # type: ignore[index]
+    return value
+
+
+def _meaning(model: type[BaseModel], path: Path) -> str:
+    """What a setting is for, as the reference says it."""
+    keys = [part for part in path if isinstance(part, str)]
+    for end in range(len(keys), 0, -1):
+        field = _field_at(model, keys[:end])
+        if field is not None and field.description:
+            return f"`{keys[end - 1]}`: {field.description.rstrip('.')}"
+    return "see the reference of project and task files"
+
+
+def _field_at(model: type[BaseModel], keys: Sequence[str]) -> FieldInfo | None:
+    """The field that a path of keys ends at; None for the key of a mapping."""
+    current: type[BaseModel] | None = model
+    field: FieldInfo | None = None
+    for key in keys:
+        fields = current.model_fields if current is not None else {}
+        field = next((one for name, one in fields.items() if (one.alias or name) == key), None)
+        if field is not None:
+            current = _model_in(field.annotation)
+    return field
 
 
 def suggest(word: object, allowed: Sequence[str]) -> str | None:
@@ -87,18 +171,6 @@ def _has_wrong_items(short: ErrorDetails, details: Sequence[ErrorDetails]) -> bo
     """Tell whether a list is only too short because pydantic does not count its wrong items."""
     length = len(short["loc"])
     return any(d["loc"][:length] == short["loc"] and len(d["loc"]) > length for d in details)
-
-
-def _message(detail: ErrorDetails) -> str:
-    message = detail["msg"]
-    # Files have lists; that the models hold tuples is nobody's concern.
-    return (message[:1].lower() + message[1:]).replace("tuple", "list")
-
-
-def _literal_fix(detail: ErrorDetails) -> str | None:
-    if detail["type"] not in {"literal_error", "enum"}:
-        return None
-    return suggest(detail["input"], _QUOTED.findall(str(detail.get("ctx", {}).get("expected", ""))))
 
 
 def _keys_at(model: type[BaseModel], path: Path) -> list[str]:

@@ -34,6 +34,11 @@ MAX_NODES: Final = 20_000
 MAX_DEPTH: Final = 32
 MAX_ERRORS: Final = 50
 
+_FIXES: Final = {
+    "POLYNYA-CFG-003": "leave it out, or put it in quotes if it is text",
+    "POLYNYA-CFG-004": "split it into several task files",
+    "POLYNYA-CFG-005": "remove one of them",
+}
 _CORE_TAG: Final = "tag:yaml.org,2002:"
 _INT: Final = re.compile(r"[-+]?[0-9]{1,400}|0o[0-7]{1,100}|0x[0-9a-fA-F]{1,100}")
 _FLOAT: Final = re.compile(
@@ -53,7 +58,10 @@ def read_text(path: FilePath, shown_as: str) -> str:
             raw = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise ConfigError(
-            "POLYNYA-CFG-002", f"the file cannot be read: {error.strerror}", where=shown_as
+            "POLYNYA-CFG-002",
+            f"the file cannot be read: {error.strerror}",
+            where=shown_as,
+            fix="check that it is there and that you may read it",
         ) from None
     if len(raw) > MAX_FILE_BYTES:
         raise ConfigError(
@@ -224,7 +232,8 @@ class _Builder:
 
     def _error(self, code: str, message: str, event: Any) -> ConfigError:
         place = _place(event)
-        return ConfigError(code, message, where=f"{self._file}:{place.line}:{place.column}")
+        where = f"{self._file}:{place.line}:{place.column}"
+        return ConfigError(code, message, where=where, fix=_FIXES[code])
 
 
 def _place(event: Any) -> Place:

@@ -75,7 +75,7 @@ def parse_file(
         try:
             return model.model_validate(file.value)
         except ValidationError as error:
-            problems = list(shape_problems(error, model))
+            problems = list(shape_problems(error, model, file.value))
     errors.extend(located(problems, file.document, file.shown_as))
     return None
 
@@ -83,7 +83,9 @@ def parse_file(
 def _kind_problems(file: DocumentFile, kind: str) -> Iterator[Problem]:
     """Yield problems that make all others in the file meaningless."""
     if not isinstance(file.document, MapNode) or not isinstance(file.value, dict):
-        yield Problem((), "POLYNYA-CFG-009", "the file has to be a mapping of keys to values")
+        message = "the file has to be a mapping of keys to values"
+        fix = f"begin with `apiVersion: {API_VERSION}` and `kind: {kind}`"
+        yield Problem((), "POLYNYA-CFG-009", message, fix)
         return
     for key, wanted in (("apiVersion", API_VERSION), ("kind", kind)):
         value = file.value.get(key)

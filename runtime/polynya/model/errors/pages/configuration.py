@@ -25,6 +25,12 @@ PAGES: Final = (
         "says now. Run the same command without `--check` and commit the result.",
     ),
     ErrorPage(
+        "POLYNYA-CLI-004",
+        "the log file cannot be written",
+        "`--log-file` names a file that cannot be opened for writing. Nothing was started. Name a "
+        "file in a folder that exists and that you may write to.",
+    ),
+    ErrorPage(
         "POLYNYA-CFG-001",
         "no project",
         "A project is a folder with exactly one of polynya.yml, polynya.yaml, polynya.json. "
