@@ -2,91 +2,155 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
 
-from polynya.cli.context import Context
+from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.store.clock import SystemClock
+from polynya.cli.inspect.words import age_in_words, moment_in_words, size_in_words
+from polynya.cli.options import usage_error
+from polynya.model.documents.problems import suggest
+from polynya.store.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
+    from polynya.engine.plan.inventory import Entry
     from polynya.lake.read.inspect import DatasetStatus
 
+#: What the sources and their times did that was put right, in words.
+_CONFLICTS: Final = {
+    "insert_of_existing": "inserts of a record that exists, taken as updates",
+    "update_of_missing": "updates of a record that is missing, taken as inserts",
+    "delete_of_missing": "deletes of a record that is missing",
+    "raised": "times that went back along the sequence, raised to that of the version before",
+}
 
-def status(*, context: Context) -> int:
+
+def status(
+    *datasets: str,
+    watch: bool = False,
+    every_seconds: float = 5.0,
+    context: Context,
+) -> int:
     """Show for each dataset its position, pending changes, freshness, accounting and last apply.
 
     Freshness is the age of the newest event that was copied, by the source's clock. Needs no Java,
-    and answers while another process works on the tables.
+    and answers while another process works on the tables. `--verbose` shows positions in the order
+    of events, too.
 
-    For example: `polynya status --json`.
+    For example: `polynya status users --watch`.
+
+    Args:
+        datasets: names or globs of datasets, with or without their schema; all without any.
+        watch: show it again and again until Ctrl-C.
+        every_seconds: with `--watch`, the time in between.
+        context: given by `main`.
     """
-    # Start-up time: PyIceberg.
-    from polynya.engine.plan.inventory import inventory
-    from polynya.lake.read.inspect import status as status_of
-    from polynya.lake.spark.catalog import python_catalog
-
-    project = context.load(tolerant=True)
-    now = SystemClock().now()
-    for entry in inventory(project, python_catalog(project.target)):
-        if entry.table is None:
-            context.output.note(f"{entry.name}: nothing was copied yet")
-            continue
-        one = status_of(entry.table, entry.dataset, now)
-        context.output.result(
-            "dataset.status", {"task": entry.task.name, **asdict(one)}, _block(one)
-        )
+    clock: Clock = SystemClock()
+    if every_seconds <= 0:
+        raise usage_error("`--every-seconds` is more than 0")
+    try:
+        while True:
+            _show(context, datasets, clock.now())
+            if not watch:
+                return ExitCode.OK
+            clock.sleep(every_seconds)
+            context.output.start_over()
+    except KeyboardInterrupt:
+        if not watch:
+            raise
     return ExitCode.OK
 
 
-def _block(one: DatasetStatus) -> str:
-    pending = (
-        f"{one.pending_rows:,} rows, {_bytes(one.pending_bytes)}, "
-        f"oldest {_age(one.pending_age_seconds)}"
-        if one.pending_rows
-        else "nothing"
-    )
-    applied = (
-        f"{one.applied_at}, {one.last_apply_seconds} s: {one.last_apply_reason}"
-        if one.applied_at
-        else "never"
-    )
+def _show(context: CommandContext, patterns: Sequence[str], now: datetime) -> None:
+    # Start-up time: PyIceberg.
+    from polynya.lake.read.inspect import status as status_of
+
+    for entry in _chosen(context, patterns):
+        if entry.table is None:
+            context.output.result(
+                "dataset.new",
+                {"task": entry.task.name, "dataset": entry.name},
+                f"{entry.name}\n  nothing was copied yet: `polynya run`",
+            )
+            continue
+        one = status_of(entry.table, entry.dataset, now)
+        context.output.result(
+            "dataset.status",
+            {"task": entry.task.name, **asdict(one)},
+            block(one, now, positions=context.options.verbose),
+        )
+
+
+def _chosen(context: CommandContext, patterns: Sequence[str]) -> Iterator[Entry]:
+    from polynya.engine.plan.inventory import inventory
+    from polynya.lake.spark.catalog import has_tables, python_catalog
+
+    project = context.load(tolerant=True)
+    catalog = python_catalog(project.target) if has_tables(project.target) else None
+    entries = list(inventory(project, catalog))
+    for pattern in patterns:
+        if not any(_is_called(entry, pattern) for entry in entries):
+            raise usage_error(
+                f"no dataset is called `{pattern}`",
+                suggest(pattern, [entry.name for entry in entries]),
+            )
+    for entry in entries:
+        if not patterns or any(_is_called(entry, pattern) for pattern in patterns):
+            yield entry
+
+
+def _is_called(entry: Entry, pattern: str) -> bool:
+    names = (entry.name, entry.dataset.relations.view, entry.dataset.name)
+    return any(fnmatchcase(name, pattern) for name in names)
+
+
+def block(one: DatasetStatus, now: datetime, *, positions: bool = False) -> str:
+    """A status as people read it; `positions` are those in the order of events."""
+    pending = "nothing"
+    if one.pending_rows:
+        age = one.pending_age_seconds
+        oldest = "" if age is None else f", the oldest for {age_in_words(age)}"
+        pending = f"{one.pending_rows:,} rows, {size_in_words(one.pending_bytes)}{oldest}"
+    applied = moment_in_words(one.applied_at, now)
+    if one.applied_at is not None:
+        applied += f", in {one.last_apply_seconds or 0:.1f} s: {one.last_apply_reason}"
     lines: dict[str, str | None] = {}
     if one.suspended is not None:
         lines["suspended"] = f"{one.suspended} ({one.suspended_where})"
     lines |= {
         "current": f"{one.current_rows:,} rows",
         "pending": pending,
-        "retained": _retained(one),
-        "freshness": f"newest event is {_age(one.freshness_seconds)} old",
+        "retained": _retained(one, now),
+        "freshness": _freshness(one.freshness_seconds),
         "records": f"{one.rows_in:,} in = {one.rows_out:,} out + {one.rows_filtered:,} filtered "
         f"+ {one.rows_quarantined:,} quarantined",
-        "copied to": f"{one.copied_to or '-'}",
-        "applied to": f"{one.applied_to or '-'}",
+        "last copy": moment_in_words(one.copied_at, now),
         "last apply": applied,
     }
-    if conflicts := [f"{n:,} {name.replace('_', ' ')}" for name, n in one.conflicts.items() if n]:
-        lines["conflicts"] = ", ".join(conflicts)
+    if positions:
+        lines |= {
+            "copied to": one.copied_to or "nothing",
+            "applied to": one.applied_to or "nothing",
+        }
+    conflicts = [f"{count:,} {_CONFLICTS[name]}" for name, count in one.conflicts.items() if count]
+    lines["conflicts"] = "; ".join(conflicts) or None
     shown = [f"  {name:<11}{text}" for name, text in lines.items() if text is not None]
     return "\n".join([one.dataset, *shown])
 
 
-def _retained(one: DatasetStatus) -> str | None:
+def _freshness(seconds: float | None) -> str:
+    if seconds is None:
+        return "no event has come yet"
+    return f"newest event is {age_in_words(seconds)} old"
+
+
+def _retained(one: DatasetStatus, now: datetime) -> str | None:
     """Applied events that are kept; most datasets keep none."""
     if not one.retained_rows:
         return None
-    since = f", of applies after {one.retained_since}" if one.retained_since else ""
-    return f"{one.retained_rows:,} applied events, {_bytes(one.retained_bytes)}{since}"
-
-
-def _bytes(size: int) -> str:
-    return f"{size / 1024:,.0f} KiB" if size < 1024**2 else f"{size / 1024**2:,.1f} MiB"
-
-
-def _age(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds / length:,.1f} {unit}"
-    return f"{seconds:.1f} s"
+    since = one.retained_since
+    after = f", of applies after {moment_in_words(since, now)}" if since else ""
+    return f"{one.retained_rows:,} applied events, {size_in_words(one.retained_bytes)}{after}"

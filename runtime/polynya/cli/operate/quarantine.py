@@ -2,40 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
-from rich.table import Table
+from typing import Final
 
 from polynya.cli.context import CommandContext, Context, verb_app
 from polynya.cli.exit_codes import ExitCode
+from polynya.cli.operate.rejected import (
+    Quarantine,
+    as_entry,
+    groups,
+    identified,
+    place_in_file,
+    summary,
+)
 from polynya.cli.options import usage_error
-from polynya.model.errors import OperationError
+from polynya.model.documents.problems import suggest
+
+#: Records that people are shown below the summary unless they ask for more.
+_SHOWN: Final = 20
 
 app = verb_app("quarantine", "Rejected records: list, show, replay.")
 
 
 @app.command(name="list")
-def list_(dataset: str | None = None, *, context: Context) -> int:
-    """List quarantined records: where they came from and which rule rejected them. Needs no Java.
+def list_(
+    dataset: str | None = None,
+    *,
+    rule: str | None = None,
+    file: str | None = None,
+    limit: int | None = None,
+    context: Context,
+) -> int:
+    """List quarantined records: how many by dataset, rule and file, then the first of them.
 
-    For example: `polynya quarantine list bank.accounts`.
+    Needs no Java. With `--json`, a line for each record.
+
+    For example: `polynya quarantine list bank.accounts --rule bad_value`.
 
     Args:
         dataset: `schema.name`; all datasets when it is not given.
+        rule: only records that this rule rejected.
+        file: only records of files that this glob names.
+        limit: how many records are listed; default 20, with `--json` all.
         context: given by `main`.
     """
-    table = Table("id", "dataset", "file", "record", "rule", "error")
-    for name, row in _records(context, dataset):
-        data = {"dataset": name, **_without_raw(row)}
-        if context.output.is_json:
-            context.output.result("quarantined", data)
-        place = "whole file" if row["offset"] < 0 else str(row["offset"] + 1)
-        table.add_row(row["id"], name, row["file"], place, row["rule"], row["error"])
+    if limit is not None and limit < 0:
+        raise usage_error("`--limit` is not less than 0")
+    most = limit if limit is not None or context.output.is_json else _SHOWN
+    found = [one.chosen(rule, file) for one in _quarantines(context, dataset)]
+    total = sum(one.records.num_rows for one in found)
     if not context.output.is_json:
-        context.output.result(
-            "quarantine", {}, table if table.row_count else "the quarantine is empty"
-        )
+        none = "no quarantined record is like that" if rule or file else "the quarantine is empty"
+        context.output.result("quarantine", {}, summary(groups(found)) if total else none)
+    listed = 0
+    for one in found:
+        for row in one.rows(None if most is None else most - listed):
+            context.output.result("quarantined", row, as_entry(row))
+            listed += 1
+    if listed < total:
+        context.output.note(f"{total - listed:,} more; `--limit`, `--rule` and `--file` choose")
     return ExitCode.OK
 
 
@@ -48,21 +72,17 @@ def show(identifier: str, /, *, context: Context) -> int:
     For example: `polynya quarantine show 3f2a9c1b77e0`.
 
     Args:
-        identifier: id of the record, as `list` prints it.
+        identifier: id of the record, as `list` prints it, or how it begins.
         context: given by `main`.
     """
-    for name, row in _records(context, None):
-        if row["id"] == identifier:
-            raw = (row["raw"] or b"").decode("utf-8", errors="backslashreplace")
-            text = (
-                f"{row['id']}  {name}\nfile    {row['file']}\nrecord  {row['offset'] + 1}\n"
-                f"rule    {row['rule']}\nerror   {row['error']}\n\n{raw}"
-            )
-            context.output.result(
-                "quarantined", {"dataset": name, **_without_raw(row), "raw": raw}, text
-            )
-            return ExitCode.OK
-    raise _unknown(identifier)
+    name, row = identified(_quarantines(context, None), identifier)
+    raw = (row.pop("raw") or b"").decode("utf-8", errors="backslashreplace")
+    text = (
+        f"{row['id']}  {name}\nfile    {row['file']}\nrecord  {place_in_file(row)}\n"
+        f"rule    {row['rule']}\nerror   {row['error']}\n\n{raw}"
+    )
+    context.output.result("quarantined", {"dataset": name, **row, "raw": raw}, text)
+    return ExitCode.OK
 
 
 @app.command
@@ -77,7 +97,7 @@ def replay(
     For example: `polynya quarantine replay --all`.
 
     Args:
-        identifiers: ids of the records.
+        identifiers: ids of the records, or how they begin.
         all_: every record.
         dataset: only records of this `schema.name`.
         context: given by `main`.
@@ -90,14 +110,15 @@ def replay(
     from polynya.engine.verbs.replay import replay as replay_entry
     from polynya.lake.spark.catalog import python_catalog
 
-    chosen = {
-        (name, row["id"])
-        for name, row in _records(context, dataset)
-        if all_ or row["id"] in identifiers
-    }
-    for identifier in identifiers:
-        if not any(identifier == found for _, found in chosen):
-            raise _unknown(identifier)
+    found = _quarantines(context, dataset)
+    if all_:
+        chosen = {(one.dataset, row["id"]) for one in found for row in one.rows()}
+    else:
+        named = [identified(found, identifier) for identifier in identifiers]
+        chosen = {(name, row["id"]) for name, row in named}
+    if not chosen:
+        context.output.note("the quarantine is empty")
+        return ExitCode.OK
     project = context.load(tolerant=True)
     engine = start_engine(project)
     for entry in inventory(project, python_catalog(project.target)):
@@ -122,32 +143,21 @@ def replay(
     return ExitCode.OK
 
 
-def _records(context: CommandContext, dataset: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
+def _quarantines(context: CommandContext, dataset: str | None) -> list[Quarantine]:
+    """What is quarantined, by dataset; only of the one that is named."""
     # Start-up time: PyIceberg.
     from polynya.engine.plan.inventory import inventory
     from polynya.lake.read.inspect import quarantine
-    from polynya.lake.spark.catalog import python_catalog
+    from polynya.lake.spark.catalog import has_tables, python_catalog
 
     project = context.load(tolerant=True)
-    entries = list(inventory(project, python_catalog(project.target)))
+    catalog = python_catalog(project.target) if has_tables(project.target) else None
+    entries = list(inventory(project, catalog))
     if dataset is not None and not any(entry.name == dataset for entry in entries):
-        raise usage_error(
-            f"no dataset is called `{dataset}`", ", ".join(entry.name for entry in entries)
-        )
-    for entry in entries:
-        if entry.table is not None and dataset in (None, entry.name):
-            for row in quarantine(entry.table):
-                yield entry.name, row
-
-
-def _without_raw(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != "raw"}
-
-
-def _unknown(identifier: str) -> OperationError:
-    return OperationError(
-        "POLYNYA-QUA-001",
-        f"no quarantined record has the id {identifier}",
-        state="nothing was changed",
-        fix="`polynya quarantine list` shows the ids",
-    )
+        names = [entry.name for entry in entries]
+        raise usage_error(f"no dataset is called `{dataset}`", suggest(dataset, names))
+    return [
+        Quarantine(entry.name, quarantine(entry.table))
+        for entry in entries
+        if entry.table is not None and dataset in (None, entry.name)
+    ]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
+import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.expressions import BooleanExpression, EqualTo
@@ -136,11 +136,14 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
     )
 
 
-def quarantine(table: Table) -> list[dict[str, Any]]:
-    """Quarantined records: id, file, offset, rule, error, raw (bytes)."""
+def quarantine(table: Table) -> pa.Table:
+    """Quarantined records in order: id, file, offset, rule, error, raw (bytes)."""
     scan = table.scan(row_filter=_in(Partition.QUARANTINE), selected_fields=(h.QUARANTINE,))
-    rows = [row[h.QUARANTINE] for row in scan.to_arrow().to_pylist()]
-    return sorted(rows, key=lambda row: (row["file"], row["offset"], row["id"]))
+    records = scan.to_arrow().select([h.QUARANTINE]).flatten()
+    names = [name.removeprefix(f"{h.QUARANTINE}.") for name in records.column_names]
+    return records.rename_columns(names).sort_by(
+        [(name, "ascending") for name in ("file", "offset", "id")]
+    )
 
 
 def _in(partition: Partition) -> BooleanExpression:
