@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 
@@ -153,3 +154,36 @@ def test_the_task_reference_explains_every_key(tmp_path):
     assert "| `sequence_by` | list of text |" in page
     assert "Default: `30d`." in page
     assert "`regexp_replace`" in page
+
+
+def test_git_leaves_data_alone_and_keeps_the_project(tmp_path):
+    main(["init", str(tmp_path)])
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    for file in ("warehouse/catalog.db", "landing/users/0002.json", ".polynya/agent/state.json",
+                 ".polynya/bucket.json", "run.log", ".env"):  # fmt: skip
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("data")
+
+    listed = ["git", "-C", str(tmp_path), "ls-files", "--others", "--exclude-standard"]
+    kept = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()
+
+    assert set(kept) == {
+        ".gitignore", ".vscode/extensions.json", ".vscode/settings.json", "landing/users/0001.json",
+        "polynya.yml", "tasks/users.yml", "tests/users.yml", ".polynya/schema/project.v1.json",
+        ".polynya/schema/task.v1.json", ".polynya/schema/tests.v1.json",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_is_given_what_completes_commands(shell, tmp_path, capsys):
+    assert main(["completion", shell]) == 0
+
+    script = capsys.readouterr().out
+    assert "quarantine" in script
+    assert "fail-on" in script
+    if shell == "bash":
+        file = tmp_path / "polynya.bash"
+        asked = 'COMP_WORDS=(polynya quar); COMP_CWORD=1; _polynya; echo "${COMPREPLY[@]}"'
+        file.write_text(f"{script}\n{asked}\n")
+        done = subprocess.run(["bash", str(file)], check=True, capture_output=True, text=True)
+        assert done.stdout == "quarantine\n"

@@ -12,7 +12,7 @@ from polynya.lake.apply.fast import FastApplier, ways
 from polynya.lake.apply.local.keys import setting
 from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.cache import cache_root
+from polynya.lake.spark.cache import cache_root, new_scratch
 from polynya.lake.spark.catalog import spark_properties
 from polynya.lake.spark.class_archive import cds_options
 from polynya.lake.spark.heap import driver_heap, machine_memory
@@ -51,6 +51,7 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
         log_file=cache_root() / "log" / "spark.log",
         session_views=target.on_glue,
         cluster=target.cluster,
+        scratch=new_scratch(cache_root() / "tmp"),
     )
     if target.cluster is None:
         return start_session(settings, java)

@@ -15,8 +15,9 @@ def apply(*, yes: bool = False, context: Context) -> int:
 
     Creates the tables of new datasets, columns that are no longer excluded, and views; drops views
     that are no longer configured; records the settings, and the new name of a renamed task. Says
-    what is left for the next `polynya run`. Stop `polynya run` first; otherwise it is
-    refused these datasets. Exit code 1 when something needs a decision.
+    what is left for the next `polynya run`. Stop `polynya run` first: one that goes on waits for
+    this, says so, and then works with its old settings. Exit code 1 when something needs a
+    decision.
 
     For example: `polynya apply --yes`.
 

@@ -83,8 +83,16 @@ _EVENTS: Final = (
 _COLUMNS: Final = ("userId", "name", "city", "operation", "sequenceNum", "eventTime")
 
 _GITIGNORE: Final = """\
+# Tables, and what has landed: data, not configuration.
 warehouse/
-.polynya/bucket.json
+landing/*/*
+!landing/users/0001.json
+# What Polynya keeps for itself; the schemas for editors are shared.
+.polynya/*
+!.polynya/schema/
+# Secrets and logs.
+.env
+*.log
 """
 
 

@@ -5,9 +5,18 @@ Nothing under this directory is ever the only copy of anything; deleting it cost
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import tempfile
 from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+_LOCK: Final = "lock"
+#: Locks of this process's scratch folders, open as long as it lives; the system closes them however
+#: it ends.
+_held: list[int] = []
 
 
 def cache_root() -> Path:
@@ -35,3 +44,40 @@ def write_atomically(path: Path, content: str, *, mode: int = 0o644) -> None:
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
+
+
+def new_scratch(root: Path) -> Path:
+    """A new folder of this process for what Spark and the JVM write meanwhile.
+
+    It is held by a lock. Folders below `root` that nobody holds are removed: a process that was
+    killed could not.
+
+    Raises OSError when nothing can be written there.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    for folder in root.iterdir():
+        _remove_unheld(folder)
+    folder = root / f"{os.getpid()}-{uuid4().hex[:8]}"
+    folder.mkdir()
+    _held.append(_locked(folder / _LOCK, create=True))
+    return folder
+
+
+def _remove_unheld(folder: Path) -> None:
+    try:
+        lock = _locked(folder / _LOCK)
+    except OSError:
+        # Held, about to be held, or none of ours.
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(lock)
+
+
+def _locked(file: Path, *, create: bool = False) -> int:
+    lock = os.open(file, os.O_RDWR | (os.O_CREAT if create else 0), 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise
+    return lock

@@ -21,7 +21,7 @@ from polynya.lake.spark.api import Py4JError, SparkSession
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.naming import CATALOG, SESSION_VIEWS
 from polynya.lake.spark.standalone.conf import on_cluster
-from polynya.lake.spark.tracing import trace_session
+from polynya.lake.spark.tracing import log_statements, trace_session
 from polynya.model.config.engines.standalone import SparkCluster
 from polynya.observe.trace import span
 
@@ -80,6 +80,7 @@ class SessionSettings:
 
     `catalog` holds all catalog properties in Iceberg's names, without the prefix of Spark.
     `log_file` takes what the JVM prints, None leaves it on standard error.
+    `scratch` takes what is written meanwhile, None leaves it to the system's own folder.
     `session_views` keeps the views in this session, for a catalog that can hold none.
     `memory` is the heap of the driver in Spark's spelling. `small` trades peak speed for a start in
     seconds. `cluster` runs the tasks, None runs them in this process.
@@ -92,6 +93,7 @@ class SessionSettings:
     jvm_options: Sequence[str] = ()
     log_file: Path | None = None
     session_views: bool = False
+    scratch: Path | None = None
     cores: int = field(default_factory=lambda: os.cpu_count() or 2)
     cluster: SparkCluster | None = None
 
@@ -118,7 +120,9 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
         spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     _keep_names(spark._jvm)
+    _without_checksum_files(spark)
     trace_session(spark)
+    log_statements(spark)
     # PySpark prints every failed statement to standard error, also those whose failure is an
     # answer.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -130,6 +134,8 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
     cores = str(settings.cores)
     options = ["-Duser.timezone=UTC", "-Dderby.system.durability=test", *QUIET_JVM, *ROOMY_JVM]
     options += [*settings.jvm_options, *(SMALL_JVM if settings.small else LARGE_JVM)]
+    if settings.scratch is not None:
+        options.append(f'"-Djava.io.tmpdir={settings.scratch}"')
     conf = {
         "spark.driver.extraClassPath": os.pathsep.join(settings.jars),
         "spark.driver.memory": settings.memory,
@@ -176,6 +182,8 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
     conf[prefix] = "org.apache.iceberg.spark.SparkCatalog"
     for key, value in settings.catalog.items():
         conf[f"{prefix}.{key}"] = value
+    if settings.scratch is not None:
+        conf["spark.local.dir"] = str(settings.scratch)
     if settings.session_views:
         # First in the search for a name: queries say `shop.users` whatever the catalog.
         views = f"spark.sql.catalog.{SESSION_VIEWS}"
@@ -201,6 +209,17 @@ def _keep_names(jvm: Any) -> None:
             found = getattr(place, part)
             setattr(place, part, found)
             place = found
+
+
+def _without_checksum_files(spark: SparkSession) -> None:
+    """Let Hadoop write no hidden `.crc` beside each local file: Parquet and Avro check theirs.
+
+    Iceberg writes through the same file system, for there is one in a JVM.
+    """
+    jvm: Any = spark._jvm
+    context: Any = spark.sparkContext
+    local = jvm.org.apache.hadoop.fs.FileSystem.getLocal(context._jsc.hadoopConfiguration())
+    local.setWriteChecksum(False)
 
 
 @contextmanager

@@ -1,22 +1,28 @@
 """What a trace shows of Spark: its statements, the calls through py4j, and the jobs.
 
-Nothing of it is there unless a trace is written (`observe/trace.py`).
+Nothing of it is there unless a trace is written (`observe/trace.py`). Statements go to the log too,
+if anybody reads it.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 from polynya.lake.spark.api import JavaClient, Py4JError, SparkSession
 from polynya.observe import trace
 from polynya.observe.trace import span
 from polynya.observe.trace_file import TraceEvent, named
 
+log = logging.getLogger(__name__)
 _here = threading.local()
+
+#: Of a statement in the log: the fold of a wide table takes pages.
+_MOST_CHARACTERS: Final = 4000
 
 
 def trace_session(spark: SparkSession) -> None:
@@ -57,6 +63,24 @@ def _traced(spark: SparkSession, name: str, method: Callable[..., Any]) -> Calla
             return method(*args, **kwargs)
 
     return traced
+
+
+def log_statements(spark: SparkSession) -> None:
+    """Log every statement of this process from now on, if anybody reads it (`--debug`)."""
+    kind = type(spark)
+    if log.isEnabledFor(logging.DEBUG) and not hasattr(kind.sql, "logs_statements"):
+        logged = _with_log(kind.sql)
+        logged.logs_statements = True
+        setattr(kind, "sql", logged)  # noqa: B010 - a method of PySpark's is exchanged
+
+
+def _with_log(sql: Callable[..., Any]) -> Any:
+    @wraps(sql)
+    def logging_sql(session: SparkSession, statement: str, *args: Any, **kwargs: Any) -> Any:
+        log.debug("SQL: %s", " ".join(statement.split())[:_MOST_CHARACTERS])
+        return sql(session, statement, *args, **kwargs)
+
+    return logging_sql
 
 
 class Jobs:
