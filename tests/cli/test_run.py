@@ -42,7 +42,7 @@ def end_when_said(text: str, said: io.StringIO, number: int = signal.SIGTERM) ->
 
 @pytest.mark.usefixtures("own_signals")
 def test_a_dataset_that_fails_is_told_while_the_others_go_on(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, shared_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("polynya.engine.start.start_spark", lambda *_, **__: spark)
     users = USERS.replace("schema: shop", "schema: told")
@@ -64,19 +64,23 @@ def test_a_dataset_that_fails_is_told_while_the_others_go_on(
             '{"userId": 2, "sequenceNum": 2, "operation": "INSERT"}\n'
         )
 
-    threading.Thread(target=end_when_said, args=("told.users failed", err), daemon=True).start()
+    threading.Thread(target=end_when_said, args=("failed   told.users", err), daemon=True).start()
     code = run(context=context)
 
     assert code == ExitCode.FAILED
     said = err.getvalue().splitlines()
-    assert [line for line in said if line.startswith("warning:")] == [
+    assert [line for line in said if line.startswith("failed ")] == [
         (
-            "warning: told.users failed: told_internal.users_internal: the keys of users were "
+            "failed   told.users: told_internal.users_internal: the keys of users were "
             "['userId'] and now are ['sequenceNum'] (POLYNYA-LAKE-010); set the old keys again, or "
             "give the dataset a new name to build a new table"
         )
     ]
     assert sum(line.startswith("copied   told.towns") for line in said) == 2
+    # What Java wrote has no hidden checksum beside it.
+    warehouse = shared_project / "warehouse" / "told_internal"
+    assert {file.suffix for file in warehouse.rglob(".*")} == set()
+    assert any(warehouse.rglob("*.parquet"))
 
 
 @pytest.mark.usefixtures("own_signals")

@@ -4,188 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from polynya.cli.json_values import to_json
-from polynya.model.errors import ConfigError, DependencyError
-from polynya.observe import data, node
+from polynya.model.errors import (
+    ConfigError,
+    ConflictError,
+    PolynyaError,
+    SuspendedError,
+)
+from polynya.observe import data, node, run
 from polynya.observe.events import Event, Level
+from tests.observe.kinds_of_events import OF_THE_ENGINE, OUTAGE
 
-OUTAGE = DependencyError("POLYNYA-DEP-005", "S3\nis slow", where="s3://lake", fix="wait")
 BROKEN = ConfigError("POLYNYA-CFG-007", "unknown key `keyz`", where="tasks/users.yml:9:5")
 
-#: Every event: how it is made, what it says to people and to programs.
-EVENTS: list[tuple[Event, Level, str, dict[str, Any]]] = [
-    (
-        data.BatchCopied(
-            subject="shop.users",
-            rows_in=1200,
-            rows_out=1100,
-            rows_filtered=90,
-            rows_quarantined=10,
-            files=2,
-            seconds=2.0,
-        ),
-        Level.NOTE,
-        "copied   shop.users: 1,100 of 1,200 records, 10 quarantined in 2.0 s (600/s)",
-        {
-            "subject": "shop.users",
-            "rows_in": 1200,
-            "rows_out": 1100,
-            "rows_filtered": 90,
-            "rows_quarantined": 10,
-            "files": 2,
-            "seconds": 2.0,
-        },
-    ),
-    (
-        data.LoadProgress(
-            subject="shop.users",
-            reason="a first full load of 4194304 bytes",
-            rows=1000,
-            seconds=2.0,
-            read_bytes=1 << 20,
-            left_bytes=3 << 20,
-        ),
-        Level.NOTE,
-        "loading  shop.users: 3 MiB left, about 6 s at 500 records/s",
-        {
-            "subject": "shop.users",
-            "reason": "a first full load of 4194304 bytes",
-            "rows": 1000,
-            "seconds": 2.0,
-            "read_bytes": 1 << 20,
-            "left_bytes": 3 << 20,
-            "left_seconds": 6,
-        },
-    ),
-    (
-        data.LoadInBatches(subject="shop.users", reason="a key is there twice"),
-        Level.DETAIL,
-        "loading  shop.users: in batches: a key is there twice",
-        {"subject": "shop.users", "reason": "a key is there twice"},
-    ),
-    (
-        data.DatasetApplied(
-            subject="shop.users", reason="asked to apply always", seconds=1.5, rows={"current": 7}
-        ),
-        Level.NOTE,
-        "applied  shop.users: asked to apply always",
-        {
-            "subject": "shop.users",
-            "reason": "asked to apply always",
-            "seconds": 1.5,
-            "current": 7,
-        },
-    ),
-    (
-        data.ApplySkipped(subject="shop.users", reason="nothing is pending"),
-        Level.DETAIL,
-        "waiting  shop.users: nothing is pending",
-        {"subject": "shop.users", "reason": "nothing is pending"},
-    ),
-    (
-        data.SchemaChanged(
-            subject="shop.users", change="add_column", policy="apply", says="new column a"
-        ),
-        Level.NOTE,
-        "changed  shop.users: new column a (apply)",
-        {
-            "subject": "shop.users",
-            "change": "add_column",
-            "policy": "apply",
-            "says": "new column a",
-        },
-    ),
-    (
-        data.FileChanged(subject="shop.users", file="1.json", size_bytes=9, copied_bytes=7),
-        Level.WARNING,
-        "shop.users: 1.json changed after it was copied; the new content is not read",
-        {"subject": "shop.users", "file": "1.json", "size_bytes": 9, "copied_bytes": 7},
-    ),
-    (
-        data.FileWaiting(subject="shop.users", file="1.csv", waits_for="1.dfm"),
-        Level.NOTE,
-        "waiting  shop.users: 1.csv: 1.dfm has not landed",
-        {"subject": "shop.users", "file": "1.csv", "waits_for": "1.dfm"},
-    ),
-    (
-        data.ReloadLoaded(
-            subject="shop.users", rows_in=9, rows_loaded=8, rows_quarantined=1, files_left=2
-        ),
-        Level.NOTE,
-        "loaded   shop.users: 8 rows, 2 files left",
-        {
-            "subject": "shop.users",
-            "rows_in": 9,
-            "rows_loaded": 8,
-            "rows_quarantined": 1,
-            "files_left": 2,
-        },
-    ),
-    (
-        data.ExtractApplied(
-            subject="shop.users",
-            extract="1.csv",
-            time="2026-01-01T00:00:00+00:00",
-            rows_loaded=8,
-            rows_quarantined=1,
-            complete=False,
-        ),
-        Level.NOTE,
-        "extract  shop.users: 1.csv, 8 rows, incomplete",
-        {
-            "subject": "shop.users",
-            "extract": "1.csv",
-            "time": "2026-01-01T00:00:00+00:00",
-            "rows_loaded": 8,
-            "rows_quarantined": 1,
-            "complete": False,
-        },
-    ),
-    (
-        data.ExtractWaiting(subject="shop.users", extract="1", reason="no _SUCCESS"),
-        Level.NOTE,
-        "waiting  shop.users: 1: no _SUCCESS",
-        {"subject": "shop.users", "extract": "1", "reason": "no _SUCCESS"},
-    ),
-    (
-        data.ExtractRestarted(subject="shop.users", extract="1", reason="it left"),
-        Level.NOTE,
-        "restarted shop.users: 1: it left",
-        {"subject": "shop.users", "extract": "1", "reason": "it left"},
-    ),
-    (
-        data.UnitFailed(subject="shop.users", error=OUTAGE),
-        Level.WARNING,
-        "shop.users failed: s3://lake: S3 is slow (POLYNYA-DEP-005); wait",
-        {
-            "subject": "shop.users",
-            "code": "POLYNYA-DEP-005",
-            "message": "s3://lake: S3\nis slow; wait",
-        },
-    ),
-    (
-        data.ViewsPublished(subject="shop.users", views=("shop.users", "shop.users_history")),
-        Level.DETAIL,
-        "views    shop.users, shop.users_history",
-        {"subject": "shop.users", "views": ["shop.users", "shop.users_history"]},
-    ),
-    (
-        data.ViewsFailed(subject="shop.users", error=OUTAGE),
-        Level.WARNING,
-        (
-            "shop.users: other engines may miss its views: "
-            "s3://lake: S3 is slow (POLYNYA-DEP-005); wait"
-        ),
-        {
-            "subject": "shop.users",
-            "error": "s3://lake: S3\nis slow; wait",
-            "code": "POLYNYA-DEP-005",
-        },
-    ),
+#: Those of a node, made and told likewise.
+OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
     (
         node.AgentStarted(subject="n1"),
         Level.NOTE,
@@ -292,8 +130,9 @@ EVENTS: list[tuple[Event, Level, str, dict[str, Any]]] = [
     ),
 ]
 
+EVENTS = [*OF_THE_ENGINE, *OF_A_NODE]
 #: How the name of a figure ends or begins that has a unit, or counts things.
-UNIT = re.compile(r"(^|_)(seconds|bytes)$|^(rows|files)(_|$)|^current$")
+UNIT = re.compile(r"(^|_)(seconds|bytes)$|^(rows|files)(_|$)|^(events|current|prior|removed)$")
 
 
 @pytest.mark.parametrize(
@@ -315,7 +154,7 @@ def test_an_event_tells_people_and_programs(
 def test_no_kind_of_event_is_left_out() -> None:
     kinds = {
         one
-        for module in (data, node)
+        for module in (data, node, run)
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, Event) and "type" in vars(one)
     }
@@ -330,5 +169,31 @@ def test_on_a_node_an_event_of_the_engine_names_its_task() -> None:
     assert list(event.as_json()) == ["subject", "task", "reason"]
 
 
-def test_a_run_that_ends_reports_its_failures_itself() -> None:
-    assert data.UnitFailed(subject="shop.users", error=OUTAGE, goes_on=False).level is Level.DETAIL
+def test_what_was_quarantined_stands_out() -> None:
+    whole = data.BatchCopied(
+        subject="a.b",
+        rows_in=2,
+        rows_out=2,
+        rows_filtered=0,
+        rows_quarantined=0,
+        files=1,
+        seconds=1,
+    )
+
+    assert whole.level is Level.NOTE
+    assert replace(whole, rows_out=1, rows_quarantined=1).level is Level.CAUTION
+
+
+@pytest.mark.parametrize(
+    ("error", "level", "verb"),
+    [
+        (OUTAGE, Level.FAILURE, "failed   "),
+        (SuspendedError("POLYNYA-LAKE-017", "new column"), Level.FAILURE, "suspended "),
+        (ConflictError("POLYNYA-LAKE-002", "process 7 on n1"), Level.CAUTION, "waiting  "),
+    ],
+)
+def test_a_failure_says_of_which_kind_it_is(error: PolynyaError, level: Level, verb: str) -> None:
+    failed = data.UnitFailed(subject="shop.users", error=error)
+
+    assert failed.level is level
+    assert failed.text().startswith(f"{verb}shop.users: ")

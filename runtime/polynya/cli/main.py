@@ -23,11 +23,11 @@ To add a command:
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,6 +36,7 @@ from cyclopts import App, CycloptsError
 from polynya import __version__
 from polynya.cli.context import CommandContext, verb_app
 from polynya.cli.exit_codes import ExitCode
+from polynya.cli.logs import logging_as
 from polynya.cli.options import FLAGS, GlobalOptions, split_options, usage_error
 from polynya.cli.output import Output, make_output
 from polynya.engine.errors import as_polynya
@@ -76,6 +77,7 @@ COMMANDS: Final = (
     _verb("doctor", "operate.doctor:doctor", "Check Java, jars, folders and the project."),
     _verb("schema", "project.schema:app", "JSON Schema of project and task files."),
     _verb("explain", "project.explain:explain", "Explain an error code."),
+    _verb("completion", "project.completion:completion", "Let a shell complete commands."),
 )
 
 
@@ -100,10 +102,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     # Known before parsing, so that a wrong command line is also reported as it was asked for.
     output = make_output(GlobalOptions(json="--json" in given))
+    logs = ExitStack()
     try:
         options, rest = split_options(given)
         output = make_output(options)
-        _configure_logging(options)
+        logs.enter_context(logging_as(options))
         trace.begin(os.environ.get(trace.VARIABLE))
         return _call(CommandContext(options, output), rest)
     except KeyboardInterrupt:
@@ -119,6 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _report(output, as_polynya(error))
     finally:
         trace.end()
+        logs.close()
 
 
 def _call(context: CommandContext, tokens: list[str]) -> int:
@@ -138,21 +142,6 @@ def _report(output: Output, error: PolynyaError) -> int:
     if output.options.debug:
         traceback.print_exception(error, file=sys.stderr)
     return error.exit_code
-
-
-def _configure_logging(options: GlobalOptions) -> None:
-    """Send the log to standard error; people get warnings unless they ask for more or for less."""
-    level = logging.WARNING
-    if options.quiet:
-        level = logging.ERROR
-    if options.verbose:
-        level = logging.INFO
-    if options.debug:
-        level = logging.DEBUG
-    logging.basicConfig(
-        level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(message)s"
-    )
-    logging.getLogger("polynya").setLevel(level)
 
 
 def _global_help() -> str:

@@ -27,7 +27,8 @@ FLAGS: Final = (
     Flag(("--json",), "json", None, "Machine-readable output: one JSON object per line."),
     Flag(("--quiet", "-q"), "quiet", None, "Only results, warnings and errors."),
     Flag(("--verbose", "-v"), "verbose", None, "More of what happens."),
-    Flag(("--debug",), "debug", None, "Everything that happens, and tracebacks."),
+    Flag(("--debug",), "debug", None, "Everything with its time: files, SQL, tracebacks."),
+    Flag(("--log-file",), "log_file", "FILE", "Append everything, with its time, to a file."),
     Flag(("--no-color",), "no_color", None, "No colours; `NO_COLOR` in the environment, too."),
 )
 _BY_NAME: Final = {name: flag for flag in FLAGS for name in flag.names}
@@ -44,6 +45,7 @@ class GlobalOptions:
     verbose: bool = False
     debug: bool = False
     no_color: bool = False
+    log_file: Path | None = None
 
 
 def split_options(arguments: Sequence[str]) -> tuple[GlobalOptions, list[str]]:
@@ -84,7 +86,7 @@ def usage_error(message: str, fix: str | None = None) -> ConfigError:
 
 
 def _options(values: dict[str, str | bool]) -> GlobalOptions:
-    target = values.get("target")
+    target, log_file = values.get("target"), values.get("log_file")
     return GlobalOptions(
         project=Path(str(values.get("project", "."))),
         target=str(target) if target else None,
@@ -93,4 +95,5 @@ def _options(values: dict[str, str | bool]) -> GlobalOptions:
         verbose=bool(values.get("verbose")),
         debug=bool(values.get("debug")),
         no_color=bool(values.get("no_color")),
+        log_file=Path(str(log_file)) if log_file else None,
     )

@@ -8,23 +8,36 @@ version, never changed or removed.
 from __future__ import annotations
 
 import sys
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO
 
 from polynya import __version__
 from polynya.cli.json_values import to_json
+from polynya.cli.live import Display, Drawn, Repeated
+from polynya.cli.logs import SAID
 from polynya.cli.options import GlobalOptions
 from polynya.model.errors import ConfigErrors, PolynyaError
+from polynya.observe.data import UnitFailed
 from polynya.observe.events import Event, Level
+from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 FORMAT_VERSION: Final = "1.0"
 
+_VERSION: Final = {
+    "type": "version",
+    "format_version": FORMAT_VERSION,
+    "polynya": __version__,
+}
 #: Characters of a line that no terminal bounds.
 _NO_EDGE: Final = 1000
+#: Programs are told of the progress of a dataset once in so many seconds.
+_PROGRESS_SECONDS: Final = 10.0
 
 
 class Output(ABC):
@@ -38,6 +51,9 @@ class Output(ABC):
         self._stderr = stderr or sys.stderr
         self._consoles: dict[int, Console] = {}
         self._only_rows = False
+        self._lock = threading.Lock()
+        self._display: Display | None = None
+        self._progress_at: dict[str, float] = {}
 
     @property
     def is_json(self) -> bool:
@@ -69,10 +85,63 @@ class Output(ABC):
         """Say why the command failed, or one of several things that are wrong."""
 
     def event(self, event: Event) -> None:
-        """Say what happened: a result for programs, a line for people."""
-        self.result(event.type, event.as_json())
-        say = {Level.DETAIL: self.detail, Level.NOTE: self.note, Level.WARNING: self.warning}
-        say[event.level](event.text())
+        """Say what happened: a result with its time for programs, a line for people."""
+        if self._display is not None:
+            self._display.take(event)
+        if event.level is not Level.PROGRESS or self._is_due(event.subject):
+            self.result(event.type, {"at": SystemClock().now(), **event.as_json()})
+        self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        match event.level:
+            case Level.DETAIL:
+                self.detail(event.text())
+            case Level.NOTE:
+                self.note(event.text())
+            case Level.CAUTION:
+                self.attention(event.text(), "yellow")
+            case Level.WARNING:
+                self.warning(event.text())
+            case Level.FAILURE:
+                self.attention(event.text(), "red")
+            case Level.PROGRESS:
+                pass
+
+    def _is_due(self, subject: str) -> bool:
+        """Whether programs are told of progress again: small steps have more of it than news."""
+        now = SystemClock().monotonic()
+        with self._lock:
+            due = now - self._progress_at.get(subject, -_PROGRESS_SECONDS) >= _PROGRESS_SECONDS
+            if due:
+                self._progress_at[subject] = now
+        return due
+
+    @contextmanager
+    def live(self) -> Iterator[None]:
+        """Show until the end of the block what is under way; silent with `--quiet`."""
+        if self.options.quiet:
+            yield
+            return
+        display = self._new_display()
+        self._display = display
+        try:
+            yield
+        finally:
+            self._display = None
+            display.close()
+
+    def _new_display(self) -> Display:
+        clock = SystemClock()
+        # A log goes by below the drawing.
+        draws = self.is_terminal and not self.options.debug
+        if draws and self.people.is_terminal and not self.people.is_dumb_terminal:
+            return Drawn(self.people, clock)
+        return Repeated(self.note, clock)
+
+    def start_over(self) -> None:
+        """Let what follows take the place of what was shown, on a terminal."""
+        if self._stdout.isatty() and not self.is_json:
+            self._console(self._stdout).clear()
 
     def only_rows(self) -> None:
         """Keep standard output for rows, also when the command fails before its first one."""
@@ -80,17 +149,26 @@ class Output(ABC):
 
     def note(self, text: RenderableType) -> None:
         """Tell people something that is no result; silent with `--quiet`."""
+        SAID.info("%s", text)
         if not self.options.quiet:
             self._print(self.people, text)
 
     def detail(self, text: RenderableType) -> None:
         """Tell people something that only `--verbose` asks for."""
+        SAID.debug("%s", text)
         if self.options.verbose or self.options.debug:
             self._print(self.people, text)
 
     def warning(self, text: str) -> None:
         """Warn people, also with `--quiet`."""
+        SAID.warning("%s", text)
         self._print(self.people, f"warning: {text}", style="yellow")
+
+    def attention(self, text: RenderableType, style: str | None = None) -> None:
+        """Show people what somebody has to look at, also with `--quiet`."""
+        if isinstance(text, str):
+            SAID.warning("%s", text)
+        self._print(self.people, text, style)
 
     def _console(self, stream: TextIO) -> Console:
         # rich takes a fifth of the start-up time, and most JSON runs never need it.
@@ -136,8 +214,16 @@ class TextOutput(Output):
 
     def error(self, error: PolynyaError) -> None:
         """Print an error to standard error, its first line in red."""
+        SAID.error("%s", error.render())
         for line in error.render().splitlines():
             self._print(self.people, line, "red" if line.startswith("error[") else None)
+
+    def _tell(self, event: Event) -> None:
+        if isinstance(event, UnitFailed) and not event.goes_on:
+            # The run is done with it: all that is known of it.
+            self.error(event.error)
+        else:
+            super()._tell(event)
 
 
 class JsonOutput(Output):
@@ -165,22 +251,21 @@ class JsonOutput(Output):
 
     def error(self, error: PolynyaError) -> None:
         """Write `{"type": "error", …}` per error; to standard error where rows own the output."""
+        SAID.error("%s", error.render())
         stream = self._stderr if self._only_rows else self._stdout
         for one in error.errors if isinstance(error, ConfigErrors) else (error,):
             self._write(stream, {"type": "error", **one.as_dict()})
 
     def _write(self, stream: TextIO, data: Mapping[str, object]) -> None:
-        if not self._opened and stream is self._stdout:
-            self._opened = True
-            version = {
-                "type": "version",
-                "format_version": FORMAT_VERSION,
-                "polynya": __version__,
-            }
-            stream.write(to_json(version) + "\n")
-        stream.write(to_json(data) + "\n")
-        # A reader at the other end of a pipe follows a long run line by line.
-        stream.flush()
+        text = to_json(data) + "\n"
+        # The threads of a run tell what they do, each when it happens.
+        with self._lock:
+            if not self._opened and stream is self._stdout:
+                self._opened = True
+                text = to_json(_VERSION) + "\n" + text
+            stream.write(text)
+            # A reader at the other end of a pipe follows a long run line by line.
+            stream.flush()
 
 
 def make_output(options: GlobalOptions) -> Output:

@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polynya.model.errors import PolynyaError
-from polynya.observe.events import Event, Level, line, one_line
+from polynya.model.errors import ConflictError, PolynyaError, SuspendedError
+from polynya.observe.events import Event, Level, counted, line, one_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchCopied(Event):
-    """A batch was committed. rows_in = rows_out + rows_filtered + rows_quarantined."""
+    """A batch was committed. rows_in = rows_out + rows_filtered + rows_quarantined.
+
+    `seconds` is the time from its first byte to its commit. Datasets that share their files share
+    the time in which these are read.
+    """
 
     type: ClassVar[str] = "batch.copied"
     rows_in: int
@@ -25,6 +29,8 @@ class BatchCopied(Event):
     @property
     def level(self) -> Level:
         """A batch without records is only a position, such as that of a whole task."""
+        if self.rows_quarantined:
+            return Level.CAUTION
         return Level.NOTE if self.rows_in else Level.DETAIL
 
     def text(self) -> str:
@@ -114,7 +120,13 @@ class DatasetApplied(Event):
 
     def text(self) -> str:
         """See `Event`."""
-        return line("applied", self.subject, self.reason)
+        written = self.rows.get("current", 0) + self.rows.get("prior", 0)
+        return line(
+            "applied",
+            self.subject,
+            f"{counted(self.rows.get('events', 0), 'change')}, {counted(written, 'row')} written, "
+            f"{self.rows.get('removed', 0):,} removed in {self.seconds:.1f} s ({self.reason})",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +258,7 @@ class ExtractRestarted(Event):
 class UnitFailed(Event):
     """A dataset, or a task that finds its datasets, failed; said once while it lasts.
 
-    `goes_on`: the run does; one that ends reports the error itself.
+    `goes_on`: the run tries it again; otherwise it is done with it.
     """
 
     type: ClassVar[str] = "unit.failed"
@@ -255,8 +267,8 @@ class UnitFailed(Event):
 
     @property
     def level(self) -> Level:
-        """Somebody has to act."""
-        return Level.WARNING if self.goes_on else Level.DETAIL
+        """Somebody has to act; what another process works on may come back by itself."""
+        return Level.CAUTION if isinstance(self.error, ConflictError) else Level.FAILURE
 
     def figures(self) -> Mapping[str, Any]:
         """The error as its code and one text."""
@@ -264,7 +276,23 @@ class UnitFailed(Event):
 
     def text(self) -> str:
         """See `Event`."""
-        return f"{self.subject} failed: {one_line(self.error)}"
+        verb = "failed"
+        if isinstance(self.error, SuspendedError):
+            verb = "suspended"
+        elif isinstance(self.error, ConflictError):
+            verb = "waiting"
+        return line(verb, self.subject, one_line(self.error))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRecovered(Event):
+    """What failed, or had to wait, works again."""
+
+    type: ClassVar[str] = "unit.recovered"
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line("recovered", self.subject, "works again")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

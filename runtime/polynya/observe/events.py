@@ -20,10 +20,16 @@ class Level(Enum):
 
     DETAIL = auto()
     """Shown when somebody asks for more."""
+    PROGRESS = auto()
+    """Shown while it lasts, then gone."""
     NOTE = auto()
     """Shown unless somebody asks for silence."""
+    CAUTION = auto()
+    """Always shown, in yellow: somebody should look at it."""
     WARNING = auto()
-    """Always shown."""
+    """Always shown, in yellow, as a warning."""
+    FAILURE = auto()
+    """Always shown, in red."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +80,11 @@ def discard(event: Event) -> None:
 def line(verb: str, subject: str, text: str) -> str:
     """The line of an event, with its verb in a column of its own."""
     return f"{verb:8} {subject}: {text}"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def one_line(error: PolynyaError) -> str:

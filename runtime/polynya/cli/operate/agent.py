@@ -17,7 +17,7 @@ from polynya.cli.json_values import to_json
 from polynya.cli.operate.agent_status import status, work_folder
 from polynya.cli.options import usage_error
 from polynya.cli.output import JsonOutput
-from polynya.observe.events import Event
+from polynya.observe.events import Event, Level
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -131,6 +131,9 @@ def _voice(output: JsonOutput) -> Callable[[Event], None]:
     """Write events as lines; who does not read them any more stops nothing."""
 
     def tell(event: Event) -> None:
+        if event.level is Level.PROGRESS:
+            # A log for weeks holds what was done.
+            return
         now = SystemClock().now()
         with suppress(OSError):
             output.result(event.type, {"at": now, **event.as_json()})

@@ -20,8 +20,8 @@ def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> in
     For datasets with `changes_retention`. Versions from before it was set, or whose events have
     expired, are taken as they are. One commit a dataset writes what the events make otherwise than
     it is stored; readers see the old rows until then. After `history: true` was set, history
-    becomes complete as far as events are kept. Calling it again changes nothing. Stop `polynya
-    run` first; otherwise it is refused these datasets.
+    becomes complete as far as events are kept. Calling it again changes nothing. A `polynya run`
+    that works on these datasets waits meanwhile, and says so.
 
     For example: `polynya rebuild users --dataset users`.
 

@@ -34,8 +34,8 @@ def reload(
 
     The new extract takes the place of the old one in the landing zone, where `initial_load` says.
     It gathers next to Current, which readers see unchanged until one commit moves what differs.
-    A reload that was killed resumes when it is called again. Stop `polynya run` first; otherwise
-    it is refused these datasets. For native formats, `dms` and `replicate`.
+    A reload that was killed resumes when it is called again. A `polynya run` that works on these
+    datasets waits meanwhile, and says so. For native formats, `dms` and `replicate`.
 
     For example: `polynya reload users --mode compare_and_apply_without_deleted_rows`.
 

@@ -73,7 +73,9 @@ class CaptureTask:
             return Ended(look_again=decision.wait)
         if turn.must_wait_for(found.size_bytes):
             return TOO_LONG
-        landing.pace.copied(found, self._copy(found.files), clock.monotonic())
+        with ledger.copying(found):
+            files = self._copy(found.files)
+        landing.pace.copied(found, files, clock.monotonic())
         return turn.more
 
     def _settle(self) -> None:
@@ -88,6 +90,7 @@ class CaptureTask:
 
     def _copy(self, parts: Sequence[FilePart]) -> Mapping[str, FileProgress]:
         """Copy one batch of the files; how far each was read."""
+        began = self._context.clock.monotonic()
         batch = self._read(parts)
         before = self._tables.ledger.table.state.copy.membership
         known = {*before.members, *self._tables.by_source} if before.settled else ()
@@ -106,7 +109,7 @@ class CaptureTask:
             for source, part in batch.datasets.items()
             if source in routes and not tables[source].is_behind
         ]
-        in_threads(lambda item: _copy_part(*item, live), good)
+        in_threads(lambda item: _copy_part(*item, began, live), good)
         if errors:
             # The files are not marked as done, so that nothing of the refused tables is lost.
             raise ConfigErrors(errors)
@@ -131,11 +134,12 @@ class CaptureTask:
             if not found.files:
                 _set_behind(table, "caught-up", behind=False)
                 break
+            began = self._context.clock.monotonic()
             batch = self._read(found.files, only=source)
             live = self._landing.paths()
             parted += self._part(batch.left)
             try:
-                table.copy(batch.datasets[source], live_files=live)
+                table.copy(batch.datasets[source], began=began, live_files=live)
             except SuspendedError:
                 break
         return parted
@@ -167,10 +171,10 @@ class CaptureTask:
         return self._landing.read_shared(tables, parts, only=only, without=self._without)
 
 
-def _copy_part(table: WorkingDataset, part: DatasetBatch, live: set[str]) -> None:
+def _copy_part(table: WorkingDataset, part: DatasetBatch, began: float, live: set[str]) -> None:
     """Copy the events of one table. If that suspends it the files are read on without it."""
     with suppress(SuspendedError):
-        table.copy(part, live_files=live)
+        table.copy(part, began=began, live_files=live)
 
 
 def _set_behind(table: WorkingDataset, step: str, *, behind: bool) -> None:

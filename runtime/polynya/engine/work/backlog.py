@@ -73,6 +73,14 @@ class Backlog:
             for subject in self._subjects.values():
                 subject.looked_at = now
 
+    def seconds_left(self, subject: str) -> float | None:
+        """Time that the rest of a dataset takes, None before its speed was measured."""
+        with self._lock:
+            one = self._subjects.get(subject)
+            if one is None or one.done_bytes <= 0 or one.busy_seconds <= 0:
+                return None
+            return sum(size for size, _ in one.files.values()) / one.rate()
+
     def waiting(self, now: float) -> Waiting:
         """What waits in all datasets together."""
         with self._lock:

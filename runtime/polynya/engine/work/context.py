@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from polynya.engine.work.backlog import Backlog
 from polynya.engine.work.policy import ApplyMode
+from polynya.engine.work.speeds import Speeds
 from polynya.engine.work.truce import Truce
 from polynya.formats.loads import LoadLimits
 from polynya.lake.apply.applier import Applier
@@ -28,7 +29,7 @@ class EngineContext:
     `said` holds what was said last about each matter, so that what lasts is said once. `mirror`
     makes the views of a dataset for other engines and returns the names of those that changed; None
     where there is nothing to make. `backlog` is told what waits in the landing zone. `loads`
-    says which full loads are large enough for tasks.
+    says which full loads are large enough for tasks, `apply_speeds` how fast applies went.
     """
 
     spark: SparkSession
@@ -44,6 +45,7 @@ class EngineContext:
     mirror: Callable[[ResolvedDataset, Shape], list[str]] | None = None
     backlog: Backlog = field(default_factory=Backlog)
     loads: LoadLimits = field(default_factory=LoadLimits)
+    apply_speeds: Speeds = field(default_factory=Speeds)
 
     def is_news(self, matter: str, text: str) -> bool:
         """Whether something else was said last about a matter; `text` is what is said now."""

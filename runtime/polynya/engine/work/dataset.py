@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
+from typing import Final
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.evolution import evolved, suspension
@@ -31,7 +34,13 @@ from polynya.model.datatypes import DataType
 from polynya.model.errors import PolynyaError, SuspendedError
 from polynya.observe import data as events
 from polynya.observe.events import Event
+from polynya.observe.run import StepProgress, under_way
 from polynya.observe.trace import span
+
+log = logging.getLogger(__name__)
+
+#: Paths of a batch that the log names.
+_LOGGED_PATHS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +148,17 @@ class WorkingDataset:
         self,
         batch: DatasetBatch,
         *,
+        began: float | None = None,
         live_files: Iterable[str] | None = None,
         replayed: Replayed | None = None,
     ) -> CopyResult:
         """Commit one batch and bring the views up to date; see `copy_batch`.
 
-        Raises SuspendedError or TaskStoppedError when a policy says that it may not be copied.
+        `began` is when its first byte was read, in monotonic seconds; without it, now. Raises
+        SuspendedError or TaskStoppedError when a policy says that it may not be copied.
         """
         clock = self.context.clock
-        started = clock.monotonic()
+        started = clock.monotonic() if began is None else began
         refuse_suspended(self.table)
         enter(self.table)
         batch = self.evolved(batch)
@@ -194,11 +205,26 @@ class WorkingDataset:
         if decision.apply and turn.must_wait_for(facts.work_bytes):
             return TOO_LONG
         if decision.apply:
-            self.tell_applied(self.apply(decision.reason))
+            self.tell_applied(self._apply_timed(facts, decision.reason))
             return LOOK_SOON
         if self.context.is_news(f"{self.name} is not applied", decision.reason):
             self.tell(events.ApplySkipped(subject=self.name, reason=decision.reason))
         return IDLE
+
+    def _apply_timed(self, facts: PendingFacts, reason: str) -> ApplyResult:
+        """Apply, and say meanwhile how long that takes as far as it is known."""
+        speeds, clock = self.context.apply_speeds, self.context.clock
+        progress = StepProgress(
+            subject=self.name,
+            step="applying",
+            rows_left=facts.rows,
+            left_seconds=speeds.seconds_for(self.name, facts.work_bytes),
+        )
+        with under_way(self.context.sink, progress):
+            began = clock.monotonic()
+            result = self.apply(reason)
+            speeds.took(self.name, facts.work_bytes, clock.monotonic() - began)
+            return result
 
     @span("apply", dataset=attrgetter("name"))
     def apply(self, reason: str, *, anew: bool = False) -> ApplyResult:
@@ -230,6 +256,19 @@ class WorkingDataset:
     def tell(self, event: Event) -> None:
         """Say that something happened to this dataset."""
         self.context.sink(event)
+
+    def copying(self, found: Discovery) -> AbstractContextManager[None]:
+        """Say for the length of a block that files are read and copied, and how much is left."""
+        paths = ", ".join(part.path for part in found.files[:_LOGGED_PATHS])
+        log.debug("%s reads %d files: %s", self.name, len(found.files), paths)
+        progress = StepProgress(
+            subject=self.name,
+            step="copying",
+            files_left=len(found.files),
+            left_bytes=found.size_bytes,
+            left_seconds=self.context.backlog.seconds_left(self.name),
+        )
+        return under_way(self.context.sink, progress)
 
     def tell_copied(self, result: CopyResult, files: int, seconds: float) -> None:
         """Say that a batch of so many files was committed, and what became of it."""

@@ -62,9 +62,11 @@ class TaskLanding:
             return Ended(look_again=decision.wait)
         if turn.must_wait_for(found.size_bytes):
             return TOO_LONG
-        if not (found.load and self._load(table, found, live)):
-            batch = self.read(table, found.files, load=found.load)
-            table.copy(batch, live_files=live())
+        began = self._context.clock.monotonic()
+        with table.copying(found):
+            if not (found.load and self._load(table, found, live)):
+                batch = self.read(table, found.files, load=found.load)
+                table.copy(batch, began=began, live_files=live())
         self.pace.copied(found, table.progress, self._context.clock.monotonic())
         return turn.more
 

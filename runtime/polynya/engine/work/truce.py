@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.dataset import DatasetTable, owner_in_words
 from polynya.model.errors import ConflictError
 
 #: A table is taken back when the other process has not committed for so many seconds.
@@ -49,12 +49,14 @@ class Truce:
             return
         if seen.snapshot != state.snapshot:
             seen = self._lost[name] = _Sighting(state.snapshot, now)
-        reloading = state.copy.reloading is not None
-        if now - seen.at < (QUIET_SECONDS_OF_A_RELOAD if reloading else QUIET_SECONDS):
+        quiet = QUIET_SECONDS
+        if state.copy.reloading is not None:
+            quiet = QUIET_SECONDS_OF_A_RELOAD
+        if now - seen.at < quiet:
             raise ConflictError(
                 "POLYNYA-LAKE-002",
-                f"another process works on {name}; "
-                "this one waits until it has been silent for a while",
+                f"{owner_in_words(state.ownership.owner)} works on {name}; this one goes on when "
+                f"nothing was committed there for {quiet:.0f} s",
                 where=name,
                 state="nothing is written by this process meanwhile; the other one goes on",
                 fix="nothing, if a command such as `reload` or `replay` does it; "

@@ -39,6 +39,13 @@ def new_owner() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:12]}"
 
 
+def owner_in_words(owner: str) -> str:
+    """An owner as people find it: `process 4711 on node-1`."""
+    host, _, rest = owner.partition(":")
+    process, _, start = rest.partition(":")
+    return f"process {process} on {host}" if start else owner or "another process"
+
+
 @dataclass(slots=True)
 class DatasetTable:
     """The internal table of one dataset in the hands of one owner."""
@@ -195,12 +202,10 @@ class DatasetTable:
         self.table.refresh()
         self.state = read_state(self.table)
         if self.owned and self.state.epoch > self.epoch:
-            newer = max(
-                self.state.copy.ownership, self.state.apply.ownership, key=lambda o: o.epoch
-            )
+            newer = self.state.ownership
             raise ConflictError(
                 "POLYNYA-LAKE-002",
-                f"{newer.owner} took {self.table.name} over "
+                f"{owner_in_words(newer.owner)} took {self.table.name} over "
                 f"(epoch {newer.epoch}, ours {self.epoch})",
                 where=self.table.name,
                 state="nothing of this step was written; the other owner goes on",

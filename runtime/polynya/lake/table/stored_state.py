@@ -35,7 +35,12 @@ class TableState:
     @property
     def epoch(self) -> int:
         """Highest epoch that ever owned the table."""
-        return max(self.copy.ownership.epoch, self.apply.ownership.epoch)
+        return self.ownership.epoch
+
+    @property
+    def ownership(self) -> Ownership:
+        """Of the newest owner."""
+        return max(self.copy.ownership, self.apply.ownership, key=lambda one: one.epoch)
 
     def new_files(self, before: TableState) -> list[DataFile]:
         """Files of states that `before` does not have."""

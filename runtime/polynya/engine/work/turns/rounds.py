@@ -9,9 +9,9 @@ from typing import Final
 from polynya.engine.errors import as_polynya
 from polynya.engine.work.turns.queue import POLL_SECONDS, Crew, Place, Queue
 from polynya.engine.work.turns.threads import THREADS
-from polynya.engine.work.turns.unit import Ended, Turn, Unit
+from polynya.engine.work.turns.unit import TOO_LONG, Ended, Turn, Unit
 from polynya.model.errors import ConflictError
-from polynya.observe.data import UnitFailed
+from polynya.observe.data import UnitFailed, UnitRecovered
 from polynya.observe.trace import span
 from polynya.store.clock import Clock
 
@@ -115,14 +115,21 @@ def _step(unit: Unit, turn: Turn) -> Ended:
 
 
 def _tell(place: Place, ended: Ended) -> None:
-    """Say how a turn went; of a failure that lasts only once."""
+    """Say how a turn went; of a failure that lasts only once, and when it is over."""
     context, unit, failure = place.crew.context, place.unit, ended.trouble
     said = f"failed {unit.name}"
     if failure is None:
-        context.said.pop(said, None)
+        _tell_recovery(place, ended, said)
     elif isinstance(failure, ConflictError):
         context.truce.lost(failure, context.clock.monotonic())
     if failure is not None and context.is_news(said, str(failure)):
         context.sink(UnitFailed(subject=unit.name, error=failure, goes_on=place.crew.goes_on))
     if failure is not None or not ended.more:
         place.crew.report(unit, ended)
+
+
+def _tell_recovery(place: Place, ended: Ended, said: str) -> None:
+    """Say that a unit which failed works again. A step that was only announced shows nothing."""
+    context = place.crew.context
+    if ended is not TOO_LONG and context.said.pop(said, None) is not None:
+        context.sink(UnitRecovered(subject=place.unit.name))

@@ -1,0 +1,80 @@
+"""Where the log of a command goes: to standard error as much as was asked for, all of it to a file.
+
+What people are told goes to the file too, with its time. It is there under the logger `SAID`.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from polynya.cli.options import GlobalOptions
+from polynya.model.errors import ConfigError
+
+#: What was said on standard error; never said there a second time.
+SAID: Final = logging.getLogger("polynya.said")
+SAID.propagate = False
+SAID.addHandler(logging.NullHandler())
+
+_WITH_TIME: Final = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+
+
+@contextmanager
+def logging_as(options: GlobalOptions) -> Iterator[None]:
+    """Log as the options say until the end of the block.
+
+    Raises ConfigError when the log file cannot be written.
+    """
+    ours, root = logging.getLogger("polynya"), logging.getLogger()
+    level = _level(options)
+    console = logging.StreamHandler(sys.stderr)
+    console.setLevel(level)
+    console.setFormatter(
+        logging.Formatter(_WITH_TIME if options.debug else "%(levelname)s %(message)s")
+    )
+    file = None if options.log_file is None else _file(options.log_file)
+    before = (ours.level, SAID.level)
+    root.addHandler(console)
+    ours.setLevel(level if file is None else logging.DEBUG)
+    SAID.setLevel(logging.CRITICAL if file is None else logging.DEBUG)
+    if file is not None:
+        root.addHandler(file)
+        SAID.addHandler(file)
+    try:
+        yield
+    finally:
+        root.removeHandler(console)
+        ours.setLevel(before[0])
+        SAID.setLevel(before[1])
+        if file is not None:
+            root.removeHandler(file)
+            SAID.removeHandler(file)
+            file.close()
+
+
+def _level(options: GlobalOptions) -> int:
+    """People get warnings unless they ask for more or for less."""
+    if options.debug:
+        return logging.DEBUG
+    if options.verbose:
+        return logging.INFO
+    return logging.ERROR if options.quiet else logging.WARNING
+
+
+def _file(path: Path) -> logging.Handler:
+    try:
+        handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise ConfigError(
+            "POLYNYA-CLI-004",
+            f"the log file cannot be written: {error.strerror}",
+            where=str(path),
+            state="nothing was started, no data was touched",
+            fix="name a file in a folder that can be written",
+        ) from error
+    handler.setFormatter(logging.Formatter(_WITH_TIME))
+    return handler

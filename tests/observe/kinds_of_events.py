@@ -1,0 +1,231 @@
+"""Every event of the engine: how it is made, what it says to people and to programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polynya.model.errors import DependencyError
+from polynya.observe import data, run
+from polynya.observe.events import Event, Level
+
+OUTAGE = DependencyError("POLYNYA-DEP-005", "S3\nis slow", where="s3://lake", fix="wait")
+
+OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
+    (
+        data.BatchCopied(
+            subject="shop.users",
+            rows_in=1200,
+            rows_out=1100,
+            rows_filtered=90,
+            rows_quarantined=10,
+            files=2,
+            seconds=2.0,
+        ),
+        Level.CAUTION,
+        "copied   shop.users: 1,100 of 1,200 records, 10 quarantined in 2.0 s (600/s)",
+        {
+            "subject": "shop.users",
+            "rows_in": 1200,
+            "rows_out": 1100,
+            "rows_filtered": 90,
+            "rows_quarantined": 10,
+            "files": 2,
+            "seconds": 2.0,
+        },
+    ),
+    (
+        data.LoadProgress(
+            subject="shop.users",
+            reason="a first full load of 4194304 bytes",
+            rows=1000,
+            seconds=2.0,
+            read_bytes=1 << 20,
+            left_bytes=3 << 20,
+        ),
+        Level.NOTE,
+        "loading  shop.users: 3 MiB left, about 6 s at 500 records/s",
+        {
+            "subject": "shop.users",
+            "reason": "a first full load of 4194304 bytes",
+            "rows": 1000,
+            "seconds": 2.0,
+            "read_bytes": 1 << 20,
+            "left_bytes": 3 << 20,
+            "left_seconds": 6,
+        },
+    ),
+    (
+        data.LoadInBatches(subject="shop.users", reason="a key is there twice"),
+        Level.DETAIL,
+        "loading  shop.users: in batches: a key is there twice",
+        {"subject": "shop.users", "reason": "a key is there twice"},
+    ),
+    (
+        data.DatasetApplied(
+            subject="shop.users",
+            reason="asked to apply always",
+            seconds=1.5,
+            rows={"events": 9, "current": 4, "prior": 3, "removed": 1},
+        ),
+        Level.NOTE,
+        (
+            "applied  shop.users: 9 changes, 7 rows written, 1 removed in 1.5 s "
+            "(asked to apply always)"
+        ),
+        {
+            "subject": "shop.users",
+            "reason": "asked to apply always",
+            "seconds": 1.5,
+            "events": 9,
+            "current": 4,
+            "prior": 3,
+            "removed": 1,
+        },
+    ),
+    (
+        data.ApplySkipped(subject="shop.users", reason="nothing is pending"),
+        Level.DETAIL,
+        "waiting  shop.users: nothing is pending",
+        {"subject": "shop.users", "reason": "nothing is pending"},
+    ),
+    (
+        data.SchemaChanged(
+            subject="shop.users", change="add_column", policy="apply", says="new column a"
+        ),
+        Level.NOTE,
+        "changed  shop.users: new column a (apply)",
+        {
+            "subject": "shop.users",
+            "change": "add_column",
+            "policy": "apply",
+            "says": "new column a",
+        },
+    ),
+    (
+        data.FileChanged(subject="shop.users", file="1.json", size_bytes=9, copied_bytes=7),
+        Level.WARNING,
+        "shop.users: 1.json changed after it was copied; the new content is not read",
+        {"subject": "shop.users", "file": "1.json", "size_bytes": 9, "copied_bytes": 7},
+    ),
+    (
+        data.FileWaiting(subject="shop.users", file="1.csv", waits_for="1.dfm"),
+        Level.NOTE,
+        "waiting  shop.users: 1.csv: 1.dfm has not landed",
+        {"subject": "shop.users", "file": "1.csv", "waits_for": "1.dfm"},
+    ),
+    (
+        data.ReloadLoaded(
+            subject="shop.users", rows_in=9, rows_loaded=8, rows_quarantined=1, files_left=2
+        ),
+        Level.NOTE,
+        "loaded   shop.users: 8 rows, 2 files left",
+        {
+            "subject": "shop.users",
+            "rows_in": 9,
+            "rows_loaded": 8,
+            "rows_quarantined": 1,
+            "files_left": 2,
+        },
+    ),
+    (
+        data.ExtractApplied(
+            subject="shop.users",
+            extract="1.csv",
+            time="2026-01-01T00:00:00+00:00",
+            rows_loaded=8,
+            rows_quarantined=1,
+            complete=False,
+        ),
+        Level.NOTE,
+        "extract  shop.users: 1.csv, 8 rows, incomplete",
+        {
+            "subject": "shop.users",
+            "extract": "1.csv",
+            "time": "2026-01-01T00:00:00+00:00",
+            "rows_loaded": 8,
+            "rows_quarantined": 1,
+            "complete": False,
+        },
+    ),
+    (
+        data.ExtractWaiting(subject="shop.users", extract="1", reason="no _SUCCESS"),
+        Level.NOTE,
+        "waiting  shop.users: 1: no _SUCCESS",
+        {"subject": "shop.users", "extract": "1", "reason": "no _SUCCESS"},
+    ),
+    (
+        data.ExtractRestarted(subject="shop.users", extract="1", reason="it left"),
+        Level.NOTE,
+        "restarted shop.users: 1: it left",
+        {"subject": "shop.users", "extract": "1", "reason": "it left"},
+    ),
+    (
+        data.UnitFailed(subject="shop.users", error=OUTAGE),
+        Level.FAILURE,
+        "failed   shop.users: s3://lake: S3 is slow (POLYNYA-DEP-005); wait",
+        {
+            "subject": "shop.users",
+            "code": "POLYNYA-DEP-005",
+            "message": "s3://lake: S3\nis slow; wait",
+        },
+    ),
+    (
+        data.UnitRecovered(subject="shop.users"),
+        Level.NOTE,
+        "recovered shop.users: works again",
+        {"subject": "shop.users"},
+    ),
+    (
+        run.RunStarted(subject="shop", target="local", tasks=("users",)),
+        Level.NOTE,
+        "start    shop: target local, 1 task",
+        {"subject": "shop", "target": "local", "tasks": ["users"]},
+    ),
+    (
+        run.StepProgress(
+            subject="shop.users",
+            step="loading",
+            seconds=2.0,
+            rows=1000,
+            files_left=3,
+            left_bytes=5 << 20,
+            left_seconds=6.2,
+        ),
+        Level.PROGRESS,
+        "loading  shop.users: 3 files, 5.0 MiB left, 500 records/s, about 6 s",
+        {
+            "subject": "shop.users",
+            "step": "loading",
+            "seconds": 2.0,
+            "rows": 1000,
+            "files_left": 3,
+            "left_bytes": 5 << 20,
+            "left_seconds": 6,
+        },
+    ),
+    (
+        run.StepEnded(subject="shop.users"),
+        Level.PROGRESS,
+        "ended    shop.users: the step is over",
+        {"subject": "shop.users"},
+    ),
+    (
+        data.ViewsPublished(subject="shop.users", views=("shop.users", "shop.users_history")),
+        Level.DETAIL,
+        "views    shop.users, shop.users_history",
+        {"subject": "shop.users", "views": ["shop.users", "shop.users_history"]},
+    ),
+    (
+        data.ViewsFailed(subject="shop.users", error=OUTAGE),
+        Level.WARNING,
+        (
+            "shop.users: other engines may miss its views: "
+            "s3://lake: S3 is slow (POLYNYA-DEP-005); wait"
+        ),
+        {
+            "subject": "shop.users",
+            "error": "s3://lake: S3\nis slow; wait",
+            "code": "POLYNYA-DEP-005",
+        },
+    ),
+]
