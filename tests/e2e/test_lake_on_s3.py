@@ -13,7 +13,12 @@ import pytest
 from tests.oracle.packs.driver import ROOT, environment
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-TESTS = ("tests/lake/apply/test_local_apply.py", "tests/engine/test_loads.py", "tests/e2e/on_s3.py")
+TESTS = (
+    "tests/lake/apply/test_local_apply.py",
+    "tests/lake/apply/keys/test_applies.py",
+    "tests/engine/test_loads.py",
+    "tests/e2e/on_s3.py",
+)
 
 
 def test_the_lake_works_in_s3_as_in_a_folder() -> None:

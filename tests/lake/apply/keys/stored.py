@@ -48,7 +48,7 @@ class Files:
 
     folder: Path
     keys: Mapping[str, str]
-    files: list[tuple[DataFile, StoredFile]] = field(default_factory=list)
+    files: list[tuple[DataFile, Any]] = field(default_factory=list)
 
     @property
     def columns(self) -> dict[str, dict[str, Any]]:
@@ -112,18 +112,20 @@ class Files:
         """Versions of records, by place."""
         probe = Probe(LocalFiles(), self.files, self.columns, self.key_columns, indexes)
         found = probe.find(self.records(touched), wanted)
-        others = [name for name in ("v",) if name in found.column_names]
+        others = [name for name in ("v", *self.keys) if name in found.column_names]
         return found.select([*FOUND.names, *others]).sort_by(PLACE).to_pylist()
 
 
 class Watched(KeyIndexes):
-    """Indexes that are built at once, and count how often they are used."""
+    """Indexes that are built at once, and tell how often they are used and for what."""
 
     def __init__(self, folder: Path, limit: int = 1 << 40, **how: Any) -> None:
         super().__init__(Folder(folder, limit), **{"costs": EAGER, "builds": BUILDS, **how})
         self.used = 0
+        self.asked: list[dict[str, Any]] = []
 
     def find(self, *parts: Any, **how: Any) -> pa.Table | None:
+        self.asked.append(how)
         found = super().find(*parts, **how)
         self.used += found is not None
         return found

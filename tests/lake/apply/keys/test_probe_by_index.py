@@ -69,28 +69,56 @@ def test_the_same_rows_are_found(
 
 
 def test_an_index_keeps_the_time_that_every_apply_needs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     table, indexes = Files(tmp_path, {"id": "long"}), Watched(tmp_path / "keys")
     table.write([(3,), (1,), (2,)], groups=2)
     expected = table.find([(2,), (4,)])
     indexes.build(table.source())
 
-    # Nothing is read of the data file.
-    table.files = [(file, _Unreadable(stored)) for file, stored in table.files]
+    file, stored = table.files[0]
+    watched = _Stored(stored)
+    table.files = [(file, watched)]
     assert table.find([(2,), (4,)], indexes=indexes) == expected
+    assert watched.read_groups == set()
     assert [row[h.INSERTED_TIMESTAMP].microsecond for row in expected] == [2]
 
 
-class _Unreadable:
-    """A file of which the footer is known."""
+def test_row_groups_between_touched_keys_are_not_read(tmp_path: Path) -> None:
+    table = Files(tmp_path, {"id": "long"})
+    table.write([(number,) for number in range(40)], groups=4)
+    file, stored = table.files[0]
+    watched = _Stored(stored)
+    table.files = [(file, watched)]
+
+    found = table.find([(1,), (2,), (39,), (1000,)])
+
+    assert [row["id"] for row in found] == [1, 2, 39]
+    assert watched.read_groups == {0, 3}
+
+
+def test_of_a_key_of_several_columns_all_records_in_range_are_counted(tmp_path: Path) -> None:
+    table, indexes = Files(tmp_path, {"part": "int", "id": "long"}), Watched(tmp_path / "keys")
+    table.write([(number // 10, number) for number in range(20)])
+
+    table.find([(1, number) for number in range(8)] + [(2, 1)], indexes=indexes)
+
+    assert indexes.asked == [{"read": 20, "likely": 8, "far": False}]
+
+
+class _Stored:
+    """A file whose row groups are counted when they are read."""
 
     def __init__(self, stored: Any) -> None:
         self._stored = stored
+        self.read_groups: set[int] = set()
 
     def __getattr__(self, name: str) -> Any:
-        assert name != "read"
         return getattr(self._stored, name)
+
+    def read(self, group: int, columns: Any) -> Any:
+        self.read_groups.add(group)
+        return self._stored.read(group, columns)
 
 
 @pytest.mark.parametrize(

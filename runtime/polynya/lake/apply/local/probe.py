@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from polynya.lake.apply.local.events import FILE, FOUND, IN_CURRENT, PLACE, POS, RECORD
 from polynya.lake.apply.local.keys.build import Source
 from polynya.lake.apply.local.keys.indexes import KeyIndexes
-from polynya.lake.apply.local.keys.sorted_rows import SortedRows
+from polynya.lake.apply.local.keys.sorted_rows import SortedRows, count_within
 from polynya.lake.apply.local.records import Records
 from polynya.lake.apply.local.wanted import Column, Columns, Wanted
 from polynya.lake.iceberg.files import DataFile
@@ -33,8 +33,8 @@ from polynya.store.data_files import DataFiles
 class _Part:
     """A row group that may hold a touched record: the number of its file, and columns to read.
 
-    `hits` are the rows that hold one (RECORD, POS, and what an index keeps), None where the keys
-    have to be read.
+    `hits` are the rows that hold one (RECORD, POS, the key, what an index keeps), None where the
+    keys have to be read.
     """
 
     number: int
@@ -98,15 +98,14 @@ class Probe:
         self, records: Records, wanted: Wanted, parts: Sequence[list[_Part]]
     ) -> list[list[_Part]]:
         """The same parts, with their hits for each file that has an index."""
-        touched = records.by_key() if any(map(self._is_large, parts)) else None
+        names = [one["name"] for one in self.keys]
+        touched = records.by_key(names) if any(map(self._is_large, parts)) else None
         if touched is None:
             return list(parts)
         return each_read(
             self.store,
             lambda of_file: (
-                self._by_index(records, wanted, of_file, touched)
-                if self._is_large(of_file)
-                else of_file
+                self._by_index(touched, wanted, of_file) if self._is_large(of_file) else of_file
             ),
             parts,
         )
@@ -118,9 +117,7 @@ class Probe:
             and self.indexes.is_for(self.files[of_file[0].number][0])
         )
 
-    def _by_index(
-        self, records: Records, wanted: Wanted, parts: list[_Part], touched: SortedRows
-    ) -> list[_Part]:
+    def _by_index(self, touched: SortedRows, wanted: Wanted, parts: list[_Part]) -> list[_Part]:
         assert self.indexes is not None
         file, stored = self.files[parts[0].number]
         kept = [self.columns[name] for name in wanted.always(file)]
@@ -128,7 +125,7 @@ class Probe:
             Source(file, stored, self.keys, kept),
             touched,
             read=sum(stored.footer.row_group(part.group).num_rows for part in parts),
-            likely=self._likely(records, stored, parts, len(touched)),
+            likely=self._likely(touched, stored, parts),
             far=self.store.far,
         )
         if hits is None:
@@ -142,16 +139,14 @@ class Probe:
             for part in parts
         ]
 
-    def _likely(
-        self, records: Records, stored: StoredFile, parts: Sequence[_Part], touched: int
-    ) -> int:
+    def _likely(self, touched: SortedRows, stored: StoredFile, parts: Sequence[_Part]) -> int:
         """How many touched keys may be in a file, by the range of the first column."""
         ranges = [self._range(stored, part.group, self.keys[0]) for part in parts]
         known = [one for one in ranges if one is not None]
         if len(known) < len(ranges):
-            return touched
+            return len(touched)
         low, high = min(low for low, _ in known), max(high for _, high in known)
-        return min(touched, records.within(0, low, high))
+        return count_within(touched.keys[0], low, high)
 
     def _in_group(self, records: Records, wanted: Wanted, part: _Part) -> pa.Table | None:
         file, stored = self.files[part.number]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.lake.apply.local.events import RECORD
-from polynya.lake.apply.local.keys.sorted_rows import SortedRows
+from polynya.lake.apply.local.keys.sorted_rows import SortedRows, count_within
 from polynya.model.datatypes import (
     BIGINT,
     BINARY,
@@ -65,20 +65,22 @@ class Records:
         if column not in self._ordered:
             values = self._values[column]
             self._ordered[column] = values.take(pc.sort_indices(values)).drop_null()
-        values = self._ordered[column]
-        first = pc.search_sorted(values, pa.scalar(low, values.type), side="left")
-        end = pc.search_sorted(values, pa.scalar(high, values.type), side="right")
-        return int(end.as_py() - first.as_py())
+        return count_within(self._ordered[column], low, high)
 
-    def by_key(self) -> SortedRows | None:
-        """Every record once, by key, with its number as RECORD; None where a key is NULL."""
+    def by_key(self, names: Sequence[str]) -> SortedRows | None:
+        """Every record once, by key, with its number as RECORD; None where a key is NULL.
+
+        The rows also have the key columns, under their `names`.
+        """
         if any(column.null_count for column in self._keys):
             return None
         count = 1 + (pc.max(self.numbers).as_py() or 0)
         each = pa.array(range(count), pa.int32())
         first = pc.index_in(each, value_set=_whole(self.numbers))
         keys = [_whole(column).take(first) for column in self._keys]
-        return SortedRows.of(keys, RECORD)
+        found = SortedRows.of(keys, RECORD)
+        columns = [*found.rows.columns, *found.keys]
+        return SortedRows(found.keys, pa.RecordBatch.from_arrays(columns, [RECORD, *names]))
 
     def _paired(self, numbers: pa.Array, column: pa.Array, index: int) -> pa.Array:
         values = self._values[index]
