@@ -60,6 +60,21 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a file, between two splits.
+
+    Attributes:
+        records: index in the file of the next record.
+        before: landed bytes of the file before it.
+        begin: where it begins, as in a `Split`.
+    """
+
+    records: int = 0
+    before: int = 0
+    begin: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class KeyRange:
     """Keys of a split that are all different: each is greater than the one before."""
 
@@ -129,6 +144,16 @@ class LoadPlan:
             found[split.file] = replace(found[split.file], records=read)
         return found
 
+    def places_after(self, reports: Mapping[int, Report]) -> dict[str, Place]:
+        """Where files go on that were not read to their ends, once every split has its report."""
+        last = {split.file: split for split in self.splits}
+        done = self.progress_after(reports)
+        return {
+            file: Place(done[file].records, split.before + split.size, split.end)
+            for file, split in last.items()
+            if split.end is not None and not done[file].complete
+        }
+
     def until(self, number: int) -> LoadPlan:
         """The plan of the splits before one of them."""
         kept = tuple(split for split in self.splits if split.number < number)
@@ -183,11 +208,16 @@ class LoadFormat(Protocol):
     """How files of a format are cut into splits."""
 
     def plan(
-        self, request: ReadRequest, limits: LoadLimits, damaged: Mapping[str, str]
+        self,
+        request: ReadRequest,
+        limits: LoadLimits,
+        damaged: Mapping[str, str],
+        places: Mapping[str, Place],
     ) -> LoadPlan | str:
         """Cut files, as many as one commit shall take; else why they must be read as batches.
 
-        `damaged` are files that cannot be read, as tasks found out, with the reason.
+        `damaged` are files that cannot be read, as tasks found out, with the reason. `places` are
+        where files go on, as far as it is known; others are read from their start to find it.
         """
         ...
 

@@ -59,13 +59,15 @@ def by_tasks(request: ReadRequest, split_bytes: int) -> Outcome:
     """What tasks give that read splits of this size, and read again as the engine lets them."""
     loads, limits = NativeLoads(), LoadLimits(split_bytes=split_bytes)
     damaged: dict[str, str] = {}
-    plan = loads.plan(request, limits, damaged)
+    plan = loads.plan(request, limits, damaged, {})
     while True:
         assert isinstance(plan, LoadPlan)
         batches, reports = read(plan)
         broken = {s.file: why for s in plan.splits if (why := reports[s.number].damaged)}
         damaged.update(broken)
-        following = loads.plan(request, limits, damaged) if broken else loads.settled(plan, reports)
+        following = (
+            loads.plan(request, limits, damaged, {}) if broken else loads.settled(plan, reports)
+        )
         if following is plan:
             break
         plan = following

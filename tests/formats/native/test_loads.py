@@ -130,7 +130,7 @@ class Silent(MemoryObjectStore):
 
 def test_a_store_that_does_not_answer_is_no_damaged_file() -> None:
     request = request_for({"in/1.json": lines({"id": 1, "seq": 1})})
-    plan = NativeLoads().plan(request, LoadLimits(), {})
+    plan = NativeLoads().plan(request, LoadLimits(), {}, {})
     assert isinstance(plan, LoadPlan)
 
     silent = replace(plan, reader=replace(plan.reader, store=Silent()))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from datetime import UTC
 from decimal import Decimal
 from typing import Any
 
 import fastavro
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -66,7 +68,7 @@ def test_stripes_of_an_orc_file_are_splits() -> None:
     content = orc_of(table, stripe_size=64 * 1024, batch_size=1024)
     request = request_for({"in/1.orc": content}, "orc")
 
-    plan = NativeLoads().plan(request, LoadLimits(split_bytes=1), {})
+    plan = NativeLoads().plan(request, LoadLimits(split_bytes=1), {}, {})
 
     assert isinstance(plan, LoadPlan)
     assert len(plan.splits) > 1
@@ -148,7 +150,7 @@ def test_blocks_of_an_avro_file_are_splits_and_columns() -> None:
     content = avro_of(fields, rows, interval=1000)
     request = request_for({"in/1.avro": content}, "avro")
 
-    plan = NativeLoads().plan(request, LoadLimits(split_bytes=4096), {})
+    plan = NativeLoads().plan(request, LoadLimits(split_bytes=4096), {}, {})
 
     assert isinstance(plan, LoadPlan)
     assert len(plan.splits) > 5
@@ -223,3 +225,43 @@ def test_a_csv_file_without_a_header_line_is_cut_as_well() -> None:
 
     for size in (1, 100, 3000):
         assert same(by_tasks(request, size), exactly(request))
+
+
+def test_a_load_that_goes_on_begins_where_reading_the_file_from_its_start_would_lead() -> None:
+    ids = list(range(40_000))
+    rows = [{"id": n, "seq": n} for n in ids]
+    fields = [{"name": "id", "type": "long"}, {"name": "seq", "type": "long"}]
+    text = "\n".join(f"{n},{n}" for n in ids)
+    parquet = io.BytesIO()
+    pq.write_table(pa.table({"id": ids, "seq": ids}), parquet, row_group_size=1000)
+    files = {
+        "avro": avro_of(fields, rows, interval=1000),
+        "csv": f"id,seq\n{text}\n".encode(),
+        "json": "\n".join(f'{{"id":{n},"seq":{n}}}' for n in ids).encode(),
+        "orc": orc_of(
+            pa.table({"id": ids, "seq": [str(n * 7919 % 10007) for n in ids]}),
+            stripe_size=64 * 1024,
+            batch_size=1024,
+        ),
+        "parquet": parquet.getvalue(),
+    }
+    for name, content in files.items():
+        limits = LoadLimits(split_bytes=4096, commit_bytes=len(content) // 3)
+        request = request_for({"in/1": content}, name)
+        first = NativeLoads().plan(request, limits, {}, {})
+        assert isinstance(first, LoadPlan)
+        reports = read(first)[1]
+        places = first.places_after(reports)
+        start = first.progress_after(reports)["in/1"].records
+        assert places["in/1"].begin > 0
+        later = request_for({"in/1": content}, name, start=start)
+
+        on, again = (NativeLoads().plan(later, limits, {}, known) for known in (places, {}))
+
+        assert isinstance(on, LoadPlan)
+        assert isinstance(again, LoadPlan)
+        assert replace(on.splits[0], size=0, end=None) == replace(again.splits[0], size=0, end=None)
+        assert on.splits[0].skip == 0
+        found = [number for batch in read(on)[0] for number in batch.column("id").to_pylist()]
+        assert found == list(range(start, start + len(found)))
+        assert [split.first for split in on.splits][1:] != []

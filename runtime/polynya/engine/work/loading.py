@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.formats.base import ReadRequest
 from polynya.formats.files.discovery import Discovery
-from polynya.formats.loads import LoadFormat, LoadLimits, LoadPlan
+from polynya.formats.loads import LoadFormat, LoadLimits, LoadPlan, Place
 from polynya.lake.copy.loads.load import (
     Staged,
     commit_load,
@@ -67,6 +67,8 @@ class Loading:
     def __init__(self, loads: LoadFormat | None, limits: LoadLimits) -> None:
         self._loads = loads
         self._limits = limits
+        #: By dataset, where its files go on.
+        self._places: dict[str, Mapping[str, Place]] = {}
 
     def copied(
         self,
@@ -89,14 +91,15 @@ class Loading:
         if not table.progress:
             request = _from_scratch(request)
         damaged: dict[str, str] = {}
-        plan = self._loads.plan(request, self._limits, damaged)
+        places = self._places.get(table.name, {})
+        plan = self._loads.plan(request, self._limits, damaged, places)
         for _ in range(_MOST_ATTEMPTS):
             if isinstance(plan, str):
                 return self._in_batches(table, plan)
             if not plan.splits:
                 return self._in_batches(table, "no record can be read")
             staged = stage_load(table.table, plan, now=now)
-            following = self._judged(plan, staged, request, damaged)
+            following = self._judged(plan, staged, request, damaged, places)
             if following is None:
                 break
             forget(table.table, staged)
@@ -108,6 +111,7 @@ class Loading:
             forget(table.table, staged)
             return self._in_batches(table, "a key is there twice")
         result = commit_load(table.table, plan, staged, now=now, live_files=live())
+        self._places[table.name] = plan.places_after(staged.reports)
         table.publish()
         seconds = clock.monotonic() - started
         table.tell_copied(result, len(plan.progress), seconds)
@@ -123,7 +127,12 @@ class Loading:
         return True
 
     def _judged(
-        self, plan: LoadPlan, staged: Staged, request: ReadRequest, damaged: dict[str, str]
+        self,
+        plan: LoadPlan,
+        staged: Staged,
+        request: ReadRequest,
+        damaged: dict[str, str],
+        places: Mapping[str, Place],
     ) -> LoadPlan | str | None:
         """What to do instead of committing what was staged; None when that is right."""
         assert self._loads is not None
@@ -134,7 +143,7 @@ class Loading:
         }
         if broken:
             damaged.update(broken)
-            return self._loads.plan(request, self._limits, damaged)
+            return self._loads.plan(request, self._limits, damaged, places)
         settled = self._loads.settled(plan, staged.reports)
         return None if settled is plan else settled
 

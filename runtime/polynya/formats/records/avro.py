@@ -97,12 +97,12 @@ def header_of(file: BinaryIO) -> bytes:
     return file.read(end)
 
 
-def blocks_of(file: BinaryIO, header: bytes) -> Iterator[tuple[int, int, int]]:
-    """Where each block begins, its records and its bytes; nothing is decoded.
+def blocks_of(file: BinaryIO, header: bytes, begin: int) -> Iterator[tuple[int, int, int]]:
+    """Where each block from one on begins, its records and its bytes; nothing is decoded.
 
     From a block on that is damaged all that follows is one block: reading it says what is wrong.
     """
-    mark, begin = header[-_SYNC_BYTES:], len(header)
+    mark = header[-_SYNC_BYTES:]
     size = file.seek(0, io.SEEK_END)
     while begin < size:
         file.seek(begin)

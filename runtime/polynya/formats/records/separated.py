@@ -59,14 +59,15 @@ def pieces(file: BinaryIO, dialect: Dialect | None = None, *, skip: int = 0) -> 
 
 
 def placed_pieces(
-    file: BinaryIO, dialect: Dialect | None = None, *, skip: int = 0
+    file: BinaryIO, dialect: Dialect | None = None, *, skip: int = 0, begin: int = 0
 ) -> Iterator[tuple[int, bytes]]:
-    """The same from the start of a file, each with the byte at which it begins."""
+    """The same, each with the byte at which it begins; the first one not before `begin`."""
     dialect = dialect or Dialect()
     quote, comment = dialect.quote.encode(), dialect.comment.encode()
     held: list[bytes] = []
-    size = quotes = begin = end = 0
-    for number, raw in enumerate(file):
+    end = file.seek(begin) if begin else 0
+    size = quotes = 0
+    for number, raw in enumerate(file, 1 if begin else 0):
         here, end = end, end + len(raw)
         if number < skip:
             continue

@@ -6,18 +6,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from polynya.formats.batch import FilePart
-from polynya.formats.loads import Split
+from polynya.formats.loads import Place, Split
 from polynya.formats.native.loads.kinds.kind import Piece
 
 
 def splits_of(
-    part: FilePart, pieces: Iterator[Piece], *, number: int, split_bytes: int, most_bytes: int
+    part: FilePart,
+    pieces: Iterator[Piece],
+    place: Place,
+    *,
+    number: int,
+    split_bytes: int,
+    most_bytes: int,
 ) -> tuple[list[Split], bool]:
     """Splits of a file from its record `part.start` on, and whether they reach its end.
 
-    `number` is that of the first. They end after the one with which `most_bytes` are reached.
+    `number` is that of the first, `place` where the pieces begin. The splits end after the one with
+    which `most_bytes` are reached.
     """
-    cut = _Cut(part, number)
+    cut = _Cut(part, number, records=place.records, before=place.before)
     for piece in pieces:
         if cut.held and cut.held_bytes + piece.size > split_bytes:
             cut.close(piece.begin)

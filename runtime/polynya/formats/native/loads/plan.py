@@ -14,7 +14,7 @@ from polynya.formats.batch import WHOLE_FILE, BatchLimits, FilePart, FileProgres
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.compression import codec_of
 from polynya.formats.files.landed_file import landed_file
-from polynya.formats.loads import LoadLimits, LoadPlan, Report, Split
+from polynya.formats.loads import LoadLimits, LoadPlan, Place, Report, Split
 from polynya.formats.native.loads.cutting import splits_of
 from polynya.formats.native.loads.kinds.registry import KINDS
 from polynya.formats.native.loads.reader import NativeSplits
@@ -26,6 +26,7 @@ from polynya.formats.values.rows import typed_records
 from polynya.model.datatypes import DataType, Void
 from polynya.store.object_store import ObjectStore
 
+_START = Place()
 _SAMPLE = BatchLimits(max_rows=2_000, max_bytes=1024 * 1024)
 
 
@@ -58,7 +59,11 @@ class NativeLoads:
     """Loads of native files."""
 
     def plan(
-        self, request: ReadRequest, limits: LoadLimits, damaged: Mapping[str, str]
+        self,
+        request: ReadRequest,
+        limits: LoadLimits,
+        damaged: Mapping[str, str],
+        places: Mapping[str, Place],
     ) -> LoadPlan | str:
         """See `LoadFormat`."""
         kind = KINDS[request.table.dataset.landing.format]
@@ -69,7 +74,9 @@ class NativeLoads:
             if part.path in damaged:
                 cut.refuse(part, damaged[part.path])
             elif not _is_packed(request.store, part.path):
-                _cut_file(request, part, limits, cut)
+                place = places.get(part.path, _START)
+                known = place if place.records == part.start else _START
+                _cut_file(request, part, known, limits, cut)
             elif kind.is_read_whole:
                 cut.take_whole(part)
             elif cut.splits:
@@ -123,17 +130,21 @@ def _is_packed(store: ObjectStore, path: str) -> bool:
         return False
 
 
-def _cut_file(request: ReadRequest, part: FilePart, limits: LoadLimits, cut: _Cut) -> None:
+def _cut_file(
+    request: ReadRequest, part: FilePart, place: Place, limits: LoadLimits, cut: _Cut
+) -> None:
     dataset = request.table.dataset
     landing = dataset.landing
     try:
         with landed_file(
             request.store, part.path, landing.format, encoding=landing.delivery.encoding
         ) as file:
-            opened = KINDS[landing.format].pieces(file, dataset, limits.split_bytes)
+            pieces_of = KINDS[landing.format].pieces
+            opened = pieces_of(file, dataset, limits.split_bytes, place.begin)
             splits, complete = splits_of(
                 part,
                 opened.pieces,
+                place,
                 number=len(cut.splits),
                 split_bytes=limits.split_bytes,
                 most_bytes=limits.commit_bytes - cut.size_bytes,
@@ -153,12 +164,14 @@ def _planned(request: ReadRequest, cut: _Cut) -> LoadPlan | str:
     if KINDS[dataset.landing.format].declares_types:
         found = typed_records([], types, needed=events.keys)
         schema, changes = found.schema(), bool(found.changes)
+    elif known:
+        # A load that goes on. Tasks say when a record changes the columns.
+        schema, changes = dict(known), False
     else:
         schema, changes = _sampled(request)
-        if not known:
-            # Files that come later may name columns, without types.
-            schema |= {name: t for name, t in types.observed.items() if name not in schema}
-            types = replace(types, observed=schema)
+        # Files that come later may name columns, without types.
+        schema |= {name: t for name, t in types.observed.items() if name not in schema}
+        types = replace(types, observed=schema)
     if known and (changes or dict(known) != dict(schema)):
         return "the files change the columns of the table"
     return LoadPlan(

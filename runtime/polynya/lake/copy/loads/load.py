@@ -21,6 +21,7 @@ from polynya.lake.copy.derive import HELPERS, derived, first_rejected
 from polynya.lake.copy.loads.direct import Direct, Written, direct_of
 from polynya.lake.copy.loads.tasks import TaskWork, tasks_of
 from polynya.lake.copy.loads.unique import keys_are_unique
+from polynya.lake.copy.loads.watching import TellSoFar, watched
 from polynya.lake.copy.routes import to_current
 from polynya.lake.copy.times import Times
 from polynya.lake.copy.way import CopyResult
@@ -116,10 +117,13 @@ class _Job:
 
 
 @span("stage load")
-def stage_load(target: DatasetTable, plan: LoadPlan, *, now: datetime) -> Staged:
+def stage_load(
+    target: DatasetTable, plan: LoadPlan, *, now: datetime, tell: TellSoFar = lambda _: None
+) -> Staged:
     """Let tasks read all splits of a plan and write their rows; nothing is committed.
 
     The table was entered. The files are worth nothing unless the reports say what was assumed.
+    `tell` hears meanwhile, in another thread, how far the tasks are.
     Raises what the store raises when it does not give a file.
     """
     batch = _batch(target, plan, {}, rows_in=0)
@@ -136,7 +140,8 @@ def stage_load(target: DatasetTable, plan: LoadPlan, *, now: datetime) -> Staged
     loaded = to_current(job.rows(direct), _GOES_TO_CURRENT, keeping.now)
     if keeping.state is not None:
         loaded = retention.with_loaded_events(loaded, keeping.now)
-    files = stage(target.table, loaded.drop(*HELPERS))
+    with watched(plan, lambda: job.reports.all, tell):
+        files = stage(target.table, loaded.drop(*HELPERS))
     files += (
         written_file(
             target.table,

@@ -23,10 +23,12 @@ _ROWS = 16_384
 _NOT_PLAIN = (Array, MapType, Struct, Void)
 
 
-def _pieces(file: BinaryIO, dataset: ResolvedDataset, size: int) -> Opened:
+def _pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> Opened:
     del dataset, size
     types, _ = opened_avro(file)
-    return Opened((Piece(*block) for block in blocks_of(file, header_of(file))), types)
+    header = header_of(file)
+    blocks = blocks_of(file, header, max(begin, len(header)))
+    return Opened((Piece(*block) for block in blocks), types)
 
 
 def _portions(file: BinaryIO, split: Split, wanted: Wanted) -> Iterator[Portion]:

@@ -20,15 +20,15 @@ _ROWS = 65_536
 _DAMAGE = (pa.ArrowException, OSError, ValueError)
 
 
-def _parquet_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int) -> Opened:
+def _parquet_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> Opened:
     del dataset, size
     try:
         reader = parquet.ParquetFile(file)
         types = column_types(reader.schema_arrow)
-        groups = [reader.metadata.row_group(n) for n in range(reader.num_row_groups)]
+        groups = [(n, reader.metadata.row_group(n)) for n in range(begin, reader.num_row_groups)]
     except _DAMAGE as error:
         raise UnreadableFileError(f"not a whole Parquet file: {error}") from error
-    return Opened((_group(n, group) for n, group in enumerate(groups)), types)
+    return Opened((_group(n, group) for n, group in groups), types)
 
 
 def _group(number: int, group: parquet.RowGroupMetaData) -> Piece:
@@ -43,21 +43,21 @@ def _parquet_portions(file: BinaryIO, split: Split, wanted: Wanted) -> Iterator[
         yield _portion(rows, split, wanted)
 
 
-def _orc_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int) -> Opened:
+def _orc_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> Opened:
     del dataset, size
     opened = opened_orc(file)
-    return Opened(_stripes(opened), column_types(opened.reader.schema))
+    return Opened(_stripes(opened, begin), column_types(opened.reader.schema))
 
 
-def _stripes(opened: OpenedOrc) -> Iterator[Piece]:
-    """The stripes of a file. How many records one has, only one of its columns tells."""
+def _stripes(opened: OpenedOrc, begin: int) -> Iterator[Piece]:
+    """Stripes of a file from one on. How many records one has, only one of its columns tells."""
     reader = opened.reader
     count, names = reader.nstripes, reader.schema.names
     size = reader.content_length // max(count, 1)
     if count == 1 or not names:
         yield Piece(0, reader.nrows, reader.content_length)
         return
-    for number in range(count):
+    for number in range(begin, count):
         try:
             rows = opened.stripe(number, names[:1]).num_rows
         except _DAMAGE:

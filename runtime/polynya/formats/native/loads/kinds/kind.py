@@ -25,7 +25,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The pieces of a file, from its start on, and the types that it declares."""
+    """Pieces of a file, to its end, and the types that it declares."""
 
     pieces: Iterator[Piece]
     types: Mapping[str, DataType] = field(default_factory=dict)
@@ -60,8 +60,9 @@ class Portion:
     chunk: Callable[[int], Chunk | None] = _no_columns
 
 
-#: (content, dataset, most bytes of a piece of text) → pieces. Raises UnreadableFileError.
-Opener: TypeAlias = Callable[[BinaryIO, ResolvedDataset, int], Opened]
+#: (content, dataset, most bytes of a piece of text, where the first piece begins) → pieces. Raises
+#: UnreadableFileError.
+Opener: TypeAlias = Callable[[BinaryIO, ResolvedDataset, int, int], Opened]
 #: (content, split, what is wanted) → portions. Raises UnreadableFileError.
 Reader: TypeAlias = Callable[[BinaryIO, Split, Wanted], Iterator[Portion]]
 

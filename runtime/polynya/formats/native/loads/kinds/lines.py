@@ -17,20 +17,20 @@ from polynya.formats.records.json_lines import parsed
 from polynya.formats.records.opened import RawRecord
 from polynya.formats.records.separated import column_names, placed_pieces
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.datatypes import Void
+from polynya.model.datatypes import DataType, Void
 
 _PIECE_BYTES = 8 * 1024 * 1024
 _BLOCK_BYTES = 4 * 1024 * 1024
 _ROWS = 16_384
 
 
-def _json_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int) -> Opened:
+def _json_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> Opened:
     del dataset
-    return Opened(_line_pieces(file, min(size, _PIECE_BYTES)))
+    return Opened(_line_pieces(file, min(size, _PIECE_BYTES), begin))
 
 
-def _line_pieces(file: BinaryIO, size: int) -> Iterator[Piece]:
-    for begin, block in blocks(file, size):
+def _line_pieces(file: BinaryIO, size: int, first: int) -> Iterator[Piece]:
+    for begin, block in blocks(file, size, begin=first):
         yield Piece(begin, count_records(block, at_start=begin == 0), len(block))
 
 
@@ -49,14 +49,16 @@ def _json_portion(text: bytes, split: Split, wanted: Wanted) -> Portion:
     )
 
 
-def _csv_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int) -> Opened:
+def _csv_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> Opened:
     """Pieces of whole records; a header line declares columns without types."""
     layout = Layout.of(dataset)
     records = placed_pieces(file, layout.dialect, skip=layout.skip_lines)
-    if layout.names is not None:
-        return Opened(_record_pieces(file, records, min(size, _PIECE_BYTES)))
-    _, header = next(records, (0, b""))
-    types = dict.fromkeys(column_names(header, layout.dialect), Void()) if header else {}
+    types: dict[str, DataType] = {}
+    if layout.names is None:
+        _, header = next(records, (0, b""))
+        types = dict.fromkeys(column_names(header, layout.dialect), Void()) if header else {}
+    if begin:
+        records = placed_pieces(file, layout.dialect, begin=begin)
     return Opened(_record_pieces(file, records, min(size, _PIECE_BYTES)), types)
 
 
