@@ -18,11 +18,13 @@ from polynya.lake.copy.loads.load import (
     is_unique,
     stage_load,
 )
+from polynya.lake.copy.loads.watching import SoFar, TellSoFar
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import enter
 from polynya.lake.table.suspension import refuse_suspended
 from polynya.model.contract.headers import Partition
 from polynya.observe import data as events
+from polynya.observe.run import StepProgress
 
 #: How often the columns may turn out to be others than was assumed.
 _MOST_ATTEMPTS: Final = 5
@@ -98,7 +100,8 @@ class Loading:
                 return self._in_batches(table, plan)
             if not plan.splits:
                 return self._in_batches(table, "no record can be read")
-            staged = stage_load(table.table, plan, now=now)
+            tell = _telling(table, found, plan)
+            staged = stage_load(table.table, plan, now=now, tell=tell)
             following = self._judged(plan, staged, request, damaged, places)
             if following is None:
                 break
@@ -159,6 +162,29 @@ def _from_scratch(request: ReadRequest) -> ReadRequest:
     """The request for a table that holds nothing: what an attempt assumed of it is not known."""
     known = request.table
     return replace(request, tables={known.source: replace(known, schema={})})
+
+
+def _telling(table: WorkingDataset, found: Discovery, plan: LoadPlan) -> TellSoFar:
+    """Says how far the tasks of a plan are, and how long they and all after them will take."""
+    clock = table.context.clock
+    began = clock.monotonic()
+    later = [part for part in found.files if part.path not in plan.progress]
+    later_bytes = _left_bytes(found, plan)
+
+    def tell(so_far: SoFar) -> None:
+        seconds, left_bytes = clock.monotonic() - began, so_far.left_bytes + later_bytes
+        progress = StepProgress(
+            subject=table.name,
+            step="loading",
+            seconds=seconds,
+            rows=so_far.rows,
+            files_left=so_far.left_files + len(later),
+            left_bytes=left_bytes,
+            left_seconds=seconds * left_bytes / so_far.read_bytes if so_far.read_bytes else None,
+        )
+        table.tell(progress)
+
+    return tell
 
 
 def _left_bytes(found: Discovery, plan: LoadPlan) -> int:
