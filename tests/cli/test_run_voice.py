@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -319,3 +320,18 @@ def test_on_a_terminal_steps_are_drawn_and_gone_at_the_end(shop: Shop) -> None:
         assert run(once=True, context=CommandContext(options, output)) == 0
 
     assert "\x1b[33mcopied   shop.users: 2 of 3 records" in shop.err.getvalue()
+
+
+def test_a_command_that_waits_for_spark_says_so_to_people_only(shop: Shop) -> None:
+    options = GlobalOptions(no_color=True, project=shop.folder, json=True)
+    context = CommandContext(options, JsonOutput(options, shop.out, shop.err))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "REPEAT_SECONDS", 0.0)
+        patch.setattr(live, "_LOOK_SECONDS", 0.01)
+        with context.starting(context.load()):
+            until = time.monotonic() + 10
+            while not shop.said and time.monotonic() < until:
+                time.sleep(0.01)
+
+    assert shop.said[0] == "starting shop: Spark  [0:00]"
+    assert shop.out.getvalue() == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
@@ -10,6 +11,7 @@ from cyclopts import App, Parameter
 from polynya.cli.options import GlobalOptions
 from polynya.cli.output import Output
 from polynya.model.reading.loader import LoadedProject, load_project
+from polynya.observe.run import StepProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,11 @@ class CommandContext:
                 left out and their errors stand in the result.
         """
         return load_project(self.options.project, self.options.target, tolerant=tolerant)
+
+    def starting(self, project: LoadedProject) -> AbstractContextManager[None]:
+        """Show people until the end of the block that Spark starts."""
+        step = StepProgress(subject=project.project.name, step="starting", detail="Spark")
+        return self.output.waiting(step)
 
 
 Context: TypeAlias = Annotated[CommandContext, Parameter(parse=False)]

@@ -22,6 +22,7 @@ from polynya.cli.options import GlobalOptions
 from polynya.model.errors import ConfigErrors, PolynyaError
 from polynya.observe.data import UnitFailed
 from polynya.observe.events import Event, Level
+from polynya.observe.run import StepProgress
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -129,6 +130,14 @@ class Output(ABC):
         finally:
             self._display = None
             display.close()
+
+    @contextmanager
+    def waiting(self, step: StepProgress) -> Iterator[None]:
+        """Show people, not programs, until the end of the block that a step goes on."""
+        with self.live():
+            if self._display is not None:
+                self._display.take(step)
+            yield
 
     def _new_display(self) -> Display:
         clock = SystemClock()

@@ -45,7 +45,8 @@ def query(sql: str | None = None, /, *, file: Path | None = None, context: Conte
             raise usage_error(
                 f"expected one statement, found {len(statements)}", "use `--file` for several"
             )
-    spark = start_reader(project, "; ".join(statements))
+    with context.starting(project):
+        spark = start_reader(project, "; ".join(statements))
     spark.conf.set("spark.sql.caseSensitive", "false")
     for number, statement in enumerate(statements, 1):
         rows = run_query(spark, statement)

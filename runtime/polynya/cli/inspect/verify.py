@@ -39,7 +39,8 @@ def verify(dataset: str | None = None, /, *, context: Context) -> int:
     ]
     if dataset is not None and not entries:
         raise usage_error(f"there is no table of `{dataset}`", "`polynya status` lists them")
-    spark = start_spark(project)
+    with context.starting(project):
+        spark = start_spark(project)
     healthy = True
     for entry in entries:
         verdict = verify_table(DatasetTable.existing(spark, entry.dataset))

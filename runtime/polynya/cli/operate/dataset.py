@@ -40,7 +40,9 @@ def resume(task: str, dataset: str, /, *, accept: Accepted | None = None, contex
     from polynya.lake.table.suspension import resume as resume_table
 
     entry = _entry(context, task, dataset)
-    engine = start_engine(context.load(tolerant=True))
+    project = context.load(tolerant=True)
+    with context.starting(project):
+        engine = start_engine(project)
     target = DatasetTable.existing(engine.spark, entry.dataset, engine.owner)
     suspension = target.state.copy.decisions.suspended
     accepted = {suspension.cause: accept} if suspension is not None and accept else {}
@@ -74,7 +76,9 @@ def suspend(
     from polynya.lake.table.suspension import suspend as suspend_table
 
     entry = _entry(context, task, dataset)
-    engine = start_engine(context.load(tolerant=True))
+    project = context.load(tolerant=True)
+    with context.starting(project):
+        engine = start_engine(project)
     target = DatasetTable.existing(engine.spark, entry.dataset, engine.owner)
     since = SystemClock().now().isoformat()
     suspend_table(target, Suspension("asked", reason, entry.name, since))

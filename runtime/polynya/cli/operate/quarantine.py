@@ -120,7 +120,8 @@ def replay(
         context.output.note("the quarantine is empty")
         return ExitCode.OK
     project = context.load(tolerant=True)
-    engine = start_engine(project)
+    with context.starting(project):
+        engine = start_engine(project)
     for entry in inventory(project, python_catalog(project.target)):
         wanted = [identifier for name, identifier in chosen if name == entry.name]
         if not wanted:

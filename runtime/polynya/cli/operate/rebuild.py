@@ -57,7 +57,8 @@ def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> in
     for entry in entries:
         if entry not in keeping:
             context.output.note(f"{entry.name}: has no `changes_retention`, left as it is")
-    engine = start_engine(project, sink=context.output.event)
+    with context.starting(project):
+        engine = start_engine(project, sink=context.output.event)
     code = int(ExitCode.OK)
     for entry in keeping:
         try:

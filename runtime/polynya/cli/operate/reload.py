@@ -73,7 +73,8 @@ def reload(
     if not named:
         raise usage_error(f"the task {task} has no dataset `{dataset}`")
     began = None if abandon else began_at(format_of(chosen), named, as_of, SystemClock().now())
-    engine = start_engine(project, sink=context.output.event)
+    with context.starting(project):
+        engine = start_engine(project, sink=context.output.event)
     stopping = Stopping.on_signals(engine.stop, context.output)
     for wanted in named:
         name = wanted.relations.current
