@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -192,6 +193,15 @@ def test_an_index_that_is_given_up_while_it_is_used_stays_whole(indexed: Indexed
     touched = indexed.table.records(TOUCHED).by_key(["id", "part"])
     assert touched is not None
     assert len(index.matches(touched)) == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_an_open_index_holds_no_file_open(indexed: Indexed) -> None:
+    held = [opened(indexed) for _ in range(3)]
+
+    links = [Path("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
+    assert indexed.paths[0] not in [link.resolve() for link in links]
+    assert [len(index) for index in held] == [len(KEYS)] * 3
 
 
 def test_one_that_another_process_built_again_is_used(indexed: Indexed) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
 import stat
 import tempfile
@@ -86,15 +85,22 @@ def write_index(folder: Path, identity: Identity, index: SortedRows) -> None:
 
 def open_index(folder: Path, identity: Identity) -> Opened:
     """Open an index and check all of it. Raises UnusableError."""
+    path = folder / identity.name
     try:
-        with (folder / identity.name).open("rb") as stream:
-            signature = _signature(os.fstat(stream.fileno()))
-            mapped = _checked(stream)
+        status = path.stat()
+        # Closed at once: the bytes stay mapped, and thousands of indexes hold no file open.
+        with pa.memory_map(str(path)) as mapped:
+            content = mapped.read_buffer()
+        after = path.stat()
     except FileNotFoundError as error:
         raise UnusableError("is gone") from error
-    except (OSError, ValueError) as error:
+    except (OSError, pa.ArrowException) as error:
         raise UnusableError(f"cannot be read: {error}") from error
-    return Opened(_index(mapped, identity), signature)
+    if _signature(status) != _signature(after):
+        raise UnusableError("was replaced just now")
+    if not is_private(status):
+        raise UnusableError("can be changed by others")
+    return Opened(_index(_checked(content), identity), _signature(status))
 
 
 def is_as_opened(folder: Path, identity: Identity, opened: Opened) -> bool:
@@ -135,19 +141,15 @@ def _index(content: pa.Buffer, identity: Identity) -> SortedRows:
     return SortedRows(tuple(batch.columns[:keys]), rows)
 
 
-def _checked(stream: BinaryIO) -> pa.Buffer:
-    """The content of a file without its digest, mapped. What was checked is what is mapped."""
-    status = os.fstat(stream.fileno())
-    if not is_private(status):
-        raise UnusableError("can be changed by others")
-    size = status.st_size - _DIGEST_BYTES
+def _checked(content: pa.Buffer) -> pa.Buffer:
+    """The content of a file without its digest."""
+    size = len(content) - _DIGEST_BYTES
     if size <= 0:
         raise UnusableError("is cut off")
-    digest = _digest(stream, size)
-    if stream.read() != digest:
+    digest = hashlib.blake2b(memoryview(content)[:size], digest_size=_DIGEST_BYTES).digest()
+    if content.slice(size).to_pybytes() != digest:
         raise UnusableError("is not what was written")
-    content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    return pa.py_buffer(content).slice(0, size)
+    return content.slice(0, size)
 
 
 def _digest(stream: BinaryIO, size: int) -> bytes:
