@@ -22,7 +22,7 @@ from polynya.lake.apply.local.keys.indexes import KeyIndexes
 from polynya.lake.apply.local.way import LOCAL_EVENTS, InMemory
 from polynya.lake.apply.newest import Newest
 from polynya.lake.apply.removal import Removal, plan_removal
-from polynya.lake.apply.rewriting import Rewriting
+from polynya.lake.apply.rewriting import REWRITING, Rewriting
 from polynya.lake.apply.run import Folded, Run
 from polynya.lake.apply.way import Way
 from polynya.lake.fold import versions
@@ -51,7 +51,7 @@ class FastApplier(Applier):
         self,
         ways: Sequence[Way] = WAYS,
         *,
-        rewriting: Rewriting = Rewriting(),  # noqa: B008
+        rewriting: Rewriting = REWRITING,
     ) -> None:
         self._ways = ways
         self._rewriting = rewriting

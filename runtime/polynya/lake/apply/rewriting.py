@@ -31,6 +31,9 @@ class Rewriting:
     together_bytes: int = 16 * MEBIBYTE
 
 
+REWRITING = Rewriting()
+
+
 @dataclass(frozen=True, slots=True)
 class Losing:
     """A live data file, and how many of its rows are deleted when the step is made."""
