@@ -210,6 +210,16 @@ def test_every_verb_has_an_example_that_is_understood(capsys):
     assert "For example: `polynya run" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("verb", ["migrate", "apply"])
+def test_a_verb_is_called_by_its_new_and_by_its_former_name(verb, shop, capsys):
+    """A project without tables: there is something to do, and nobody to ask."""
+    assert main([verb, "-p", shop]) == 2
+
+    shown = capsys.readouterr()
+    assert "[polynya migrate]" in shown.out
+    assert "nobody is there to ask" in shown.err
+
+
 def test_explain_prints_the_page_of_a_code(capsys):
     assert main(["explain", "cfg-007"]) == 0
 

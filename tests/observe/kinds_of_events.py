@@ -93,7 +93,7 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
             subject="shop.users", change="add_column", policy="apply", says="new column a"
         ),
         Level.NOTE,
-        "changed  shop.users: new column a (apply)",
+        "changed  shop.users: new column a (propagate)",
         {
             "subject": "shop.users",
             "change": "add_column",

@@ -46,22 +46,26 @@ from polynya.observe import trace
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A verb: where its function (or App) is, and its line in `polynya --help`."""
+    """A verb: where its function (or App) is, and its line in `polynya --help`.
+
+    It may have former names, which go on to work.
+    """
 
     name: str
     target: str
     help: str
+    former: tuple[str, ...] = ()
 
 
-def _verb(name: str, target: str, line: str) -> Command:
-    return Command(name, f"polynya.cli.{target}", line)
+def _verb(name: str, target: str, line: str, *former: str) -> Command:
+    return Command(name, f"polynya.cli.{target}", line, former)
 
 
 COMMANDS: Final = (
     _verb("init", "project.init:init", "Create a project that runs as it is."),
     _verb("validate", "project.validate:validate", "Check all files of a project, offline."),
     _verb("plan", "project.plan:plan", "What a changed configuration does to the tables."),
-    _verb("apply", "project.apply:apply", "Bring tables and views in line with it."),
+    _verb("migrate", "project.migrate:migrate", "Bring tables and views in line.", "apply"),
     _verb("run", "operate.run:run", "Process what has landed."),
     _verb("agent", "operate.agent:app", "Keep tasks running; take up edits; drain."),
     _verb("reload", "operate.reload:reload", "Read a full load again, move the differences."),
@@ -92,8 +96,8 @@ def build_app(called: Sequence[str] = ()) -> App:
     app.version = f"polynya {__version__}"
     app.help_epilogue = _global_help()
     for command in COMMANDS:
-        line = None if command.name in called else command.help
-        app.command(command.target, name=command.name, help=line)
+        line = None if {command.name, *command.former} & set(called) else command.help
+        app.command(command.target, name=command.name, alias=command.former, help=line)
     return app
 
 

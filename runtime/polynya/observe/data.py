@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polynya.model.config.evolution import policy_in_words
 from polynya.model.errors import ConflictError, PolynyaError, SuspendedError
 from polynya.observe.events import Event, Level, counted, line, one_line
 
@@ -157,7 +158,7 @@ class SchemaChanged(Event):
 
     def text(self) -> str:
         """See `Event`."""
-        return line("changed", self.subject, f"{self.says} ({self.policy})")
+        return line("changed", self.subject, f"{self.says} ({policy_in_words(self.policy)})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from polynya.formats.values.evolve import variants_of, with_variants
-from polynya.model.config.evolution import SchemaChange, SchemaEvolution, blocking, schema_changes
+from polynya.model.config.evolution import (
+    SchemaChange,
+    SchemaEvolution,
+    blocking,
+    policy_in_words,
+    schema_changes,
+)
 from polynya.model.datatypes import parse_type
 
 
@@ -95,3 +103,15 @@ def test_a_variant_was_not_sent_when_its_column_was_not() -> None:
     assert variants == {"size": ["size_string"]}
     assert with_variants(["size"], variants, sent=()) == ["size", "size_string"]
     assert with_variants(["size"], variants, sent=("size_string",)) == ["size"]
+
+
+@pytest.mark.parametrize(
+    ("written", "means"),
+    [("propagate", "apply"), ("apply", "apply"), ("ignore", "ignore"), ("stop", "stop")],
+)
+def test_a_policy_may_be_written_with_its_new_or_its_former_name(written, means):
+    policies = SchemaEvolution.model_validate({"add_column": written})
+
+    assert policies.policy("add_column") == means
+    assert SchemaEvolution.model_validate(policies.model_dump()) == policies
+    assert policy_in_words(means) == {"apply": "propagate"}.get(means, means)

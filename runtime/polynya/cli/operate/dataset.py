@@ -8,13 +8,14 @@ from polynya.cli.context import CommandContext, Context, verb_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
 from polynya.cli.selection import select_tasks
+from polynya.model.config.evolution import policy_in_words
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
     from polynya.engine.plan.inventory import Entry
 
 #: What a suspended dataset may be told to do with what it met.
-Accepted: TypeAlias = Literal["apply", "ignore"]
+Accepted: TypeAlias = Literal["propagate", "ignore", "apply"]
 
 app = verb_app("dataset", "Suspend or resume one dataset.")
 
@@ -25,13 +26,14 @@ def resume(task: str, dataset: str, /, *, accept: Accepted | None = None, contex
 
     Without `--accept` it meets the same again, unless the settings or the files have changed.
 
-    For example: `polynya dataset resume shop orders --accept apply`.
+    For example: `polynya dataset resume shop orders --accept propagate`.
 
     Args:
         task: name of the task.
         dataset: name of the dataset.
-        accept: let the next batch `apply` or `ignore` what the dataset was suspended for, once;
-            bad records go to quarantine then. The policy of the dataset stays.
+        accept: let the next batch `propagate` or `ignore` what the dataset was suspended for,
+            once; bad records go to quarantine then. The policy of the dataset stays. `apply` is
+            the former name of `propagate`.
         context: given by `main`.
     """
     # Start-up time: pyspark.
@@ -45,9 +47,10 @@ def resume(task: str, dataset: str, /, *, accept: Accepted | None = None, contex
         engine = start_engine(project)
     target = DatasetTable.existing(engine.spark, entry.dataset, engine.owner)
     suspension = target.state.copy.decisions.suspended
-    accepted = {suspension.cause: accept} if suspension is not None and accept else {}
+    policy = "apply" if accept == "propagate" else accept
+    accepted = {suspension.cause: policy} if suspension is not None and policy else {}
     ended = resume_table(target, accepted)
-    how = f"; the next batch may {accept} it" if accept else ""
+    how = f"; the next batch may {policy_in_words(accept)} it" if accept else ""
     data = {"dataset": entry.name, "cause": ended.cause, "reason": ended.reason, "accept": accept}
     context.output.result(
         "dataset.resumed", data, f"{entry.name} goes on; it waited for: {ended.reason}{how}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from polynya.engine.plan.project import Plan
 
 _WHO = {
-    "apply": "polynya apply",
+    "apply": "polynya migrate",
     "run": "next run",
     "decide": "decide first",
     "nobody": "nothing to do",
@@ -26,9 +26,9 @@ _WHO = {
 def plan(*, context: Context) -> int:
     """Compare the configuration with the tables and say what it means for the data.
 
-    Each change has its consequence, and who carries it out: `polynya apply` what needs no records,
-    the next `polynya run` the rest. Reads the catalog only, needs no Java, writes nothing. Exit
-    code 3 when something changes, 0 when nothing does.
+    Each change has its consequence, and who carries it out: `polynya migrate` what needs no
+    records, the next `polynya run` the rest. Reads the catalog only, needs no Java, writes
+    nothing. Exit code 3 when something changes, 0 when nothing does.
 
     For example: `polynya plan --json`.
     """

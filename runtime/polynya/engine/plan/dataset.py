@@ -24,7 +24,8 @@ from polynya.model.config.recorded import (
 from polynya.model.datatypes import DataType, parse_type
 from polynya.model.formats.registry import rules_of
 
-#: Who has to act: `polynya apply`, only the next run, or somebody who decides; "nobody" needs to.
+#: Who has to act: `polynya migrate` ("apply", its former name), only the next run, or somebody who
+#: decides; "nobody" needs to.
 Action: TypeAlias = Literal["apply", "run", "decide", "nobody"]
 
 

@@ -7,14 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, cast
+from typing import Annotated, Final, Literal, TypeAlias, cast
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticKnownError
 
 from polynya.model.config.fields import Frozen
 from polynya.model.datatypes import DataType, Void
 
 Policy: TypeAlias = Literal["apply", "ignore", "suspend", "stop"]
+#: What files call a policy → what it is here, in tables, and in events. `apply` is its former name.
+_WRITTEN: Final[Mapping[str, Policy]] = {
+    "propagate": "apply",
+    "ignore": "ignore",
+    "suspend": "suspend",
+    "stop": "stop",
+    "apply": "apply",
+}
+_OFFERED: Final = tuple(name for name in _WRITTEN if name != "apply")
 ChangeKind: TypeAlias = Literal[
     "new_dataset",
     "add_column",
@@ -40,60 +50,81 @@ _DEFAULTS: Final[Mapping[ChangeKind, Policy]] = {
 }
 
 
+def _policy(value: object) -> object:
+    if isinstance(value, str) and value in _WRITTEN:
+        return _WRITTEN[value]
+    *names, last = [repr(name) for name in _OFFERED]
+    raise PydanticKnownError("literal_error", {"expected": f"{', '.join(names)} or {last}"})
+
+
+def policy_in_words(policy: str) -> str:
+    """A policy as files call it."""
+    return "propagate" if policy == "apply" else policy
+
+
+#: A policy as it is written in files.
+WrittenPolicy: TypeAlias = Annotated[
+    Policy,
+    BeforeValidator(_policy),
+    WithJsonSchema({"enum": list(_WRITTEN), "type": "string"}),
+]
+
+
 class SchemaEvolution(Frozen):
     """Policies by kind of change. None means the default."""
 
-    new_dataset: Policy | None = Field(
+    new_dataset: WrittenPolicy | None = Field(
         default=None,
-        description="Under `defaults`: a source table appears after the first run. `apply` takes "
-        "it, `ignore` leaves it out, `suspend` waits for `polynya dataset resume`. Default: "
-        "`apply`.",
+        description="Under `defaults`: a source table appears after the first run. `propagate` "
+        "takes it, `ignore` leaves it out, `suspend` waits for `polynya dataset resume`. Default: "
+        "`propagate`.",
     )
-    add_column: Policy | None = Field(
+    add_column: WrittenPolicy | None = Field(
         default=None,
-        description="A column or a nested field appears. `apply` adds it, NULL in old rows; "
-        "`ignore` leaves it out. Default: `apply`.",
+        description="A column or a nested field appears. `propagate` adds it, NULL in old rows; "
+        "`ignore` leaves it out. Default: `propagate`.",
     )
-    widen_type: Policy | None = Field(
+    widen_type: WrittenPolicy | None = Field(
         default=None,
-        description="int to bigint, float to double, more decimal precision. `apply` widens in "
+        description="int to bigint, float to double, more decimal precision. `propagate` widens in "
         "place; `ignore` keeps the type, values that do not fit go to quarantine. Default: "
-        "`apply`.",
+        "`propagate`.",
     )
-    incompatible_type: Policy | None = Field(
+    incompatible_type: WrittenPolicy | None = Field(
         default=None,
         description="The type of a column becomes one that the old one cannot be widened to. "
-        "`apply` adds a column `<name>_<type>` for the later values and fills the old one where "
-        "a value fits; `ignore` sends records whose value does not fit to quarantine. Default: "
-        "`suspend` where the source declares types, `ignore` where it does not (json, csv).",
+        "`propagate` adds a column `<name>_<type>` for the later values and fills the old one "
+        "where a value fits; `ignore` sends records whose value does not fit to quarantine. "
+        "Default: `suspend` where the source declares types, `ignore` where it does not (json, "
+        "csv).",
     )
-    drop_column: Policy | None = Field(
+    drop_column: WrittenPolicy | None = Field(
         default=None,
         description="The source no longer declares a column. `ignore` keeps it, NULL in later "
-        "rows; `apply` drops it from the tables. Default: `ignore`.",
+        "rows; `propagate` drops it from the tables. Default: `ignore`.",
     )
-    rename_column: Policy | None = Field(
+    rename_column: WrittenPolicy | None = Field(
         default=None,
         description="One column disappeared and one of the same type appeared, in one step. "
-        "`apply` renames in place; `ignore` treats it as a drop and an addition. Default: "
+        "`propagate` renames in place; `ignore` treats it as a drop and an addition. Default: "
         "`suspend`.",
     )
-    rename_dataset: Policy | None = Field(
+    rename_dataset: WrittenPolicy | None = Field(
         default=None,
-        description="The source reports that the table was renamed. `apply` continues in the same "
-        "dataset, with all its rows; `ignore` treats the new name as a new table. Default: "
+        description="The source reports that the table was renamed. `propagate` continues in the "
+        "same dataset, with all its rows; `ignore` treats the new name as a new table. Default: "
         "`suspend`.",
     )
-    drop_dataset: Policy | None = Field(
+    drop_dataset: WrittenPolicy | None = Field(
         default=None,
         description="The source reports that the table was dropped. `ignore` keeps its rows; "
-        "`apply` deletes every record, as a truncate does, and keeps the tables and their "
+        "`propagate` deletes every record, as a truncate does, and keeps the tables and their "
         "history. Default: `ignore`.",
     )
-    truncate: Policy | None = Field(
+    truncate: WrittenPolicy | None = Field(
         default=None,
-        description="The source reports that a table was emptied. `apply` deletes every record; "
-        "`ignore` leaves the event out. Default: `apply`.",
+        description="The source reports that a table was emptied. `propagate` deletes every "
+        "record; `ignore` leaves the event out. Default: `propagate`.",
     )
 
     def policy(self, kind: ChangeKind) -> Policy:

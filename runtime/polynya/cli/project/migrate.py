@@ -1,4 +1,4 @@
-"""`polynya apply`: bring tables and views in line with the configuration, reading no records."""
+"""`polynya migrate`: bring tables and views in line with the configuration, reading no records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from polynya.cli.options import usage_error
 from polynya.cli.project.plan import make_plan, show_plan
 
 
-def apply(*, yes: bool = False, context: Context) -> int:
+def migrate(*, yes: bool = False, context: Context) -> int:
     """Carry out what `polynya plan` shows, except what needs records.
 
     Creates the tables of new datasets, columns that are no longer excluded, and views; drops views
@@ -19,7 +19,7 @@ def apply(*, yes: bool = False, context: Context) -> int:
     this, says so, and then works with its old settings. Exit code 1 when something needs a
     decision.
 
-    For example: `polynya apply --yes`.
+    For example: `polynya migrate --yes`.
 
     Args:
         yes: do not ask.
@@ -36,7 +36,8 @@ def apply(*, yes: bool = False, context: Context) -> int:
     from polynya.engine.start import start_engine
     from polynya.engine.verbs.configure import configure
 
-    engine = start_engine(project)
+    with context.starting(project):
+        engine = start_engine(project)
     done = [one.plan.name for one in found.datasets if configure(engine, one)]
     changes = list(found.changes())
     to_decide = sum(change.action == "decide" for change in changes)
@@ -56,5 +57,5 @@ def apply(*, yes: bool = False, context: Context) -> int:
 def _agreed(context: CommandContext) -> bool:
     if not sys.stdin.isatty() or context.output.is_json:
         raise usage_error("nobody is there to ask", "look at `polynya plan`, then use `--yes`")
-    context.output.note("Apply? [y/N]")
+    context.output.note("Migrate? [y/N]")
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
