@@ -129,17 +129,19 @@ class LocalObjectStore:
         folder = self.resolve(prefix) if prefix else self.root
         found: list[ObjectInfo] = []
         for directory, _, names in os.walk(folder, followlinks=False):
+            # Texts and not `Path`s: thousands of files are listed every second.
+            inside = Path(directory).relative_to(self.root).as_posix()
+            before = "" if inside == "." else f"{inside}/"
             for name in names:
                 if name.startswith(_TEMPORARY_PREFIX):
                     continue
-                file = Path(directory) / name
                 try:
-                    known = file.stat()
+                    known = os.stat(f"{directory}/{name}")  # noqa: PTH116 - see above
                     size, version = known.st_size, _version(known)
                 except OSError:
                     # A dangling link or a file that has just gone: reading it will say so by name.
                     size, version = 0, ""
-                found.append(ObjectInfo(file.relative_to(self.root).as_posix(), size, version))
+                found.append(ObjectInfo(f"{before}{name}", size, version))
         yield from sorted(found, key=lambda info: info.path)
 
     def size(self, path: str) -> int:

@@ -32,7 +32,7 @@ def test_a_young_list_serves_the_next_dataset_and_a_single_run_lists_each_time()
 
     assert (len(first), len(second), len(third)) == (1, 1, 2)
     assert look.paths() == {"a", "b"}
-    assert look.files(AT_ONCE) == []
+    assert list(look.files(AT_ONCE)) == []
     assert look.paths() == set()
     assert lists == [1, 2, 0]
 

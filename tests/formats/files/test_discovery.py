@@ -10,10 +10,12 @@ from polynya.formats.batch import FilePart, FileProgress
 from polynya.formats.files.discovery import (
     ChangedFile,
     Discovery,
+    Landed,
     glob_pattern,
     matching,
     unread,
 )
+from polynya.store.object_store import ObjectInfo
 from polynya.testing.fakes import MemoryObjectStore
 
 
@@ -84,3 +86,25 @@ def test_a_partly_read_file_may_grow() -> None:
 def test_globs(glob: str, matching: str, other: str) -> None:
     assert glob_pattern(glob).fullmatch(matching)
     assert not other or not glob_pattern(glob).fullmatch(other)
+
+
+@pytest.mark.parametrize("root", ["", "in"])
+@pytest.mark.parametrize(
+    "glob", ["*/*.json", "a/*", "a/1.json", "a/?.json", "b*/[12].json", "[ab]/**", "**/2.json", "c"]
+)
+def test_a_list_in_order_gives_what_any_list_gives(root: str, glob: str) -> None:
+    names = ["a/1.json", "a/2.json", "a/11.json", "a-b/1.json", "b/1.json", "bc/2.json", "c", "d/c"]
+    paths = [f"{root}/{name}" if root else name for name in names]
+    landed = [ObjectInfo(path, 1) for path in sorted(paths)]
+
+    found = matching(Landed(reversed(landed)), root, glob)
+
+    assert list(found) == list(matching(landed, root, glob))
+
+
+def test_of_a_list_in_order_only_files_of_the_dataset_are_looked_at() -> None:
+    landed = Landed(ObjectInfo(f"t{table}/{file}.json", 1) for table in range(30) for file in "ab")
+
+    found = landed.below("t2/")
+
+    assert [info.path for info in found] == ["t2/a.json", "t2/b.json"]

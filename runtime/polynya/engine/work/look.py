@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from polynya.engine.work.turns.unit import Turn
+from polynya.formats.files.discovery import Landed
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectInfo
 
@@ -27,18 +28,18 @@ class SharedLook:
         self._list = list_files
         self._clock = clock
         self._lock = threading.Lock()
-        self._files: list[ObjectInfo] = []
+        self._files = Landed()
         self._at: float | None = None
 
-    def files(self, turn: Turn) -> list[ObjectInfo]:
+    def files(self, turn: Turn) -> Landed:
         """All that has landed; a moment ago unless the turn is to copy all at once."""
         with self._lock:
             now = self._clock.monotonic()
             if turn.at_once or self._at is None or now - self._at >= _FRESH_SECONDS:
-                self._files, self._at = self._list(), now
+                self._files, self._at = Landed(self._list()), now
             return self._files
 
-    def paths(self) -> set[str]:
+    def paths(self) -> frozenset[str]:
         """Every file of the newest list."""
         with self._lock:
-            return {info.path for info in self._files}
+            return self._files.paths

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import overload
 
 from polynya.formats.batch import FilePart, FileProgress
 from polynya.store.object_store import ObjectInfo
@@ -13,6 +15,34 @@ from polynya.store.object_store import ObjectInfo
 #: Writers rename to the final name when a file is whole.
 _UNFINISHED = (".tmp", ".part", ".partial", ".inprogress", ".crdownload", ".crc", "~")
 _HIDDEN = (".", "_")
+
+
+#: Where the part of a glob ends that names files as it stands.
+_WILD = re.compile(r"[*?\[]")
+
+
+class Landed(Sequence[ObjectInfo]):
+    """Landed files in path order: those of one dataset are found without looking at all others."""
+
+    def __init__(self, files: Iterable[ObjectInfo] = ()) -> None:
+        self._files = sorted(files, key=lambda info: info.path)
+        self.paths = frozenset(info.path for info in self._files)
+
+    @overload
+    def __getitem__(self, index: int) -> ObjectInfo: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[ObjectInfo]: ...
+    def __getitem__(self, index: int | slice) -> ObjectInfo | Sequence[ObjectInfo]:
+        return self._files[index]
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def below(self, start: str) -> Sequence[ObjectInfo]:
+        """Those whose path starts like this."""
+        begin = bisect_left(self._files, start, key=lambda info: info.path)
+        end = bisect_right(self._files, start, begin, key=lambda info: info.path[: len(start)])
+        return self._files[begin:end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +77,9 @@ def matching(landed: Iterable[ObjectInfo], root: str, glob: str) -> Iterator[Obj
     `root` is "" for the store's own. `*` and `?` stay inside one folder, `**` crosses folders.
     """
     pattern = glob_pattern(glob)
+    if isinstance(landed, Landed):
+        named = _WILD.split(glob, maxsplit=1)[0]
+        landed = landed.below(f"{root}/{named}" if root else named)
     for info in landed:
         relative = relative_to(root, info.path)
         if pattern.fullmatch(relative) and not _is_unfinished(relative):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from polynya.formats.batch import FileProgress
@@ -16,7 +16,10 @@ def unread_of(
     landed: Iterable[ObjectInfo], done: Mapping[str, FileProgress], dataset: ResolvedDataset
 ) -> Discovery:
     """What is to be read next of a dataset: all of its first full load, then its events."""
-    everything, root = list(landed), dataset.landing.folder
+    everything, root = (
+        landed if isinstance(landed, Sequence) else list(landed),
+        dataset.landing.folder,
+    )
     events = unread(matching(everything, root, dataset.landing.glob), done)
     if dataset.landing.initial_load is None:
         return events

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -66,8 +66,12 @@ def _position(
     before = target.state.copy.position
     files = {**before.files, **batch.files}
     if live_files is not None:
-        live = {*live_files, *batch.files}
-        files = {path: progress for path, progress in files.items() if path in live}
+        live = live_files if isinstance(live_files, Set) else set(live_files)
+        files = {
+            path: progress
+            for path, progress in files.items()
+            if path in live or path in batch.files
+        }
     stamp = facts.newest.astimezone(UTC).isoformat() if facts.newest else None
     seen = [t for t in (before.newest_event, stamp) if t]
     copied = [c for c in (before.copied_to, facts.copied_to) if c]

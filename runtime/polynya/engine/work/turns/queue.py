@@ -6,7 +6,10 @@ before a long step that it is one, and one thread is kept for short steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,6 +36,7 @@ class Crew:
         report: told how each round of a unit ended.
         gone: called when the last unit has ended.
         over: a policy ended the task.
+        units: so many of them have not ended.
     """
 
     context: EngineContext
@@ -40,6 +44,7 @@ class Crew:
     report: Callable[[Unit, Ended], None]
     gone: Callable[[], None] = lambda: None
     over: bool = False
+    units: int = 0
 
     @property
     def ends(self) -> bool:
@@ -52,7 +57,8 @@ class Place:
     """A unit in the queue. Times in monotonic seconds.
 
     `due` is when it wants its turn, so that it has waited since then. `pause` is the seconds that
-    it waited after its last failure, 0 when it did not fail.
+    it waited after its last failure, 0 when it did not fail. `entry` is the number of its entry in
+    a line, None while it stands in none.
     """
 
     crew: Crew
@@ -61,27 +67,55 @@ class Place:
     long: bool = False
     running: bool = False
     pause: float = 0.0
+    entry: int | None = None
 
 
-def next_place(places: Iterable[Place], now: float) -> Place | None:
-    """The place whose unit gets the next free thread: of those that may run, the longest waiting.
+class Line:
+    """Places that wait, the one that is due first in front. To add one costs little among many.
 
-    A unit is never run twice at once. One whose next step takes long waits while `LONG_STEPS` of
-    them are under way.
+    A place that is added again leaves an entry behind, which counts no longer.
     """
-    places = list(places)
-    room = sum(one.running and one.long for one in places) < LONG_STEPS
-    ready = [one for one in places if not one.running and one.due <= now and (room or not one.long)]
-    return min(ready, key=lambda one: one.due, default=None)
+
+    def __init__(self, numbers: Iterator[int]) -> None:
+        self._numbers = numbers
+        self._entries: list[tuple[float, int, Place]] = []
+
+    def add(self, place: Place) -> None:
+        """Let a place stand where it belongs."""
+        place.entry = next(self._numbers)
+        heapq.heappush(self._entries, (place.due, place.entry, place))
+
+    @property
+    def due(self) -> float:
+        """When the place in front is due, infinity when nobody waits."""
+        while self._entries:
+            due, number, place = self._entries[0]
+            if place.entry == number:
+                return due
+            heapq.heappop(self._entries)
+        return math.inf
+
+    def take(self) -> Place:
+        """Let the place in front leave; there is one where `due` has just said so."""
+        place = heapq.heappop(self._entries)[2]
+        place.entry = None
+        return place
 
 
 class Queue:
-    """The units that wait or work. `now` is always in monotonic seconds."""
+    """The units that wait or work. `now` is always in monotonic seconds.
+
+    The longest waiting goes first, and no unit is run twice at once. One whose next step takes long
+    stands in a line of its own, which waits while `LONG_STEPS` of them are under way.
+    """
 
     def __init__(self, poll_seconds: float = POLL_SECONDS) -> None:
         self._poll = poll_seconds
         self._places: dict[Unit, Place] = {}
         self._crews: dict[Crew, set[Unit]] = {}
+        numbers = itertools.count()
+        self._short, self._long = Line(numbers), Line(numbers)
+        self._long_steps = 0
 
     def __bool__(self) -> bool:
         return bool(self._places)
@@ -93,46 +127,68 @@ class Queue:
             if unit not in met:
                 met.add(unit)
                 self._places[unit] = Place(crew, unit, now)
-            elif (place := self._places.get(unit)) is not None and not place.pause:
-                place.due = min(place.due, now)
+                crew.units += 1
+                self._short.add(self._places[unit])
+                continue
+            place = self._places.get(unit)
+            if place is not None and not place.pause and place.due > now:
+                self._move(place, now)
 
     def take(self, now: float) -> tuple[Place, Turn] | None:
         """The next unit, which is running from now on, and what it may do."""
-        place = next_place(self._places.values(), now)
-        if place is None:
+        lines = [self._short] if self._long_steps >= LONG_STEPS else [self._short, self._long]
+        line = min(lines, key=lambda one: one.due)
+        if line.due > now:
             return None
+        place = line.take()
         place.running = True
+        self._long_steps += place.long
         return place, Turn(long=place.long, at_once=not place.crew.goes_on)
 
     def ended(self, place: Place, ended: Ended, now: float) -> None:
         """A unit gave its turn back."""
         self.add(place.crew, ended.found, now)
+        self._long_steps -= place.long
         place.running, place.long = False, ended.long
         place.pause = _pause(ended.failure, place.pause, self._poll)
         if ended.more and ended.failure is None:
-            place.due = now
+            self._move(place, now)
             return
         if isinstance(ended.failure, TaskStoppedError) and place.crew.goes_on:
             place.crew.over = True
-        place.due = now + (place.pause or min(self._poll, ended.look_again or self._poll))
-        if not place.crew.goes_on:
-            del self._places[place.unit]
+        if place.crew.goes_on:
+            wait = place.pause or min(self._poll, ended.look_again or self._poll)
+            self._move(place, now + wait)
+        else:
+            self._drop(place)
 
     def sweep(self) -> list[Crew]:
         """Drop the units that are to end and do not work; the crews of which none is left."""
-        for unit in [one.unit for one in self._places.values() if one.crew.ends]:
-            if not self._places[unit].running:
-                del self._places[unit]
-        left = {place.crew for place in self._places.values()}
-        gone = [crew for crew in self._crews if crew not in left]
+        if any(crew.ends for crew in self._crews):
+            for place in list(self._places.values()):
+                if place.crew.ends and not place.running:
+                    self._drop(place)
+        gone = [crew for crew in self._crews if not crew.units]
         for crew in gone:
             del self._crews[crew]
         return gone
 
     def seconds_to_next(self, now: float) -> float:
         """Seconds until a unit that waits now is due."""
-        waiting = [one.due for one in self._places.values() if not one.running and one.due > now]
-        return min(waiting, default=now + self._poll) - now
+        dues = (line.due for line in (self._short, self._long))
+        return min((due for due in dues if due > now), default=math.inf) - now
+
+    def _move(self, place: Place, due: float) -> None:
+        """Let a place be due at a time."""
+        place.due = due
+        if not place.running:
+            (self._long if place.long else self._short).add(place)
+
+    def _drop(self, place: Place) -> None:
+        """Let a unit have no more turns."""
+        place.entry = None
+        place.crew.units -= 1
+        del self._places[place.unit]
 
 
 def _pause(failure: PolynyaError | None, before: float, poll_seconds: float) -> float:
