@@ -261,6 +261,28 @@ def test_light_verbs_load_no_engine(shop, verb):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("modules", "unneeded"),
+    [
+        (
+            "polynya.engine.reader, polynya.lake.read.query",
+            ("pyiceberg", "sqlalchemy", "boto3", "polynya.formats.batch", "polynya.lake.apply"),
+        ),
+        (
+            "polynya.engine.collaborators, polynya.engine.runner",
+            ("pyiceberg", "sqlalchemy", "boto3"),
+        ),
+    ],
+)
+def test_a_query_and_a_run_load_no_more_than_they_need(modules, unneeded):
+    """A second of every start was SQLAlchemy and PyIceberg, which neither of them used."""
+    program = f"import sys, {modules}; print([m for m in {unneeded!r} if m in sys.modules])"
+
+    done = run_python("-c", program)
+
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
 def test_python_m_polynya_is_the_command(shop):
     done = run_python("-m", "polynya", "validate", "-p", shop)
 

@@ -18,8 +18,8 @@ from polynya.cluster.outlets import Encode, StateFile, StreamOutlet
 from polynya.cluster.report import Node, summary
 from polynya.cluster.systemd import Notify, notifier, watchdog_seconds
 from polynya.cluster.work import EngineWorkers
+from polynya.engine.collaborators import start_engine
 from polynya.engine.errors import as_polynya
-from polynya.engine.start import start_engine
 from polynya.model.config.aws import AwsAccess
 from polynya.model.contract.location import S3Location, parse_location
 from polynya.model.errors import ConflictError

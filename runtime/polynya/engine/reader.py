@@ -5,15 +5,8 @@ Live views that its catalog cannot hold are made when somebody asks for them.
 
 from __future__ import annotations
 
-from polynya.engine.plan.inventory import inventory
 from polynya.engine.start import start_spark
-from polynya.lake.iceberg.layout import create_namespaces
-from polynya.lake.read.catalog_views import create_views
-from polynya.lake.read.inspect import shape
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.catalog import python_catalog
-from polynya.lake.spark.naming import view_catalog
-from polynya.model.contract.identifiers import quote_path
 from polynya.model.reading.loader import LoadedProject
 
 
@@ -26,16 +19,8 @@ def start_reader(project: LoadedProject, statements: str) -> SparkSession:
     spark = start_spark(project)
     if not project.target.on_glue:
         return spark
-    text = statements.lower()
-    # A statement that lists views or describes schemas names none of them.
-    everything = text.lstrip().startswith(("show", "desc"))
-    for entry in inventory(project, python_catalog(project.target)):
-        named = everything or entry.dataset.relations.view.lower() in text
-        if entry.table is None or entry.is_ledger or not named:
-            continue
-        known = shape(entry.table, entry.dataset)
-        if known.data:
-            schema = quote_path(view_catalog(spark), entry.dataset.relations.schema)
-            create_namespaces(spark, (schema,))
-            create_views(spark, entry.dataset, known)
+    # Start-up time: PyIceberg, which finds the tables there.
+    from polynya.engine.session_views import make_views
+
+    make_views(spark, project, statements)
     return spark

@@ -1,16 +1,10 @@
-"""Start what a run needs: Java, jars, the Spark session, the landing zone."""
+"""Start the Spark session of a project: Java, jars, catalog. Queries wait for what this imports."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
-from polynya.engine.work.context import EngineContext
-from polynya.engine.work.policy import ApplyMode
-from polynya.lake.apply.fast import FastApplier, ways
-from polynya.lake.apply.local.keys import setting
-from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.cache import cache_root, new_scratch
 from polynya.lake.spark.catalog import spark_properties
@@ -20,11 +14,7 @@ from polynya.lake.spark.jars import jars_of
 from polynya.lake.spark.java import find_java
 from polynya.lake.spark.session import SessionSettings, start_session
 from polynya.lake.spark.standalone.joining import find_master, join, refusals
-from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.target import ResolvedTarget
 from polynya.model.reading.loader import LoadedProject
-from polynya.observe.events import EventSink, discard
-from polynya.store.places import store_at
 
 
 def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSession:
@@ -59,33 +49,3 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
         spark = start_session(settings, java)
     join(spark, target.cluster)
     return spark
-
-
-def start_engine(
-    project: LoadedProject,
-    *,
-    apply_mode: ApplyMode = "policy",
-    sink: EventSink = discard,
-    long_lived: bool = False,
-) -> EngineContext:
-    """Everything that tasks run with. Raises ConfigError when POLYNYA_KEY_INDEX is no size."""
-    indexes = setting.key_indexes(os.environ.get(setting.VARIABLE))
-    target = project.target
-    return EngineContext(
-        spark=start_spark(project, long_lived=long_lived),
-        landing=store_at(target.landing, target.aws),
-        sink=sink,
-        applier=FastApplier(ways(indexes)),
-        apply_mode=apply_mode,
-        mirror=_mirror(project.target),
-    )
-
-
-def _mirror(target: ResolvedTarget) -> Callable[[ResolvedDataset, Shape], list[str]] | None:
-    """Athena and Trino find their views in Glue."""
-    if not target.on_glue:
-        return None
-    # Start-up time: the AWS SDK.
-    from polynya.mirror.publish import GlueMirror
-
-    return GlueMirror(target).publish

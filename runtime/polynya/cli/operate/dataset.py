@@ -37,7 +37,7 @@ def resume(task: str, dataset: str, /, *, accept: Accepted | None = None, contex
         context: given by `main`.
     """
     # Start-up time: pyspark.
-    from polynya.engine.start import start_engine
+    from polynya.engine.collaborators import start_engine
     from polynya.lake.table.dataset import DatasetTable
     from polynya.lake.table.suspension import resume as resume_table
 
@@ -73,7 +73,7 @@ def suspend(
         context: given by `main`.
     """
     # Start-up time: pyspark.
-    from polynya.engine.start import start_engine
+    from polynya.engine.collaborators import start_engine
     from polynya.lake.table.copy_state import Suspension
     from polynya.lake.table.dataset import DatasetTable
     from polynya.lake.table.suspension import suspend as suspend_table

@@ -105,8 +105,8 @@ def replay(
     if bool(identifiers) == all_:
         raise usage_error("name the records, or give `--all`")
     # Start-up time: pyspark.
+    from polynya.engine.collaborators import start_engine
     from polynya.engine.plan.inventory import inventory
-    from polynya.engine.start import start_engine
     from polynya.engine.verbs.replay import replay as replay_entry
     from polynya.lake.spark.catalog import python_catalog
 

@@ -32,8 +32,8 @@ def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> in
     """
     # Start-up time: pyspark.
     from polynya.cli.selection import select_tasks
+    from polynya.engine.collaborators import start_engine
     from polynya.engine.plan.inventory import inventory
-    from polynya.engine.start import start_engine
     from polynya.engine.verbs.rebuild import rebuild as rebuild_dataset
     from polynya.lake.spark.catalog import python_catalog
 

@@ -55,8 +55,8 @@ def reload(
     """
     # Start-up time: pyspark, pyarrow.
     from polynya.cli.selection import select_tasks
+    from polynya.engine.collaborators import start_engine
     from polynya.engine.plan.inventory import inventory
-    from polynya.engine.start import start_engine
     from polynya.engine.verbs.reload import reload as reload_dataset
     from polynya.formats.registry import format_of
     from polynya.lake.copy.reload import abandon as abandon_reload

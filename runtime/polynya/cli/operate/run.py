@@ -63,8 +63,8 @@ def run(
         tell(RunStarted(subject=name, target=project.target.name, tasks=names))
         with under_way(tell, StepProgress(subject=name, step="starting", detail="Spark")):
             # Start-up time: pyspark is only loaded when a run begins.
+            from polynya.engine.collaborators import start_engine
             from polynya.engine.runner import run_once, run_until_stopped, units
-            from polynya.engine.start import start_engine
 
             engine = start_engine(project, apply_mode=apply, sink=tell, long_lived=not once)
         stopping = Stopping.on_signals(engine.stop, context.output)

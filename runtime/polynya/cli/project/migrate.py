@@ -33,7 +33,7 @@ def migrate(*, yes: bool = False, context: Context) -> int:
         context.output.note("nothing was done")
         return ExitCode.OK
     # Start-up time: pyspark.
-    from polynya.engine.start import start_engine
+    from polynya.engine.collaborators import start_engine
     from polynya.engine.verbs.configure import configure
 
     with context.starting(project):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.sql import SqlCatalog
+from typing import TYPE_CHECKING
 
 from polynya.lake.spark.naming import CATALOG
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import OperationError
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
 
 _SQLITE = "jdbc:sqlite:"
 #: Every commit and every plan reads manifests, most of them again: in S3 a request for each. One
@@ -79,6 +80,9 @@ def python_catalog(target: ResolvedTarget) -> Catalog:
             state="nothing was run",
             fix="`polynya run --once`",
         )
+    # Start-up time: SQLAlchemy, which a process with a JVM has no use for.
+    from pyiceberg.catalog.sql import SqlCatalog
+
     uri = f"sqlite:///{file}" if file is not None else target.catalog_uri
     return SqlCatalog(
         CATALOG, uri=uri, warehouse=str(target.warehouse), init_catalog_tables="false"
