@@ -8,8 +8,8 @@ from typing import Final
 from polynya.model.reading.json_schema import SCHEMA_FILES, schema_text
 
 SCHEMA_FOLDER: Final = ".polynya/schema"
-ESSENTIAL: Final = ("polynya.yml", "tasks/users.yml", "landing/users/0001.json")
-"""The files without which there is no new project; the others are there already or are written."""
+ESSENTIAL: Final = ("polynya.yml", "tasks", "landing")
+"""Files and folders of the project itself; what is in the way there is never kept silently."""
 
 _PROJECT: Final = """\
 # yaml-language-server: $schema=.polynya/schema/project.v1.json
@@ -96,8 +96,11 @@ landing/*/*
 """
 
 
-def project_files(name: str) -> dict[str, str]:
-    """Return the files of a new project by their path, in the order in which people read them."""
+def project_files(name: str, *, example: bool = True) -> dict[str, str]:
+    """Return the files of a new project by their path, in the order in which people read them.
+
+    Without `example` it has no task, no test and no data.
+    """
     editor = {
         "yaml.schemas": {
             f"{SCHEMA_FOLDER}/project.v1.json": ["polynya.yml", "polynya.yaml"],
@@ -110,11 +113,14 @@ def project_files(name: str) -> dict[str, str]:
             {"fileMatch": ["tests/*.json"], "url": f"./{SCHEMA_FOLDER}/tests.v1.json"},
         ],
     }
-    return {
-        "polynya.yml": _PROJECT.format(name=name),
+    shown = {
         "tasks/users.yml": _TASK,
         "tests/users.yml": _TESTS,
         "landing/users/0001.json": _events(),
+    }
+    return {
+        "polynya.yml": _PROJECT.format(name=name),
+        **(shown if example else {}),
         ".gitignore": _GITIGNORE,
         ".vscode/settings.json": json.dumps(editor, indent=2) + "\n",
         ".vscode/extensions.json": '{"recommendations": ["redhat.vscode-yaml"]}\n',

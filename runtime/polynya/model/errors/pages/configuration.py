@@ -31,6 +31,13 @@ PAGES: Final = (
         "file in a folder that exists and that you may write to.",
     ),
     ErrorPage(
+        "POLYNYA-CLI-005",
+        "no settings can be proposed from a file",
+        "`polynya init --from` reads the first 1,000 records of a file of JSON lines, CSV with a "
+        "header line, or Parquet. Nothing was written. Other formats: `polynya init --empty`, "
+        "and a task by hand.",
+    ),
+    ErrorPage(
         "POLYNYA-CFG-001",
         "no project",
         "A project is a folder with exactly one of polynya.yml, polynya.yaml, polynya.json. "

@@ -1,0 +1,1 @@
+"""Settings of a task, proposed from a sample of its records."""
