@@ -91,12 +91,12 @@ def test_the_stages_of_the_repository_are_right() -> None:
         ),
         (
             "network: {interface_endpoints: [kineses-streams]}",
-            "4:33: network.interface_endpoints[0]: input should be",
+            "4:33: network.interface_endpoints[0]: the text `kineses-streams` is not one of",
         ),
         ("account: 012345678901", "4:1: account: an account is text of 12 digits; put it in q"),
         ("account: '1234'", "4:1: account: `1234` is not an account of 12 digits"),
         ("region: Frankfurt", "4:1: region: `Frankfurt` is not a region such as eu-central-1"),
-        ("remove_data: sometimes", "4:1: remove_data: input should be a valid boolean"),
+        ("remove_data: sometimes", "4:1: remove_data: true or false is expected here"),
         ("network: {cidr: 10.40.0.1/16}", "4:11: network.cidr: `10.40.0.1/16` is not an IPv4"),
         ("network: {cidr: 8.8.0.0/16}", "4:11: network.cidr: `8.8.0.0/16` is not private"),
         ("network: {cidr: 10.0.0.0/8}", "4:11: network.cidr: a network of /8; a VPC here has /16"),
@@ -150,7 +150,7 @@ def test_the_stages_of_the_repository_are_right() -> None:
             "stream:\n  existing_arn: arn:aws:kinesis:eu-west-1:123456789012:stream/s\n  shards: 2",
             "6:3: stream.shards: `shards` means nothing beside `existing_arn`",
         ),
-        ("stream: {shards: 0}", "4:10: stream.shards: input should be greater than or equal to 1"),
+        ("stream: {shards: 0}", "4:10: stream.shards: `0` is out of range; write"),
         ("catalog: {databases: [Shop]}", "4:23: catalog.databases[0]: `Shop` is not a Glue"),
         (
             CLUSTER + "instance_types: [m7i.xlarge]}",
@@ -169,7 +169,7 @@ def test_the_stages_of_the_repository_are_right() -> None:
         (CLUSTER + "project: ../prod}", "5:44: clusters[0].project: `../prod` is not a prefix of"),
         (CLUSTER + "project: coordination/x}", "5:44: clusters[0].project: `coordination/x` is"),
         (CLUSTER + "target: '--debug'}", "5:44: clusters[0].target: "),
-        (CLUSTER + "strategy: cheap}", "5:44: clusters[0].strategy: input should be"),
+        (CLUSTER + "strategy: cheap}", "5:44: clusters[0].strategy: the text `cheap` is not"),
         (CLUSTER.replace("boot.sh", "boat.sh") + "}", "5:16: clusters[0].boot: there is no file"),
         (CLUSTER.replace("tests/", "../") + "}", "5:16: clusters[0].boot: "),
         (
@@ -217,7 +217,7 @@ def test_the_stages_of_the_repository_are_right() -> None:
             "network_agent: {boot: tests/stacks/boot.sh, instance_type: t4g.smal}",
             "4:45: network_agent.instance_type: there is no instance type 't4g.smal'; did you mean",
         ),
-        (CLUSTER + "maximum: true}", "5:44: clusters[0].maximum: input should be a valid integer"),
+        (CLUSTER + "maximum: true}", "5:44: clusters[0].maximum: a whole number is expected"),
         ("region: eu-centrl-1", "4:1: region: there is no region eu-centrl-1; did you mean eu-cen"),
         (
             "clusters: [{name: main}]\nnetwork: {interface_endpoints: []}",
