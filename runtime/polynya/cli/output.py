@@ -67,6 +67,16 @@ class Output(ABC):
         return self._stderr.isatty() and not (self.options.quiet or self.is_json)
 
     @property
+    def is_screen(self) -> bool:
+        """Whether standard output is a terminal that a person looks at."""
+        return self._stdout.isatty()
+
+    @property
+    def stdout(self) -> TextIO:
+        """Standard output itself, for rows in a format of their own."""
+        return self._stdout
+
+    @property
     def people(self) -> Console:
         """The rich console of standard error, for progress; results do not go here."""
         return self._console(self._stderr)

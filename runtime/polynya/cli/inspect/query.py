@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
 
-from rich.table import Table
+from cyclopts import Parameter
 
-from polynya.cli.context import Context
+from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
+from polynya.cli.inspect.rows import Format, as_table, write_csv, write_parquet
 from polynya.cli.options import usage_error
 
+if TYPE_CHECKING:
+    from polynya.lake.read.query import Answer, Statement
+    from polynya.lake.spark.api import SparkSession
 
-def query(sql: str | None = None, /, *, file: Path | None = None, context: Context) -> int:
+#: Rows of a table on a terminal, unless `--limit` says otherwise.
+SHOWN: Final = 1000
+
+
+def query(
+    sql: str | None = None,
+    /,
+    *,
+    file: Path | None = None,
+    output: Annotated[Format | None, Parameter(name=["--output", "-o"])] = None,
+    limit: Annotated[int | None, Parameter(name="--limit")] = None,
+    context: Context,
+) -> int:
     """Answer SQL over the views.
 
     They are called `<schema>.<name>`, `<schema>.<name>__history` and `<schema>.<name>__changes`.
+    Rows are written as they come; a table on a terminal ends after 1,000 of them, and says so.
 
     With `--json` each row is one JSON object and nothing else is printed: timestamps are ISO 8601
     in UTC, decimals strings, binary lower-case hex. With `--file` each statement is one object
@@ -25,45 +43,81 @@ def query(sql: str | None = None, /, *, file: Path | None = None, context: Conte
     Args:
         sql: one statement.
         file: file of statements separated by semicolons.
+        output: `table` (default), `json` (as `--json`), `csv` or `parquet`, for one statement.
+        limit: most rows of a statement; 0 for all.
         context: given by `main`.
     """
+    written = output or (Format.JSON if context.output.is_json else Format.TABLE)
+    if context.output.is_json and written is not Format.JSON:
+        raise usage_error(f"`--json` and `--output {written}` exclude each other")
+    if limit is not None and limit < 0:
+        raise usage_error("`--limit` is 0 or more")
     if (sql is None) == (file is None):
         raise usage_error("give either one statement or `--file`")
     # Start-up time: pyspark is only loaded when there is something to ask.
     from polynya.engine.reader import start_reader
-    from polynya.lake.read.query import run_query, split_statements
+    from polynya.lake.read.query import json_rows
 
     context.output.only_rows()
     project = context.load(tolerant=True)
-    if file is not None:
-        if not file.is_file():
-            raise usage_error(f"there is no file `{file}`")
-        statements = split_statements(file.read_text(encoding="utf-8"))
-    else:
-        statements = split_statements(sql or "")
-        if len(statements) != 1:
-            raise usage_error(
-                f"expected one statement, found {len(statements)}", "use `--file` for several"
-            )
+    statements = _statements(sql or "", file)
+    _check(context, written, len(statements))
     with context.starting(project):
-        spark = start_reader(project, "; ".join(statements))
+        spark = start_reader(project, "; ".join(one.text for one in statements))
     spark.conf.set("spark.sql.caseSensitive", "false")
     for number, statement in enumerate(statements, 1):
-        rows = run_query(spark, statement)
-        if not context.output.is_json:
-            context.output.result("rows", {}, _table(rows))
+        if written is Format.TABLE:
+            show(context, spark, statement, limit)
+            continue
+        answer = _answer(spark, statement, limit)
+        if written is Format.CSV:
+            write_csv(answer, context.output.stdout)
+        elif written is Format.PARQUET:
+            write_parquet(answer, context.output.stdout.buffer)
         elif file is not None:
+            rows = [row for batch in answer.batches for row in json_rows(batch)]
             context.output.row({"statement": number, "rows": rows})
         else:
-            for row in rows:
-                context.output.row(row)
+            for batch in answer.batches:
+                for row in json_rows(batch):
+                    context.output.row(row)
     return ExitCode.OK
 
 
-def _table(rows: list[dict[str, object]]) -> Table | str:
-    if not rows:
-        return "no rows"
-    table = Table(*rows[0])
-    for row in rows:
-        table.add_row(*("" if value is None else str(value) for value in row.values()))
-    return table
+def show(
+    context: CommandContext, spark: SparkSession, statement: Statement, limit: int | None
+) -> None:
+    """Print the rows of a statement as a table, with a note when there are more than it shows."""
+    most = limit or (SHOWN if limit is None and context.output.is_screen else None)
+    table, has_more = as_table(_answer(spark, statement, most and most + 1), most)
+    context.output.result("rows", {}, table)
+    if has_more:
+        context.output.note(f"the first {most:,} rows; `--limit 0` shows all")
+
+
+def _answer(spark: SparkSession, statement: Statement, limit: int | None) -> Answer:
+    from polynya.lake.read.query import answer
+
+    return answer(spark, statement, limit=limit or None)
+
+
+def _statements(sql: str, file: Path | None) -> list[Statement]:
+    from polynya.lake.read.query import split_statements
+
+    if file is not None:
+        if not file.is_file():
+            raise usage_error(f"there is no file `{file}`")
+        return split_statements(file.read_text(encoding="utf-8"), str(file))
+    statements = split_statements(sql)
+    if len(statements) != 1:
+        raise usage_error(
+            f"expected one statement, found {len(statements)}", "use `--file` for several"
+        )
+    return statements
+
+
+def _check(context: CommandContext, written: Format, statements: int) -> None:
+    if written in {Format.CSV, Format.PARQUET} and statements != 1:
+        raise usage_error(f"`--output {written}` writes the rows of one statement")
+    if written is Format.PARQUET and context.output.is_screen:
+        raise usage_error("Parquet is not for a terminal", "write it to a file: `> rows.parquet`")

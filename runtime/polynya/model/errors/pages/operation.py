@@ -260,7 +260,8 @@ PAGES: Final = (
         "POLYNYA-QRY-001",
         "a statement was not answered",
         "Spark refused the statement or failed in it; no data was changed. Views are called "
-        "`schema.name`, `schema.name__history` and `schema.name__changes`.",
+        "`schema.name`, `schema.name__history` and `schema.name__changes`. `where` is the "
+        "statement; of a file, its number and the line where it begins.",
     ),
     ErrorPage(
         "POLYNYA-QUA-001",

@@ -1,0 +1,108 @@
+"""`polynya shell`: statement after statement over the live views, in one session."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from polynya.cli.context import CommandContext, Context
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.inspect.completion import Words, completing
+from polynya.cli.inspect.query import show
+from polynya.model.errors import PolynyaError
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import SparkSession
+
+_ENDS = frozenset({"exit", "quit", "\\q"})
+_VIEWS = "\\d"
+_HELP = (
+    "a statement ends with a semicolon; `\\d` lists the views, `\\d schema.view` the columns of "
+    "one; Tab completes; `\\q` or Ctrl-D ends"
+)
+
+
+def shell(*, context: Context) -> int:
+    """Answer statements as they are typed, each over the newest commit.
+
+    Spark starts once. Statements end with a semicolon. Tab completes names of views and columns.
+    Without a terminal, statements are read from standard input, and the code is that of the last
+    one that failed.
+
+    For example: `polynya shell`.
+    """
+    # Start-up time: pyspark.
+    from polynya.engine.reader import start_reader
+
+    context.output.only_rows()
+    project = context.load(tolerant=True)
+    # On Glue a session makes views for what is listed: all of them.
+    with context.starting(project):
+        spark = start_reader(project, "SHOW VIEWS")
+    spark.conf.set("spark.sql.caseSensitive", "false")
+    if not sys.stdin.isatty():
+        return serve(context, spark, lines_of(lambda _: sys.stdin.readline()))
+    context.output.note(_HELP)
+    with completing(Words(spark)):
+        serve(context, spark, lines_of(_typed))
+    return ExitCode.OK
+
+
+def serve(context: CommandContext, spark: SparkSession, statements: Iterator[str]) -> int:
+    """Answer each of the texts; return the exit code of the last one that failed, else 0."""
+    from polynya.lake.read.hints import view_names
+    from polynya.lake.read.newest import see_newest
+    from polynya.lake.read.query import split_statements
+
+    code: int = ExitCode.OK
+    for text in statements:
+        try:
+            if text.split() == [_VIEWS]:
+                context.output.result("views", {}, "\n".join(view_names(spark)) or "no views")
+                continue
+            see_newest(spark)
+            for statement in split_statements(_meant(text)):
+                show(context, spark, statement, None)
+        except PolynyaError as error:
+            context.output.error(error)
+            code = error.exit_code
+        except KeyboardInterrupt:
+            spark.sparkContext.cancelAllJobs()
+            context.output.note("cancelled")
+    return code
+
+
+def lines_of(read: Callable[[str], str]) -> Iterator[str]:
+    """Texts that end with a semicolon, or commands; `read(prompt)` gives a line, "" at the end."""
+    text = ""
+    while True:
+        try:
+            line = read("polynya> " if not text else "      -> ")
+        except KeyboardInterrupt:
+            text = ""
+            continue
+        text += line
+        word = text.strip()
+        if not line or word.rstrip(";").lower() in _ENDS:
+            if word and word.rstrip(";").lower() not in _ENDS:
+                yield text
+            return
+        if word.endswith(";") or word.startswith("\\"):
+            yield text
+            text = ""
+        elif not word:
+            text = ""
+
+
+def _meant(text: str) -> str:
+    """The statement that a command stands for."""
+    words = text.strip().rstrip(";").split()
+    return f"DESCRIBE {words[1]}" if words[:1] == [_VIEWS] and len(words) > 1 else text
+
+
+def _typed(prompt: str) -> str:
+    try:
+        return input(prompt) + "\n"
+    except EOFError:
+        return ""
