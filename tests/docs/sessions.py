@@ -1,7 +1,8 @@
 """Console sessions of a page, run as a user types them.
 
 A page starts in the folder of a project that has nothing but its `polynya.yml`. `polynya` runs in
-this process, over the Spark session of the tests; everything else in bash. The clock stands still
+this process, over the Spark session of the tests; everything else in bash, where `python` has the
+extensions of DuckDB. The clock stands still
 at noon of 21 November 2026. Commands under `given` may also be
 
     project NAME      start over in the folder of another empty project
@@ -86,7 +87,11 @@ class Shell:
 
     def _bash(self, text: str) -> str:
         """Run it in bash, where `polynya` is the command of this tree and `$?` the last code."""
-        tools = f'polynya() {{ "{sys.executable}" -m polynya "$@"; }}\n(exit {self.code})\n'
+        tools = (
+            f'polynya() {{ "{sys.executable}" -m polynya "$@"; }}\n'
+            f'python() {{ HOME="{self._duckdb_home()}" "{sys.executable}" "$@"; }}\n'
+            f"(exit {self.code})\n"
+        )
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         done = subprocess.run(
             ["bash", "-c", tools + text],
@@ -99,6 +104,16 @@ class Shell:
         )
         self.code = done.returncode
         return done.stdout
+
+    def _duckdb_home(self) -> Path:
+        """A home in which the extensions of DuckDB are, as `INSTALL` leaves them."""
+        import duckdb_ext
+
+        made = self.home / ".duckdb" / "extensions"
+        if not made.exists():
+            made.parent.mkdir(exist_ok=True)
+            made.symlink_to(Path(next(iter(duckdb_ext.__path__))) / "extensions")
+        return self.home
 
     def _cd(self, where: str) -> None:
         self.folder = (self.folder / where).resolve()

@@ -6,6 +6,7 @@ works on the tables.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -70,6 +71,11 @@ def load(catalog: Catalog, dataset: ResolvedDataset) -> Table | None:
         return catalog.load_table(internal_name(catalog, dataset))
     except NoSuchTableError:
         return None
+
+
+def metadata_file(table: Table) -> str:
+    """The newest metadata file of a table: a path on this machine, or a location elsewhere."""
+    return re.sub("^file:(//)?(?=/)", "", table.metadata_location)
 
 
 def states(table: Table) -> tuple[CopyState, ApplyState]:
