@@ -13,7 +13,7 @@ from polynya.engine.errors import as_polynya
 from polynya.formats.loads import LoadLimits
 from polynya.lake.apply.collected import Collected
 from polynya.lake.apply.local.way import InMemory
-from polynya.lake.copy import direct
+from polynya.lake.copy.loads import direct
 from polynya.lake.iceberg.reading import stored_file
 from polynya.model.reading.loader import load_project
 from polynya.observe import data as events
