@@ -65,6 +65,24 @@ def test_a_renamed_table_goes_on_in_its_dataset(lab: Lab) -> None:
     assert [member.rpartition(".")[2] for member in members] == ["lakes", "users"]
 
 
+def test_a_drop_follows_its_own_policy_and_not_that_of_truncates(lab: Lab) -> None:
+    capture = lab.capture(schema_evolution={"drop_dataset": "suspend", "truncate": "suspend"})
+    land(capture, upsert(1, 10, name="Ann"), upsert(2, 11, name="Ben"))
+    capture.run("always")
+    users = capture["users"]
+    land_statement(capture, 20, "DROP", "users")
+    with pytest.raises(SuspendedError, match="was dropped"):
+        capture.run("always")
+
+    resume(users.table("somebody"), {"drop_dataset": "apply"})
+    capture.run("always")
+
+    assert users.current("id") == []
+    land(capture, upsert(3, 30, name="Cid"), truncate(31))
+    with pytest.raises(SuspendedError, match="was emptied"):
+        capture.run("always")
+
+
 _SLOW = [pytest.param(number, marks=pytest.mark.slow) for number in (None, 2, 3, 4, 6, 7)]
 
 

@@ -109,7 +109,7 @@ class Lab:
         task = {"landing": {"path": f"{self.schema}/{name}", "format": "parquet"}}
         plain = dict.fromkeys(("timestamp", "apply_as_deletes", "apply_as_truncates"))
         own = {"path": "*.parquet", "except_columns": ["seq"], **plain}
-        return self.feed(name, task=task, **own, **how)
+        return self.feed(name, task=task, **{**own, **how})
 
     def capture(self, *, landing: dict[str, Any] | None = None, **defaults: Any) -> Capture:
         """A Debezium task over every table."""

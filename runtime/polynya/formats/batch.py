@@ -199,6 +199,8 @@ class DatasetBatch:
         changes: what the batch changes in the columns that were known.
         declared: the columns of the newest schema of the source, None when it declares none.
         called: what the source table is called at the end of the batch, None when it is no news.
+        dropped: places, file and offset, of the truncates that stand for a dropped source table.
+            Their policy is that of the drop.
         raw_of: the raw bytes of a record, by its file and offset, where `__raw` is left NULL; None
             where every row has them.
     """
@@ -214,6 +216,7 @@ class DatasetBatch:
     changes: tuple[SchemaChange, ...] = ()
     declared: tuple[str, ...] | None = None
     called: str | None = None
+    dropped: frozenset[tuple[str, int]] = frozenset()
     raw_of: Callable[[str, int], bytes] | None = None
 
     def __post_init__(self) -> None:

@@ -185,3 +185,24 @@ def test_new_tables_and_truncates_follow_their_policies(lab: Lab) -> None:
 
     members = capture.ledger().table().state.copy.membership.members
     assert [member.rpartition(".")[2] for member in members] == ["lakes", "towns", "users"]
+
+
+def test_a_control_column_that_the_changes_bring_is_not_new(lab: Lab) -> None:
+    users = lab.parquet_feed(
+        initial_load="load/*.parquet",
+        except_columns=["op", "seq"],
+        apply_as_deletes="op = 'D'",
+        schema_evolution=dict.fromkeys(
+            ("add_column", "widen_type", "incompatible_type", "drop_column", "rename_column"),
+            "suspend",
+        ),
+    )
+    users.land_table("load/1.parquet", id=[1, 2], name=["Ann", "Ben"])
+    users.apply()
+    users.land_table(id=[2, 3], name=["", "Cid"], seq=[10, 11], op=["D", "U"])
+    users.apply()
+    users.land_table(id=[1], name=["Anna"], seq=[12])
+    users.apply()
+
+    assert users.current("id", "name") == [(1, "Anna"), (3, "Cid")]
+    assert "schema.changed" not in {event.type for event in lab.events}

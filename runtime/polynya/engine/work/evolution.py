@@ -72,10 +72,11 @@ def _evolution(table: DatasetTable, batch: DatasetBatch) -> Evolution:
     policies = table.reading.policies.schema_evolution
     found = list(batch.changes)
     before = table.state.copy.columns.declared
+    excluded = table.dataset.events.except_columns
     if batch.declared is not None and before:
         found = schema_changes(
-            before,
-            batch.declared,
+            [name for name in before if name not in excluded],
+            [name for name in batch.declared if name not in excluded],
             known=table.known_schema(),
             now=batch.schema,
             keys=table.state.copy.columns.keys,

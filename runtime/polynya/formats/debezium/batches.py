@@ -64,7 +64,9 @@ class TableEvents:
     ) -> DatasetBatch:
         """Type the rows and settle order, time and accounting."""
         settings, keys = self.decoder.settings, self.decoder.keys
-        types = self.observed.column_types(known, settings.columns, settings.evolution)
+        types = self.observed.column_types(
+            known, settings.columns, settings.evolution, excluded=settings.excluded
+        )
         typed = typed_records(self.buffer.records, types, needed=keys)
         faults: Faults = dict(typed.faults)
         old_keys = self._old_keys(typed, faults)

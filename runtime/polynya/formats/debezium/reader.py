@@ -158,7 +158,7 @@ class Reading:
             if not known or self._is_done(name, file, offset):
                 continue
             policies = self.scope.settings(name).evolution
-            if self.sources.follow(file, ddl, policies, datasets):
+            if self.sources.follow((file, offset), ddl, policies, datasets):
                 self.table(name).add(file, offset, raw, as_truncate(statement))
                 became = True
         return became

@@ -30,6 +30,7 @@ class SourceTables:
     _called: dict[str, str] = field(default_factory=dict)
     _news: dict[str, _News] = field(default_factory=dict)
     _left: dict[str, str] = field(default_factory=dict)
+    _dropped: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._called = dict(self.before)
@@ -49,17 +50,21 @@ class SourceTables:
         return self._called.get(table, table)
 
     def follow(
-        self, file: str, ddl: TableDdl, policies: SchemaEvolution, datasets: Collection[str]
+        self,
+        place: tuple[str, int],
+        ddl: TableDdl,
+        policies: SchemaEvolution,
+        datasets: Collection[str],
     ) -> bool:
         """Note a statement about the table of a dataset; tell whether its rows are to be deleted.
 
         Args:
-            file: that told so.
+            place: file and offset of the record that told so.
             ddl: the statement.
             policies: of the dataset.
             datasets: all that there are.
         """
-        name = self.dataset(ddl.table)
+        file, name = place[0], self.dataset(ddl.table)
         if ddl.new is not None:
             self._rename(file, name, ddl.new, policies.policy("rename_dataset"), datasets)
             return False
@@ -67,6 +72,8 @@ class SourceTables:
         if policy != "ignore":
             change = SchemaChange("drop_dataset", ddl.table, policy)
             self._news[name] = _News(file, ddl.table, change)
+        if policy == "apply":
+            self._dropped.setdefault(name, set()).add(place)
         return policy == "apply"
 
     def _rename(
@@ -102,6 +109,8 @@ class SourceTables:
 
     def forget(self, file: str) -> None:
         """Drop what a file said."""
+        for places in self._dropped.values():
+            places -= {place for place in places if place[0] == file}
         for name in [name for name, news in self._news.items() if news.file == file]:
             self._is_itself(file, name)
             del self._news[name]
@@ -110,6 +119,7 @@ class SourceTables:
     def told(self, name: str, batch: DatasetBatch) -> DatasetBatch:
         """The batch of a dataset, with what was said of its table."""
         news = self._news.get(name)
+        batch = replace(batch, dropped=frozenset(self._dropped.get(name, ())))
         if news is None:
             return batch
         changes = batch.changes if news.change is None else (*batch.changes, news.change)

@@ -30,6 +30,7 @@ class TableSettings:
     timestamp: str | None = None
     columns: Mapping[str, DataType] = field(default_factory=dict)
     evolution: SchemaEvolution = field(default_factory=SchemaEvolution)
+    excluded: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, dataset: ResolvedDataset) -> TableSettings:
@@ -40,6 +41,7 @@ class TableSettings:
             dataset.events.timestamp,
             dataset.events.columns,
             dataset.policies.schema_evolution,
+            dataset.events.except_columns,
         )
 
 

@@ -43,7 +43,12 @@ def read_dms(request: ReadRequest) -> DatasetBatch:
             kind = own
         except UnreadableFileError as error:
             buffer.refuse_file(part.path, part.size, str(error), start=part.start)
-    types = observed.column_types(known, declared_types(dataset), dataset.policies.schema_evolution)
+    types = observed.column_types(
+        known,
+        declared_types(dataset),
+        dataset.policies.schema_evolution,
+        excluded=dataset.events.except_columns,
+    )
     return to_batch(buffer, dataset, types, kind or "csv")
 
 

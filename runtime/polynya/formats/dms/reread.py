@@ -36,6 +36,10 @@ def reread_dms(request: RereadRequest) -> DatasetBatch:
             buffer.add(record.file, record.offset, record.raw, refused)
     # JSON spells binary, decimals and times as text: the types of the table say what they are.
     declared = {**({} if kind == "csv" else known), **declared_types(dataset)}
-    evolving = Evolving(dataset.policies.schema_evolution, frozenset(declared_types(dataset)))
+    evolving = Evolving(
+        dataset.policies.schema_evolution,
+        frozenset(declared_types(dataset)),
+        excluded=frozenset(dataset.events.except_columns),
+    )
     types = ColumnTypes(known, declared, evolving=evolving)
     return to_batch(buffer, dataset, types, kind)

@@ -36,7 +36,12 @@ def _read_exactly(request: ReadRequest) -> DatasetBatch:
             _take_file(request, part, buffer, observed)
         except UnreadableFileError as error:
             buffer.refuse_file(part.path, part.size, str(error), start=part.start)
-    types = observed.column_types(known, dataset.events.columns, dataset.policies.schema_evolution)
+    types = observed.column_types(
+        known,
+        dataset.events.columns,
+        dataset.policies.schema_evolution,
+        excluded=dataset.events.except_columns,
+    )
     return to_batch(buffer, dataset, types, builder_of(dataset.landing.format), load=request.load)
 
 

@@ -33,7 +33,11 @@ def reread_native(request: RereadRequest) -> DatasetBatch:
     # JSON spells binary, decimals and times as text: the types of the table say what they are.
     is_spelled = written != dataset.landing.format
     declared = {**known, **dataset.events.columns} if is_spelled else dict(dataset.events.columns)
-    evolving = Evolving(dataset.policies.schema_evolution, frozenset(dataset.events.columns))
+    evolving = Evolving(
+        dataset.policies.schema_evolution,
+        frozenset(dataset.events.columns),
+        excluded=frozenset(dataset.events.except_columns),
+    )
     types = ColumnTypes(known, declared, evolving=evolving)
     load = any(is_load(record.file, dataset) for record in request.records)
     return to_batch(buffer, dataset, types, builder_of(written), load=load)

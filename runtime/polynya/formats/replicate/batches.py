@@ -62,6 +62,7 @@ def to_batch(
         frozenset(dataset.events.columns),
         {**facts.types, **facts.conflicts},
         facts.columns,
+        frozenset(dataset.events.except_columns),
     )
     types = ColumnTypes(known, {**facts.types, **dataset.events.columns}, facts.observed, evolving)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from polynya.formats.values.rows import ColumnTypes, Evolving
@@ -42,7 +42,14 @@ class Observed:
         known: Mapping[str, DataType],
         declared: Mapping[str, DataType],
         policies: SchemaEvolution,
+        *,
+        excluded: Collection[str] = (),
     ) -> ColumnTypes:
-        """What typing the records needs; `declared` are the types of the configuration."""
-        evolving = Evolving(policies, frozenset(declared), self.conflicts, self.columns)
+        """What typing the records needs.
+
+        `declared` are the types of the configuration, `excluded` the columns that it leaves out.
+        """
+        evolving = Evolving(
+            policies, frozenset(declared), self.conflicts, self.columns, frozenset(excluded)
+        )
         return ColumnTypes(known, declared, self.types, evolving)

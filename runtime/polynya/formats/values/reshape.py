@@ -43,8 +43,11 @@ def _with_names(rows: pa.Table, renames: Mapping[str, str]) -> pa.Table:
 
 
 def without_truncates(batch: DatasetBatch) -> DatasetBatch:
-    """The batch without the events that its source calls truncates; they count as filtered."""
-    kept = batch.rows.filter(pc.not_equal(pc.fill_null(batch.rows.column("__op"), ""), "T"))
+    """The batch without the events that its source calls truncates; they count as filtered.
+
+    The drop of the source table is none of them.
+    """
+    kept = batch.rows.filter(pc.invert(_are_truncates(batch)))
     ignored = batch.rows.num_rows - kept.num_rows
     if not kept.num_rows:
         # A filter that keeps nothing leaves columns without a chunk, which Spark does not take.
@@ -55,4 +58,14 @@ def without_truncates(batch: DatasetBatch) -> DatasetBatch:
 
 def truncates(batch: DatasetBatch) -> int:
     """Number of events that the source calls truncates."""
-    return int(pc.sum(pc.equal(batch.rows.column("__op"), "T")).as_py() or 0)
+    return int(pc.sum(_are_truncates(batch)).as_py() or 0)
+
+
+def _are_truncates(batch: DatasetBatch) -> pa.Array | pa.ChunkedArray:
+    """Whether each row is a truncate, and not the drop of the source table."""
+    found = pc.equal(pc.fill_null(batch.rows.column("__op"), ""), "T")
+    if not batch.dropped:
+        return found
+    files, offsets = (batch.rows.column(name).to_pylist() for name in ("__file", "__offset"))
+    drops = [place in batch.dropped for place in zip(files, offsets, strict=True)]
+    return pc.and_not(found, pa.array(drops, pa.bool_()))

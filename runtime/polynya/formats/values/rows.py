@@ -15,6 +15,9 @@ from polynya.model.datatypes import DataType, Void, widen
 
 Record: TypeAlias = dict[str, Any]
 
+#: How a column that the table does not get may change: whatever fits is taken, nobody is asked.
+_UNASKED = SchemaEvolution(add_column="apply", widen_type="apply", incompatible_type="ignore")
+
 
 @dataclass(frozen=True, slots=True)
 class Evolving:
@@ -25,12 +28,14 @@ class Evolving:
         pinned: columns whose types the configuration declares; those never change.
         conflicts: types that the source declares now and that the known ones cannot become.
         columns: names in the newest schema that the source declared, None without one.
+        excluded: columns that the table does not get. Nothing about them is a change.
     """
 
     policies: SchemaEvolution = field(default_factory=SchemaEvolution)
     pinned: Collection[str] = ()
     conflicts: Mapping[str, DataType] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
+    excluded: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,8 @@ def _typed(
         taken=taken,
         siblings=types.known,
     )
+    if name in evolving.excluded:
+        return replace(evolved(source, column, builder, _UNASKED), changes=())
     return evolved(source, column, builder, evolving.policies)
 
 

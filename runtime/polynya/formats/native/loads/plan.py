@@ -160,7 +160,9 @@ def _cut_file(
 def _planned(request: ReadRequest, cut: _Cut) -> LoadPlan | str:
     dataset, known = request.table.dataset, request.table.schema
     events, policies = dataset.events, dataset.policies.schema_evolution
-    types = cut.observed.column_types(known, events.columns, policies)
+    types = cut.observed.column_types(
+        known, events.columns, policies, excluded=events.except_columns
+    )
     if KINDS[dataset.landing.format].declares_types:
         found = typed_records([], types, needed=events.keys)
         schema, changes = found.schema(), bool(found.changes)
