@@ -154,6 +154,15 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         {"subject": "shop.users", "extract": "1", "reason": "no _SUCCESS"},
     ),
     (
+        data.ReloadWaiting(subject="shop.users", files=2),
+        Level.NOTE,
+        (
+            "waiting  shop.users: a reload is under way: "
+            "2 files of its load are left to `polynya reload`"
+        ),
+        {"subject": "shop.users", "files": 2},
+    ),
+    (
         data.ExtractRestarted(subject="shop.users", extract="1", reason="it left"),
         Level.NOTE,
         "restarted shop.users: 1: it left",

@@ -213,6 +213,22 @@ class ReloadLoaded(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReloadWaiting(Event):
+    """A reload is under way and a run leaves its files to it; said once."""
+
+    type: ClassVar[str] = "reload.waiting"
+    files: int
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line(
+            "waiting",
+            self.subject,
+            f"a reload is under way: {self.files} files of its load are left to `polynya reload`",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractApplied(Event):
     """A full extract was compared and moved. `time`: when it was made; `complete`: all of it."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.verbs.reload import ReloadResult, reload
+from polynya.engine.verbs.reload import ReloadResult, abandon_begun, reload
 from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.copy import reload as steps
 from polynya.model.config.reload import ReloadMode
@@ -173,16 +173,53 @@ def test_a_killed_reload_goes_on_where_it_stood(lab: Lab) -> None:
     assert users.current("id", "name") == [(1, "Anna"), (2, "Benny"), (4, "Dot")]
 
 
-def test_a_reload_can_be_given_up(users: Feed) -> None:
+def test_a_reload_can_be_given_up(users: Feed, lab: Lab) -> None:
+    other = lab.feed()
+    other.copy(put(1, 1))
     target = users.table()
     steps.begin(target, COMPARE, now=STARTED)
     with pytest.raises(OperationError, match="is under way"):
         again(users, "drop_and_create")
 
-    steps.abandon(users.table("another owner"))
+    # Another dataset of the task has no reload under way.
+    both = [other.dataset, users.dataset]
+    given_up = abandon_begun(users.lab.context(), both)
 
+    assert given_up == [users.view]
+    with pytest.raises(OperationError, match="no reload of"):
+        abandon_begun(users.lab.context(), both)
     again(users, "drop_and_create")
     assert users.current("id") == [(1,), (2,), (3,)]
+
+
+def test_a_run_leaves_the_files_of_a_reload_that_is_under_way(users: Feed) -> None:
+    steps.begin(users.table("killed"), COMPARE, now=STARTED)
+    extract(users, row(2, "Benny"), row(4, "Dot"))
+    users.land(row(5, "Eve"), file="load/2.json")
+
+    users.apply(put(1, 10, name="Ann 10"))
+    during = users.current("id", "name")
+    users.copy(put(3, 11, name="Cid 11"))
+    again(users)
+
+    assert during == [(1, "Ann 10"), (2, "Ben"), (3, "Cid")]
+    told = [event.text() for event in users.lab.events if event.type == "reload.waiting"]
+    assert [line.split(": ", 2)[2] for line in told] == [
+        "2 files of its load are left to `polynya reload`"
+    ] * len(told)
+    assert told
+    # What changed while the reload was under way is newer than its load.
+    found = users.current("id", "name")
+    assert found == [(1, "Ann 10"), (2, "Benny"), (3, "Cid 11"), (4, "Dot"), (5, "Eve")]
+
+
+def test_a_reload_goes_on_with_the_files_that_it_began_with(users: Feed) -> None:
+    users.land(row(1, "Anna"), file="other/1.json")
+    steps.begin(users.table("killed"), COMPARE, now=STARTED, glob="other/*.json")
+
+    again(users)
+
+    assert users.current("id", "name") == [(1, "Anna")]
 
 
 def test_what_cannot_be_read_is_not_deleted(users: Feed) -> None:

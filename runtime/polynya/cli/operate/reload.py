@@ -50,38 +50,39 @@ def reload(
             without an offset). Records that changed later stay as they are.
         accept_incomplete: move the differences although the load is empty or some of its records
             went to quarantine; records missing from it are deleted.
-        abandon: give up a reload that has begun; Current stays as it is.
+        abandon: give up the reloads that have begun; Current stays as it is.
         context: given by `main`.
     """
     # Start-up time: pyspark, pyarrow.
     from polynya.cli.selection import select_tasks
     from polynya.engine.collaborators import start_engine
     from polynya.engine.plan.inventory import inventory
+    from polynya.engine.verbs.reload import abandon_begun
     from polynya.engine.verbs.reload import reload as reload_dataset
     from polynya.formats.registry import format_of
-    from polynya.lake.copy.reload import abandon as abandon_reload
     from polynya.lake.spark.catalog import python_catalog
-    from polynya.lake.table.dataset import DatasetTable
 
     project = context.load(tolerant=True)
     (chosen,) = select_tasks(project, [task])
-    named = [
-        entry.dataset
+    entries = [
+        entry
         for entry in inventory(project, python_catalog(project.target))
         if entry.task == chosen and not entry.is_ledger and dataset in (None, entry.dataset.name)
     ]
+    named = [entry.dataset for entry in entries]
     if not named:
         raise usage_error(f"the task {task} has no dataset `{dataset}`")
     began = None if abandon else began_at(format_of(chosen), named, as_of, SystemClock().now())
     with context.starting(project):
         engine = start_engine(project, sink=context.output.event)
+    if abandon:
+        made = [entry.dataset for entry in entries if entry.table is not None]
+        for name in abandon_begun(engine, made or named):
+            context.output.result("reload.abandoned", {"dataset": name}, f"{name}: given up")
+        return ExitCode.OK
     stopping = Stopping.on_signals(engine.stop, context.output)
     for wanted in named:
         name = wanted.relations.current
-        if abandon:
-            abandon_reload(DatasetTable.existing(engine.spark, wanted, engine.owner))
-            context.output.result("reload.abandoned", {"dataset": name}, f"{name}: given up")
-            continue
         result = reload_dataset(
             engine,
             chosen,

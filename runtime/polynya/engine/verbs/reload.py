@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,6 +12,7 @@ from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.gather import gather, take_in
 from polynya.engine.work.landing import TaskLanding
 from polynya.lake.copy import reload as lake
+from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import ReloadMode
 from polynya.model.config.task import StorageTask
@@ -53,6 +55,9 @@ def reload(
     working = WorkingDataset.open(context, dataset)
     table = working.table
     landing = TaskLanding(context, task)
+    if table.state.copy.reloading is not None:
+        # A reload goes on with the files that it began with.
+        files = files or table.state.copy.reloading.glob
     load = load_of(working, landing, files)
     table.take_over()
     if table.state.copy.reloading is None:
@@ -60,7 +65,7 @@ def reload(
         if table.table.files(Partition.CHANGES, table.state.snapshot):
             working.apply("a reload begins")
     place = None if as_of is None else landing.format.place_of_load(as_of, dataset)
-    lake.begin(table, mode, now=as_of or context.clock.now(), place=place)
+    lake.begin(table, mode, now=as_of or context.clock.now(), place=place, glob=files)
     changed = gather(working, load)
     if changed is not None:
         raise _changed(working.name, changed)
@@ -79,6 +84,18 @@ def reload(
         removed=figures.removed,
         seconds=seconds,
     )
+
+
+def abandon_begun(context: EngineContext, datasets: Sequence[ResolvedDataset]) -> list[str]:
+    """Give up the reloads that are under way; the names of their datasets.
+
+    Raises OperationError when none of the datasets has one.
+    """
+    tables = [DatasetTable.existing(context.spark, one, context.owner) for one in datasets]
+    begun = [table for table in tables if table.state.copy.reloading is not None]
+    for table in begun or tables[:1]:
+        lake.abandon(table)
+    return [table.dataset.relations.current for table in begun]
 
 
 def _changed(name: str, path: str) -> OperationError:

@@ -13,7 +13,10 @@ from polynya.formats.base import ReadBatch, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.files.discovery import Discovery
 from polynya.formats.registry import format_of, loads_of
+from polynya.lake.table.copy_state import Reloading
 from polynya.model.config.task import StorageTask
+from polynya.model.errors import OperationError
+from polynya.observe import data as events
 from polynya.observe.trace import span
 from polynya.store.object_store import ObjectInfo
 
@@ -53,7 +56,11 @@ class TaskLanding:
 
         `landed` are files that may be the table's, `live` the paths of all files that exist.
         """
-        found = self.unread(table, landed())
+        reloading = table.table.state.copy.reloading
+        files = landed()
+        if reloading is not None:
+            files = self._without_load(table, files, reloading)
+        found = self.unread(table, files)
         table.found(found)
         if not found.files:
             return IDLE
@@ -69,6 +76,21 @@ class TaskLanding:
                 table.copy(batch, began=began, live_files=live())
         self.pace.copied(found, table.progress, self._context.clock.monotonic())
         return turn.more
+
+    def _without_load(
+        self, table: WorkingDataset, landed: Iterable[ObjectInfo], reloading: Reloading
+    ) -> list[ObjectInfo]:
+        """Files that are not those of a reload which is under way: only the reload reads them."""
+        files = list(landed)
+        try:
+            load = self.format.full_load(files, table.table.dataset, reloading.glob)
+        except OperationError:
+            # Begun by an older version, which did not write down what it reads.
+            return files
+        if load and self._context.is_news(f"{table.name} leaves a load", str(len(load))):
+            table.tell(events.ReloadWaiting(subject=table.name, files=len(load)))
+        theirs = {info.path for info in load}
+        return [info for info in files if info.path not in theirs]
 
     @span("load")
     def _load(

@@ -39,12 +39,13 @@ def begin(
     now: datetime,
     extract: str | None = None,
     place: str | None = None,
+    glob: str | None = None,
 ) -> Reloading:
     """Begin a reload, or return the one that has begun and not ended.
 
     `now` becomes the time of the changes that are found. `extract` names the full extract that is
     loaded, None when a user asked for a reload. `place` is the change identifier after which the
-    load comes, by default all that was copied.
+    load comes, by default all that was copied. `glob` names the files that a user asked for.
 
     Raises OperationError for a table without keys, and when another reload is under way.
     """
@@ -62,6 +63,7 @@ def begin(
         now.isoformat(),
         place=place or state.position.copied_to or NO_ORDER,
         extract=extract,
+        glob=glob,
     )
     following = replace(state, reloading=reloading, reloads=reloading.number)
     target.commit_copy_state(following, "reload-begin")

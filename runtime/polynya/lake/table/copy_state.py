@@ -122,6 +122,7 @@ class Reloading:
     copied when it began; `number` counts the reloads of the dataset. `files` is how far each file
     was read; `rows` have been loaded, `quarantined` records not. `started` is ISO 8601 in UTC.
     `extract` is the full extract that is loaded, None when a user asked for the reload.
+    Then `glob` names its files, None for those that the settings or the source say.
     """
 
     mode: ReloadMode
@@ -132,6 +133,7 @@ class Reloading:
     rows: int = 0
     quarantined: int = 0
     extract: str | None = None
+    glob: str | None = None
 
     @property
     def is_whole(self) -> bool:
