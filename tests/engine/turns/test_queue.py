@@ -18,7 +18,7 @@ from polynya.engine.work.turns.queue import (
     Queue,
 )
 from polynya.engine.work.turns.threads import THREADS
-from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn, Unit
+from polynya.engine.work.turns.unit import IDLE, OVER, TOO_LONG, Ended, Turn, Unit
 from polynya.model.errors import OperationError, PolynyaError, SuspendedError, TaskStoppedError
 from polynya.testing.fakes import MemoryObjectStore
 
@@ -246,6 +246,21 @@ def test_units_that_are_found_have_turns_of_their_own() -> None:
         machine.run(until=20.0)
 
         assert len(machine.turns_of("table")) == turns
+
+
+def test_a_unit_that_is_over_has_another_turn_when_it_is_found_again() -> None:
+    machine = Machine()
+    apply = machine.unit("apply", lambda _turn: OVER, cost=lambda _turn: 5.0)
+    finds = [True, True, False, False, True]
+    machine.add(
+        machine.unit("copy", lambda _turn: Ended(found=(apply,) if finds and finds.pop(0) else ()))
+    )
+
+    machine.run(until=20.0)
+
+    # Found a second time while it works it is not run twice; the copies go on meanwhile.
+    assert [round(began, 1) for began, name in machine.began if name == "apply"] == [0.1, 8.5]
+    assert len(machine.turns_of("copy")) == 10
 
 
 def test_what_a_look_finds_is_copied_at_once_unless_it_keeps_failing() -> None:

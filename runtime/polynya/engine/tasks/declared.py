@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polynya.engine.work.beside import AppliesBeside
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.landing import TaskLanding
 from polynya.engine.work.look import SharedLook
@@ -17,19 +18,21 @@ class DeclaredDataset:
     def __init__(
         self, context: EngineContext, task: StorageTask, dataset: ResolvedDataset, look: SharedLook
     ) -> None:
-        self._task = task
         self._dataset = dataset
         self._look = look
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
+        self._applies = AppliesBeside(task, dataset)
 
     def step(self, turn: Turn) -> Ended:
-        """Copy the next batch, first full load first; when all is copied apply if worth it."""
+        """Copy the next batch, first full load first; when all is copied apply if it is worth it.
+
+        While it is applied it is copied: an apply of a run that goes on is a unit of its own.
+        """
         landing, look = self._landing, self._look
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
-            return table.bring_up(
-                self._task.apply,
-                turn,
-                lambda: landing.copy_next(table, turn, lambda: look.files(turn), look.paths),
+            ended = table.copied(
+                lambda: landing.copy_next(table, turn, lambda: look.files(turn), look.paths)
             )
+            return self._applies.bring_up(table, turn, ended)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from polynya.engine.tasks.new_sources import policy_of_new
+from polynya.engine.work.beside import AppliesBeside
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.landing import TaskLanding
@@ -94,12 +95,12 @@ class FolderTable:
         look: Callable[[], _Look],
     ) -> None:
         self._context = context
-        self._task = task
         self._dataset = dataset
         self._source = source
         self._last_look = look
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
+        self._applies = AppliesBeside(task, dataset)
 
     def step(self, turn: Turn) -> Ended:
         """Copy the next batch; when all is copied apply if it is worth it."""
@@ -110,11 +111,10 @@ class FolderTable:
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
             self._tell_waiting(table, look.folders.waiting.get(self._source, {}))
-            return table.bring_up(
-                self._task.apply,
-                turn,
-                lambda: self._landing.copy_next(table, turn, lambda: ready, lambda: look.live),
+            ended = table.copied(
+                lambda: self._landing.copy_next(table, turn, lambda: ready, lambda: look.live)
             )
+            return self._applies.bring_up(table, turn, ended)
 
     def _tell_waiting(self, table: WorkingDataset, companions: Mapping[str, str]) -> None:
         """Say which files cannot be read before another one has landed."""

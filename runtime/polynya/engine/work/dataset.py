@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -22,7 +22,7 @@ from polynya.lake.copy.copy import copy_batch
 from polynya.lake.copy.way import CopyResult
 from polynya.lake.fold.shape import Shape
 from polynya.lake.read.catalog_views import publish_views
-from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.dataset import BeingAppliedError, DatasetTable
 from polynya.lake.table.guards import enter
 from polynya.lake.table.replayed import Replayed
 from polynya.lake.table.suspension import refuse_suspended, suspend
@@ -31,7 +31,7 @@ from polynya.model.config.evolution import SchemaChange
 from polynya.model.config.settings import ApplyPolicy
 from polynya.model.contract.headers import Partition
 from polynya.model.datatypes import DataType
-from polynya.model.errors import PolynyaError, SuspendedError
+from polynya.model.errors import OperationError, PolynyaError, SuspendedError, TaskStoppedError
 from polynya.observe import data as events
 from polynya.observe.events import Event
 from polynya.observe.run import StepProgress, under_way
@@ -112,11 +112,23 @@ class WorkingDataset:
         A dataset that is suspended, or that `copy_next` suspends, is still applied as far as it was
         copied; its SuspendedError is what is refused.
         """
+        return self.apply_after(self.copied(copy_next), policy, turn)
+
+    def copied(self, copy_next: Callable[[], Ended]) -> Ended:
+        """How copying what has landed ended; a suspension, or an apply at work, may keep it off."""
+        if self.table.is_awaited:
+            return LOOK_SOON
         try:
             refuse_suspended(self.table)
-            ended = copy_next()
+            return copy_next()
         except SuspendedError as error:
-            ended = Ended(refused=error)
+            return Ended(refused=error)
+        except BeingAppliedError:
+            # What was read is read again then, and not before.
+            return LOOK_SOON
+
+    def apply_after(self, ended: Ended, policy: ApplyPolicy, turn: Turn) -> Ended:
+        """Apply what is worth it when all is copied; `ended` tells how copying ended."""
         if ended.more:
             return ended
         applied = IDLE if self.context.stop.is_set() else self.apply_if_worth_it(policy, turn)
@@ -154,22 +166,26 @@ class WorkingDataset:
     ) -> CopyResult:
         """Commit one batch and bring the views up to date; see `copy_batch`.
 
-        `began` is when its first byte was read, in monotonic seconds; without it, now. Raises
-        SuspendedError or TaskStoppedError when a policy says that it may not be copied.
+        `began` is when its first byte was read, in monotonic seconds; without it, now.
+
+        Raises SuspendedError or TaskStoppedError when a policy says that it may not be copied, and
+        BeingAppliedError when it has to wait for the end of an apply.
         """
         clock = self.context.clock
         started = clock.monotonic() if began is None else began
-        refuse_suspended(self.table)
-        enter(self.table)
-        batch = self.evolved(batch)
-        result = copy_batch(
-            self.table,
-            batch,
-            self.context.applier,
-            now=clock.now(),
-            live_files=live_files,
-            replayed=replayed,
-        )
+        # Nothing that an apply commits meanwhile may come between what is decided here.
+        with self.table.changing, self.views_following():
+            refuse_suspended(self.table)
+            enter(self.table)
+            batch = self.evolved(batch)
+            result = copy_batch(
+                self.table,
+                batch,
+                self.context.applier,
+                now=clock.now(),
+                live_files=live_files,
+                replayed=replayed,
+            )
         if self.table.state.copy.columns.schema:
             self.publish()
         self.tell_copied(result, len(batch.files), clock.monotonic() - started)
@@ -195,21 +211,27 @@ class WorkingDataset:
 
     def apply_if_worth_it(self, policy: ApplyPolicy, turn: Turn) -> Ended:
         """Apply pending changes if the policy says so; `TOO_LONG` if that is for another turn."""
-        now = self.context.clock.now()
-        facts = _pending(self.table, now)
+        decision = self.apply_decision(policy)
+        if not decision.apply:
+            return IDLE
+        facts = pending_facts(self.table, self.context.clock.now())
+        if turn.must_wait_for(facts.work_bytes):
+            return TOO_LONG
+        self.tell_applied(self._apply_timed(facts, decision.reason))
+        return LOOK_SOON
+
+    def apply_decision(self, policy: ApplyPolicy) -> ApplyDecision:
+        """Whether pending changes are to be applied now; why not is said once."""
+        facts = pending_facts(self.table, self.context.clock.now())
         decision = decide(facts, policy, self.context.apply_mode)
         if decision.apply and self.table.state.copy.reloading is not None:
             decision = ApplyDecision(
                 apply=False, reason="a reload is under way, `polynya reload` ends it"
             )
-        if decision.apply and turn.must_wait_for(facts.work_bytes):
-            return TOO_LONG
-        if decision.apply:
-            self.tell_applied(self._apply_timed(facts, decision.reason))
-            return LOOK_SOON
-        if self.context.is_news(f"{self.name} is not applied", decision.reason):
-            self.tell(events.ApplySkipped(subject=self.name, reason=decision.reason))
-        return IDLE
+        reason = decision.reason
+        if not decision.apply and self.context.is_news(f"{self.name} is not applied", reason):
+            self.tell(events.ApplySkipped(subject=self.name, reason=reason))
+        return decision
 
     def _apply_timed(self, facts: PendingFacts, reason: str) -> ApplyResult:
         """Apply, and say meanwhile how long that takes as far as it is known."""
@@ -230,7 +252,7 @@ class WorkingDataset:
     def apply(self, reason: str, *, anew: bool = False) -> ApplyResult:
         """Apply all pending changes; see `Applier.apply`."""
         now = self.context.clock.now()
-        shape = self.table.shape()
+        shape = self.table.stored_shape()
         return self.context.applier.apply(self.table, shape, reason=reason, now=now, anew=anew)
 
     @span("publish", dataset=attrgetter("name"))
@@ -252,6 +274,23 @@ class WorkingDataset:
             return
         if names:
             self.tell(events.ViewsPublished(subject=self.name, views=tuple(names)))
+
+    @contextmanager
+    def views_following(self) -> Iterator[None]:
+        """Bring the views up to date after a step that changed columns, also if it is refused then.
+
+        A view whose columns have other types than the table has cannot be read.
+        """
+        before = self.table.table.columns()
+        refused: OperationError | None = None
+        try:
+            yield
+        except (SuspendedError, TaskStoppedError) as error:
+            refused = error
+        if self.table.table.columns() != before:
+            self.publish()
+        if refused is not None:
+            raise refused
 
     def tell(self, event: Event) -> None:
         """Say that something happened to this dataset."""
@@ -296,18 +335,19 @@ class WorkingDataset:
         )
 
 
-def _pending(table: DatasetTable, now: datetime) -> PendingFacts:
+def pending_facts(table: DatasetTable, now: datetime) -> PendingFacts:
     """Facts about the pending changes of a dataset, out of file statistics."""
-    pending = table.table.files(Partition.CHANGES, table.state.snapshot)
+    state = table.state
+    pending = table.table.files(Partition.CHANGES, state.snapshot)
     if not pending:
         return PendingFacts(0, 0, 0, 0)
-    current = table.table.files(Partition.CURRENT, table.state.snapshot)
-    since = table.state.copy.position.pending_since
+    current = table.table.files(Partition.CURRENT, state.snapshot)
+    since = state.copy.pending_since(state.apply)
     return PendingFacts(
         rows=sum(file.rows for file in pending),
         size_bytes=sum(file.size_bytes for file in pending),
         files=len(pending),
         current_rows=sum(file.rows for file in current),
         current_bytes=sum(file.size_bytes for file in current),
-        age=max(now - datetime.fromisoformat(since), timedelta()) if since else None,
+        age=max(now - since, timedelta()) if since else None,
     )

@@ -56,11 +56,14 @@ def evolved(
     """Take over what a batch changes in the shape of its dataset.
 
     Returns the batch in that shape, and whether columns of the table were renamed or dropped.
-    Raises SuspendedError or TaskStoppedError when a policy says that nothing of it may be copied.
+    Raises SuspendedError or TaskStoppedError when a policy says that nothing of it may be copied,
+    and BeingAppliedError when it has to wait for the end of an apply.
     """
     found = _evolution(table, batch)
     if found.halt is not None:
         raise _halted(table, batch, found.halt, context.clock.now())
+    if any(change.policy != "ignore" for change in found.changes):
+        table.refuse_beside_apply()
     _tell(context, table.dataset.relations.current, found)
     if found.renames or found.drops:
         change_columns(table, found.renames, found.drops)

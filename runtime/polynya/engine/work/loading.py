@@ -83,7 +83,8 @@ class Loading:
 
         Raises what `copy_batch` raises.
         """
-        decision = decide_load(found, table.table, self._limits)
+        with table.table.changing:
+            decision = decide_load(found, table.table, self._limits)
         if self._loads is None or not decision.by_tasks:
             return decision.is_large and self._in_batches(table, decision.reason)
         clock = table.context.clock

@@ -26,21 +26,28 @@ class OpenTables:
         self._context = context
         self._task = task
         self._open: dict[str, WorkingDataset] = {}
+        self._doubted: frozenset[str] = frozenset()
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """One round of work. A failure makes it the last one with these tables.
 
         A suspended dataset is looked at again at the beginning of a round, since somebody may have
-        resumed it.
+        resumed it, and one whose apply failed.
         """
         try:
             for name, one in self._open.items():
-                if one.is_suspended:
+                if name in self._doubted and one.table.is_applied:
+                    # To open it again would take it from the apply that is at work.
+                    with one.table.changing:
+                        one.table.reload()
+                elif name in self._doubted or _is_looked_at_again(one):
                     self._open[name] = self._opened(one.table.dataset)
+            self._doubted = frozenset()
             yield
         except BaseException:
-            self._open.clear()
+            self._open = {name: one for name, one in self._open.items() if one.table.is_applied}
+            self._doubted = frozenset(self._open)
             raise
 
     def of(self, dataset: ResolvedDataset) -> WorkingDataset:
@@ -103,3 +110,7 @@ class OpenTables:
         if shape.data and set(shape.data) <= one.table.table.column_names():
             one.publish(shape)
         return one
+
+
+def _is_looked_at_again(one: WorkingDataset) -> bool:
+    return one.table.distrusted or (one.is_suspended and not one.table.is_applied)

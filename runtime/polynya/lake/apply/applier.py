@@ -19,14 +19,19 @@ from polynya.lake.apply import retention
 from polynya.lake.apply.collected import Collected
 from polynya.lake.apply.folding import folded, folded_with_all, new_truncates, pending_events
 from polynya.lake.apply.from_events import rebuilt
+from polynya.lake.apply.removal import Removal
 from polynya.lake.apply.retention import Retention
 from polynya.lake.apply.run import CopyParts, Folded, Run
 from polynya.lake.apply.tombstones import Purge, find_purge
 from polynya.lake.fold.figures import Figures
 from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.sql import within
 from polynya.lake.fold.truncates import Truncate, merged
+from polynya.lake.iceberg.files import DataFile
+from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import ApplyState
+from polynya.model.contract.headers import Partition
 from polynya.observe.trace import span
 
 
@@ -55,6 +60,14 @@ class Outcome:
         return self.keeping.now
 
 
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Files that were written, and how the rows go that the apply removes."""
+
+    add: Sequence[DataFile] = ()
+    removal: Removal = Removal(None)  # noqa: RUF009
+
+
 class Applier(ABC):
     """Folds all Changes of the current snapshot, and those of `fresh`, into Current and Prior."""
 
@@ -68,7 +81,11 @@ class Applier(ABC):
         """
 
     @abstractmethod
-    def commit(self, run: Run, outcome: Outcome) -> int:
+    def stage(self, run: Run, outcome: Outcome) -> Staged:
+        """Write what can be written before the commit."""
+
+    @abstractmethod
+    def commit(self, run: Run, outcome: Outcome, staged: Staged) -> int:
         """Write the outcome in one commit; the id of the new snapshot."""
 
     def apply(
@@ -83,22 +100,31 @@ class Applier(ABC):
     ) -> ApplyResult:
         """Commit one apply; ConflictError, and no change, when another owner was faster.
 
-        `anew`: derives every version from the kept events, and does not believe what is stored.
+        The same owner may append changes meanwhile: they stay pending. `anew` derives every
+        version from the kept events, and does not believe what is stored.
         """
         started = time.monotonic()
-        target.take_over()
-        with Run.of(target, shape, fresh) as run:
-            keeping = retention.plan(run, now)
-            versions, truncates = self._versions(run, keeping.now, anew=anew)
-            purge = find_purge(run, keeping.now, retention.events(run, keeping))
-            state = _state_after(run, versions, keeping, purge)
-            state = replace(
-                state,
-                truncates=truncates,
-                reason=reason,
-                seconds=round(time.monotonic() - started, 3),
-            )
-            snapshot = self.commit(run, Outcome(versions, keeping, purge, state))
+        with target.applying():
+            target.take_over()
+            with Run.of(target, shape, fresh) as run:
+                keeping = retention.plan(run, now)
+                versions, truncates = self._versions(run, keeping.now, anew=anew)
+                purge = find_purge(run, keeping.now, _not_forgotten(run, keeping))
+                state = replace(
+                    _state_after(run, versions, keeping, purge),
+                    truncates=truncates,
+                    reason=reason,
+                    seconds=round(time.monotonic() - started, 3),
+                )
+                outcome = Outcome(versions, keeping, purge, state)
+                seen = target.state.snapshot
+                staged = self.stage(run, outcome)
+                with target.changing:
+                    if seen != target.state.snapshot and not _still_holds(run, outcome):
+                        target.table.drop_files(file.path for file in staged.add)
+                        outcome = _without_purge(run, outcome)
+                        staged = self.stage(run, outcome)
+                    snapshot = self.commit(run, outcome, staged)
         seconds = round(time.monotonic() - started, 3)
         return ApplyResult(snapshot, reason, seconds, versions.figures)
 
@@ -119,6 +145,37 @@ class Applier(ABC):
         return self.with_stored(run, known, now), known
 
 
+def _still_holds(run: Run, outcome: Outcome) -> bool:
+    """Whether the tombstones that are to go are too old also by what was copied meanwhile."""
+    found = outcome.purge.positions
+    if found is None:
+        return True
+    keeping = outcome.keeping
+    now = find_purge(run, keeping.now, _not_forgotten(run, keeping)).positions
+    return now is not None and now.num_rows == found.num_rows
+
+
+def _without_purge(run: Run, outcome: Outcome) -> Outcome:
+    """The same, with every tombstone left to the next apply."""
+    state = run.target.state.apply
+    following = replace(
+        outcome.state, horizon=state.horizon, oldest_tombstone=state.oldest_tombstone
+    )
+    purge = Purge(state.horizon, oldest_kept=state.oldest_tombstone)
+    return replace(outcome, purge=purge, state=following)
+
+
+def _not_forgotten(run: Run, keeping: Retention) -> DataFrame | None:
+    """Events that a tombstone must outlive: kept ones, and those that were copied meanwhile."""
+    events, newest = retention.events(run, keeping), run.target.state.snapshot
+    if newest is None or newest == run.snapshot:
+        return events
+    beside = run.sql(
+        f"SELECT * FROM {run.target.table.at(newest)} WHERE {within(Partition.CHANGES)}"
+    )
+    return beside if events is None else events.unionByName(beside, allowMissingColumns=True)
+
+
 def _state_after(
     run: Run, versions: Folded | Collected, keeping: Retention, purge: Purge
 ) -> ApplyState:
@@ -126,6 +183,7 @@ def _state_after(
     state = run.target.state.apply
     totals = Counter(state.totals)
     totals.update(versions.figures.counts())
+    taken = run.target.table.files(Partition.CHANGES, run.snapshot)
     reached = [one for one in (state.applied_to, versions.applied_to) if one]
     return replace(
         state,
@@ -136,4 +194,5 @@ def _state_after(
         applied_at=keeping.now.isoformat(),
         applies=state.applies + 1,
         totals=dict(totals),
+        from_changes=state.from_changes + sum(file.rows for file in taken),
     )

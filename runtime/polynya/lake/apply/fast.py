@@ -15,7 +15,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from polynya.lake.apply.applier import Applier, Outcome
+from polynya.lake.apply.applier import Applier, Outcome, Staged
 from polynya.lake.apply.collected import FEW_EVENTS, Collected
 from polynya.lake.apply.late import fold_late
 from polynya.lake.apply.local.keys.indexes import KeyIndexes
@@ -66,29 +66,35 @@ class FastApplier(Applier):
                 return found
         return fold_late(run, truncates)
 
-    def commit(self, run: Run, outcome: Outcome) -> int:
-        """Stage all files of the apply, commit them as one step."""
-        target, fresh, state = run.target, run.fresh, outcome.state
+    def stage(self, run: Run, outcome: Outcome) -> Staged:
+        """Write all files of the apply, and find how the rows go that it removes."""
         known = outcome.versions.deleted if isinstance(outcome.versions, Collected) else None
         removal = plan_removal(run, _removed(run, outcome), known, self._rewriting)
         add = _stage(run, outcome, removal)
+        if run.fresh is not None:
+            add += stage(run.target.table, run.fresh.rejected)
+        return Staged(add, removal)
+
+    def commit(self, run: Run, outcome: Outcome, staged: Staged) -> int:
+        """Commit what was staged as one step."""
+        target, fresh, state = run.target, run.fresh, outcome.state
         summary = {
             f"polynya.{name.replace('_', '-')}": str(value)
             for name, value in outcome.versions.figures.counts().items()
         }
         summary |= {"polynya.step": "apply", "polynya.reason": state.reason or ""}
-        summary |= removal.counts
+        summary |= staged.removal.counts
         if fresh is not None:
-            add += stage(target.table, fresh.rejected)
             summary |= fresh.summary
         return target.commit(
             copy=fresh.state if fresh is not None else None,
             apply=state,
-            add=add,
-            remove=[*_consumed(run), *outcome.keeping.remove, *removal.files],
-            removed=removal.places,
-            drop=removal.drop,
+            add=staged.add,
+            remove=[*_consumed(run), *outcome.keeping.remove, *staged.removal.files],
+            removed=staged.removal.places,
+            drop=staged.removal.drop,
             summary=summary,
+            since=run.snapshot,
         )
 
 

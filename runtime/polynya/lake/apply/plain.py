@@ -13,7 +13,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from polynya.lake.apply.applier import Applier, Outcome
+from polynya.lake.apply.applier import Applier, Outcome, Staged
 from polynya.lake.apply.folding import folded_with_all, pending_events
 from polynya.lake.apply.run import Folded, Run
 from polynya.lake.fold import versions
@@ -39,8 +39,14 @@ class PlainApplier(Applier):
         """Fold the events of a run with every stored version."""
         return folded_with_all(run, pending_events(run), truncates)
 
-    def commit(self, run: Run, outcome: Outcome) -> int:
+    def stage(self, run: Run, outcome: Outcome) -> Staged:
+        """Nothing: one statement writes and commits."""
+        del run, outcome
+        return Staged()
+
+    def commit(self, run: Run, outcome: Outcome, staged: Staged) -> int:
         """Overwrite the partitions that change with all rows that they hold then."""
+        del staged
         table, ownership = run.target.table, run.target.ownership()
         outcome = replace(outcome, state=replace(outcome.state, ownership=ownership))
         rows, partitions = _contents(run, outcome)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -63,6 +64,7 @@ class Run:
     snapshot: int
     fresh: CopyParts | None = None
     views: list[str] = field(default_factory=list)
+    pin: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
     def of(cls, target: DatasetTable, shape: Shape, fresh: CopyParts | None = None) -> Run:
@@ -71,6 +73,7 @@ class Run:
         return cls(target, shape, target.state.snapshot, fresh)
 
     def __enter__(self) -> Self:
+        self.pin.enter_context(self.target.table.keeping(self.snapshot))
         return self
 
     def __exit__(
@@ -79,6 +82,7 @@ class Run:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.pin.close()
         for name in self.views:
             self.target.spark.catalog.dropTempView(name)
 

@@ -30,9 +30,10 @@ _REFUSALS = frozenset({"ValidationException", "CommitFailedException"})
 class Step:
     """What one commit adds and removes.
 
-    `based_on` is the snapshot that the step was computed from, None for an empty table. `add` and
-    `deletes` are files that were staged, `remove` and `drop` live data and delete files that go.
-    `commit_id` is the marker that the new state files carry.
+    `based_on` is the snapshot whose state it follows, None for an empty table. `add` and `deletes`
+    are files that were staged, `remove` and `drop` live data and delete files that go. `commit_id`
+    is the marker that the new state files carry. `since` is the snapshot whose versions the step
+    was computed from, None where that is `based_on`.
     """
 
     commit_id: str
@@ -42,6 +43,7 @@ class Step:
     deletes: Sequence[DeleteFile] = ()
     drop: Sequence[DeleteFile] = ()
     summary: Mapping[str, str] = field(default_factory=dict)
+    since: int | None = None
 
     @property
     def touched(self) -> list[str]:
@@ -123,7 +125,7 @@ def _validate(table: IcebergTable, delta: Any, step: Step) -> None:
         expressions.equal(PARTITION, str(Partition.PRIOR)),
     )
     (
-        delta.validateFromSnapshot(step.based_on)
+        delta.validateFromSnapshot(step.since or step.based_on)
         .conflictDetectionFilter(filter_)
         .validateDataFilesExist(table.string_list(step.touched))
         .validateDeletedFiles()

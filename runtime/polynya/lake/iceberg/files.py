@@ -6,7 +6,10 @@ partition of a snapshot is planned once, and an own commit moves what is known o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,33 +83,61 @@ def listed(collection: Any) -> list[Any]:
 
 
 class KnownFiles:
-    """Live files by partition, of one snapshot at a time."""
+    """Live files by partition, of the newest snapshot that was asked for and of those in use.
+
+    One thread may ask for a snapshot that it works on while another moves on.
+    """
 
     def __init__(self, plan: Callable[[Partition, int], Sequence[DataFile]]) -> None:
         self._plan = plan
-        self._snapshot: int | None = None
-        self._known: dict[str, tuple[DataFile, ...]] = {}
+        self._known: dict[int, dict[str, tuple[DataFile, ...]]] = {}
+        self._newest: int | None = None
+        self._in_use: Counter[int] = Counter()
+        self._lock = threading.Lock()
 
     def of(self, partition: Partition, snapshot: int) -> tuple[DataFile, ...]:
         """Files of one partition in a snapshot."""
-        if snapshot != self._snapshot:
-            self._snapshot, self._known = snapshot, {}
-        if partition not in self._known:
-            self._known[partition] = tuple(self._plan(partition, snapshot))
-        return self._known[partition]
+        with self._lock:
+            known = self._of(snapshot)
+        if partition not in known:
+            known[partition] = tuple(self._plan(partition, snapshot))
+        return known[partition]
+
+    @contextmanager
+    def in_use(self, snapshot: int) -> Iterator[None]:
+        """Do not forget the files of a snapshot meanwhile."""
+        with self._lock:
+            self._of(snapshot)
+            self._in_use[snapshot] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._in_use[snapshot] -= 1
 
     def moved_on(
         self, base: int | None, snapshot: int, add: Iterable[DataFile], remove: Iterable[DataFile]
     ) -> None:
         """Take over what `snapshot`, the child of `base`, has added and removed."""
-        if base is None or base != self._snapshot:
-            return
-        gone, new = {file.path for file in remove}, list(add)
-        self._snapshot = snapshot
-        self._known = {
-            partition: (
-                *(file for file in files if file.path not in gone),
-                *(file for file in new if file.partition == partition),
-            )
-            for partition, files in self._known.items()
-        }
+        with self._lock:
+            if base is None or base not in self._known:
+                return
+            gone, new = {file.path for file in remove}, list(add)
+            moved = {
+                partition: (
+                    *(file for file in files if file.path not in gone),
+                    *(file for file in new if file.partition == partition),
+                )
+                for partition, files in dict(self._known[base]).items()
+            }
+            self._of(snapshot).update(moved)
+
+    def _of(self, snapshot: int) -> dict[str, tuple[DataFile, ...]]:
+        """What is known of a snapshot; of others than those in use it is forgotten."""
+        if snapshot not in self._known:
+            if not self._in_use[snapshot]:
+                self._newest = snapshot
+            kept = {one for one, count in self._in_use.items() if count} | {self._newest, snapshot}
+            self._known = {one: files for one, files in self._known.items() if one in kept}
+            self._known[snapshot] = {}
+        return self._known[snapshot]

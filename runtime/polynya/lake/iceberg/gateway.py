@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ from polynya.model.contract.headers import PARTITION, Partition
 class IcebergTable:
     """One Iceberg table as the engine sees it: a pinned snapshot at a time, files, columns.
 
-    Not thread-safe: a table belongs to the thread of its dataset.
+    One thread may read pinned snapshots while another commits; only one commits at a time.
     """
 
     def __init__(self, spark: SparkSession, name: str, quoted: str) -> None:
@@ -87,6 +87,12 @@ class IcebergTable:
         snapshot = self._java.currentSnapshot()
         return None if snapshot is None else int(snapshot.snapshotId())
 
+    def is_ahead(self) -> bool:
+        """Whether the columns were changed since the current snapshot was committed."""
+        snapshot, schema = self._java.currentSnapshot(), self._java.schema()
+        number = None if snapshot is None else snapshot.schemaId()
+        return number is not None and int(number) != int(schema.schemaId())
+
     def columns(self) -> list[dict[str, Any]]:
         """Top-level columns as Iceberg's specification writes a schema in JSON."""
         schema = self._java.schema()
@@ -103,11 +109,16 @@ class IcebergTable:
         """Data files of one partition in one snapshot."""
         return () if snapshot is None else self._files.of(partition, snapshot)
 
+    def keeping(self, snapshot: int) -> AbstractContextManager[None]:
+        """Keep in mind what the files of a snapshot are, while others are committed."""
+        return self._files.in_use(snapshot)
+
     def position_deletes(self, snapshot: int) -> tuple[DeleteFile, ...] | None:
         """All delete files in a snapshot; None when one is neither Parquet nor a vector."""
-        if self._deletes is None or self._deletes[0] != snapshot:
-            self._deletes = (snapshot, self._planned_deletes(snapshot))
-        return self._deletes[1]
+        known = self._deletes
+        if known is None or known[0] != snapshot:
+            known = self._deletes = (snapshot, self._planned_deletes(snapshot))
+        return known[1]
 
     def forget_deletes(self) -> None:
         """Read again which delete files there are: a commit may have dropped some that are done."""
@@ -130,10 +141,11 @@ class IcebergTable:
         one that is older than every data file.
         """
         self._files.moved_on(base, snapshot, add, remove)
-        if self._deletes is None or self._deletes[0] != base or self._deletes[1] is None:
+        before = self._deletes
+        if before is None or before[0] != base or before[1] is None:
             return
         gone = {one.place for one in drop}
-        known = (*(one for one in self._deletes[1] if one.place not in gone), *deletes)
+        known = (*(one for one in before[1] if one.place not in gone), *deletes)
         self._deletes = (snapshot, known) if len(known) == delete_files else None
 
     def bounds(self, partition: Partition, snapshot: int, column: str) -> tuple[int, int] | None:

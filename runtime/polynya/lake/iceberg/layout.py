@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -42,6 +43,8 @@ TABLE_PROPERTIES: dict[str, str] = {
 
 #: "IF NOT EXISTS" looks first and creates then: two threads may both find nothing.
 _creating = threading.Lock()
+#: The ids of fields in the text of a nested type of Iceberg's.
+_IDS = re.compile(r"\b\d+: ")
 
 
 def create_namespaces(spark: SparkSession, paths: Iterable[str]) -> None:
@@ -122,6 +125,15 @@ def grow_columns(
         update.commit()
         table.refresh()
     return changes > 0
+
+
+def is_stored_as(spark: SparkSession, table: IcebergTable, name: str, kind: DataType) -> bool:
+    """Whether the table has a column of this name and type, whatever the ids inside of it."""
+    if name not in table.column_names():
+        return False
+    stored = table.java.schema().asStruct().field(name).type()
+    found, wanted = (_IDS.sub("", str(one)) for one in (stored, _java_type(spark, kind)))
+    return found == wanted
 
 
 def _widen_column(

@@ -125,7 +125,7 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
         pending_rows=pending[0],
         pending_bytes=pending[1],
         pending_files=pending[2],
-        pending_age_seconds=_age(copy.position.pending_since, now) if pending[2] else None,
+        pending_age_seconds=_age(_iso(copy.pending_since(apply)), now) if pending[2] else None,
         current_rows=_current_rows(table),
         retained_rows=retained[0],
         retained_bytes=retained[1],
@@ -175,6 +175,10 @@ def _files(table: Table) -> dict[str, tuple[int, int, int]]:
 
 def _current_rows(table: Table) -> int:
     return table.scan(row_filter=_in(Partition.CURRENT)).count()
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
 
 
 def _age(moment: str | None, now: datetime) -> float | None:

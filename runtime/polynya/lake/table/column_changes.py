@@ -17,6 +17,7 @@ def change_columns(
     A crash in between leaves columns that the state knows by their old names: done again, the part
     that was done is left out.
     """
+    target.refuse_beside_apply()
     stored = target.table.column_names()
     update = target.table.java.updateSchema()
     for old, new in renames.items():

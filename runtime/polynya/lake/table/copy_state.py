@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final, Self, TypeVar
 
 from polynya.formats.batch import FileProgress
-from polynya.lake.table.state import Ownership
+from polynya.lake.table.state import ApplyState, Ownership
 from polynya.model.config.reload import ReloadMode
 
 _Part = TypeVar("_Part")
@@ -66,11 +66,13 @@ class Books:
     """What became of the records since the table exists, in counts of records.
 
     `totals`: rows_in = rows_out + rows_filtered + rows_quarantined. `counters` say why records were
-    filtered.
+    filtered. `to_changes` counts the rows that were ever written to the partition Changes, None
+    where a version wrote that did not count them.
     """
 
     totals: dict[str, int] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
+    to_changes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,7 @@ class CopyState:
 
     `reloading` is a reload that has not ended, `reloads` counts those that have begun. `settings`
     are those that the rows were written with (`model.recorded`), empty in tables of older versions.
+    `soft_deletes`: deletes were soft at a time, so that Current may hold deleted records.
     """
 
     ownership: Ownership = field(default_factory=Ownership)
@@ -173,6 +176,16 @@ class CopyState:
     reloading: Reloading | None = None
     reloads: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
+    soft_deletes: bool = False
+
+    @property
+    def holds_deletes(self) -> bool:
+        """Whether Current may hold records that are deleted."""
+        return self.soft_deletes or self.settings.get("delete_mode") == "soft"
+
+    def with_settings(self, settings: dict[str, Any]) -> Self:
+        """The state of a table that is written with these settings from now on."""
+        return replace(self, settings=settings, soft_deletes=self.holds_deletes)
 
     def with_members(self, members: list[str]) -> Self:
         """The state of a whole task that knows these source tables."""
@@ -181,6 +194,16 @@ class CopyState:
     def with_behind(self, *, behind: bool) -> Self:
         """The state of a dataset without which a shared capture was read on, or not any more."""
         return replace(self, position=replace(self.position, behind=behind))
+
+    def pending_since(self, apply: ApplyState) -> datetime | None:
+        """When the oldest change that may still be pending was copied, None before the first.
+
+        An apply takes in all that was pending when it began.
+        """
+        told = self.position.pending_since
+        if told is None or apply.applied_at is None:
+            return None if told is None else datetime.fromisoformat(told)
+        return max(map(datetime.fromisoformat, (told, apply.applied_at)))
 
     def to_json(self) -> str:
         """The fields of all parts side by side, as every version has written them."""

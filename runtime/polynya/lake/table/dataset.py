@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
@@ -21,7 +23,12 @@ from polynya.lake.iceberg.commit import Step, commit_row_delta
 from polynya.lake.iceberg.deletes import other_deletes, stage_deletes
 from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable
-from polynya.lake.iceberg.layout import create_namespaces, create_table, grow_columns
+from polynya.lake.iceberg.layout import (
+    create_namespaces,
+    create_table,
+    grow_columns,
+    is_stored_as,
+)
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.copy_state import CopyState
@@ -32,6 +39,10 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract.identifiers import quote_path
 from polynya.model.datatypes import DataType, parse_type
 from polynya.model.errors import ConflictError
+
+
+class BeingAppliedError(Exception):
+    """The table is being applied, and what was asked for has to wait for the end of that."""
 
 
 def new_owner() -> str:
@@ -56,7 +67,13 @@ class DatasetTable:
     table: IcebergTable
     state: TableState
     epoch: int = 0
+    #: Held by whoever needs a state that stays as it is until its commit.
+    changing: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
+    #: An apply failed: what is known of the table is not to be believed.
+    distrusted: bool = False
     _columns: dict[str, DataType] = field(default_factory=dict)
+    _applying: bool = False
+    _awaited: bool = False
 
     @classmethod
     def open(cls, spark: SparkSession, dataset: ResolvedDataset, owner: str) -> DatasetTable:
@@ -92,16 +109,17 @@ class DatasetTable:
 
         The table gets the format that its dataset is to have.
         """
-        if self.owned:
-            return
-        ownership = Ownership(self.state.epoch + 1, self.owner, uuid4().hex)
-        self._commit(
-            ownership,
-            copy=self.state.copy,
-            apply=self.state.apply,
-            summary={"polynya.step": "takeover", "polynya.epoch": str(ownership.epoch)},
-        )
-        self._raise_format()
+        with self.changing:
+            if self.owned:
+                return
+            ownership = Ownership(self.state.epoch + 1, self.owner, uuid4().hex)
+            self._commit(
+                ownership,
+                copy=self.state.copy,
+                apply=self.state.apply,
+                summary={"polynya.step": "takeover", "polynya.epoch": str(ownership.epoch)},
+            )
+            self._raise_format()
 
     def _raise_format(self) -> None:
         """Upgrade the table to the version of the format that its dataset is to have.
@@ -116,6 +134,37 @@ class DatasetTable:
             raise other_deletes(self.table)
         self.table.raise_format(wanted)
 
+    @property
+    def is_applied(self) -> bool:
+        """Whether an apply is at work."""
+        return self._applying
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a step that the apply at work keeps off waits for its end."""
+        return self._applying and self._awaited
+
+    @contextmanager
+    def applying(self) -> Iterator[None]:
+        """Be the only apply that is at work. What only appends may be committed meanwhile.
+
+        Raises BeingAppliedError when there is one.
+        """
+        with self.changing:
+            self.refuse_beside_apply()
+            self._applying = True
+        try:
+            yield
+        finally:
+            with self.changing:
+                self._applying = self._awaited = False
+
+    def refuse_beside_apply(self) -> None:
+        """Raise BeingAppliedError while an apply is at work: what follows is not for beside it."""
+        if self._applying:
+            self._awaited = True
+            raise BeingAppliedError
+
     def commit(
         self,
         *,
@@ -126,26 +175,30 @@ class DatasetTable:
         removed: pa.Table | None = None,
         drop: Sequence[DeleteFile] = (),
         summary: Mapping[str, str],
+        since: int | None = None,
     ) -> int:
         """Commit one step with the states that change in it; the id of the new snapshot.
 
         To replace the file of a state is the compare-and-swap, so one must be given. `add` are
         staged files, `remove` live ones; `removed` are places of single rows that go, with the
-        columns `staging.PLACES`; `drop` are delete files that nothing needs then. Raises what
-        `commit_row_delta` raises.
+        columns `staging.PLACES`; `drop` are delete files that nothing needs then. `since` is the
+        snapshot that the step was computed from, where appends may have been committed after it.
+        Raises what `commit_row_delta` raises.
         """
         assert self.owned, "who commits has taken the table over"
-        deletes, replaced = self._staged_deletes(removed)
-        return self._commit(
-            self.ownership(),
-            copy=copy,
-            apply=apply,
-            add=add,
-            remove=remove,
-            deletes=deletes,
-            drop=[*drop, *(one for one in replaced if one not in drop)],
-            summary=summary,
-        )
+        with self.changing:
+            deletes, replaced = self._staged_deletes(removed)
+            return self._commit(
+                self.ownership(),
+                copy=copy,
+                apply=apply,
+                add=add,
+                remove=remove,
+                deletes=deletes,
+                drop=[*drop, *(one for one in replaced if one not in drop)],
+                summary=summary,
+                since=since,
+            )
 
     def _staged_deletes(
         self, removed: pa.Table | None
@@ -172,6 +225,7 @@ class DatasetTable:
         remove: Sequence[DataFile] = (),
         deletes: Sequence[DeleteFile] = (),
         drop: Sequence[DeleteFile] = (),
+        since: int | None = None,
     ) -> int:
         before = self.state
         after = stage_states(self.table, before, ownership, copy=copy, apply=apply)
@@ -183,6 +237,7 @@ class DatasetTable:
             deletes=deletes,
             drop=drop,
             summary=summary,
+            since=since,
         )
         committed = commit_row_delta(self.table, step)
         # Before the state is read again: who was overtaken since must be told.
@@ -228,14 +283,17 @@ class DatasetTable:
         return tuple(self.state.copy.columns.keys)
 
     def grow(self, schema: Mapping[str, DataType]) -> None:
-        """Make the table hold all data columns of `schema`."""
-        after = data_columns(self.dataset, schema)
-        known = self.known_schema()
+        """Make the table hold all data columns of `schema`, and let those that it has follow."""
         # Not what the state knows counts but what the table has: a crash between schema change and
         # data leaves columns that the state does not know yet, and a column that was excluded until
         # now is known and not there.
         stored = self.table.column_names()
+        shown = data_columns(self.dataset, schema)
+        after = {name: kind for name, kind in schema.items() if name in shown or name in stored}
+        known = self.known_schema()
         before = {name: known.get(name, kind) for name, kind in after.items() if name in stored}
+        if before != after:
+            self.refuse_beside_apply()
         if grow_columns(self.spark, self.table, before, after):
             self._record_schema(schema)
 
@@ -248,6 +306,26 @@ class DatasetTable:
             unsent_texts=after_additions(columns.unsent_texts, set(schema) - set(columns.schema)),
         )
         self.commit_copy_state(replace(self.state.copy, columns=following), "schema")
+
+    def stored_shape(
+        self,
+        schema: Mapping[str, DataType] | None = None,
+        keys: tuple[str, ...] | None = None,
+        copy: CopyState | None = None,
+    ) -> Shape:
+        """The same as `shape`, with the columns that are excluded by now and still stored.
+
+        Whoever writes a stored version again needs them: what is stored stays stored.
+        """
+        copy = copy or self.state.copy
+        schema = schema if schema is not None else self.known_schema()
+        hidden = [
+            name
+            for name in self.dataset.events.except_columns
+            if name in schema and is_stored_as(self.spark, self.table, name, schema[name])
+        ]
+        keys = keys if keys is not None else tuple(copy.columns.keys)
+        return shape_of(self.dataset, copy, schema, keys, hidden=hidden)
 
     def shape(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from polynya.lake.fold.shape import Shape
 from polynya.lake.table.copy_state import CopyState
@@ -17,15 +17,23 @@ def shape_of(
     copy: CopyState,
     schema: Mapping[str, DataType],
     keys: tuple[str, ...],
+    *,
+    hidden: Collection[str] = (),
 ) -> Shape:
-    """Shape of a dataset with these source columns and keys; `copy` tells what has been met."""
-    columns = data_columns(dataset, schema)
+    """Shape of a dataset with these source columns and keys; `copy` tells what has been met.
+
+    `hidden` are excluded columns that the table still has.
+    """
+    shown = data_columns(dataset, schema)
+    columns = {name: kind for name, kind in schema.items() if name in shown or name in hidden}
     append_only = dataset.kept.mode == "append_only" or not keys
     return Shape(
         keys=keys,
         columns=columns,
+        hidden=frozenset(hidden),
         history=dataset.kept.history and not append_only,
         soft_delete=dataset.kept.delete_mode == "soft",
+        holds_deletes=copy.holds_deletes,
         append_only=append_only,
         tells_operations=rules_of(dataset.landing.format).tells_operations,
         partial=tuple(

@@ -46,7 +46,8 @@ class ApplyState:
     `truncates` lists every truncate; its JSON is [change identifier, tail, epoch microseconds].
     `horizon` is the highest sequence of a tombstone that retention removed: older events go to
     quarantine. `oldest_tombstone` is when the oldest tombstone that is still kept was written.
-    `retaining` tells of the applied events that are kept, None when none are.
+    `retaining` tells of the applied events that are kept, None when none are. `from_changes`
+    counts the rows that were ever taken out of the partition Changes.
     """
 
     ownership: Ownership = field(default_factory=Ownership)
@@ -60,6 +61,7 @@ class ApplyState:
     applies: int = 0
     seconds: float | None = None
     totals: dict[str, int] = field(default_factory=dict)
+    from_changes: int = 0
 
     def to_json(self) -> str:
         """The state as a table holds it."""

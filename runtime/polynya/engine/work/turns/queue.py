@@ -156,11 +156,13 @@ class Queue:
             return
         if isinstance(ended.failure, TaskStoppedError) and place.crew.goes_on:
             place.crew.over = True
-        if place.crew.goes_on:
+        if place.crew.goes_on and not ended.over:
             wait = place.pause or min(self._poll, ended.look_again or self._poll)
             self._move(place, now + wait)
-        else:
-            self._drop(place)
+            return
+        self._drop(place)
+        if place.crew.goes_on:
+            self._crews[place.crew].discard(place.unit)
 
     def sweep(self) -> list[Crew]:
         """Drop the units that are to end and do not work; the crews of which none is left."""

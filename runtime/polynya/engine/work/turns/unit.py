@@ -6,7 +6,7 @@ A unit takes one step in a turn: it copies one batch, or applies once. Then othe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from polynya.model.errors import PolynyaError
@@ -49,6 +49,7 @@ class Ended:
         found: units that are ready, among them such as nobody knew before.
         refused: why a part of the work cannot be done; the rest of it goes on.
         failure: why the turn failed.
+        over: the unit has no other turn until somebody finds it again.
     """
 
     more: bool = False
@@ -57,6 +58,11 @@ class Ended:
     found: tuple[Unit, ...] = ()
     refused: PolynyaError | None = None
     failure: PolynyaError | None = None
+    over: bool = False
+
+    def finding(self, unit: Unit) -> Ended:
+        """The same, with one more unit that is ready."""
+        return replace(self, found=(*self.found, unit))
 
     @property
     def trouble(self) -> PolynyaError | None:
@@ -66,6 +72,8 @@ class Ended:
 
 #: Nothing is left to do for now.
 IDLE: Final = Ended()
+#: Nothing is left to do until somebody asks again.
+OVER: Final = Ended(over=True)
 #: Something was done that may have taken a while, and nothing is left: what landed meanwhile has
 #: waited already.
 LOOK_SOON: Final = Ended(look_again=1.0)
