@@ -8,12 +8,15 @@ import pytest
 
 from polynya.engine.plan.project import Plan, plan_project
 from polynya.engine.verbs.configure import configure
+from polynya.lake.apply.applier import Applier
+from polynya.lake.apply.fast import FastApplier
+from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import OperationError
 from polynya.model.reading.loader import load_project
 from tests.lab.events import land, upsert
-from tests.lab.lab import Lab, put
+from tests.lab.lab import Lab, clear, drop, put
 
 
 def plan(lab: Lab, *tasks: StorageTask) -> Plan:
@@ -52,6 +55,52 @@ def test_tables_follow_a_changed_configuration(lab: Lab) -> None:
     users.configure(keys=["name"])
     (change,) = plan(lab, users.task).changes()
     assert (change.kind, change.action) == ("keys", "decide")
+
+
+@pytest.mark.parametrize("applier", [FastApplier(), PlainApplier()], ids=["fast", "plain"])
+def test_an_excluded_column_keeps_what_is_stored(lab: Lab, applier: Applier) -> None:
+    everything = ["op", "seq", "at"]
+    users = lab.feed(except_columns=everything)
+    users.applier = {"applier": applier}
+    users.apply(put(1, 1, name="Ana", city="Leon"), put(4, 1, name="Dan", city="Leon"))
+    users.copy(put(1, 2, name="Anna", city="Tepic"), put(2, 2, name="Ben", city="Tula"))
+
+    users.configure(except_columns=[*everything, "city"])
+    (planned,) = plan(lab, users.task).datasets
+    assert configure(lab.context(), planned)
+    assert users.columns() == ["id", "name"]
+    users.apply(put(1, 3, name="Anne", city="Oaxaca"), put(3, 3, name="Cid", city="Leon"))
+    # A truncate is applied in the commit that copies it.
+    users.apply(put(5, 4, name="Eve", city="Leon"), clear(2))
+    users.configure(except_columns=everything)
+    users.apply(put(6, 6, name="Fay", city="Lima"))
+
+    assert users.current("id", "city") == [
+        (1, None),
+        (2, "Tula"),
+        (3, None),
+        (5, None),
+        (6, "Lima"),
+    ]
+    versions = [line[:3] for line in users.history("id", "city")]
+    assert [city for key, city, _ in versions if key == 1] == ["Leon", "Tepic", None]
+    assert [city for key, city, _ in versions if key == 4] == ["Leon", "Leon"]
+
+
+def test_deletes_of_a_changed_mode(lab: Lab) -> None:
+    users = lab.feed(history=False, delete_mode="soft")
+    users.apply(put(1, 1, name="Ana"), put(2, 1, name="Ben"), put(3, 1, name="Cid"))
+    users.apply(drop(1, 2))
+    users.configure(delete_mode="hard")
+    (planned,) = plan(lab, users.task).datasets
+    assert configure(lab.context(), planned)
+
+    assert users.current("id", "name") == [(2, "Ben"), (3, "Cid")]
+    users.apply(drop(2, 3))
+    assert users.current("id", "name") == [(3, "Cid")]
+    users.configure(delete_mode="soft")
+    users.apply(drop(3, 4))
+    assert users.current("id", "hdr__deleted") == [(1, True), (3, True)]
 
 
 def test_rows_of_another_order_are_refused(lab: Lab) -> None:

@@ -115,7 +115,6 @@ def test_columns_come_and_go_with_the_views():
 @pytest.mark.parametrize(
     ("before", "now", "views"),
     [
-        ({}, {"delete_mode": "soft"}, "shop.users"),
         ({"history": True}, {"coalesce_unchanged": True}, "shop.users__history"),
         (
             {"history": True, "coalesce_unchanged": True},
@@ -129,6 +128,18 @@ def test_only_views_whose_sql_differs_are_recreated(before, now, views):
     found = changes(with_settings(old, **now), written(old))
 
     assert [one.what for one in found] == [f"views recreated: {views}"]
+
+
+@pytest.mark.parametrize(("before", "now"), [("hard", "soft"), ("soft", "hard")])
+def test_a_changed_mode_of_deletes_says_what_becomes_of_deleted_records(before, now):
+    old = with_settings(USERS, delete_mode=before)
+    change, views = changes(with_settings(USERS, delete_mode=now), written(old))
+
+    assert change.what == f"delete_mode: {before} → {now}"
+    assert "from now on" in change.means
+    assert ("do not come back" if now == "soft" else "no longer shows") in change.means
+    assert change.destructive == (now == "hard")
+    assert views.what == "views recreated: shop.users"
 
 
 def test_views_of_another_name_take_the_place_of_the_old_ones():

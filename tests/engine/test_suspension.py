@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from polynya.engine.runner import run_once, units
@@ -57,6 +59,29 @@ def test_the_other_tables_of_a_capture_go_on_and_the_suspended_one_catches_up(la
     for look in (users, towns):
         totals = look.table().state.copy.books.totals
         assert totals["rows_in"] == totals["rows_out"] == len(look.history("id"))
+
+
+def test_views_follow_a_column_that_was_widened_before_the_suspension(lab: Lab) -> None:
+    users = lab.feed(columns={"n": "decimal(4,2)"}, on_bad_record="suspend")
+    users.copy(put(1, 1, n="1.50"))
+    users.land(put(2, 2, n="123456.50"))
+    users.land(b"{broken")
+    with pytest.raises(SuspendedError):
+        users.run()
+
+    users.configure(columns={"n": "decimal(12,2)"})
+    resume(users.table("somebody"), {})
+    with pytest.raises(SuspendedError, match="bad_json"):
+        users.run()
+
+    assert users.types()["n"] == "decimal(12,2)"
+    assert users.current("id", "n") == [(1, Decimal("1.50"))]
+
+    # A process is killed after it widened the table, before its state knows.
+    lab.spark.sql(f"ALTER TABLE {users.relation} ALTER COLUMN n TYPE DECIMAL(14,2)")
+    with pytest.raises(SuspendedError):
+        users.run()
+    assert users.types()["n"] == "decimal(14,2)"
 
 
 def test_a_run_that_goes_on_sees_that_its_dataset_was_resumed(lab: Lab) -> None:

@@ -97,6 +97,17 @@ def test_a_planted_fault_is_found_and_named(users: Feed, fault: str) -> None:
     assert rule in broken(users)
 
 
+def test_a_pending_change_that_was_lost_is_found(users: Feed) -> None:
+    users.copy(put(7, 30, name="Gil"), put(8, 31, name="Hal"), b"{broken")
+    assert broken(users) == []
+
+    users.lab.spark.sql(f"DELETE FROM {users.internal} WHERE hdr__partition = 'changes' AND id = 7")
+
+    assert broken(users) == ["accounting"]
+    example = verify(users.table()).findings[0].example
+    assert example == "1 rows, 2 in the books"
+
+
 def test_a_missing_file_and_a_cut_one_are_found(lab: Lab) -> None:
     users = lived_in(lab)
     live = lab.rows(

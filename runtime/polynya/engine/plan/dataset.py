@@ -109,6 +109,7 @@ def plan_dataset(facts: Facts) -> DatasetPlan:
         *_format(dataset, copy),
         *_columns(dataset, copy),
         *_history(dataset, copy),
+        *_deletes(dataset, copy),
         *views.changes(),
         *_later(dataset, copy),
     ]
@@ -204,6 +205,27 @@ def _history(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
     else:
         means = "applies stop keeping versions, and remove those that are there when they are old"
         yield Change("history_off", "history: true → false", means, "apply", destructive=True)
+
+
+def _deletes(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+    before, now = copy.settings.get("delete_mode"), dataset.kept.delete_mode
+    if before is None or before == now or dataset.kept.mode == "append_only":
+        return
+    what = f"delete_mode: {before} → {now}"
+    if now == "soft":
+        means = (
+            "records that are deleted from now on stay in Current, shown with `hdr__deleted`; "
+            "those that left it when they were deleted do not come back"
+        )
+        if dataset.kept.history:
+            means += "; History has all of them"
+        yield Change("deletes_soft", what, means, "apply")
+    else:
+        means = (
+            "records that are deleted from now on leave Current, and it no longer shows those that "
+            "were deleted before"
+        )
+        yield Change("deletes_hard", what, means, "apply", destructive=True)
 
 
 @dataclass(frozen=True, slots=True)

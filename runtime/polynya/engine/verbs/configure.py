@@ -25,10 +25,10 @@ def configure(context: EngineContext, planned: PlannedDataset) -> bool:
     table = working.table
     table.take_over()
     before = table.state.copy
+    settings = recorded(dataset, before.settings, has_rows=has_rows(table))
     following = replace(
-        before,
+        before.with_settings(settings),
         membership=replace(before.membership, task=dataset.task),
-        settings=recorded(dataset, before.settings, has_rows=has_rows(table)),
     )
     table.commit_copy_state(following, "configure")
     if before.columns.schema:

@@ -46,7 +46,8 @@ def gather(dataset: WorkingDataset, load: Load) -> str | None:
         if not found.files:
             return next((path for path, progress in done.items() if not progress.complete), None)
         batch = dataset.evolved(load.read(found.files))
-        result = lake.load(dataset.table, batch, now=dataset.context.clock.now())
+        with dataset.views_following():
+            result = lake.load(dataset.table, batch, now=dataset.context.clock.now())
         dataset.tell(
             ReloadLoaded(
                 subject=dataset.name,

@@ -33,12 +33,12 @@ def state_after(
     columns = _columns(before.columns, batch, facts, keys)
     unsent = {*columns.unsent, *ignored_nulls(dataset)}
     called = batch.called or before.membership.called
+    settings = recorded(dataset, before.settings, has_rows=has_rows(target))
     return replace(
-        before,
+        before.with_settings(settings),
         position=_position(target, batch, facts, live_files, now),
         columns=replace(columns, unsent=sorted(unsent)),
         membership=replace(before.membership, task=dataset.task, called=called),
-        settings=recorded(dataset, before.settings, has_rows=has_rows(target)),
         decisions=replace(before.decisions, accepted={}),
     )
 

@@ -139,7 +139,8 @@ def _good(rows: pa.Table, shape: Shape, times: Times) -> pa.Table:
         columns |= {h.FROM_TIMESTAMP: time, h.MODIFIED_TIMESTAMP: pa.repeat(now, count)}
     if shape.keys:
         columns[h.KEY_HASH] = key_hashes([rows.column(key).combine_chunks() for key in shape.keys])
-    columns |= {name: rows.column(name) for name in shape.data if name in rows.column_names}
+    sent = set(rows.column_names) - shape.hidden
+    columns |= {name: rows.column(name) for name in shape.data if name in sent}
     return pa.table(columns)
 
 

@@ -33,12 +33,14 @@ class Comparison:
     @classmethod
     def of(cls, dataset: ResolvedDataset, shape: Shape, reloading: Reloading) -> Comparison:
         """How a load is compared with the table of a dataset."""
+        # A column that is excluded is in no load.
+        values = tuple(name for name in shape.values if name not in shape.hidden)
         extracts = dataset.landing.extracts
         if extracts is not None and reloading.extract is not None:
-            return cls(extracts.check_columns or shape.values, extracts.updated_at)
+            return cls(extracts.check_columns or values, extracts.updated_at)
         # A service writes the time of the load there, and of the change into a change.
         stamp = dataset.landing.delivery.timestamp_column
-        return cls(tuple(name for name in shape.values if name != stamp))
+        return cls(tuple(name for name in values if name != stamp))
 
 
 def events(shape: Shape, table: str, reloading: Reloading, comparison: Comparison) -> str:

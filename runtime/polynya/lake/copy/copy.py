@@ -47,7 +47,7 @@ def copy_batch(
     following = state_after(target, batch, keys, now=now, live_files=live_files)
     if replayed is not None:
         following = replayed.discounted(following)
-    shape = target.shape(batch.schema, keys, following)
+    shape = target.stored_shape(batch.schema, keys, following)
     at_once = reason_to_apply_at_once(target, batch, shape)
     copying = Copying(
         target,

@@ -205,7 +205,8 @@ def _table_columns(
         )
     data = {}
     for name in shape.columns:
-        value = f"CAST({quote(name)} AS {shape.type_of(name)})" if name in present else "NULL"
+        sent = name in present and name not in shape.hidden
+        value = f"CAST({quote(name)} AS {shape.type_of(name)})" if sent else "NULL"
         data[name] = f"IF({good} AND __decided <> 'T', {value}, NULL)"
     return table_row(shape, row, data)
 

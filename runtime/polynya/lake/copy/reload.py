@@ -113,7 +113,7 @@ def finish(
     reloading = under_way(target)
     reloading = replace(reloading, mode=_final_mode(target, reloading, incomplete))
     assert target.state.snapshot is not None
-    shape, state = target.shape(keys=_keys(target)), target.state.copy
+    shape, state = target.stored_shape(keys=_keys(target)), target.state.copy
     table = target.table.at(target.state.snapshot)
     comparison = Comparison.of(target.dataset, shape, reloading)
     found = target.spark.sql(events(shape, table, reloading, comparison))
@@ -171,11 +171,11 @@ def _after(
 ) -> CopyState:
     reloading, before = under_way(target), target.state.copy
     schema = {name: str(datatype) for name, datatype in batch.schema.items()}
+    settings = recorded(target.dataset, before.settings, has_rows=has_rows(target))
     return replace(
-        before,
+        before.with_settings(settings),
         columns=replace(before.columns, schema=schema, keys=list(keys)),
         membership=replace(before.membership, task=target.dataset.task),
-        settings=recorded(target.dataset, before.settings, has_rows=has_rows(target)),
         reloading=replace(
             reloading,
             files={**reloading.files, **batch.files},

@@ -15,7 +15,7 @@ from polynya.lake.apply.retention import Retention
 from polynya.lake.copy.times import Times
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.table.books import booked, rows_by_partition
+from polynya.lake.table.books import booked, rows_by_partition, with_changes
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.replayed import Replayed
@@ -78,6 +78,7 @@ class Copying:
         following, summary = booked(
             target, batch, self.following, step="copy", out=out, quarantined=quarantined
         )
+        following = with_changes(target, following, counts[Partition.CHANGES])
         apply = None
         if kept and keeping is not None:
             apply = replace(target.state.apply, retaining=keeping.following(kept))

@@ -14,7 +14,7 @@ from polynya.lake.fold.fold import event_columns, fold, stored_columns, with_cla
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.fold.newest import current_of_newest
 from polynya.lake.fold.shape import Shape, comparable
-from polynya.lake.fold.sql import IS_OPEN_DELETE, STORED_SEQUENCE, is_delete, within
+from polynya.lake.fold.sql import IS_OPEN_DELETE, STORED_SEQUENCE, is_delete, live_current, within
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
@@ -91,7 +91,7 @@ def current_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
         folded.append("__del AS hdr__deleted")
     quiet = (
         f"SELECT {', '.join(stored)} FROM {table} s {_without_pending(shape)} "
-        f"WHERE {within(Partition.CURRENT)}"
+        f"WHERE {live_current(shape)}"
     )
     steps = _touched_events(narrow, table, f"{within(Partition.CURRENT)} OR ({prior})")
     rows = f"SELECT {', '.join(folded)} FROM folded WHERE {kept}"

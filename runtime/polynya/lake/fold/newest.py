@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from polynya.lake.fold.fold import TRUNCATED, over_record, precedence, with_ties
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.sql import IS_OPEN_DELETE, STORED_SEQUENCE, is_delete, within
+from polynya.lake.fold.sql import IS_OPEN_DELETE, STORED_SEQUENCE, is_delete, live_current, within
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.model.contract.identifiers import quote
@@ -29,7 +29,7 @@ def current_of_newest(shape: Shape, table: str) -> str:
     marked = f"SELECT *, {before} IS NULL AS __last FROM ({events})"
     return (
         f"SELECT {data} FROM {table} s LEFT ANTI JOIN ({_touched(shape, table)}) k "
-        f"ON {shape.key_match('s', 'k')} WHERE {within(Partition.CURRENT)} UNION ALL "
+        f"ON {shape.key_match('s', 'k')} WHERE {live_current(shape)} UNION ALL "
         f"SELECT {data} FROM ({marked}) WHERE __last AND NOT __del"
     )
 

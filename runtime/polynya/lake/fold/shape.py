@@ -20,7 +20,10 @@ class Shape:
     the columns that the source has ever left out of an update. `links` tells that a change of key
     once carried values over. `tells_operations`: the source says insert or update, not just upsert.
     `keeps_events`: applied events stay, so that the table can be rebuilt from them.
-    `unsent_texts`: see `unsent.py`.
+    `hidden` names columns that are excluded by now and still stored: what they hold stays, later
+    events hold NULL in them.
+    `unsent_texts`: see `unsent.py`. `holds_deletes`: deletes were soft at a time, so that Current
+    may hold deleted records also where they are hard now.
     """
 
     keys: tuple[str, ...]
@@ -34,6 +37,8 @@ class Shape:
     coalesce: bool = False
     tracked: tuple[str, ...] | None = None
     keeps_events: bool = False
+    hidden: frozenset[str] = frozenset()
+    holds_deletes: bool = False
     unsent_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

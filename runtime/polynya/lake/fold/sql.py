@@ -32,6 +32,14 @@ def is_delete(operation: str = h.OPERATION) -> str:
     return f"{operation} IN ('D', 'd')"
 
 
+def live_current(shape: Shape) -> str:
+    """Condition that a row of the internal table is a record that Current shows."""
+    current = within(Partition.CURRENT)
+    if shape.soft_delete or not shape.holds_deletes:
+        return current
+    return f"{current} AND NOT coalesce({is_delete()}, false)"
+
+
 #: A delete that no version follows. Without history the end of a version is not known.
 IS_OPEN_DELETE = f"{is_delete()} AND {h.TO_TIMESTAMP} IS NULL"
 

@@ -19,13 +19,23 @@ _DEFINITION = "polynya.definition"
 
 def publish_views(target: DatasetTable, shape: Shape) -> list[str]:
     """Create or replace the views whose definition changed; return their names."""
-    return create_views(target.spark, target.dataset, shape)
+    # A process that was killed between a change of columns and the state that knows of it leaves
+    # views of types that the table no longer has.
+    ahead = target.table.columns() if target.table.is_ahead() else None
+    return create_views(target.spark, target.dataset, shape, stored=ahead)
 
 
-def create_views(spark: SparkSession, dataset: ResolvedDataset, shape: Shape) -> list[str]:
-    """The same for a dataset whose table need not be open; its namespace must exist."""
+def create_views(
+    spark: SparkSession, dataset: ResolvedDataset, shape: Shape, *, stored: object = None
+) -> list[str]:
+    """The same for a dataset whose table need not be open; its namespace must exist.
+
+    `stored` tells the columns that the table has by now, where the shape does not know them.
+    """
     # A view keeps the types that its columns had when it was made.
-    types = [shape.type_of(name) for name in shape.data]
+    types: object = [shape.type_of(name) for name in shape.data]
+    if stored is not None:
+        types = (types, stored)
     published = []
     for name, sql in definitions(dataset, shape, internal_path(spark, dataset)).items():
         quoted = quote_path(view_catalog(spark), dataset.relations.schema, name)

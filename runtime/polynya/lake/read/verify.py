@@ -16,6 +16,7 @@ from polynya.lake.fold.figures import CHANGED, MISSING, SURPLUS
 from polynya.lake.fold.keys import key_hash, key_text
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import STORED_SEQUENCE, is_delete, within
+from polynya.lake.table.books import pending_rows
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
@@ -131,7 +132,7 @@ def _rules(shape: Shape, table: str) -> Iterator[Rule]:
         f"FROM {current}) c JOIN (SELECT *, {STORED_SEQUENCE} AS __seq FROM {prior}) p "
         f"ON {shape.key_match('c', 'p')} WHERE p.__seq >= c.__seq",
     )
-    if not shape.soft_delete:
+    if not (shape.soft_delete or shape.holds_deletes):
         yield Rule(
             "deleted_is_not_current",
             "a deleted record is not in Current",
@@ -185,7 +186,7 @@ def _files(target: DatasetTable, snapshot: int) -> list[Finding]:
 
 
 def _accounting(target: DatasetTable) -> list[Finding]:
-    """The books add up, and the quarantine holds as many records as they say."""
+    """The books add up, and partitions hold as many records as they say."""
     totals = target.state.copy.books.totals
     read, out, filtered, quarantined = (
         totals.get(f"rows_{name}", 0) for name in ("in", "out", "filtered", "quarantined")
@@ -208,6 +209,9 @@ def _accounting(target: DatasetTable) -> list[Finding]:
         Partition.QUARANTINE: quarantined,
         Partition.RETAINED: retaining.rows if retaining is not None else 0,
     }
+    pending = pending_rows(target.state.copy, target.state.apply)
+    if pending is not None:
+        counted[Partition.CHANGES] = pending
     if target.shape().append_only:
         counted[Partition.CURRENT] = out
     for partition, books in counted.items():

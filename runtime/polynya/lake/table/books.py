@@ -12,8 +12,10 @@ from dataclasses import replace
 
 from polynya.formats.batch import Accounted
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.table.copy_state import Books, CopyState
+from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.state import ApplyState
+from polynya.model.contract.headers import Partition
 from polynya.model.errors import InternalError
 
 
@@ -57,6 +59,26 @@ def booked(
     totals.update(figures)
     counters = Counter(state.books.counters)
     counters.update(batch.counters)
-    books = Books(totals=dict(totals), counters=dict(counters))
+    books = replace(state.books, totals=dict(totals), counters=dict(counters))
     summary = {f"polynya.{name.replace('_', '-')}": str(rows) for name, rows in figures.items()}
     return replace(state, books=books), {"polynya.step": step, **summary}
+
+
+def with_changes(target: DatasetTable, state: CopyState, rows: int) -> CopyState:
+    """Count `rows` that the next commit writes to the partition Changes.
+
+    A table whose rows were not counted before begins with those that are there.
+    """
+    before = state.books.to_changes
+    if before is None:
+        before = target.state.apply.from_changes
+        there = target.table.files(Partition.CHANGES, target.state.snapshot)
+        before += sum(file.rows for file in there)
+    return replace(state, books=replace(state.books, to_changes=before + rows))
+
+
+def pending_rows(copy: CopyState, apply: ApplyState) -> int | None:
+    """Rows that the partition Changes holds by the books; None where they were not counted."""
+    if copy.books.to_changes is None:
+        return None
+    return copy.books.to_changes - apply.from_changes
