@@ -114,9 +114,9 @@ def test_a_tombstone_outlives_an_older_event_that_was_copied_meanwhile(lab: Lab)
         copy_batch(run.target, batch, FastApplier(), now=now)
 
     applier = Meanwhile(happens=[late])
-    applier.apply(target, target.stored_shape(), reason="a test", now=now)
+    applier.apply(target, reason="a test", now=now)
     tombstones = users.stored("prior", "id")
-    applier.apply(target, target.stored_shape(), reason="a test", now=now)
+    applier.apply(target, reason="a test", now=now)
 
     assert tombstones == [(1,)]
     assert users.current("id", "name") == [(3, "Cid")]

@@ -252,8 +252,7 @@ class WorkingDataset:
     def apply(self, reason: str, *, anew: bool = False) -> ApplyResult:
         """Apply all pending changes; see `Applier.apply`."""
         now = self.context.clock.now()
-        shape = self.table.stored_shape()
-        return self.context.applier.apply(self.table, shape, reason=reason, now=now, anew=anew)
+        return self.context.applier.apply(self.table, reason=reason, now=now, anew=anew)
 
     @span("publish", dataset=attrgetter("name"))
     def publish(self, shape: Shape | None = None) -> None:

@@ -91,7 +91,7 @@ class Applier(ABC):
     def apply(
         self,
         target: DatasetTable,
-        shape: Shape,
+        shape: Shape | None = None,
         *,
         reason: str,
         now: datetime,
@@ -100,13 +100,15 @@ class Applier(ABC):
     ) -> ApplyResult:
         """Commit one apply; ConflictError, and no change, when another owner was faster.
 
-        The same owner may append changes meanwhile: they stay pending. `anew` derives every
-        version from the kept events, and does not believe what is stored.
+        The same owner may append changes meanwhile: they stay pending. `shape` is that of a batch
+        in `fresh`, None for what is pending alone. `anew` derives every version from the kept
+        events, and does not believe what is stored.
         """
         started = time.monotonic()
         with target.applying():
             target.take_over()
-            with Run.of(target, shape, fresh) as run:
+            # Not before: no batch changes the columns while an apply is at work.
+            with Run.of(target, shape or target.stored_shape(), fresh) as run:
                 keeping = retention.plan(run, now)
                 versions, truncates = self._versions(run, keeping.now, anew=anew)
                 purge = find_purge(run, keeping.now, _not_forgotten(run, keeping))
