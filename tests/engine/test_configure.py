@@ -15,6 +15,7 @@ from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import OperationError
 from polynya.model.reading.loader import load_project
+from tests.lab.chosen import slow
 from tests.lab.events import land, upsert
 from tests.lab.lab import Lab, clear, drop, put
 
@@ -57,7 +58,7 @@ def test_tables_follow_a_changed_configuration(lab: Lab) -> None:
     assert (change.kind, change.action) == ("keys", "decide")
 
 
-@pytest.mark.parametrize("applier", [FastApplier(), PlainApplier()], ids=["fast", "plain"])
+@pytest.mark.parametrize("applier", [FastApplier(), slow(PlainApplier())], ids=["fast", "plain"])
 def test_an_excluded_column_keeps_what_is_stored(lab: Lab, applier: Applier) -> None:
     everything = ["op", "seq", "at"]
     users = lab.feed(except_columns=everything)

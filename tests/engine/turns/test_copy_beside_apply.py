@@ -48,7 +48,7 @@ class Meanwhile(FastApplier):
 
 
 def test_copies_go_on_while_a_dataset_is_applied(lab: Lab) -> None:
-    users = lab.feed(task={"batch": {"freshness": "0 seconds"}})
+    users = lab.feed(task={"batch": {"freshness": "0s"}})
     users.apply(put(1, 1, name="Ann"), put(2, 1, name="Ben"))
     told: list[str] = []
     copied, over = threading.Event(), threading.Event()
@@ -102,7 +102,7 @@ def test_copies_go_on_while_a_dataset_is_applied(lab: Lab) -> None:
 
 
 def test_a_tombstone_outlives_an_older_event_that_was_copied_meanwhile(lab: Lab) -> None:
-    users = lab.feed(history=False, tombstone_retention="1 day")
+    users = lab.feed(history=False, tombstone_retention="1d")
     users.apply(put(1, 5, name="Ann"), put(2, 5, name="Ben"))
     users.apply(drop(1, 10), drop(2, 10))
     target, now = users.table(), STARTED + timedelta(days=2)
