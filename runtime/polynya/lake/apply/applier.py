@@ -111,6 +111,7 @@ class Applier(ABC):
             with Run.of(target, shape or target.stored_shape(), fresh) as run:
                 keeping = retention.plan(run, now)
                 versions, truncates = self._versions(run, keeping.now, anew=anew)
+                seen = target.state.snapshot
                 purge = find_purge(run, keeping.now, _not_forgotten(run, keeping))
                 state = replace(
                     _state_after(run, versions, keeping, purge),
@@ -119,7 +120,6 @@ class Applier(ABC):
                     seconds=round(time.monotonic() - started, 3),
                 )
                 outcome = Outcome(versions, keeping, purge, state)
-                seen = target.state.snapshot
                 staged = self.stage(run, outcome)
                 with target.changing:
                     if seen != target.state.snapshot and not _still_holds(run, outcome):
