@@ -59,6 +59,7 @@ class FakeTable:
     name: str = "shop.users"
     waited: list[float] = field(default_factory=list)
     progress: dict[str, FileProgress] = field(default_factory=dict)
+    reloading: None = None
 
     @property
     def table(self) -> FakeTable:

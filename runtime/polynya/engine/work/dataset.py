@@ -22,6 +22,7 @@ from polynya.lake.copy.copy import copy_batch
 from polynya.lake.copy.way import CopyResult
 from polynya.lake.fold.shape import Shape
 from polynya.lake.read.catalog_views import publish_views
+from polynya.lake.table.copy_state import Reloading
 from polynya.lake.table.dataset import BeingAppliedError, DatasetTable
 from polynya.lake.table.guards import enter
 from polynya.lake.table.replayed import Replayed
@@ -100,6 +101,11 @@ class WorkingDataset:
     def is_suspended(self) -> bool:
         """Whether it waits for a decision."""
         return self.table.state.copy.decisions.suspended is not None
+
+    @property
+    def reloading(self) -> Reloading | None:
+        """The reload that is under way."""
+        return self.table.state.copy.reloading
 
     @property
     def is_behind(self) -> bool:
@@ -224,7 +230,7 @@ class WorkingDataset:
         """Whether pending changes are to be applied now; why not is said once."""
         facts = pending_facts(self.table, self.context.clock.now())
         decision = decide(facts, policy, self.context.apply_mode)
-        if decision.apply and self.table.state.copy.reloading is not None:
+        if decision.apply and self.reloading is not None:
             decision = ApplyDecision(
                 apply=False, reason="a reload is under way, `polynya reload` ends it"
             )

@@ -56,7 +56,7 @@ class TaskLanding:
 
         `landed` are files that may be the table's, `live` the paths of all files that exist.
         """
-        reloading = table.table.state.copy.reloading
+        reloading = table.reloading
         files = landed()
         if reloading is not None:
             files = self._without_load(table, files, reloading)
