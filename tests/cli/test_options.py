@@ -56,3 +56,21 @@ def test_a_flag_without_its_value_is_wrong_usage(arguments):
         split_options(arguments)
 
     assert (caught.value.code, caught.value.exit_code) == ("POLYNYA-CLI-001", 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--project", "", "run"], "the value of `--project` is empty"),
+        (["run", "--target="], "the value of `--target` is empty"),
+        (["-p", "  "], "the value of `-p` is empty"),
+        (["run", ""], "the value after `run` is empty"),
+        (["query", "--file="], "the value of `--file` is empty"),
+        ([""], "the verb is empty"),
+    ],
+)
+def test_an_empty_value_is_told_as_such(arguments, said):
+    with pytest.raises(ConfigError) as caught:
+        split_options(arguments)
+
+    assert (caught.value.code, caught.value.message) == ("POLYNYA-CLI-001", said)

@@ -94,11 +94,14 @@ def test_doctor_checks_each_thing_and_names_a_fix(tmp_path, capsys):
     checks = {line["name"]: line for line in lines if line["type"] == "check"}
     assert {name: check["status"] for name, check in checks.items()} == {
         "java": "ok",
+        "memory": "ok",
+        "output": "ok",
         "jars": "ok",
         "project": "ok",
         "landing": "fail",
         "landing of users": "warn",
         "warehouse": "ok",
+        "catalog": "ok",
     }
     assert checks["landing"]["fix"].startswith("mkdir -p ")
     assert lines[-1] == {"type": "doctor", "ok": False, "failed": 1}

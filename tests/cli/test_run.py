@@ -101,4 +101,4 @@ def test_ctrl_c_ends_a_run_with_its_own_code(
     code = run(context=CommandContext(options, TextOutput(options, io.StringIO(), err)))
 
     assert code == ExitCode.INTERRUPTED
-    assert "stopping after the step that is running" in err.getvalue()
+    assert "stopping after the steps that are running" in err.getvalue()

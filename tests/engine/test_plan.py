@@ -217,3 +217,38 @@ def test_a_renamed_task_takes_its_tables_along_unless_the_old_one_is_still_there
 
 def test_a_table_that_is_left_out_stays():
     assert kinds(USERS, written(), included=False) == [("excluded", "nobody", False)]
+
+
+def test_a_declared_type_that_a_table_cannot_reach_promises_nothing() -> None:
+    before = written()
+    columns = {"seq": parse_type("double"), "id": parse_type("bigint")}
+    now = with_settings(USERS, columns=columns)
+
+    found = {one.kind: one for one in changes(now, before)}
+
+    assert found["type_out_of_reach"].action == "decide"
+    assert found["type_out_of_reach"].what == "columns: seq is bigint, double is declared"
+    assert "new `name`" in found["type_out_of_reach"].means
+
+
+def test_a_name_that_the_table_does_not_have_is_to_be_corrected() -> None:
+    before = written()
+    before = replace(before, columns=replace(before.columns, named=["id", "seq"]))
+
+    (told, *_) = (
+        one
+        for one in changes(with_settings(USERS, timestamp="citty"), before)
+        if one.kind == "unknown_column"
+    )
+
+    assert (
+        told.what
+        == "`timestamp` names `citty`, which the table does not have; did you mean `city`?"
+    )
+    assert told.action == "decide"
+    assert not any(one.kind == "unknown_column" for one in changes(USERS, before))
+    # Tables of older versions hold nothing of it.
+    assert not any(
+        one.kind == "unknown_column"
+        for one in changes(with_settings(USERS, timestamp="citty"), written())
+    )

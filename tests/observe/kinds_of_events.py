@@ -34,6 +34,12 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
+        data.ColumnUnknown(subject="shop.users", setting="timestamp", column="att", meant="at"),
+        Level.WARNING,
+        "shop.users: `timestamp` names `att`, which no record has; did you mean `at`?",
+        {"subject": "shop.users", "setting": "timestamp", "column": "att", "meant": "at"},
+    ),
+    (
         data.LoadProgress(
             subject="shop.users",
             reason="a first full load of 4194304 bytes",

@@ -38,7 +38,7 @@ from polynya.cli.context import CommandContext, verb_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.logs import logging_as
 from polynya.cli.options import FLAGS, GlobalOptions, split_options, usage_error
-from polynya.cli.output import Output, make_output
+from polynya.cli.output import Output, make_output, unprintable
 from polynya.engine.errors import as_polynya
 from polynya.model.errors import PolynyaError
 from polynya.observe import trace
@@ -81,6 +81,7 @@ COMMANDS: Final = (
     _verb("verify", "inspect.verify:verify", "Prove that the tables keep their promises."),
     _verb("test", "project.test:run_tests", "Run the project's tests of its tasks."),
     _verb("config", "project.config:app", "The project in its bucket: push, pull, diff."),
+    _verb("adopt", "operate.adopt:adopt", "Make a copied or moved warehouse its own."),
     _verb("doctor", "operate.doctor:doctor", "Check Java, jars, folders and the project."),
     _verb("schema", "project.schema:app", "JSON Schema of project and task files."),
     _verb("explain", "project.explain:explain", "Explain an error code."),
@@ -125,6 +126,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.OK
     except PolynyaError as error:
         return _report(output, error)
+    except UnicodeEncodeError as error:
+        return _report(output, unprintable(error))
     except Exception as error:  # noqa: BLE001 - the edge of the process: what is left is a bug
         return _report(output, as_polynya(error))
     finally:

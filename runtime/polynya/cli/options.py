@@ -66,16 +66,34 @@ def split_options(arguments: Sequence[str]) -> tuple[GlobalOptions, list[str]]:
         name, equals, value = argument.partition("=")
         flag = _BY_NAME.get(name) if argument.startswith("-") else None
         if flag is None:
+            _refuse_empty(argument, rest)
             rest.append(argument)
         elif flag.value is None:
             if equals:
                 raise usage_error(f"`{name}` takes no value")
             values[flag.field] = True
         else:
-            values[flag.field] = value if equals else next(pending, "")
-            if not values[flag.field]:
+            given = value if equals else next(pending, None)
+            if given is None:
                 raise usage_error(f"`{name}` needs a value: {flag.value}")
+            if not given.strip():
+                raise usage_error(
+                    f"the value of `{name}` is empty", f"give it a {flag.value}, or leave it out"
+                )
+            values[flag.field] = given
     return _options(values), rest
+
+
+def _refuse_empty(argument: str, before: Sequence[str]) -> None:
+    """An empty value is most often a variable of a script that was not set."""
+    name, equals, value = argument.partition("=")
+    if equals and argument.startswith("-") and not value.strip():
+        raise usage_error(f"the value of `{name}` is empty", "give it one, or leave it out")
+    if argument.strip():
+        return
+    last = before[-1] if before else ""
+    what = f"the value after `{last}`" if last else "the verb"
+    raise usage_error(f"{what} is empty", "give it one, or leave it out")
 
 
 def usage_error(message: str, fix: str | None = None) -> ConfigError:

@@ -13,13 +13,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO
+from unicodedata import name
 
 from polynya import __version__
 from polynya.cli.json_values import to_json
 from polynya.cli.live import Display, Drawn, Repeated
 from polynya.cli.logs import SAID
 from polynya.cli.options import GlobalOptions
-from polynya.model.errors import ConfigErrors, PolynyaError
+from polynya.model.errors import ConfigError, ConfigErrors, PolynyaError
 from polynya.observe.data import UnitFailed
 from polynya.observe.events import Event, Level
 from polynya.observe.run import StepProgress
@@ -290,3 +291,16 @@ class JsonOutput(Output):
 def make_output(options: GlobalOptions) -> Output:
     """Return the output that the global options ask for."""
     return JsonOutput(options) if options.json else TextOutput(options)
+
+
+def unprintable(error: UnicodeEncodeError) -> ConfigError:
+    """The error for a result with a character that standard output cannot print."""
+    character = error.object[error.start]
+    called = name(character, "a character")
+    return ConfigError(
+        "POLYNYA-CLI-010",
+        f"{error.encoding} cannot print U+{ord(character):04X}, {called.lower()}",
+        where="standard output",
+        state="the command did its work up to this result",
+        fix="PYTHONIOENCODING=utf-8, a locale with UTF-8 such as LANG=C.UTF-8, or `--json`",
+    )

@@ -1,21 +1,40 @@
-"""Ctrl-C and SIGTERM end a command after the step that is running."""
+"""Ctrl-C and SIGTERM end a command after the steps that are running; a second Ctrl-C at once."""
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
 
+from polynya.cli.exit_codes import ExitCode
 from polynya.cli.output import Output
+from polynya.store.clock import Clock, SystemClock
+
+#: Programs that start others pass a Ctrl-C on that these got already: within so many seconds it is
+#: the same one.
+SAME_SIGNAL_SECONDS: Final = 0.3
+#: Progress on a terminal hides the cursor, and nobody else is left to show it again.
+_SHOW_CURSOR: Final = "\x1b[?25h"
 
 
 @dataclass(slots=True)
 class Stopping:
-    """Whether somebody asked to stop; `interrupted` tells Ctrl-C from SIGTERM."""
+    """Whether somebody asked to stop; `interrupted` tells Ctrl-C from SIGTERM.
+
+    `leave` ends the process at once, with an exit code. Every commit is atomic, so that nothing is
+    lost by it: what was not committed is done again by the next run.
+    """
 
     stop: threading.Event
     output: Output
+    clock: Clock = field(default_factory=SystemClock)
+    leave: Callable[[int], object] = os._exit
     interrupted: bool = False
+    _asked_at: float | None = None
 
     @classmethod
     def on_signals(cls, stop: threading.Event, output: Output) -> Stopping:
@@ -27,6 +46,18 @@ class Stopping:
 
     def __call__(self, number: int, _frame: object) -> None:
         """Take a signal."""
+        now = self.clock.monotonic()
         self.interrupted = self.interrupted or number == signal.SIGINT
-        self.stop.set()
-        self.output.note("stopping after the step that is running…")
+        if self._asked_at is None:
+            self._asked_at = now
+            self.stop.set()
+            self.output.note("stopping after the steps that are running; Ctrl-C again ends at once")
+        elif number == signal.SIGINT and now - self._asked_at > SAME_SIGNAL_SECONDS:
+            self.output.warning(
+                "ended at once: steps that were not committed are taken again by the next run"
+            )
+            if sys.stderr.isatty():
+                sys.stderr.write(_SHOW_CURSOR)
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+            self.leave(ExitCode.INTERRUPTED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 from polynya.engine import start
 from polynya.engine.work.context import EngineContext
@@ -11,6 +12,9 @@ from polynya.engine.work.policy import ApplyMode
 from polynya.lake.apply.fast import FastApplier, ways
 from polynya.lake.apply.local.keys import setting
 from polynya.lake.fold.shape import Shape
+from polynya.lake.spark.naming import CATALOG
+from polynya.lake.warehouse.check import refuse_unusable
+from polynya.lake.warehouse.folder import make_folder, refuse_unwritable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.reading.loader import LoadedProject
@@ -25,9 +29,17 @@ def start_engine(
     sink: EventSink = discard,
     long_lived: bool = False,
 ) -> EngineContext:
-    """Everything that tasks run with. Raises ConfigError when POLYNYA_KEY_INDEX is no size."""
+    """Everything that tasks run with.
+
+    Raises ConfigError when POLYNYA_KEY_INDEX is no size, and DependencyError or OperationError when
+    the warehouse or its catalog cannot be used.
+    """
     indexes = setting.key_indexes(os.environ.get(setting.VARIABLE))
     target = project.target
+    refuse_unusable(target, CATALOG)
+    if isinstance(target.warehouse, Path):
+        make_folder(target.warehouse)
+        refuse_unwritable(target.warehouse)
     return EngineContext(
         spark=start.start_spark(project, long_lived=long_lived),
         landing=store_at(target.landing, target.aws),

@@ -8,10 +8,10 @@ from polynya.model.errors import InternalError, PolynyaError
 
 
 def as_polynya(error: BaseException) -> PolynyaError:
-    """The error as one of ours: itself, what AWS said, or else a bug."""
+    """The error as one of ours: itself, what AWS or the machine did, or else a bug."""
     if isinstance(error, PolynyaError):
         return error
-    found = _of_aws(error) or InternalError(
+    found = _of_outside(error) or InternalError(
         "POLYNYA-BUG-001",
         f"polynya itself failed: {type(error).__name__}: {str(error)[:500]}",
         state="as after the last completed commit; every commit is atomic",
@@ -21,10 +21,11 @@ def as_polynya(error: BaseException) -> PolynyaError:
     return found
 
 
-def _of_aws(error: BaseException) -> PolynyaError | None:
+def _of_outside(error: BaseException) -> PolynyaError | None:
     # Start-up time: only who loaded PySpark or PyIceberg can have such an error.
     if "pyspark" not in sys.modules and "pyiceberg" not in sys.modules:
         return None
+    from polynya.lake.iceberg.machine_errors import machine_error
     from polynya.lake.spark.aws_errors import aws_error
 
-    return aws_error(error)
+    return aws_error(error) or machine_error(error)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from polynya.engine.start import start_spark
 from polynya.lake.spark.api import SparkSession
+from polynya.lake.spark.naming import CATALOG
+from polynya.lake.warehouse.check import refuse_unusable
 from polynya.model.reading.loader import LoadedProject
 
 
@@ -16,6 +18,7 @@ def start_reader(project: LoadedProject, statements: str) -> SparkSession:
     Where the catalog holds views there is nothing to do. On Glue a view is made from the state of
     its table, so that one of a dataset which gets a column later is old until the next session.
     """
+    refuse_unusable(project.target, CATALOG)
     spark = start_spark(project)
     if not project.target.on_glue:
         return spark

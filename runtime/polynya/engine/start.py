@@ -9,11 +9,12 @@ from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.cache import cache_root, new_scratch
 from polynya.lake.spark.catalog import spark_properties
 from polynya.lake.spark.class_archive import cds_options
-from polynya.lake.spark.heap import driver_heap, machine_memory
+from polynya.lake.spark.heap import MEMORY_VARIABLE, asked_heap, driver_heap, machine_memory
 from polynya.lake.spark.jars import jars_of
 from polynya.lake.spark.java import find_java
 from polynya.lake.spark.session import SessionSettings, start_session
 from polynya.lake.spark.standalone.joining import find_master, join, refusals
+from polynya.lake.warehouse.folder import make_folder
 from polynya.model.reading.loader import LoadedProject
 
 
@@ -21,22 +22,23 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
     """The Spark session of a project's target, started if this process has none.
 
     A `long_lived` one optimises its code as far as the JVM can, which a short one would pay for
-    and not live to enjoy. Raises DependencyError when Java or the jars are missing, or the cluster
-    of the target does not answer.
+    and not live to enjoy. Raises DependencyError when Java or the jars are missing, the warehouse
+    cannot be made, or the cluster of the target does not answer, and ConfigError for a heap that is
+    none.
     """
     target = project.target
+    heap = _heap(long_lived=long_lived)
     if target.cluster is not None:
         find_master(target.cluster)
     if isinstance(target.warehouse, Path):
-        target.warehouse.mkdir(parents=True, exist_ok=True)
+        make_folder(target.warehouse)
     java = find_java()
     jars = jars_of(target)
-    heap = driver_heap(machine_memory(), dedicated=long_lived)
     settings = SessionSettings(
         jars=jars,
         catalog=spark_properties(target),
         small=not long_lived,
-        memory=os.environ.get("POLYNYA_DRIVER_MEMORY") or f"{heap}m",
+        memory=f"{heap}m",
         jvm_options=cds_options(java, jars),
         log_file=cache_root() / "log" / "spark.log",
         session_views=target.on_glue,
@@ -49,3 +51,8 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
         spark = start_session(settings, java)
     join(spark, target.cluster)
     return spark
+
+
+def _heap(*, long_lived: bool) -> int:
+    machine, asked = machine_memory(), os.environ.get(MEMORY_VARIABLE)
+    return asked_heap(asked, machine) if asked else driver_heap(machine, dedicated=long_lived)

@@ -165,6 +165,16 @@ class Accounted(Protocol):
         ...
 
     @property
+    def met(self) -> frozenset[str] | None:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
+    def of_load(self) -> bool:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
     def facts(self) -> Facts:
         """See `Facts`."""
         ...
@@ -183,6 +193,8 @@ class LoadedBatch:
     rows_filtered: int = 0
     counters: Mapping[str, int] = field(default_factory=dict)
     called: str | None = None
+    met: frozenset[str] | None = None
+    of_load: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +213,9 @@ class DatasetBatch:
         called: what the source table is called at the end of the batch, None when it is no news.
         dropped: places, file and offset, of the truncates that stand for a dropped source table.
             Their policy is that of the drop.
+        met: the columns that its records, or the schemas of its files, really have; None where the
+            format does not say.
+        of_load: it was read as a part of a full load, which may lack what only events have.
         raw_of: the raw bytes of a record, by its file and offset, where `__raw` is left NULL; None
             where every row has them.
     """
@@ -217,6 +232,8 @@ class DatasetBatch:
     declared: tuple[str, ...] | None = None
     called: str | None = None
     dropped: frozenset[tuple[str, int]] = frozenset()
+    met: frozenset[str] | None = None
+    of_load: bool = False
     raw_of: Callable[[str, int], bytes] | None = None
 
     def __post_init__(self) -> None:

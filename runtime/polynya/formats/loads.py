@@ -124,6 +124,7 @@ class LoadPlan:
         splits: in the order of reading.
         schema: every column, in the order of first sight.
         declared: columns of the newest schema of the files, None when they declare none.
+        met: columns that the files, or the first records of them, really have.
         progress: of every file that is touched; `records` is where the plan begins in it.
         rejected: files that cannot be read.
         reader: reads splits; it is sent to the tasks.
@@ -135,6 +136,7 @@ class LoadPlan:
     progress: Mapping[str, FileProgress]
     rejected: tuple[Rejected, ...]
     reader: SplitReader
+    met: frozenset[str] = frozenset()
 
     def progress_after(self, reports: Mapping[int, Report]) -> dict[str, FileProgress]:
         """How far each file was read once every split has its report."""

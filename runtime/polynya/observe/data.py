@@ -272,6 +272,26 @@ class ExtractRestarted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnUnknown(Event):
+    """A setting names a column that no record has yet; `meant` is one of a similar name."""
+
+    type: ClassVar[str] = "column.unknown"
+    setting: str
+    column: str
+    meant: str | None = None
+
+    @property
+    def level(self) -> Level:
+        """It may be a typing error."""
+        return Level.WARNING
+
+    def text(self) -> str:
+        """See `Event`."""
+        guess = "" if self.meant is None else f"; did you mean `{self.meant}`?"
+        return f"{self.subject}: `{self.setting}` names `{self.column}`, which no record has{guess}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnitFailed(Event):
     """A dataset, or a task that finds its datasets, failed; said once while it lasts.
 

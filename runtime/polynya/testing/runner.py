@@ -7,7 +7,7 @@ landing folder and tables are neither read nor written.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from polynya.model.reading.task_test_loader import LoadedTest
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
 from polynya.testing.given import landing_files
 from polynya.testing.rows import Difference, Row, as_column, differences
+from polynya.transform.named_columns import UnknownColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,17 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a test went. `error` says why its task could not do its work; `keys` are its records'."""
+    """How a test went. `error` says why its task could not do its work; `keys` are its records'.
+
+    `unmet` are columns that settings name and no record of the test has.
+    """
 
     test: LoadedTest
     seconds: float
     keys: tuple[str, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     error: PolynyaError | None = None
+    unmet: frozenset[UnknownColumn] = frozenset()
 
     @property
     def ok(self) -> bool:
@@ -95,12 +100,14 @@ def run_test(spark: SparkSession, test: LoadedTest, project: Path) -> Verdict:
     started = time.monotonic()
     task = _isolated(test)
     dataset = resolved(task, test.dataset)
+    unmet: set[UnknownColumn] = set()
     try:
-        _run(spark, test, task, project)
+        _run(spark, test, task, project, unmet.update)
     except PolynyaError as error:
         return Verdict(test, time.monotonic() - started, error=error)
     keys, comparisons = _compared(spark, test, task, dataset)
-    return Verdict(test, time.monotonic() - started, keys, comparisons)
+    seconds = time.monotonic() - started
+    return Verdict(test, seconds, keys, comparisons, unmet=frozenset(unmet))
 
 
 def _isolated(test: LoadedTest) -> StorageTask:
@@ -114,9 +121,16 @@ def _isolated(test: LoadedTest) -> StorageTask:
     return test.task.model_copy(update=changes)
 
 
-def _run(spark: SparkSession, test: LoadedTest, task: StorageTask, project: Path) -> None:
+def _run(
+    spark: SparkSession,
+    test: LoadedTest,
+    task: StorageTask,
+    project: Path,
+    at_unknown: Callable[[Sequence[UnknownColumn]], None],
+) -> None:
     landing = MemoryObjectStore()
-    context = EngineContext(spark, landing, FakeClock(moment(test.test.clock)))
+    clock = FakeClock(moment(test.test.clock))
+    context = EngineContext(spark, landing, clock, at_unknown=at_unknown)
     work = units(context, [task])
     for number, batch in enumerate(test.test.given):
         if batch.clock is not None:

@@ -6,7 +6,9 @@ from tests.lab.lab import Lab, drop, put
 
 
 def test_every_landed_row_is_kept_also_equal_ones(lab: Lab) -> None:
-    log = lab.feed("log", mode="append_only", keys=None, sequence_by=None, history=False)
+    nothing = ("keys", "sequence_by", "timestamp", "apply_as_deletes", "apply_as_truncates")
+    settings = dict.fromkeys((*nothing, "except_columns"))
+    log = lab.feed("log", mode="append_only", history=False, **settings)
 
     log.copy({"line": "a"}, {"line": "a"}, {"line": "b"})
     log.apply({"line": "a"})

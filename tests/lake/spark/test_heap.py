@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.lake.spark.heap import driver_heap, machine_memory
+from polynya.lake.spark.heap import asked_heap, driver_heap, machine_memory
+from polynya.model.errors import ConfigError
 
 GIB = 1024
 
@@ -34,3 +35,20 @@ def test_a_container_counts_as_the_machine(tmp_path):
     assert machine_memory(limit) == GIB
     limit.write_text("max\n")
     assert machine_memory(limit) == machine_memory(tmp_path / "nowhere") > GIB
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"),
+    [("2g", 2048), ("1500m", 1500), ("1536M", 1536), ("1048576k", 1024), ("1gb", 1024)],
+)
+def test_a_heap_is_taken_as_spark_writes_it(text: str, mib: int) -> None:
+    assert asked_heap(text, 8192) == mib
+
+
+@pytest.mark.parametrize("text", ["lots", "64m", "2", "-1g", "900t", "1.5g", " ", "²g"])
+def test_what_is_no_heap_is_refused_before_anything_starts(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        asked_heap(text, 8192)
+
+    assert (caught.value.code, caught.value.exit_code) == ("POLYNYA-CFG-031", 2)
+    assert "2g" in str(caught.value.fix)

@@ -65,6 +65,11 @@ def test_landing_may_be_elsewhere_than_the_tables(tmp_path: Path) -> None:
         ({"landing": "s3://acme/../y"}, "CFG-011", "leaves its folder"),
         ({"catalog": "{type: glue, uri: 'jdbc:x'}"}, "CFG-016", "`uri` belongs to a JDBC"),
         (
+            {"catalog": "{uri: 'jdbc:postgresql://db/lake'}", "warehouse": "./w"},
+            "CFG-016",
+            "no driver for the catalog `jdbc:postgresql://db/lake`",
+        ),
+        (
             {"catalog": "{type: glue, properties: {s3.endpoint: 'http://10.0.0.1'}}"},
             "CFG-016",
             "`aws.endpoint`",

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
+from polynya.cli.operate.adopt import tell_adopted
 from polynya.cli.operate.checks import Check, Status, guarded
+from polynya.cli.operate.doctor_machine import machine_checks, memory_check, output_check
 from polynya.model.errors import ConfigErrors
 from polynya.model.reading.loader import LoadedProject
 
 _STYLES: Final[dict[Status, str]] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-def doctor(*, stream: str | None = None, aws: bool = False, context: Context) -> int:
-    """Check everything that a run needs: Java, jars, project, landing and warehouse.
+def doctor(
+    *, stream: str | None = None, aws: bool = False, repair: bool = False, context: Context
+) -> int:
+    """Check everything that a run needs: Java, memory, jars, project, landing, warehouse, catalog.
 
     Of a target on AWS: identity, buckets, catalog and stream too, each with the grant that is
     missing. What it writes to try it takes back, but for one record in the stream.
@@ -28,8 +30,12 @@ def doctor(*, stream: str | None = None, aws: bool = False, context: Context) ->
     Args:
         stream: the workload stream, a Kinesis data stream by name or ARN; default: none.
         aws: look at the account, too: its quotas, and the defaults of Lake Formation.
+        repair: first register the tables of the warehouse again if the catalog on this machine is
+            lost or damaged, or names files that are gone. A damaged catalog is put aside.
         context: given by `main`.
     """
+    if repair:
+        _repair(context)
     worst = 0
     failed = 0
     for check in _checks(context, stream, aws=aws):
@@ -44,6 +50,8 @@ def doctor(*, stream: str | None = None, aws: bool = False, context: Context) ->
 
 def _checks(context: CommandContext, stream: str | None, *, aws: bool) -> Iterator[Check]:
     yield guarded("java", _java)
+    yield guarded("memory", memory_check)
+    yield output_check()
     project: LoadedProject | None = None
     problem: ConfigErrors | None = None
     try:
@@ -55,13 +63,7 @@ def _checks(context: CommandContext, stream: str | None, *, aws: bool) -> Iterat
         yield Check("project", "fail", str(problem), "polynya validate", ExitCode.USAGE)
         return
     yield _project(project)
-    landing, warehouse = project.target.landing, project.target.warehouse
-    if isinstance(landing, Path):
-        yield _landing(landing)
-        for task in project.tasks:
-            yield _task_folder(task.name, landing / task.landing.path)
-    if isinstance(warehouse, Path):
-        yield _warehouse(warehouse)
+    yield from machine_checks(project)
     if project.target.on_aws or stream is not None:
         # Start-up time: the AWS SDK.
         from polynya.cli.operate.doctor_aws import aws_checks
@@ -71,6 +73,15 @@ def _checks(context: CommandContext, stream: str | None, *, aws: bool) -> Iterat
         from polynya.cli.operate.doctor_account import account_checks
 
         yield from account_checks(project.target.aws)
+
+
+def _repair(context: CommandContext) -> None:
+    # The lake room is imported where it is needed only: start-up time.
+    from polynya.lake.spark.naming import CATALOG
+    from polynya.lake.warehouse.adopt import repair
+
+    done = repair(context.load(tolerant=True).target, CATALOG)
+    tell_adopted(context, done, "registered")
 
 
 def _java() -> Check:
@@ -97,33 +108,6 @@ def _project(project: LoadedProject) -> Check:
     if not project.tasks:
         return Check("project", "warn", detail, "add files to `tasks/`")
     return Check("project", "ok", detail)
-
-
-def _landing(folder: Path) -> Check:
-    if not folder.is_dir():
-        return Check("landing", "fail", f"no folder {folder}", f"mkdir -p {folder}")
-    if not os.access(folder, os.R_OK | os.X_OK):
-        return Check("landing", "fail", f"{folder} is not readable", f"chmod u+rx {folder}")
-    return Check("landing", "ok", str(folder))
-
-
-def _task_folder(task: str, folder: Path) -> Check:
-    name = f"landing of {task}"
-    if not folder.is_dir():
-        return Check(name, "warn", f"no folder {folder} yet", "files that land there are found")
-    return Check(name, "ok", str(folder))
-
-
-def _warehouse(folder: Path) -> Check:
-    """Really write: permission bits say nothing about full disks and read-only mounts."""
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    try:
-        with tempfile.TemporaryFile(dir=existing) as file:
-            file.write(b"polynya")
-    except OSError as error:
-        fix = "choose another warehouse in polynya.yml, or fix the permissions"
-        return Check("warehouse", "fail", f"cannot write to {existing}: {error.strerror}", fix)
-    return Check("warehouse", "ok", f"{folder}{'' if existing == folder else ' (will be created)'}")
 
 
 def _say(context: CommandContext, check: Check) -> None:

@@ -32,7 +32,7 @@ def run_tests(
 
     All of them run in one start of Spark, each in tables of its own in a temporary warehouse: the
     project's landing folder and tables are not touched. Exit code 1 when a test fails, 2 when a
-    file is wrong.
+    file is wrong, or a setting names a column that no record of any test has.
 
     For example: `polynya test users -k late`.
 
@@ -54,6 +54,7 @@ def run_tests(
     from polynya.cli.project.verdicts import tell
     from polynya.engine.start import start_spark
     from polynya.testing.runner import run_test, throwaway
+    from polynya.testing.unmet import unmet_columns
 
     started = time.monotonic()
     verdicts: list[Verdict] = []
@@ -64,12 +65,23 @@ def run_tests(
             tell(context.output, verdicts[-1])
     passed = sum(verdict.ok for verdict in verdicts)
     failed, seconds = len(verdicts) - passed, round(time.monotonic() - started, 1)
+    # A choice of tests need not have every column.
+    unmet = list(unmet_columns(verdicts)) if matching is None else []
+    for error in unmet:
+        context.output.error(error)
     context.output.result(
         "tests",
-        {"ok": not failed, "passed": passed, "failed": failed, "seconds": seconds},
+        {
+            "ok": not failed and not unmet,
+            "passed": passed,
+            "failed": failed,
+            "seconds": seconds,
+        },
         f"{passed} passed, {failed} failed in {seconds} s",
     )
-    return ExitCode.FAILED if failed else ExitCode.OK
+    if failed:
+        return ExitCode.FAILED
+    return ExitCode.USAGE if unmet else ExitCode.OK
 
 
 def _chosen(

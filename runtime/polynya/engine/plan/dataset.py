@@ -21,8 +21,9 @@ from polynya.model.config.recorded import (
     recorded,
     shown_before,
 )
-from polynya.model.datatypes import DataType, parse_type
+from polynya.model.datatypes import DataType, parse_type, widen
 from polynya.model.formats.registry import rules_of
+from polynya.transform.named_columns import UnknownColumn, unknown_columns
 
 #: Who has to act: `polynya migrate` ("apply", its former name), only the next run, or somebody who
 #: decides; "nobody" needs to.
@@ -82,6 +83,7 @@ _MEANS: Final = {
     "apply_as_truncates": "decides for later events; what was copied keeps its operation",
     "ignore_null_updates": "decides for later events; what was copied keeps its NULLs",
     "extracts": "decides for later extracts; what was compared stays",
+    "numbers": "columns that are inferred from now on have it; those that are there keep theirs",
     "columns": "later records are read with these types; rows that are there are not read again",
     "tombstone_retention": "holds from the next apply on",
     "changes_retention": "events that are applied from now on are kept for so long; without it, "
@@ -111,7 +113,9 @@ def plan_dataset(facts: Facts) -> DatasetPlan:
         *_history(dataset, copy),
         *_deletes(dataset, copy),
         *views.changes(),
+        *_types(dataset, copy),
         *_later(dataset, copy),
+        *_unknown(facts, copy),
     ]
     return DatasetPlan(name, dataset.task, tuple(changes), views.gone)
 
@@ -279,6 +283,48 @@ def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
             what = f"{name}: {_shown(copy.settings[name])} → {_shown(after[name])}"
             forgets = name == "changes_retention" and after[name] is None
             yield Change("setting", what, _MEANS[name], "run", destructive=forgets)
+
+
+def _types(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
+    """Declared types that the columns of the table cannot become."""
+    for name, declared in dataset.events.columns.items():
+        known = copy.columns.schema.get(name)
+        if known is None or copy.settings.get("columns", {}).get(name) == str(declared):
+            continue
+        if widen(parse_type(known), declared) is None:
+            yield Change(
+                "type_out_of_reach",
+                f"columns: {name} is {known}, {declared} is declared",
+                f"a table cannot change {known} to {declared} in place: {name} stays {known}, and "
+                f"values that do not fit go to quarantine. Take the declaration back, or give the "
+                "dataset a new `name`, which reads all that has landed with the declared types",
+                "decide",
+            )
+
+
+def _unknown(facts: Facts, copy: CopyState) -> Iterator[Change]:
+    """Columns that settings name since the last records, and that none of these had."""
+    dataset = facts.dataset
+    if not facts.has_rows or copy.columns.named is None:
+        return
+    met = set(copy.columns.schema)
+    for one in unknown_columns(dataset, met, accepted=copy.columns.named):
+        if one.stops and not _was_named(dataset, copy, one):
+            guess = f"; did you mean `{one.meant}`?" if one.meant else ""
+            yield Change(
+                "unknown_column",
+                f"`{one.setting}` names `{one.column}`, which the table does not have{guess}",
+                "refused (POLYNYA-CFG-030) unless the next records have it: correct it, or name it "
+                "under `optional_columns`",
+                "decide",
+            )
+
+
+def _was_named(dataset: ResolvedDataset, copy: CopyState, one: UnknownColumn) -> bool:
+    """Whether a setting already named a column when records were copied, or cannot change."""
+    before = copy.settings.get(one.setting)
+    after = recorded(dataset, {}, has_rows=False).get(one.setting)
+    return before == after or (isinstance(before, list | dict) and one.column in before)
 
 
 def _shown(value: Any) -> str:

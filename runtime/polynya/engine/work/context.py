@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from polynya.engine.work.backlog import Backlog
@@ -20,6 +20,7 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.observe.events import EventSink, discard
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.object_store import ObjectStore
+from polynya.transform.named_columns import UnknownColumn
 
 
 @dataclass(slots=True)
@@ -30,6 +31,8 @@ class EngineContext:
     makes the views of a dataset for other engines and returns the names of those that changed; None
     where there is nothing to make. `backlog` is told what waits in the landing zone. `loads`
     says which full loads are large enough for tasks, `apply_speeds` how fast applies went.
+    `at_unknown` is told of columns that settings name and nobody has met; None: they stop their
+    dataset.
     """
 
     spark: SparkSession
@@ -46,6 +49,7 @@ class EngineContext:
     backlog: Backlog = field(default_factory=Backlog)
     loads: LoadLimits = field(default_factory=LoadLimits)
     apply_speeds: Speeds = field(default_factory=Speeds)
+    at_unknown: Callable[[Sequence[UnknownColumn]], None] | None = None
 
     def is_news(self, matter: str, text: str) -> bool:
         """Whether something else was said last about a matter; `text` is what is said now."""

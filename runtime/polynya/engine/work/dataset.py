@@ -14,6 +14,7 @@ from polynya.engine.work.context import EngineContext
 from polynya.engine.work.evolution import evolved, suspension
 from polynya.engine.work.policy import ApplyDecision, PendingFacts, decide
 from polynya.engine.work.turns.unit import IDLE, LOOK_SOON, TOO_LONG, Ended, Turn
+from polynya.engine.work.unknown_columns import refuse_unknown, sighting_of
 from polynya.formats.base import KnownTable
 from polynya.formats.batch import DatasetBatch, FileProgress
 from polynya.formats.files.discovery import Discovery
@@ -203,8 +204,9 @@ class WorkingDataset:
         """Take over what a batch changes in the shape of the dataset; the batch in that shape.
 
         Raises SuspendedError or TaskStoppedError when a policy says that nothing of it may be
-        copied.
+        copied, and ConfigError when the settings name a column that nobody has met.
         """
+        refuse_unknown(self.context, self.table, sighting_of(batch, self.table.dataset))
         batch, reshapes = evolved(self.context, self.table, batch)
         if reshapes:
             self.publish()

@@ -82,6 +82,7 @@ class TableEvents:
             files=dict(files),
             changes=typed.changes,
             declared=typed.declared,
+            met=typed.met,
         )
 
     def _service(self, typed: TypedRecords, faults: Faults) -> Service:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
 
 from polynya.formats.base import ReadRequest
 from polynya.formats.batch import DatasetBatch, FilePart
@@ -17,6 +19,9 @@ from polynya.formats.values.observed import Observed
 from polynya.formats.values.rows import ColumnTypes
 from polynya.formats.values.settle import Extras, Placement, batch_of, settled
 from polynya.model.config.dataset import ResolvedDataset
+
+#: Formats whose files say nothing of types.
+UNTYPED: Final = frozenset({"json", "csv"})
 
 
 def read_native(request: ReadRequest) -> DatasetBatch:
@@ -36,11 +41,14 @@ def _read_exactly(request: ReadRequest) -> DatasetBatch:
             _take_file(request, part, buffer, observed)
         except UnreadableFileError as error:
             buffer.refuse_file(part.path, part.size, str(error), start=part.start)
-    types = observed.column_types(
-        known,
-        dataset.events.columns,
-        dataset.policies.schema_evolution,
-        excluded=dataset.events.except_columns,
+    types = with_numbers(
+        observed.column_types(
+            known,
+            dataset.events.columns,
+            dataset.policies.schema_evolution,
+            excluded=dataset.events.except_columns,
+        ),
+        dataset,
     )
     return to_batch(buffer, dataset, types, builder_of(dataset.landing.format), load=request.load)
 
@@ -55,6 +63,16 @@ def _take_file(
         buffer.take(part, opened.records)
         # Not before: a file that turns out to be damaged has no say in the types.
         observed.learn(opened.types)
+
+
+def with_numbers(types: ColumnTypes, dataset: ResolvedDataset) -> ColumnTypes:
+    """What typing needs to know, with the type of numbers in formats that have no types."""
+    if dataset.events.numbers is None or dataset.landing.format not in UNTYPED:
+        return types
+    events = dataset.events
+    times = () if events.timestamp is None else (events.timestamp,)
+    unlike = frozenset({*events.keys, *events.sequence_by, *times})
+    return replace(types, numbers=events.numbers, unlike=unlike)
 
 
 def to_batch(
@@ -72,4 +90,5 @@ def to_batch(
         return placed(columns, dataset, count=count, load=load)
 
     done = settled(buffer.records, types, builder, place, needed=dataset.events.keys)
-    return batch_of(buffer, done, dataset.events.keys, Extras(["L" if load else None] * count))
+    batch = batch_of(buffer, done, dataset.events.keys, Extras(["L" if load else None] * count))
+    return replace(batch, of_load=load)

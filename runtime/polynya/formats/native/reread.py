@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from polynya.formats.base import RereadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch
-from polynya.formats.native.reader import to_batch
+from polynya.formats.native.reader import to_batch, with_numbers
 from polynya.formats.native.tables import is_load
 from polynya.formats.records.openers import builder_of, record_opener, text_format
 from polynya.formats.values.buffer import RecordBuffer
@@ -38,6 +38,6 @@ def reread_native(request: RereadRequest) -> DatasetBatch:
         frozenset(dataset.events.columns),
         excluded=frozenset(dataset.events.except_columns),
     )
-    types = ColumnTypes(known, declared, evolving=evolving)
+    types = with_numbers(ColumnTypes(known, declared, evolving=evolving), dataset)
     load = any(is_load(record.file, dataset) for record in request.records)
     return to_batch(buffer, dataset, types, builder_of(written), load=load)

@@ -11,7 +11,16 @@ from polynya.formats.values.columns import Builder, Column, Faults, build
 from polynya.formats.values.evolve import Evolved, Source, evolved
 from polynya.formats.values.names import NameSpace, column_problem
 from polynya.model.config.evolution import SchemaChange, SchemaEvolution
-from polynya.model.datatypes import DataType, Void, widen
+from polynya.model.datatypes import (
+    BIGINT,
+    DOUBLE,
+    INT,
+    STRING,
+    DataType,
+    Decimal,
+    Void,
+    widen,
+)
 
 Record: TypeAlias = dict[str, Any]
 
@@ -47,12 +56,16 @@ class ColumnTypes:
         declared: columns of the configuration; they do not follow the data.
         observed: types that the files themselves give (parquet schema, Debezium schema).
         evolving: how the columns may change.
+        numbers: what columns that are inferred from numbers become, None: as the numbers say.
+        unlike: columns for which `numbers` does not hold.
     """
 
     known: Mapping[str, DataType]
     declared: Mapping[str, DataType] = field(default_factory=dict)
     observed: Mapping[str, DataType] = field(default_factory=dict)
     evolving: Evolving = field(default_factory=Evolving)
+    numbers: DataType | None = None
+    unlike: Collection[str] = ()
 
     def names(self) -> list[str]:
         """Every column that exists whether or not a record has it."""
@@ -82,13 +95,15 @@ class TypedRecords:
     """Columns in the order of first sight, and for each bad record its first reason.
 
     `changes` is what the batch changes in what was known; `declared` names the columns of the
-    newest schema of the source, None when it declares none.
+    newest schema of the source, None when it declares none. `met` are the columns that the records
+    or the schemas really have.
     """
 
     columns: dict[str, Column]
     faults: Faults
     changes: tuple[SchemaChange, ...] = ()
     declared: tuple[str, ...] | None = None
+    met: frozenset[str] = frozenset()
 
     def schema(self) -> dict[str, DataType]:
         """Name to type."""
@@ -104,7 +119,8 @@ def typed_records(
 ) -> TypedRecords:
     """Type every column of the records; columns of `needed` exist even when no record has them."""
     faults: Faults = {}
-    names = dict.fromkeys([*_column_names(records, types, faults), *needed])
+    met = dict.fromkeys(chain(types.observed, chain.from_iterable(records)))
+    names = dict.fromkeys([*_column_names(records, met, types, faults), *needed])
     columns: dict[str, Column] = {}
     variants: dict[str, Column] = {}
     changes: list[SchemaChange] = []
@@ -118,7 +134,9 @@ def typed_records(
             for index, (rule, error) in column.faults.items():
                 if made == name:
                     faults.setdefault(index, (rule, f"column {name}: {error}"))
-    return TypedRecords({**columns, **variants}, faults, tuple(changes), types.evolving.columns)
+    return TypedRecords(
+        {**columns, **variants}, faults, tuple(changes), types.evolving.columns, frozenset(met)
+    )
 
 
 def _taken(records: Sequence[Record], types: ColumnTypes) -> frozenset[str]:
@@ -136,7 +154,11 @@ def _typed(
     taken: Collection[str],
 ) -> Evolved:
     name, evolving = source.name, types.evolving
-    column = builder(source.values, types.before(name), declared=name in types.declared)
+    before = types.before(name)
+    column = builder(source.values, before, declared=name in types.declared)
+    if types.numbers is not None and (before is None or isinstance(before, Void)):
+        column = _as_numbers(source, column, types, builder, types.numbers)
+    column = _with_ways_out(name, column, types)
     if not types.known or name in evolving.pinned:
         return Evolved({name: column})
     source = replace(
@@ -151,11 +173,51 @@ def _typed(
     return evolved(source, column, builder, evolving.policies)
 
 
-def _column_names(records: Sequence[Record], types: ColumnTypes, faults: Faults) -> list[str]:
+def _as_numbers(
+    source: Source, column: Column, types: ColumnTypes, builder: Builder, kind: DataType
+) -> Column:
+    """A new column with the type that the settings give to numbers, if it holds nothing else."""
+    if source.name in types.unlike:
+        return column
+    is_text = column.type == STRING
+    if not (is_text or column.type in {BIGINT, DOUBLE} or isinstance(column.type, Decimal)):
+        return column
+    numbers = builder(source.values, kind)
+    # Text stays text unless all of it is numbers, such as 10.50 in CSV.
+    return column if is_text and numbers.faults else numbers
+
+
+def _with_ways_out(name: str, column: Column, types: ColumnTypes) -> Column:
+    """The column, with what can be done about numbers that do not fit one of whole numbers."""
+    declared = types.declared.get(name)
+    if column.type not in {BIGINT, INT} or not column.faults or declared == column.type:
+        return column
+    if declared is None:
+        way = (
+            "the first numbers were whole. `schema_evolution: {incompatible_type: apply}` takes "
+            f"such values into a column {name}_double; or give the type by `columns` or `numbers` "
+            "to a dataset with a new `name`, which reads all that has landed"
+        )
+    else:
+        way = (
+            f"the declared {declared} cannot be reached in place; a dataset with a new `name` "
+            "reads all that has landed with the declared types"
+        )
+    lacking = f"does not fit {column.type}"
+    faults = {
+        index: (rule, f"{error}: {way}" if error.endswith(lacking) else error)
+        for index, (rule, error) in column.faults.items()
+    }
+    return replace(column, faults=faults)
+
+
+def _column_names(
+    records: Sequence[Record], met: Collection[str], types: ColumnTypes, faults: Faults
+) -> list[str]:
     names = dict.fromkeys(types.names())
     space = NameSpace(names)
     bad: dict[str, str] = {}
-    for name in dict.fromkeys(chain(types.observed, chain.from_iterable(records))):
+    for name in met:
         problem = None if name in names else column_problem(name) or space.clash(name)
         if problem:
             bad[name] = problem

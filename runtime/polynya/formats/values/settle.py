@@ -41,11 +41,15 @@ Placer: TypeAlias = Callable[[Mapping[str, Column]], Placement]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Typed records with their place; `faults` names every record that is refused."""
+    """Typed records with their place; `faults` names every record that is refused.
+
+    `met` are the columns of all records, refused ones too.
+    """
 
     typed: TypedRecords
     placement: Placement
     faults: Faults
+    met: frozenset[str]
 
 
 @span("type")
@@ -62,8 +66,10 @@ def settled(
     Otherwise one broken record at the start could settle a column for good, against all others.
     """
     refused: Faults = {}
+    met: frozenset[str] = frozenset()
     for _ in range(_MAX_PASSES):
         typed = typed_records(records, types, builder, needed=needed)
+        met |= typed.met
         placement = place(typed.columns)
         found = {i: fault for i, fault in _final(typed, placement).items() if i not in refused}
         if not found:
@@ -71,7 +77,7 @@ def settled(
         refused.update(found)
         records = [{} if index in refused else record for index, record in enumerate(records)]
     # A column's fault comes before the order's that follows from it.
-    return Settled(typed, placement, {**placement.faults, **typed.faults, **refused})
+    return Settled(typed, placement, {**placement.faults, **typed.faults, **refused}, met)
 
 
 def _final(typed: TypedRecords, placement: Placement) -> Faults:
@@ -126,4 +132,5 @@ def batch_of(
         counters=dict(extras.filtered),
         changes=done.typed.changes,
         declared=done.typed.declared,
+        met=done.met,
     )

@@ -14,6 +14,7 @@ from polynya.lake.table.guards import has_rows
 from polynya.model.config.recorded import recorded
 from polynya.model.contract.headers import Partition
 from polynya.model.formats.registry import rules_of
+from polynya.transform.named_columns import named_columns
 
 
 def state_after(
@@ -31,16 +32,30 @@ def state_after(
     before, dataset = target.state.copy, target.dataset
     facts = batch.facts
     columns = _columns(before.columns, batch, facts, keys)
+    named = named_after(target, batch)
     unsent = {*columns.unsent, *ignored_nulls(dataset)}
     called = batch.called or before.membership.called
     settings = recorded(dataset, before.settings, has_rows=has_rows(target))
     return replace(
         before.with_settings(settings),
         position=_position(target, batch, facts, live_files, now),
-        columns=replace(columns, unsent=sorted(unsent)),
+        columns=replace(columns, unsent=sorted(unsent), named=named),
         membership=replace(before.membership, task=dataset.task, called=called),
         decisions=replace(before.decisions, accepted={}),
     )
+
+
+def named_after(target: DatasetTable, batch: Accounted) -> list[str] | None:
+    """The columns whose names in the settings are taken as right once a batch is copied."""
+    before = target.state.copy.columns.named
+    if batch.met is not None and not batch.met:
+        # Nothing could be read, so nothing was looked at.
+        return before
+    # Nobody looked at the names in tables of older versions; what they hold came by them.
+    is_old = before is None and has_rows(target)
+    of_load = batch.of_load and target.dataset.landing.extracts is None and not is_old
+    named = (one.column for one in named_columns(target.dataset, of_load=of_load))
+    return sorted({*(before or ()), *named})
 
 
 def _columns(

@@ -15,6 +15,7 @@ from datetime import datetime
 from polynya.formats.batch import NO_ORDER, DatasetBatch
 from polynya.lake.apply.applier import Applier, ApplyResult
 from polynya.lake.apply.run import CopyParts
+from polynya.lake.copy.after import named_after
 from polynya.lake.copy.compare import Comparison, events
 from polynya.lake.copy.derive import HELPERS, derive, first_rejected
 from polynya.lake.copy.queried import staged_rows
@@ -174,7 +175,12 @@ def _after(
     settings = recorded(target.dataset, before.settings, has_rows=has_rows(target))
     return replace(
         before.with_settings(settings),
-        columns=replace(before.columns, schema=schema, keys=list(keys)),
+        columns=replace(
+            before.columns,
+            schema=schema,
+            keys=list(keys),
+            named=named_after(target, batch),
+        ),
         membership=replace(before.membership, task=target.dataset.task),
         reloading=replace(
             reloading,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polynya.lake.spark.naming import CATALOG
+from polynya.lake.warehouse.catalog_file import SQLITE, catalog_file, entries
+from polynya.lake.warehouse.check import refuse_unusable
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import OperationError
@@ -13,7 +14,6 @@ from polynya.model.errors import OperationError
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
-_SQLITE = "jdbc:sqlite:"
 #: Every commit and every plan reads manifests, most of them again: in S3 a request for each. One
 #: table has some hundred, of a few kilobytes.
 _KEPT_MANIFESTS = {
@@ -28,7 +28,7 @@ def spark_properties(target: ResolvedTarget) -> dict[str, str]:
     if target.on_glue:
         return {**_glue_for_spark(target), **target.catalog_properties}
     uri = target.catalog_uri
-    if uri.startswith(_SQLITE) and "?" not in uri:
+    if uri.startswith(SQLITE) and "?" not in uri:
         uri += "?busy_timeout=30000"
     return {
         "type": target.catalog_type,
@@ -64,14 +64,15 @@ def _glue_for_spark(target: ResolvedTarget) -> dict[str, str]:
 def python_catalog(target: ResolvedTarget) -> Catalog:
     """The same catalog for PyIceberg, for commands that need no JVM.
 
-    Raises OperationError when nothing was run yet, so that the catalog does not exist.
+    Raises OperationError when nothing was run yet, so that the catalog does not exist, and what
+    `refuse_unusable` raises.
     """
     if target.on_glue:
         # Start-up time: the AWS SDK.
         from pyiceberg.catalog.glue import GlueCatalog
 
         return GlueCatalog(CATALOG, **_glue_for_python(target))
-    file = _sqlite_file(target)
+    file = catalog_file(target)
     if not has_tables(target):
         raise OperationError(
             "POLYNYA-LAKE-008",
@@ -111,14 +112,7 @@ def _region(access: AwsAccess) -> str:
 
 
 def has_tables(target: ResolvedTarget) -> bool:
-    """Whether the catalog of a target exists by now."""
-    file = _sqlite_file(target)
-    return file is None or file.is_file()
-
-
-def _sqlite_file(target: ResolvedTarget) -> Path | None:
-    """The file of a catalog on SQLite, None for another one."""
-    uri = target.catalog_uri
-    if not uri.startswith(_SQLITE):
-        return None
-    return Path(uri.removeprefix(_SQLITE).split("?")[0])
+    """Whether the catalog of a target holds anything; raises what `refuse_unusable` raises."""
+    refuse_unusable(target, CATALOG)
+    file = catalog_file(target)
+    return file is None or bool(entries(file, CATALOG))

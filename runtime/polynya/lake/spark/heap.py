@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Final
 
+from polynya.model.contract.identifiers import shown
+from polynya.model.errors import ConfigError
+
+#: The environment variable that names the heap of the driver.
+MEMORY_VARIABLE: Final = "POLYNYA_DRIVER_MEMORY"
 _GIB: Final = 1024
 _LEAST: Final = 1 * _GIB
 _SYSTEM: Final = 2 * _GIB
@@ -13,6 +19,11 @@ _MOST_SHARED: Final = 4 * _GIB
 # From 32 GiB on, the JVM's references take eight bytes instead of four: less fits into more.
 _MOST: Final = 30 * _GIB
 _CONTAINER: Final = Path("/sys/fs/cgroup/memory.max")
+#: Spark refuses a JVM that says it has less than 450 MiB, and a JVM says less than it was given.
+_SPARK_LEAST: Final = 512
+_SIZE: Final = re.compile(r"(\d{1,12})([kmgtKMGT])[bB]?")
+#: Units in KiB.
+_KIB: Final = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30}
 
 
 def driver_heap(machine_mib: int, *, dedicated: bool) -> int:
@@ -38,3 +49,29 @@ def machine_memory(container: Path = _CONTAINER) -> int:
     except (OSError, ValueError):
         limit = machine  # no container, or one without a limit: `max`
     return min(machine, limit) // 2**20
+
+
+def asked_heap(text: str, machine_mib: int) -> int:
+    """The heap in MiB that somebody asks for, as Spark writes it: `3g`, `800m`.
+
+    Raises ConfigError when it is no size, or one with which the JVM or Spark would not start.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    mib = int(match[1]) * _KIB[match[2].lower()] >> 10 if match else 0
+    if match is None:
+        raise _no_heap(text, "is no size")
+    if mib < _SPARK_LEAST:
+        raise _no_heap(text, f"is less than the {_SPARK_LEAST}m that Spark needs to start")
+    if mib > machine_mib:
+        raise _no_heap(text, f"is more than the {machine_mib}m of this machine")
+    return mib
+
+
+def _no_heap(text: str, why: str) -> ConfigError:
+    return ConfigError(
+        "POLYNYA-CFG-031",
+        f"{MEMORY_VARIABLE} {why}: {shown(text)}",
+        where=f"the environment variable {MEMORY_VARIABLE}",
+        state="nothing was started",
+        fix="for example `2g` or `1500m`; without it a size that fits this machine is taken",
+    )

@@ -50,7 +50,8 @@ class SourceColumns:
 
     `schema` maps each to its type, `void` while only NULLs were seen. `declared` are those of the
     source's newest schema, empty where it declares none. `unsent` are columns that some event did
-    not carry; for `unsent_texts` see `unsent.py`.
+    not carry; for `unsent_texts` see `unsent.py`. `named` are those that settings named when
+    records were copied, None in tables of older versions.
     """
 
     schema: dict[str, str] = field(default_factory=dict)
@@ -59,6 +60,7 @@ class SourceColumns:
     has_old_keys: bool = False
     declared: list[str] = field(default_factory=list)
     unsent_texts: dict[str, list[str]] = field(default_factory=dict)
+    named: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

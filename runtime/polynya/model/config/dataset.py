@@ -82,7 +82,11 @@ class Landed:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """How a record becomes an event: its key, order, time, operation and columns."""
+    """How a record becomes an event: its key, order, time, operation and columns.
+
+    `optional` are columns that the settings name and that may come later, `numbers` the type of
+    columns that are inferred from numbers.
+    """
 
     keys: tuple[str, ...] = ()
     sequence_by: tuple[str, ...] = ()
@@ -92,6 +96,8 @@ class Events:
     ignore_null_updates: SomeColumns = False
     columns: Mapping[str, DataType] = field(default_factory=dict)
     except_columns: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    numbers: DataType | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +128,10 @@ class Policies:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedDataset:
-    """A dataset of a task; `name` is the declared one, without the prefix."""
+    """A dataset of a task; `name` is the declared one, without the prefix.
+
+    `inherited` are the settings that it takes from the `defaults` of its task.
+    """
 
     task: str
     name: str
@@ -131,3 +140,4 @@ class ResolvedDataset:
     events: Events = field(default_factory=Events)
     kept: Kept = field(default_factory=Kept)
     policies: Policies = field(default_factory=Policies)
+    inherited: frozenset[str] = frozenset()

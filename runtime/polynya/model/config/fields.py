@@ -28,7 +28,15 @@ from polynya.model.config.durations import (
 from polynya.model.contract.identifiers import column_problem, is_name, shown
 from polynya.model.contract.name_time import name_time_pattern
 from polynya.model.contract.paths import relative_path_problem
-from polynya.model.datatypes import DATA_TYPES, DataType, TypeSyntaxError, Void, parse_type
+from polynya.model.datatypes import (
+    DATA_TYPES,
+    DOUBLE,
+    DataType,
+    Decimal,
+    TypeSyntaxError,
+    Void,
+    parse_type,
+)
 from polynya.model.datatypes.foreign import type_advice
 
 API_VERSION: Final = "polynya/v1"
@@ -129,6 +137,19 @@ def _decimal_text(value: dict[object, object]) -> str:
     return f"decimal({precision},{scale})"
 
 
+def _number_type(value: object) -> object:
+    if value == "decimal":
+        return MONEY
+    kind = _type(value)
+    if not (isinstance(kind, Decimal) or kind == DOUBLE):
+        raise _refuse(
+            "polynya_type",
+            "this is no type for all numbers",
+            'write `decimal`, `"decimal(18,4)"` or `double`',
+        )
+    return kind
+
+
 def _holds_void(kind: DataType) -> bool:
     return isinstance(kind, Void) or "void" in re.split(r"[<>,:]", str(kind))
 
@@ -213,6 +234,14 @@ ColumnType: TypeAlias = Annotated[
             "examples": ["bigint", "decimal(18,2)", "array<string>"],
         }
     ),
+]
+#: What `numbers: decimal` means: exact, with room for amounts in any currency.
+MONEY: Final = Decimal(38, 10)
+NumberType: TypeAlias = Annotated[
+    DataType,
+    BeforeValidator(_number_type),
+    PlainSerializer(str),
+    _text_schema(examples=["decimal", "decimal(18,4)", "double"]),
 ]
 Duration: TypeAlias = Annotated[
     timedelta,

@@ -26,7 +26,8 @@ class Catalog(Frozen):
     uri: str | None = Field(
         default=None,
         min_length=1,
-        description="JDBC address. Default: SQLite in `catalog.db` inside the warehouse.",
+        description="JDBC address of an SQLite file, `jdbc:sqlite:FILE`. Default: `catalog.db` "
+        "inside the warehouse.",
     )
     id: str | None = Field(
         default=None,

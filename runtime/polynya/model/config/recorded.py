@@ -11,6 +11,7 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.durations import format_duration
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.extracts import Extracts
+from polynya.model.datatypes.types import Decimal, Primitive
 from polynya.model.formats.registry import is_known, rules_of
 
 _Places: TypeAlias = Mapping[str, tuple[str, str]]
@@ -56,6 +57,7 @@ LATER: Final[_Places] = (
         "apply_as_truncates",
         "ignore_null_updates",
         "columns",
+        "numbers",
     )
     | _places("kept", "tombstone_retention", "changes_retention")
     | _places("policies", "on_bad_record", "schema_evolution")
@@ -124,6 +126,8 @@ def _plain(value: object) -> object:
             return format_duration(value)
         case tuple():
             return list(value)
+        case Primitive() | Decimal():
+            return str(value)
         case SchemaEvolution() | Extracts():
             return value.model_dump(exclude_none=True)
         case Mapping():

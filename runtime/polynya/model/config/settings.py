@@ -18,6 +18,7 @@ from polynya.model.config.fields import (
     Expression,
     Frozen,
     Name,
+    NumberType,
     Pattern,
     RelativePath,
     Retention,
@@ -111,6 +112,18 @@ class DatasetSettings(Frozen):
     columns: dict[Column, ColumnType] | None = Field(
         default=None,
         description="Declared types by column. Others are inferred and added as they appear.",
+    )
+    numbers: NumberType | None = Field(
+        default=None,
+        description="For `json` and `csv`: the type of columns that are inferred from numbers, but "
+        "for `keys`, `sequence_by` and `timestamp`. `decimal` is `decimal(38,10)`, exact and right "
+        "for money; `decimal(p,s)` or `double`. Default: `bigint` where the first numbers are "
+        "whole, else `double`.",
+    )
+    optional_columns: Columns | None = Field(
+        default=None,
+        description="Columns that other settings name and that may come later. A named column that "
+        "no record of the first batch has stops the dataset; one of these is only a warning.",
     )
     history: bool | None = Field(
         default=None, description="Keep every version of every record. Default: false."

@@ -17,6 +17,7 @@ from polynya.model.errors import ConfigError
 
 DEFAULT_TARGET: Final = "local"
 CATALOG_FILE: Final = "catalog.db"
+_SQLITE: Final = "jdbc:sqlite:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def _resolve(name: str, target: Target, directory: Path, project_file: str) -> R
     uri = ""
     if catalog.type == "jdbc":
         assert isinstance(warehouse, Path)
-        uri = catalog.uri or f"jdbc:sqlite:{warehouse / CATALOG_FILE}"
+        uri = catalog.uri or f"{_SQLITE}{warehouse / CATALOG_FILE}"
     return ResolvedTarget(
         name=name,
         landing=landing,
@@ -116,6 +117,11 @@ def _contradictions(
         yield "the Glue catalog needs a warehouse on S3", "`warehouse: s3://BUCKET/PREFIX`"
     if glue and target.catalog.uri is not None:
         yield "`uri` belongs to a JDBC catalog", "leave it out; `aws.region` says where Glue is"
+    if not glue and not (target.catalog.uri or _SQLITE).startswith(_SQLITE):
+        yield (
+            f"there is no driver for the catalog {shown(target.catalog.uri or '')}",
+            "`jdbc:sqlite:FILE`, or leave `uri` out; of catalogs on servers there is `glue`",
+        )
     if not glue and target.catalog.id is not None:
         yield "`id` belongs to a Glue catalog", "leave it out, or `type: glue`"
     if any(name.endswith("endpoint") for name in target.catalog.properties):

@@ -92,6 +92,7 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
             schema_evolution=settings.schema_evolution or SchemaEvolution(),
             on_bad_record=settings.on_bad_record or "quarantine",
         ),
+        inherited=frozenset(task.defaults.model_fields_set - dataset.model_fields_set),
     )
 
 
@@ -133,6 +134,8 @@ def _events(settings: DatasetSettings, extracts: Extracts | None) -> Events:
         ignore_null_updates=settings.ignore_null_updates or False,
         columns=MappingProxyType(dict(settings.columns or {})),
         except_columns=settings.except_columns or (),
+        optional=settings.optional_columns or (),
+        numbers=settings.numbers,
     )
 
 

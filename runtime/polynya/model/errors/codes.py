@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from polynya.model.errors.pages import bucket, configuration, operation, stage, views
+from polynya.model.errors.pages import bucket, configuration, machine, operation, stage, views
 from polynya.model.errors.pages.page import ErrorPage
 
-_FAMILIES: Final = (bucket, configuration, operation, stage, views)
+_FAMILIES: Final = (bucket, configuration, machine, operation, stage, views)
 
 ERROR_PAGES: Final[dict[str, ErrorPage]] = {
     page.code: page for family in _FAMILIES for page in family.PAGES

@@ -152,6 +152,7 @@ def _batch(known: KnownTable, taken: _Taken, *, load: bool) -> DatasetBatch:
         rows_filtered=0,
         files=taken.progress,
         declared=taken.declared,
+        of_load=load,
         raw_of=_Texts(taken.chunks).of,
     )
 

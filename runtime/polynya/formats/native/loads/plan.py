@@ -10,7 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from polynya.formats.base import ReadRequest
-from polynya.formats.batch import WHOLE_FILE, BatchLimits, FilePart, FileProgress, Rejected
+from polynya.formats.batch import (
+    WHOLE_FILE,
+    BatchLimits,
+    DatasetBatch,
+    FilePart,
+    FileProgress,
+    Rejected,
+)
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.compression import codec_of
 from polynya.formats.files.landed_file import landed_file
@@ -160,18 +167,22 @@ def _cut_file(
 def _planned(request: ReadRequest, cut: _Cut) -> LoadPlan | str:
     dataset, known = request.table.dataset, request.table.schema
     events, policies = dataset.events, dataset.policies.schema_evolution
+    if events.numbers is not None and not KINDS[dataset.landing.format].declares_types:
+        return "`numbers` decides types, which tasks take from the values"
     types = cut.observed.column_types(
         known, events.columns, policies, excluded=events.except_columns
     )
     if KINDS[dataset.landing.format].declares_types:
         found = typed_records([], types, needed=events.keys)
-        schema, changes = found.schema(), bool(found.changes)
+        schema, changes, met = found.schema(), bool(found.changes), found.met
     elif known:
         # A load that goes on. Tasks say when a record changes the columns.
-        schema, changes = dict(known), False
+        schema, changes, met = dict(known), False, frozenset()
     else:
-        schema, changes = _sampled(request)
+        sample = _sampled(request)
+        schema, changes = dict(sample.schema), bool(sample.changes)
         # Files that come later may name columns, without types.
+        met = (sample.met or frozenset()) | frozenset(types.observed)
         schema |= {name: t for name, t in types.observed.items() if name not in schema}
         types = replace(types, observed=schema)
     if known and (changes or dict(known) != dict(schema)):
@@ -183,10 +194,10 @@ def _planned(request: ReadRequest, cut: _Cut) -> LoadPlan | str:
         progress=cut.progress,
         rejected=tuple(cut.rejected),
         reader=NativeSplits(request.store, dataset, schema, types),
+        met=met,
     )
 
 
-def _sampled(request: ReadRequest) -> tuple[dict[str, DataType], bool]:
-    """The columns of the first records, and whether they change those that are known."""
-    batch = read_native(replace(request, limits=_SAMPLE, load=True))
-    return dict(batch.schema), bool(batch.changes)
+def _sampled(request: ReadRequest) -> DatasetBatch:
+    """The first records, with their columns and what they change in those that are known."""
+    return read_native(replace(request, limits=_SAMPLE, load=True))

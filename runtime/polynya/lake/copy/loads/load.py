@@ -253,4 +253,5 @@ def _batch(
             loads=bool(plan.splits),
         ),
         declared=plan.declared,
+        met=plan.met,
     )

@@ -171,6 +171,16 @@ PAGES: Final = (
         "table as `source`.",
     ),
     ErrorPage(
+        "POLYNYA-CFG-030",
+        "a setting names a column that nobody has met",
+        "Neither the table nor a record of the batch has the column, so the setting would do "
+        "something else than it says: a condition over it is never true, a time is never found. "
+        "Most often it is a typing error; the message names the column that may be meant, and "
+        "upper and lower case count. Nothing of the batch was copied. Correct the name and run "
+        "again. A column that comes later, such as one that only deletes have, belongs under "
+        "`optional_columns` too; then it is a warning.",
+    ),
+    ErrorPage(
         "POLYNYA-EXP-001",
         "not valid SQL",
         "The condition cannot be parsed as Spark SQL.",

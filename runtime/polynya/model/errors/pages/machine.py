@@ -1,0 +1,100 @@
+"""Pages of faults of the machine: disk, memory, terminal, and a warehouse on it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from polynya.model.errors.pages.page import ErrorPage
+
+PAGES: Final = (
+    ErrorPage(
+        "POLYNYA-CFG-031",
+        "POLYNYA_DRIVER_MEMORY is no heap that starts",
+        "A number with a unit, as Spark writes it: `2g`, `1500m`. Spark needs 512m to start, and "
+        "the machine has to have what is asked for. Without the variable Polynya takes a size "
+        "that fits the machine; `polynya doctor` says which.",
+    ),
+    ErrorPage(
+        "POLYNYA-CLI-010",
+        "a result cannot be printed",
+        "The encoding of standard output lacks a character of the result. Set "
+        "PYTHONIOENCODING=utf-8, or a locale with UTF-8 such as LANG=C.UTF-8. `--json` writes "
+        "plain ASCII and works everywhere.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-010",
+        "a place cannot be read or written",
+        "The system refuses access to the warehouse, its catalog or another file: permissions, or "
+        "a disk that is mounted read-only. Each step is one commit, so the tables are as after the "
+        "last one. `polynya doctor` tries to write.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-011",
+        "the disk is full",
+        "A step could not write its files, or its commit. The tables are as after the last "
+        "commit. Make room and run again; nothing is to be cleaned up first.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-012",
+        "the driver's heap is too small",
+        "Spark ran out of memory in its JVM. Raise POLYNYA_DRIVER_MEMORY, or let batches be "
+        "smaller with `batch: {max_rows, max_bytes}`.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-013",
+        "Java ended while it started",
+        "The JVM of Spark did not come up. Its own words are in `polynya/log/spark.log` in the "
+        "cache folder (`~/.cache`, or XDG_CACHE_HOME). Mostly the machine cannot give the heap.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-040",
+        "the catalog file is damaged",
+        "`catalog.db` in the warehouse names the current metadata of each table. It is no SQLite "
+        "file, or not a whole one. The tables themselves are not touched. Put the file back from a "
+        "backup, or run `polynya doctor --repair`: it keeps the damaged file as "
+        "`catalog.db.damaged-1` and registers each table of the warehouse from its newest "
+        "metadata. The next run makes the views.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-041",
+        "the catalog is lost",
+        "The warehouse holds tables, and its catalog is empty or not there. A run would start "
+        "afresh beside them, so nothing is started. Put the file back, or run `polynya doctor "
+        "--repair`, which registers each table from its newest metadata. To begin from scratch "
+        "remove the warehouse.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-042",
+        "the tables lie in another warehouse",
+        "A project folder was copied or moved, and its catalog still names the files at the former "
+        "place: Iceberg writes absolute paths. To work on them would change the original. "
+        "`polynya adopt` makes the tables in this folder its own. Where the folder is right and "
+        "`warehouse` of the target is not, correct that.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-043",
+        "a file of a table is missing",
+        "The catalog or a table names a file that is not there. Somebody deleted it, or a copy of "
+        "the warehouse was made while a run worked in it. Put the file back from a backup. Of a "
+        "missing metadata file `polynya doctor --repair` takes the newest one that is there: a "
+        "former state with its own position, from which the next run goes on.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-044",
+        "a table is not in this warehouse",
+        "`polynya adopt` needs all files of each table in the folder of the warehouse, in the same "
+        "places below it as before. Copy the whole warehouse, while nothing works in it.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-045",
+        "somebody works in the warehouse",
+        "A commit was made while the tables were adopted. Nothing was changed. End all runs and "
+        "agents of this warehouse and do it again.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-046",
+        "the catalog is not on this machine",
+        "`polynya adopt` and `polynya doctor --repair` work on a catalog file in SQLite. Other "
+        "catalogs have tools of their own.",
+    ),
+)

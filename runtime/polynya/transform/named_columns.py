@@ -1,0 +1,123 @@
+"""The columns that the settings of a dataset name, and those of them that no record has.
+
+A name with a typing error would be taken without a word: a condition over a column that is not
+there is never true, and a declared type goes to a column of its own that stays empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.formats.registry import rules_of
+from polynya.transform.expressions import expression_columns
+
+#: Settings whose columns a full load may lack, because only events have them.
+_OF_EVENTS: Final = frozenset(
+    {"sequence_by", "timestamp", "apply_as_deletes", "apply_as_truncates", "except_columns"}
+)
+#: Settings without whose columns no event is what it should be.
+_DECIDING: Final = frozenset(
+    {"keys", "sequence_by", "timestamp", "apply_as_deletes", "apply_as_truncates"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedColumn:
+    """A column, and the setting that names it."""
+
+    setting: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownColumn:
+    """A column that a setting names and that was not met.
+
+    `meant` is the one of a similar name that was met, None without one. `stops` says that nothing
+    may be copied before somebody has looked.
+    """
+
+    setting: str
+    column: str
+    meant: str | None
+    stops: bool
+
+
+def named_columns(dataset: ResolvedDataset, *, of_load: bool = False) -> list[NamedColumn]:
+    """The columns that the settings of a dataset name; `of_load`: those a full load has to have."""
+    named = list(_named(dataset))
+    if not of_load:
+        return named
+    later = {one.column for one in named if one.setting in _OF_EVENTS}
+    return [one for one in named if one.column not in later]
+
+
+def _named(dataset: ResolvedDataset) -> Iterator[NamedColumn]:
+    events, kept, extracts = dataset.events, dataset.kept, dataset.landing.extracts
+    nulls, times = events.ignore_null_updates, events.timestamp
+    if extracts is not None and times == extracts.updated_at:
+        # An extract is looked at when it is whole (POLYNYA-LAKE-021).
+        times = None
+    # Order and time of a capture may come from what its source says beside the columns.
+    captured = rules_of(dataset.landing.format).finds_tables
+    lists: dict[str, Collection[str]] = {
+        "keys": events.keys,
+        "sequence_by": () if captured else events.sequence_by,
+        "timestamp": () if captured or times is None else (times,),
+        "apply_as_deletes": _read_by(events.apply_as_deletes),
+        "apply_as_truncates": _read_by(events.apply_as_truncates),
+        "ignore_null_updates": () if isinstance(nulls, bool) else nulls,
+        "except_columns": events.except_columns,
+        "columns": tuple(events.columns),
+        "track_history_columns": kept.track_history_columns,
+        "track_history_except": kept.track_history_except,
+    }
+    for setting, columns in lists.items():
+        for column in columns:
+            yield NamedColumn(setting, column)
+
+
+def _read_by(expression: str | None) -> list[str]:
+    return [] if expression is None else sorted(expression_columns(expression))
+
+
+def unknown_columns(
+    dataset: ResolvedDataset,
+    met: Collection[str],
+    *,
+    accepted: Collection[str] = (),
+    of_load: bool = False,
+) -> list[UnknownColumn]:
+    """Columns that settings name and that are neither met nor accepted.
+
+    What stops is a name in the dataset's own settings, or one without which no event is right. The
+    lists under `defaults` are for many datasets, of which some may lack a column: such a name is
+    only worth a warning, and only where a similar one was met.
+    """
+    found = []
+    for one in named_columns(dataset, of_load=of_load):
+        if one.column in met or one.column in accepted:
+            continue
+        meant = next(iter(get_close_matches(one.column[:100], sorted(met), n=1)), None)
+        if meant is None and _may_lack(dataset, one):
+            continue
+        stops = not _is_inherited(dataset, one) and one.column not in dataset.events.optional
+        found.append(UnknownColumn(one.setting, one.column, meant, stops))
+    return found
+
+
+def _is_inherited(dataset: ResolvedDataset, one: NamedColumn) -> bool:
+    """Whether a name is one of many datasets."""
+    if one.setting not in dataset.inherited:
+        return False
+    return one.setting not in _DECIDING or rules_of(dataset.landing.format).finds_tables
+
+
+def _may_lack(dataset: ResolvedDataset, one: NamedColumn) -> bool:
+    """Whether good records may all lack a column: a truncate has no data."""
+    truncates = dataset.events.apply_as_truncates is not None and one.setting not in _OF_EVENTS
+    return truncates or _is_inherited(dataset, one)

@@ -1,0 +1,105 @@
+"""Faults of the machine are told as such, whoever met them; everything else stays a bug."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pytest
+from sqlalchemy.exc import DatabaseError
+
+from polynya.engine.errors import as_polynya
+from polynya.lake.spark.api import CapturedException
+
+
+@dataclass
+class Thrown:
+    """An exception of the JVM, as py4j shows it."""
+
+    name: str
+    message: str
+    cause: Thrown | None = None
+
+    def getClass(self) -> Thrown:
+        return self
+
+    def getSimpleName(self) -> str:
+        return self.name
+
+    def getName(self) -> str:
+        return f"java.lang.{self.name}"
+
+    def getMessage(self) -> str:
+        return self.message
+
+    def getCause(self) -> Thrown | None:
+        return self.cause
+
+
+class Captured(CapturedException):
+    """PySpark's exception, without a JVM."""
+
+    def __init__(self, origin: Thrown | None) -> None:
+        self._origin = origin
+
+    def __str__(self) -> str:
+        return "a query failed"
+
+
+def of_java(*thrown: tuple[str, str]) -> BaseException:
+    """What PySpark raises for an exception and its causes."""
+    cause: Thrown | None = None
+    for name, message in reversed(thrown):
+        cause = Thrown(name, message, cause)
+    return Captured(cause)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/lake/1.parquet"), "POLYNYA-DEP-011"),
+        (pa.ArrowException("IOError: No space left on device"), "POLYNYA-DEP-011"),
+        (
+            of_java(("SparkException", "Job aborted"), ("IOException", "No space left on device")),
+            "POLYNYA-DEP-011",
+        ),
+        (
+            of_java(("SQLiteException", "[SQLITE_FULL] database is full")),
+            "POLYNYA-DEP-011",
+        ),
+        (PermissionError(errno.EACCES, "Permission denied", "/lake"), "POLYNYA-DEP-010"),
+        (of_java(("IOException", "Mkdirs failed to create file:/lake/data")), "POLYNYA-DEP-010"),
+        (sqlite3.OperationalError("attempt to write a readonly database"), "POLYNYA-DEP-010"),
+        (
+            of_java(("SQLiteException", "[SQLITE_NOTADB] no database")),
+            "POLYNYA-LAKE-040",
+        ),
+        (
+            DatabaseError("SELECT 1", {}, Exception("database disk image is malformed")),
+            "POLYNYA-LAKE-040",
+        ),
+        (
+            of_java(
+                ("NotFoundException", "Failed to open input stream for file: /lake/m.json"),
+            ),
+            "POLYNYA-LAKE-043",
+        ),
+        (of_java(("OutOfMemoryError", "Java heap space")), "POLYNYA-DEP-012"),
+        (of_java(("AnalysisException", "no such column")), "POLYNYA-BUG-001"),
+        (ValueError("No space left on device"), "POLYNYA-BUG-001"),
+    ],
+)
+def test_a_fault_of_the_machine_is_no_bug(error: BaseException, code: str) -> None:
+    found = as_polynya(error)
+
+    assert found.code == code
+    assert found.fix
+    assert found.state
+
+
+def test_the_place_is_named() -> None:
+    thrown = ("NotFoundException", "Failed to open input stream for file: file:/lake/m.json")
+
+    assert as_polynya(of_java(thrown)).where == "/lake/m.json"
