@@ -98,7 +98,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
             for name, step in made.units.items()
         ]
 
-    monkeypatch.setattr("polynya.engine.start.start_engine", start)
+    monkeypatch.setattr("polynya.engine.collaborators.start_engine", start)
     monkeypatch.setattr("polynya.engine.runner.units", units)
     monkeypatch.setattr("polynya.cli.stopping.signal.signal", lambda *_: None)
     return made

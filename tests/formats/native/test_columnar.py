@@ -40,6 +40,7 @@ def all_of(batch: DatasetBatch) -> Any:
         dict(batch.files),
         batch.changes,
         batch.declared,
+        sorted(batch.met or ()),
     )
 
 

@@ -41,12 +41,16 @@ class _OutOfTheOrdinaryError(Exception):
 
 @dataclass(slots=True)
 class _Taken:
-    """What was taken of the files so far. `declared`: columns of the newest file that says them."""
+    """What was taken of the files so far.
+
+    `declared` are the columns of the newest file that says them, `met` those of all files.
+    """
 
     limits: Limits
     chunks: list[Chunk] = field(default_factory=list)
     progress: dict[str, FileProgress] = field(default_factory=dict)
     declared: tuple[str, ...] | None = None
+    met: frozenset[str] = frozenset()
     rows: int = 0
     size_bytes: int = 0
     cut: bool = False
@@ -66,6 +70,7 @@ class _Taken:
                 break
             kept = chunk.head(self._room(chunk))
             self.chunks.append(kept)
+            self.met |= kept.met
             self.rows, self.size_bytes = self.rows + kept.count, self.size_bytes + kept.size_bytes
             offset, complete = offset + kept.count, kept.count == chunk.count
             self.cut = not complete
@@ -120,6 +125,7 @@ def _take_file(request: ReadRequest, part: FilePart, taken: _Taken) -> None:
             if typed_columns(_empty(reader.schema_arrow), schema) is None:
                 raise _OutOfTheOrdinaryError
             taken.declared = tuple(reader.schema_arrow.names)
+            taken.met |= frozenset(taken.declared)
             chunks = chunks_of_columns(reader, part, schema)
         taken.take(part, (_ordinary(chunk) for chunk in chunks))
 
@@ -152,6 +158,7 @@ def _batch(known: KnownTable, taken: _Taken, *, load: bool) -> DatasetBatch:
         rows_filtered=0,
         files=taken.progress,
         declared=taken.declared,
+        met=taken.met,
         of_load=load,
         raw_of=_Texts(taken.chunks).of,
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import BinaryIO
 
@@ -32,6 +34,7 @@ class Chunk:
         size_bytes: of their text, or of their columns in memory where the file has no text.
         columns: by name, of the types of the dataset.
         raw: the text of the record at an index of the chunk.
+        met: names of columns that its records have, where the file does not declare them.
     """
 
     file: str
@@ -40,6 +43,7 @@ class Chunk:
     size_bytes: int
     columns: Mapping[str, pa.Array]
     raw: Callable[[int], bytes]
+    met: frozenset[str] = frozenset()
 
     def head(self, count: int) -> Chunk:
         """Its first records."""
@@ -47,7 +51,7 @@ class Chunk:
             return self
         columns = {name: column.slice(0, count) for name, column in self.columns.items()}
         size = self.size_bytes * count // self.count
-        return Chunk(self.file, self.first, count, size, columns, self.raw)
+        return replace(self, count=count, size_bytes=size, columns=columns)
 
 
 def chunk_of_rows(
@@ -84,7 +88,16 @@ def chunk_of_lines(
         return list(records_of(text))
 
     count = len(next(iter(columns.values())))
-    return Chunk(file, first, count, len(text), columns, lambda index: lines()[index])
+    met = frozenset(name for name, column in columns.items() if _is_met(name, column, text))
+    return Chunk(file, first, count, len(text), columns, lambda index: lines()[index], met)
+
+
+def _is_met(name: str, column: pa.Array, text: bytes) -> bool:
+    """Whether lines have a column, be it with NULLs only."""
+    if column.null_count < len(column):
+        return True
+    key = re.escape(json.dumps(name, ensure_ascii=False).encode())
+    return re.search(key + rb"[ \t\r]*:", text) is not None
 
 
 def chunks_of_columns(
