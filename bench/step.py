@@ -20,6 +20,17 @@ from pathlib import Path
 from typing import Any
 
 from py4j.clientserver import JavaClient
+from py4j.protocol import (
+    ARRAY_TYPE,
+    ITERATOR_TYPE,
+    LIST_TYPE,
+    MAP_TYPE,
+    MEMORY_COMMAND_NAME,
+    MEMORY_DEL_SUBCOMMAND_NAME,
+    REFERENCE_TYPE,
+    SET_TYPE,
+    SUCCESS,
+)
 
 from bench.session import session_in
 from polynya.engine.runner import run_once, units
@@ -31,6 +42,8 @@ from polynya.store.object_store import LocalObjectStore
 
 ROWS = int(os.environ.get("POLYNYA_BENCH_ROWS", "35000"))
 SMALL = os.environ.get("POLYNYA_BENCH_SMALL") == "1"
+_RELEASE = MEMORY_COMMAND_NAME + MEMORY_DEL_SUBCOMMAND_NAME
+_OBJECTS = {ARRAY_TYPE, ITERATOR_TYPE, LIST_TYPE, MAP_TYPE, REFERENCE_TYPE, SET_TYPE}
 RECORDS, ROUNDS, COUNTED = 1000, 24, 8
 TASK = StorageTask.model_validate(
     {
@@ -56,19 +69,31 @@ TASK = StorageTask.model_validate(
 
 @dataclass
 class Calls:
-    """Calls into the JVM."""
+    """Calls into the JVM, and the objects that they returned: each takes a call to release it."""
 
     count: int = 0
+    objects: int = 0
+
+    @property
+    def all(self) -> int:
+        """Those to release objects too."""
+        return self.count + self.objects
 
 
 @contextmanager
 def counted_calls() -> Iterator[Calls]:
-    """Count what crosses py4j inside the block."""
+    """Count what crosses py4j inside the block.
+
+    Objects are released by another thread, some time later: so what is counted are the objects.
+    """
     calls, real = Calls(), JavaClient.send_command
 
-    def counting(self: Any, *command: Any, **how: Any) -> Any:
-        calls.count += 1
-        return real(self, *command, **how)
+    def counting(self: Any, command: str, *more: Any, **how: Any) -> Any:
+        answer = real(self, command, *more, **how)
+        if not command.startswith(_RELEASE):
+            calls.count += 1
+            calls.objects += answer[:1] == SUCCESS and answer[1:2] in _OBJECTS
+        return answer
 
     JavaClient.send_command = counting
     try:
@@ -148,7 +173,8 @@ def main() -> None:
         print(
             f"{ROWS:,} rows, {RECORDS:,} records a step, {os.cpu_count()} cores: {wall:.2f} s, JVM "
             f"{cpu:.2f} s (mean of {COUNTED}); {after[0] - jobs[0]} Spark jobs, "
-            f"{calls.count} calls, {after[1] - jobs[1]} classes compiled"
+            f"{calls.count} calls and {calls.objects} that release objects, "
+            f"{after[1] - jobs[1]} classes compiled"
         )
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from polynya.lake.iceberg.files import DataFile, DeleteFile
+from polynya.lake.iceberg.files import COMMIT, DataFile, DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.spark.api import Py4JJavaError
-from polynya.model.contract.headers import PARTITION, Partition
+from polynya.model.contract.headers import Partition
 from polynya.model.errors import ConflictError, DependencyError
 from polynya.observe.trace import span
 
@@ -72,17 +72,17 @@ def commit_row_delta(table: IcebergTable, step: Step) -> Committed:
     staged files are removed) and DependencyError when the outcome is unknown (staged files are
     kept: they may be live).
     """
-    delta = table.java.newRowDelta()
+    delta, java_files = table.java.newRowDelta(), table.java_files()
     for file in step.add:
-        delta.addRows(file.java)
+        delta.addRows(java_files.of(file))
     for file in step.remove:
-        delta.removeRows(file.java)
+        delta.removeRows(java_files.of(file))
     for deletes in step.deletes:
         delta.addDeletes(deletes.java)
     for deletes in step.drop:
         delta.removeDeletes(deletes.java)
     _validate(table, delta, step)
-    for key, value in {**step.summary, "polynya.commit": step.commit_id}.items():
+    for key, value in {**step.summary, COMMIT: step.commit_id}.items():
         delta.set(key, value)
     try:
         delta.commit()
@@ -90,48 +90,36 @@ def commit_row_delta(table: IcebergTable, step: Step) -> Committed:
         if is_refusal(error) or not _is_live(table, step):
             raise _explained(table, step, error) from error
         log.warning("the commit of %s was made although the catalog reported an error", table.name)
-    table.refresh()
+    table.show_to_spark()
     return _outcome(table, step)
 
 
 def _outcome(table: IcebergTable, step: Step) -> Committed:
     """What the table holds now; somebody else may have committed since the step did."""
-    current = table.java.currentSnapshot()
-    snapshot, summary = int(current.snapshotId()), current.summary()
-    alone = current.parentId() == step.based_on and summary.get("polynya.commit") == step.commit_id
+    current = table.current()
+    assert current is not None, "a commit was made"
+    alone = current.parent == step.based_on and current.commit == step.commit_id
     if alone:
-        table.committed(
-            step.based_on,
-            snapshot,
-            step.add,
-            step.remove,
-            deletes=step.deletes,
-            drop=step.drop,
-            delete_files=int(summary.get("total-delete-files") or 0),
-        )
-    return Committed(snapshot, alone)
+        table.committed(current, step.add, step.remove, deletes=step.deletes, drop=step.drop)
+    return Committed(current.number, alone)
 
 
 def _validate(table: IcebergTable, delta: Any, step: Step) -> None:
-    expressions = table.spark._jvm.org.apache.iceberg.expressions.Expressions  # type: ignore[union-attr]
+    java_files = table.java_files()
     if step.based_on is None:
         # A new table has no state file to remove: whoever adds one first owns it.
-        state = expressions.equal(PARTITION, str(Partition.ASSET_STATE))
-        delta.conflictDetectionFilter(state).validateNoConflictingDataFiles()
+        delta.conflictDetectionFilter(java_files.within(Partition.ASSET_STATE))
+        delta.validateNoConflictingDataFiles()
         return
-    either = getattr(expressions, "or")  # the name of the Java method is a keyword of Python
-    filter_ = either(
-        expressions.equal(PARTITION, str(Partition.CURRENT)),
-        expressions.equal(PARTITION, str(Partition.PRIOR)),
-    )
     (
         delta.validateFromSnapshot(step.since or step.based_on)
-        .conflictDetectionFilter(filter_)
-        .validateDataFilesExist(table.string_list(step.touched))
+        .conflictDetectionFilter(java_files.within(Partition.CURRENT, Partition.PRIOR))
         .validateDeletedFiles()
         .validateNoConflictingDeleteFiles()
         .validateNoConflictingDataFiles()
     )
+    if step.touched:
+        delta.validateDataFilesExist(java_files.texts(step.touched))
 
 
 def is_refusal(error: Py4JJavaError) -> bool:
@@ -159,12 +147,11 @@ def refusal(table: IcebergTable, error: Py4JJavaError) -> ConflictError:
 def _is_live(table: IcebergTable, step: Step) -> bool:
     """Whether the table holds the step: its marker is in one of the snapshots since `based_on`."""
     table.refresh()
-    snapshot = table.java.currentSnapshot()
-    while snapshot is not None and snapshot.snapshotId() != step.based_on:
-        if snapshot.summary().get("polynya.commit") == step.commit_id:
+    snapshot = table.current()
+    while snapshot is not None and snapshot.number != step.based_on:
+        if snapshot.commit == step.commit_id:
             return True
-        parent = snapshot.parentId()
-        snapshot = None if parent is None else table.java.snapshot(parent)
+        snapshot = None if snapshot.parent is None else table.snapshot(snapshot.parent)
     return False
 
 

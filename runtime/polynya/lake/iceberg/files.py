@@ -1,4 +1,4 @@
-"""Data and delete files as the engine sees them, and what stays known of them between snapshots.
+"""Snapshots and files as the engine sees them, and what stays known of them between snapshots.
 
 Planning a scan reads manifests and costs several calls into the JVM for each file. So each
 partition of a snapshot is planned once, and an own commit moves what is known on to its snapshot.
@@ -6,26 +6,42 @@ partition of a snapshot is planned once, and an own commit moves what is known o
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from polynya.lake.iceberg.deletion_vectors import Blob
 from polynya.model.contract.headers import Partition
 
+#: The entry of a snapshot's summary that marks a step of the engine.
+COMMIT: Final = "polynya.commit"
+#: The partition spec that tables are made with: by `PARTITION` alone.
+_FIRST_SPEC: Final = 0
+
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One data file, staged or live: the Java object and the figures that decisions need."""
+    """One data file, staged or live, with the figures that decisions need.
+
+    `java` is the Java object of a staged file that has metrics. A live file holds none, since there
+    are many, unless somebody has partitioned the table in another way. `spec` is the id of its
+    partition spec, None for the one that the table has now.
+    """
 
     java: Any = field(repr=False, compare=False)
     path: str
     partition: str
     rows: int
     size_bytes: int
+    spec: int | None = field(default=None, compare=False)
+
+    def live(self) -> DataFile:
+        """The same once it is committed."""
+        return replace(self, java=None) if self.spec == _FIRST_SPEC else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +64,14 @@ class DeleteFile:
 
 
 def data_file(java: Any, partition: str) -> DataFile:
-    """A data file of Iceberg with its figures."""
+    """A data file of Iceberg with its figures and its Java object."""
     return DataFile(
         java=java,
         path=str(java.location()),
         partition=partition,
         rows=int(java.recordCount()),
         size_bytes=int(java.fileSizeInBytes()),
+        spec=int(java.specId()),
     )
 
 
@@ -122,7 +139,7 @@ class KnownFiles:
         with self._lock:
             if base is None or base not in self._known:
                 return
-            gone, new = {file.path for file in remove}, list(add)
+            gone, new = {file.path for file in remove}, [file.live() for file in add]
             moved = {
                 partition: (
                     *(file for file in files if file.path not in gone),
@@ -141,3 +158,31 @@ class KnownFiles:
             self._known = {one: files for one, files in self._known.items() if one in kept}
             self._known[snapshot] = {}
         return self._known[snapshot]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Ids of a snapshot, of its parent (None for the first), of the schema that it was made with.
+
+    `commit` is the marker of the step that made it, None when the engine did not. `delete_files`
+    are all that it has, as it counts them.
+    """
+
+    number: int
+    parent: int | None
+    schema: int | None
+    commit: str | None
+    delete_files: int
+
+
+def snapshot_of(text: str) -> Snapshot:
+    """A snapshot out of its JSON."""
+    values = json.loads(text)
+    summary = values.get("summary", {})
+    return Snapshot(
+        number=int(values["snapshot-id"]),
+        parent=values.get("parent-snapshot-id"),
+        schema=values.get("schema-id"),
+        commit=summary.get(COMMIT),
+        delete_files=int(summary.get("total-delete-files") or 0),
+    )

@@ -7,7 +7,7 @@ docs/adr/0008-one-row-delta-per-step.md. Needs a classic SparkSession (Spark Con
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -17,10 +17,13 @@ from polynya.lake.iceberg.files import (
     DataFile,
     DeleteFile,
     KnownFiles,
+    Snapshot,
     data_file,
     delete_file,
     listed,
+    snapshot_of,
 )
+from polynya.lake.iceberg.java_files import JavaFiles
 from polynya.lake.iceberg.reach import S3_FILE_IO, Reach, reach_of
 from polynya.lake.spark.api import Py4JJavaError, SparkSession
 from polynya.model.contract.headers import PARTITION, Partition
@@ -39,9 +42,12 @@ class IcebergTable:
         self.iceberg: Any = spark._jvm.org.apache.iceberg  # type: ignore[union-attr]
         find: Any = self.iceberg.spark.Spark3Util
         self._java: Any = find.loadIcebergTable(spark._jsparkSession, quoted)
-        self._in_spark: Any = find.catalogAndIdentifier(spark._jsparkSession, quoted)
+        in_spark: Any = find.catalogAndIdentifier(spark._jsparkSession, quoted)
+        self._catalog, self._identifier = in_spark.catalog(), in_spark.identifier()
         self._files = KnownFiles(self._planned)
-        self._columns: tuple[int, list[dict[str, Any]]] | None = None
+        self._columns: list[dict[str, Any]] | None = None
+        self._schema: int | None = None
+        self._java_files: JavaFiles | None = None
         self._deletes: tuple[int, tuple[DeleteFile, ...] | None] | None = None
         self._reach: Reach | None = None
         self._format: int | None = None
@@ -52,9 +58,24 @@ class IcebergTable:
         return self._java
 
     def refresh(self) -> None:
-        """See the commits of others, and let Spark see them: it keeps a copy of its own."""
+        """See the commits of others and what they changed, and let Spark see it."""
         self._java.refresh()
-        self._in_spark.catalog().invalidateTable(self._in_spark.identifier())
+        self._columns = self._java_files = None
+        self.show_to_spark()
+
+    def show_to_spark(self) -> None:
+        """Let Spark see commits that were made beside it: it keeps a copy of its own."""
+        self._catalog.invalidateTable(self._identifier)
+
+    def current(self) -> Snapshot | None:
+        """The current snapshot, None for a table without one."""
+        found = self._java.currentSnapshot()
+        return None if found is None else self._told(found)
+
+    def snapshot(self, number: int) -> Snapshot | None:
+        """A snapshot by its id, None when it was expired."""
+        found = self._java.snapshot(number)
+        return None if found is None else self._told(found)
 
     def reach(self) -> Reach:
         """What reads and writes the files without the JVM. It stays while the table is open."""
@@ -84,8 +105,8 @@ class IcebergTable:
 
     def snapshot_id(self) -> int | None:
         """Id of the current snapshot, None for a table without one."""
-        snapshot = self._java.currentSnapshot()
-        return None if snapshot is None else int(snapshot.snapshotId())
+        snapshot = self.current()
+        return None if snapshot is None else snapshot.number
 
     def is_ahead(self) -> bool:
         """Whether the columns were changed since the current snapshot was committed."""
@@ -95,11 +116,13 @@ class IcebergTable:
 
     def columns(self) -> list[dict[str, Any]]:
         """Top-level columns as Iceberg's specification writes a schema in JSON."""
-        schema = self._java.schema()
-        number = int(schema.schemaId())
-        if self._columns is None or self._columns[0] != number:
-            self._columns = (number, json.loads(self.iceberg.SchemaParser.toJson(schema))["fields"])
-        return self._columns[1]
+        # Another thread may forget them meanwhile.
+        known = self._columns
+        if known is None:
+            schema = json.loads(self.iceberg.SchemaParser.toJson(self._java.schema()))
+            known = self._columns = schema["fields"]
+            self._schema = schema["schema-id"]
+        return known
 
     def column_names(self) -> set[str]:
         """Names of the top-level columns."""
@@ -126,27 +149,28 @@ class IcebergTable:
 
     def committed(
         self,
-        base: int | None,
-        snapshot: int,
+        snapshot: Snapshot,
         add: Iterable[DataFile],
         remove: Iterable[DataFile],
         *,
         deletes: Iterable[DeleteFile],
         drop: Iterable[DeleteFile],
-        delete_files: int,
     ) -> None:
-        """Know the files of `snapshot`, which an own commit has made out of `base`.
+        """Know the files of `snapshot`, which an own commit has made out of its parent.
 
-        `delete_files` is the number of delete files that the snapshot counts: Iceberg itself drops
-        one that is older than every data file.
+        Iceberg itself drops a delete file that is older than every data file: then the snapshot
+        counts another number of them.
         """
-        self._files.moved_on(base, snapshot, add, remove)
+        if snapshot.schema != self._schema:
+            self._columns = self._java_files = None
+        base, number = snapshot.parent, snapshot.number
+        self._files.moved_on(base, number, add, remove)
         before = self._deletes
         if before is None or before[0] != base or before[1] is None:
             return
         gone = {one.place for one in drop}
         known = (*(one for one in before[1] if one.place not in gone), *deletes)
-        self._deletes = (snapshot, known) if len(known) == delete_files else None
+        self._deletes = (number, known) if len(known) == snapshot.delete_files else None
 
     def bounds(self, partition: Partition, snapshot: int, column: str) -> tuple[int, int] | None:
         """Smallest and largest value of a column in one partition, as `ranges` tells them.
@@ -177,12 +201,19 @@ class IcebergTable:
             ]
             low, high = (None if end is None else int(read(field.type(), end)) for end in ends)
             told = None if low is None or high is None else (low, high)
-            found.append((data_file(file, partition), told))
+            found.append((data_file(file, partition).live(), told))
         return found
 
     def at(self, snapshot: int) -> str:
         """SQL relation of the table pinned to one snapshot."""
         return f"{self.quoted} VERSION AS OF {int(snapshot)}"
+
+    def java_files(self) -> JavaFiles:
+        """What makes the Java objects of files."""
+        known = self._java_files
+        if known is None:
+            known = self._java_files = JavaFiles(self.iceberg, self._java)
+        return known
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file through Iceberg's FileIO, for what `reach` leaves to the JVM."""
@@ -205,12 +236,8 @@ class IcebergTable:
         for path in paths:
             self._java.io().deleteFile(path)
 
-    def string_list(self, values: Sequence[str]) -> Any:
-        """A `java.util.List` of strings."""
-        result = self.spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
-        for value in values:
-            result.add(value)
-        return result
+    def _told(self, snapshot: Any) -> Snapshot:
+        return snapshot_of(str(self.iceberg.SnapshotParser.toJson(snapshot)))
 
     def _tried(self, reach: Reach) -> Reach:
         """The same where Arrow reaches a file of the table indeed."""
@@ -237,7 +264,7 @@ class IcebergTable:
         return tuple(found)
 
     def _planned(self, partition: Partition, snapshot: int) -> list[DataFile]:
-        return [data_file(file, partition) for file in self._scanned(partition, snapshot)]
+        return [data_file(file, partition).live() for file in self._scanned(partition, snapshot)]
 
     def _scanned(
         self, partition: Partition, snapshot: int, *, with_bounds: bool = False

@@ -36,7 +36,8 @@ TABLE_PROPERTIES: dict[str, str] = {
     "commit.retry.min-wait-ms": "50",
     "commit.retry.max-wait-ms": "5000",
     "commit.retry.total-timeout-ms": "120000",
-    "commit.manifest.min-count-to-merge": "30",
+    # Every commit removes a state file, which any manifest may hold: it reads all that there are.
+    "commit.manifest.min-count-to-merge": "8",
     "history.expire.min-snapshots-to-keep": "20",
 }
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from polynya.lake.iceberg.deletion_vectors import Blob, decoded
 from polynya.lake.iceberg.files import DeleteFile
+from polynya.lake.iceberg.kept import KEPT
 from polynya.lake.iceberg.reading import each_read, is_read_by
 from polynya.observe.trace import span
 from polynya.store.data_files import ReadFiles
@@ -22,6 +23,7 @@ from polynya.store.data_files import ReadFiles
 #: A place is one number: that of its data file, times this, plus its position in the file.
 FILE_STEP = 1 << 40
 _FILE_BITS = 40
+_COLUMNS = ["file_path", "pos"]
 _NO_PLACES = pa.array([], pa.int64())
 
 
@@ -76,33 +78,33 @@ def are_read_by(files: ReadFiles, deletes: Iterable[DeleteFile]) -> bool:
 
 @span("read deletes")
 def deleted_places(
-    files: ReadFiles, paths: Sequence[str], deletes: Sequence[DeleteFile]
+    files: ReadFiles,
+    paths: Sequence[str],
+    deletes: Sequence[DeleteFile],
+    *,
+    keep: bool = False,
 ) -> Deleted | None:
     """Rows of the data files `paths` that `deletes` name.
 
-    None when a file cannot be read here; raises OSError when that fails.
+    None when a file cannot be read here; raises OSError when that fails. `keep`: they are likely to
+    be read again.
     """
     if not are_read_by(files, deletes):
         return None
     known = pa.array(paths, pa.string())
-    found = each_read(files, lambda one: _read(files, one, known), deletes)
+    found = each_read(files, lambda one: _read(files, one, known, keep=keep), deletes)
     places = pa.concat_arrays([_NO_PLACES, *(places for places, _ in found)])
     named = tuple((one, names) for one, (_, names) in zip(deletes, found, strict=True))
     return Deleted(tuple(paths), places, named)
 
 
 def _read(
-    files: ReadFiles, deletes: DeleteFile, known: pa.Array
+    files: ReadFiles, deletes: DeleteFile, known: pa.Array, *, keep: bool
 ) -> tuple[pa.Array, frozenset[str]]:
     """Places in data files that are known, and the names of all data files."""
     if deletes.blob is not None:
         return _read_vector(files, deletes.path, deletes.blob, known)
-    # As a dictionary, because every row names one of a few files.
-    with (
-        files.open(deletes.path) as source,
-        pq.ParquetFile(source, read_dictionary=["file_path"]) as file,
-    ):
-        rows = file.read(columns=["file_path", "pos"], use_threads=False)
+    rows = _rows(files, deletes.path, keep=keep)
     parts: list[pa.Array] = [_NO_PLACES]
     names: set[str] = set()
     for batch in rows.to_batches():
@@ -112,6 +114,21 @@ def _read(
         places = pc.add(pc.multiply(numbers.cast(pa.int64()), FILE_STEP), batch.column("pos"))
         parts.append(places.drop_null())
     return pa.concat_arrays(parts), frozenset(names)
+
+
+def _rows(files: ReadFiles, location: str, *, keep: bool) -> pa.Table:
+    known = KEPT.of(location, _COLUMNS) if keep else {}
+    if known:
+        return pa.table(known)
+    # As a dictionary, because every row names one of a few files.
+    with (
+        files.open(location) as source,
+        pq.ParquetFile(source, read_dictionary=["file_path"]) as file,
+    ):
+        rows = file.read(columns=_COLUMNS, use_threads=False)
+    if keep:
+        KEPT.add(location, {name: rows.column(name) for name in _COLUMNS})
+    return rows
 
 
 def _read_vector(

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polynya.lake.iceberg.arrow_columns import arrow_type, field_id, holds, typed
+from polynya.lake.iceberg.kept import KEPT, Columns
 from polynya.store.data_files import DataFiles, ReadFiles
 
 T = TypeVar("T")
@@ -30,6 +31,9 @@ def is_read_by(files: ReadFiles, location: str) -> bool:
 
 def each_read(files: ReadFiles, read: Callable[[T], R], things: Iterable[T]) -> list[R]:
     """`read` of each, as many at the same time as these files are best read. Raises its errors."""
+    things = list(things)
+    if len(things) < 2 or files.readers < 2:
+        return [read(one) for one in things]
     with ThreadPoolExecutor(files.readers) as pool:
         return list(pool.map(read, things))
 
@@ -79,28 +83,40 @@ class StoredFile:
             [pa.field(one["name"], typed(kind, one["type"])) for one, kind in own]
         ).empty_table()
 
-    def read(self, group: int, columns: Sequence[Mapping[str, Any]]) -> pa.Table:
-        """Columns of a row group under their names in the table; one that it lacks is NULL."""
+    def read(
+        self, group: int, columns: Sequence[Mapping[str, Any]], *, keep: bool = False
+    ) -> pa.Table:
+        """Columns of a row group under their names in the table; one that it lacks is NULL.
+
+        `keep`: they are likely to be read again.
+        """
         there = {one["id"]: self._fields[one["id"]] for one in columns if one["id"] in self._fields}
-        names = [field.name for field in there.values()]
+        rows = self._columns(group, [field.name for field in there.values()], keep=keep)
+        count = self.footer.row_group(group).num_rows
+        found: dict[str, Any] = {}
+        for one in columns:
+            field = there.get(one["id"])
+            column = pa.nulls(count, arrow_type(one["type"])) if field is None else rows[field.name]
+            found[one["name"]] = column.cast(typed(column.type, one["type"]))
+        return pa.table(found)
+
+    def _columns(self, group: int, names: Sequence[str], *, keep: bool) -> Columns:
+        place = (self._files, self._location, group)
+        known = KEPT.of(place, names) if keep else {}
+        missing = [name for name in names if name not in known]
+        if not missing:
+            return known
         # Not `pq.read_table`: threads that it leaves may abort a process that exits right after.
         # Ranges of columns that are side by side are asked for at once.
         with (
             self._files.open(self._location) as source,
             pq.ParquetFile(source, metadata=self.footer, pre_buffer=True) as file,
         ):
-            rows = file.read_row_group(group, columns=names, use_threads=False)
-        count = self.footer.row_group(group).num_rows
-        found: dict[str, Any] = {}
-        for one in columns:
-            field = there.get(one["id"])
-            column = (
-                pa.nulls(count, arrow_type(one["type"]))
-                if field is None
-                else rows.column(field.name)
-            )
-            found[one["name"]] = column.cast(typed(column.type, one["type"]))
-        return pa.table(found)
+            rows = file.read_row_group(group, columns=missing, use_threads=False)
+        read = {name: rows.column(name) for name in missing}
+        if keep:
+            KEPT.add(place, read)
+        return known | read
 
     def bounds(self, group: int, column: Mapping[str, Any]) -> tuple[Any, Any] | None:
         """Values that no value of a row group is below and above; None when it tells none."""

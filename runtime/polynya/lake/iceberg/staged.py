@@ -24,9 +24,11 @@ def staged_rows(table: IcebergTable, files: Sequence[DataFile]) -> Iterator[Data
     )
     gateway: Any = spark.sparkContext._gateway
     no_deletes = gateway.new_array(iceberg.DeleteFile, 0)
-    tasks = jvm.java.util.ArrayList()
+    tasks, java_files = jvm.java.util.ArrayList(), table.java_files()
     for file in files:
-        tasks.add(iceberg.BaseFileScanTask(file.java, no_deletes, schema, spec, everything))
+        tasks.add(
+            iceberg.BaseFileScanTask(java_files.of(file), no_deletes, schema, spec, everything)
+        )
     group = str(uuid4())
     sets, cache = iceberg.spark.ScanTaskSetManager.get(), iceberg.spark.SparkTableCache.get()
     sets.stageTasks(table.java, group, tasks)

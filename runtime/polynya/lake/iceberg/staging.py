@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 from uuid import uuid4
@@ -112,25 +112,9 @@ def written_file(
 
     Its metrics come from `footer`, see `footer_of`; None: it has none.
     """
-    builder = (
-        table.iceberg.DataFiles.builder(table.java.spec())
-        .withPath(path)
-        .withFormat("PARQUET")
-        .withPartitionPath(f"{PARTITION}={partition}")
-        .withFileSizeInBytes(size_bytes)
-    )
-    if footer is None:
-        builder = builder.withRecordCount(rows)
-    else:
-        # Iceberg's own reader decides what the metrics are. It looks at no byte but the footer, so
-        # that it need not ask S3 for the file.
-        content = table.iceberg.inmemory.InMemoryInputFile(bytearray(footer))
-        builder = builder.withMetrics(
-            table.iceberg.parquet.ParquetUtil.fileMetrics(
-                content, table.iceberg.MetricsConfig.forTable(table.java)
-            )
-        )
-    return DataFile(builder.build(), path, partition, rows, size_bytes)
+    java_files = table.java_files()
+    file = DataFile(None, path, partition, rows, size_bytes, java_files.spec_id)
+    return file if footer is None else replace(file, java=java_files.measured(file, footer))
 
 
 def footer_of(metadata: Any) -> bytes:
@@ -142,8 +126,7 @@ def footer_of(metadata: Any) -> bytes:
 
 def data_folder(table: IcebergTable) -> str:
     """The location where new data files go, with a `/` at the end."""
-    location = str(table.java.locationProvider().newDataLocation("x.parquet"))
-    return location.removesuffix("x.parquet")
+    return table.java_files().location("x.parquet").removesuffix("x.parquet")
 
 
 @span("write deletes")
@@ -164,19 +147,9 @@ def _write_deletes(table: IcebergTable, partition: str, places: pa.Table) -> Del
     arrays = [ordered.column(name).combine_chunks() for name in ("file_path", "pos")]
     rows = pa.Table.from_arrays(arrays, schema=POSITION_DELETE_SCHEMA)
     written = _put(table, [rows], suffix="-deletes")
-    builder = (
-        table.iceberg.FileMetadata.deleteFileBuilder(table.java.spec())
-        .ofPositionDeletes()
-        .withFormat("PARQUET")
-        .withPath(written.path)
-        .withPartitionPath(f"{PARTITION}={partition}")
-        .withFileSizeInBytes(written.size_bytes)
-        .withRecordCount(rows.num_rows)
-    )
     touched = tuple(sorted(pc.unique(arrays[0]).to_pylist()))
-    if len(touched) == 1:
-        builder = builder.withReferencedDataFile(touched[0])
-    return DeleteFile(builder.build(), written.path, touched)
+    file = DataFile(None, written.path, partition, written.rows, written.size_bytes)
+    return DeleteFile(table.java_files().position_deletes(file, touched), written.path, touched)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +178,7 @@ def _put(table: IcebergTable, groups: Iterable[pa.Table], suffix: str = "") -> _
 
 def new_location(table: IcebergTable, ending: str) -> str:
     """A location of its own for a new data or delete file."""
-    return str(table.java.locationProvider().newDataLocation(f"{uuid4()}{ending}"))
+    return table.java_files().location(f"{uuid4()}{ending}")
 
 
 def put_file(table: IcebergTable, path: str, content: bytes) -> None:

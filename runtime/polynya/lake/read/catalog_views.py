@@ -18,11 +18,21 @@ _DEFINITION = "polynya.definition"
 
 
 def publish_views(target: DatasetTable, shape: Shape) -> list[str]:
-    """Create or replace the views whose definition changed; return their names."""
+    """Create or replace the views whose definition changed; return their names.
+
+    The catalog is asked once for each shape: what was found or made then stays, as long as nobody
+    else commits to the table.
+    """
+    if target.views_of == shape:
+        return []
+    target.views_of = None
     # A process that was killed between a change of columns and the state that knows of it leaves
     # views of types that the table no longer has.
     ahead = target.table.columns() if target.table.is_ahead() else None
-    return create_views(target.spark, target.dataset, shape, stored=ahead)
+    published = create_views(target.spark, target.dataset, shape, stored=ahead)
+    if ahead is None:
+        target.views_of = shape
+    return published
 
 
 def create_views(

@@ -59,7 +59,10 @@ def owner_in_words(owner: str) -> str:
 
 @dataclass(slots=True)
 class DatasetTable:
-    """The internal table of one dataset in the hands of one owner."""
+    """The internal table of one dataset in the hands of one owner.
+
+    `views_of` is the shape that the views in the catalog have, None when nobody has looked.
+    """
 
     spark: SparkSession
     dataset: ResolvedDataset
@@ -71,9 +74,10 @@ class DatasetTable:
     changing: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
     #: An apply failed: what is known of the table is not to be believed.
     distrusted: bool = False
-    _columns: dict[str, DataType] = field(default_factory=dict)
     _applying: bool = False
     _awaited: bool = False
+    views_of: Shape | None = None
+    _schema: tuple[Mapping[str, str], dict[str, DataType]] = field(default=({}, {}))
 
     @classmethod
     def open(cls, spark: SparkSession, dataset: ResolvedDataset, owner: str) -> DatasetTable:
@@ -256,6 +260,7 @@ class DatasetTable:
         """Read the state again; raises ConflictError when somebody else owns the table by now."""
         self.table.refresh()
         self.state = read_state(self.table)
+        self.views_of = None
         if self.owned and self.state.epoch > self.epoch:
             newer = self.state.ownership
             raise ConflictError(
@@ -276,7 +281,10 @@ class DatasetTable:
 
     def known_schema(self) -> dict[str, DataType]:
         """Every source column seen so far and its type, excluded columns too."""
-        return {name: parse_type(text) for name, text in self.state.copy.columns.schema.items()}
+        texts = self.state.copy.columns.schema
+        if self._schema[0] != texts:
+            self._schema = (texts, {name: parse_type(text) for name, text in texts.items()})
+        return dict(self._schema[1])
 
     def known_keys(self) -> tuple[str, ...]:
         """The key columns that the table was built with, empty before there are any."""

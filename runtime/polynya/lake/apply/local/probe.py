@@ -47,7 +47,8 @@ class _Part:
 class Probe:
     """What holds data files, these files, the columns of their table by name, those of its key.
 
-    Keys of large files are looked up in `indexes`, where that pays.
+    Keys of large files are looked up in `indexes`, where that pays. `keep`: the table is small, and
+    what is read of it stays in memory.
     """
 
     store: DataFiles
@@ -55,6 +56,7 @@ class Probe:
     columns: Columns
     keys: Sequence[Column]
     indexes: KeyIndexes | None = None
+    keep: bool = False
 
     @span("probe")
     def find(self, records: Records, wanted: Wanted) -> pa.Table:
@@ -157,7 +159,7 @@ class Probe:
         pos = hits.column(POS)
         rows = hits
         if names:
-            read = stored.read(part.group, [self.columns[name] for name in names])
+            read = stored.read(part.group, [self.columns[name] for name in names], keep=self.keep)
             taken = read.take(pc.subtract(pos, stored.starts[part.group]))
             for name in names:
                 rows = rows.append_column(name, taken.column(name))
@@ -170,7 +172,7 @@ class Probe:
     def _read_keys(self, records: Records, part: _Part) -> pa.Table:
         """The rows of a row group that hold a touched record."""
         stored = self.files[part.number][1]
-        keys = stored.read(part.group, self.keys)
+        keys = stored.read(part.group, self.keys, keep=self.keep)
         numbers = records.of([one.combine_chunks() for one in keys.columns])
         hits = pc.indices_nonzero(numbers.is_valid())
         pos = pc.add(hits.cast(pa.int64()), stored.starts[part.group])

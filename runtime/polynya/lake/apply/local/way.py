@@ -56,6 +56,8 @@ _HEADERS = (
 #: Bytes of Current's files of which all columns are read sooner here than by a query, on disk (2 M
 #: rows took a third of the time) and over a network.
 LOCAL_WHOLE, FAR_WHOLE = 1024 * 1024 * 1024, 128 * 1024 * 1024
+#: Bytes of stored versions in files; what is read of smaller tables stays in memory.
+KEPT_TABLE = 16 * 1024 * 1024
 _OF_STORED = tuple(name for name in FOUND.names if name in h.HEADER_NAMES)
 
 Files = Sequence[tuple[DataFile, StoredFile]]
@@ -160,7 +162,8 @@ def _folded(
     if changes is None or stored is None or deletes is None:
         return "a file is in another place, or not as the table is now"
     paths = [file.path for file in (*kept, *pending)]
-    deleted = deleted_places(store, paths, deletes)
+    keep = sum(file.size_bytes for file in kept) <= KEPT_TABLE
+    deleted = deleted_places(store, paths, deletes, keep=keep)
     events_from = len(kept) * FILE_STEP
     if deleted is None or pc.any(pc.greater_equal(deleted.places, events_from)).as_py():
         return "events were deleted, or deletes are in another place"
@@ -169,7 +172,7 @@ def _folded(
         return "there are no events, or some carry what only the fold knows"
     records = Records([events.column(key) for key in shape.keys])
     keys = [columns[key] for key in shape.keys]
-    probe = Probe(store, stored, columns, keys, indexes)
+    probe = Probe(store, stored, columns, keys, indexes, keep)
     found = probe.find(records, _wanted(shape, events))
     alive = found.filter(pc.invert(pc.is_in(found.column(PLACE), value_set=deleted.places)))
     fold = fold_chains if shape.history else fold_latest
