@@ -16,8 +16,8 @@ from polynya.lake.apply.rewriting import Rewriting
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
 from polynya.lake.iceberg.commit import Committed, Step
+from polynya.lake.iceberg.deletes.positions import Deleted
 from polynya.lake.iceberg.gateway import IcebergTable
-from polynya.lake.iceberg.position_deletes import Deleted
 from polynya.lake.table import dataset
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import enter

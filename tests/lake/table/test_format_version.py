@@ -11,7 +11,7 @@ import pytest
 from polynya.engine.plan.dataset import Facts, plan_dataset
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.copy.copy import copy_batch
-from polynya.lake.iceberg import deletes
+from polynya.lake.iceberg.deletes import stage
 from polynya.lake.iceberg.reach import Reach
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import enter
@@ -136,12 +136,12 @@ def facts(users: Feed) -> Facts:
 def test_a_vector_that_forgets_what_was_deleted_would_be_seen(
     users: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = deletes.deleted_places
+    real = stage.deleted_places
 
     def forgetful(*parts: Any) -> Any:
         return dataclasses.replace(real(*parts), places=pa.array([], pa.int64()))
 
-    monkeypatch.setattr(deletes, "deleted_places", forgetful)
+    monkeypatch.setattr(stage, "deleted_places", forgetful)
     step(users, put(3, 21, name="Cid"))
 
     assert len(users.current("id")) == 13

@@ -21,7 +21,7 @@ from polynya.lake.fold.figures import ApplyFigures, apply_conditions
 from polynya.lake.fold.fold import fold, with_clause
 from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.fold.truncates import Truncate, as_sql
-from polynya.lake.iceberg.position_deletes import Deleted
+from polynya.lake.iceberg.deletes.positions import Deleted
 from polynya.lake.iceberg.staging import PLACES
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from polynya.lake.apply.rewriting import Losing, Rewriting, choose, together
 from polynya.lake.apply.run import Run
+from polynya.lake.iceberg.deletes.positions import Deleted, counted, deleted_places, positions
 from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable
-from polynya.lake.iceberg.position_deletes import Deleted, counted, deleted_places, positions
 from polynya.lake.iceberg.reading import is_read_by, stored_file
 from polynya.lake.iceberg.rewriting import Source, write_live_rows
 from polynya.lake.iceberg.staging import write_rows

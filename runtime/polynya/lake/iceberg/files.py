@@ -49,7 +49,7 @@ class DeleteFile:
     """One file of position deletes, or one deletion vector in a file; staged or live.
 
     `touched` are the data files that it refers to. It is empty for position deletes that were found
-    in the table: theirs are in the file (`position_deletes.py`). `blob` is where a vector is.
+    in the table: theirs are in the file (`deletes/positions.py`). `blob` is where a vector is.
     """
 
     java: Any = field(repr=False, compare=False)

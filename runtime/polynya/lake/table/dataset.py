@@ -20,7 +20,7 @@ import pyarrow as pa
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.unsent import after_additions
 from polynya.lake.iceberg.commit import Step, commit_row_delta
-from polynya.lake.iceberg.deletes import other_deletes, stage_deletes
+from polynya.lake.iceberg.deletes.stage import other_deletes, stage_deletes
 from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.layout import (

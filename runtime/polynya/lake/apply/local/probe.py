@@ -21,8 +21,8 @@ from polynya.lake.apply.local.keys.indexes import KeyIndexes
 from polynya.lake.apply.local.keys.sorted_rows import SortedRows, count_within
 from polynya.lake.apply.local.records import Records
 from polynya.lake.apply.local.wanted import Column, Columns, Wanted
+from polynya.lake.iceberg.deletes.positions import FILE_STEP
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.iceberg.position_deletes import FILE_STEP
 from polynya.lake.iceberg.reading import StoredFile, each_read
 from polynya.model.contract.headers import Partition
 from polynya.observe.trace import span

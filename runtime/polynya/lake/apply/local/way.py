@@ -21,8 +21,8 @@ from polynya.lake.apply.local.wanted import Order, Wanted, Whole
 from polynya.lake.apply.run import Run
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.truncates import Truncate
+from polynya.lake.iceberg.deletes.positions import FILE_STEP, deleted_places
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.iceberg.position_deletes import FILE_STEP, deleted_places
 from polynya.lake.iceberg.reading import (
     KNOWN_FOOTERS,
     StoredFile,

@@ -11,16 +11,16 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.lake.iceberg.deletion_vectors import Blob, puffin
-from polynya.lake.iceberg.files import DeleteFile
-from polynya.lake.iceberg.gateway import IcebergTable, ThroughJava
-from polynya.lake.iceberg.position_deletes import (
+from polynya.lake.iceberg.deletes.positions import (
     FILE_STEP,
     Deleted,
     are_read_by,
     counted,
     deleted_places,
 )
+from polynya.lake.iceberg.deletion_vectors import Blob, puffin
+from polynya.lake.iceberg.files import DeleteFile
+from polynya.lake.iceberg.gateway import IcebergTable, ThroughJava
 from polynya.lake.iceberg.staging import new_location, put_file, write_position_deletes
 from polynya.model.contract.headers import PARTITION
 from polynya.model.errors import OperationError
