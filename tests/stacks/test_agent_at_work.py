@@ -44,7 +44,8 @@ name: users
 schema: shop_clustered
 landing: {path: users, format: json}
 datasets:
-  - {name: users, path: "**/*", keys: [id], sequence_by: [n], apply_as_deletes: "op = 'D'"}
+  - {name: users, path: "**/*", keys: [id], sequence_by: [n], apply_as_deletes: "op = 'D'",
+     optional_columns: [op]}
 """
 HISTORY = '  - {name: logins, path: "**/*", keys: [id], sequence_by: [n], history: true}\n'
 
