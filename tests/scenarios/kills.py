@@ -45,7 +45,7 @@ def killed_at(number: int, *, after: bool) -> Iterator[None]:
     """Die there."""
     seen = 0
     dying = False
-    validate, refresh = commit._validate, IcebergTable.refresh
+    validate, show = commit._validate, IcebergTable.show_to_spark
 
     def count(*arguments: Any) -> None:
         nonlocal seen, dying
@@ -58,11 +58,11 @@ def killed_at(number: int, *, after: bool) -> Iterator[None]:
     def die(table: IcebergTable) -> None:
         if dying:
             raise Killed
-        refresh(table)
+        show(table)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(commit, "_validate", count)
-        patch.setattr(IcebergTable, "refresh", die)
+        patch.setattr(IcebergTable, "show_to_spark", die)
         yield
 
 

@@ -97,7 +97,7 @@ def test_a_file_that_is_gone_costs_a_query(
     users = lab.feed(history=False)
     users.apply(put(1, 1, name="Ann"))
 
-    def gone(*_parts: Any) -> None:
+    def gone(*_parts: Any, **_options: Any) -> None:
         raise FileNotFoundError(Path("/nowhere.parquet"))
 
     monkeypatch.setattr(way, "deleted_places", gone)

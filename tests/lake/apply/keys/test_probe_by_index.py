@@ -116,9 +116,9 @@ class _Stored:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stored, name)
 
-    def read(self, group: int, columns: Any) -> Any:
+    def read(self, group: int, columns: Any, **options: Any) -> Any:
         self.read_groups.add(group)
-        return self._stored.read(group, columns)
+        return self._stored.read(group, columns, **options)
 
 
 @pytest.mark.parametrize(
