@@ -1,0 +1,1 @@
+"""What keeps a table in shape: each action changes files and metadata, and never a result."""
