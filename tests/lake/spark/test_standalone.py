@@ -70,7 +70,7 @@ def test_a_cluster_without_executors_is_given_up() -> None:
     with pytest.raises(DependencyError, match="no executor of the Spark cluster came") as caught:
         join(spark, cluster(7077), clock=clock)
 
-    assert caught.value.code == "POLYNYA-DEP-010"
+    assert caught.value.code == "POLYNYA-DEP-014"
     assert 60 <= clock.monotonic() - began < 61
     assert stopped == [True]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import jsonschema
@@ -13,7 +14,7 @@ from ruamel.yaml import YAML
 from polynya.cli.project.templates import project_files
 from polynya.model.config.project import Project
 from polynya.model.config.task import StorageTask
-from polynya.model.errors.codes import ERROR_PAGES
+from polynya.model.errors.codes import ERROR_PAGES, FAMILIES
 from polynya.model.reading.json_schema import PUBLISHED, SCHEMA_FILES, outdated_schemas, schema_of
 from tests.projects import BANK, PROJECT, USERS
 
@@ -70,3 +71,9 @@ def test_every_error_code_in_the_code_has_a_page():
 
     assert used - set(ERROR_PAGES) == set()
     assert all(page.title and page.text for page in ERROR_PAGES.values())
+
+
+def test_no_error_code_has_two_pages():
+    codes = Counter(page.code for family in FAMILIES for page in family.PAGES)
+
+    assert [code for code, pages in codes.items() if pages > 1] == []

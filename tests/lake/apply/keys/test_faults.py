@@ -6,7 +6,6 @@ import errno
 import logging
 import os
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -195,7 +194,6 @@ def test_an_index_that_is_given_up_while_it_is_used_stays_whole(indexed: Indexed
     assert len(index.matches(touched)) == 3
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 def test_an_open_index_holds_no_file_open(indexed: Indexed) -> None:
     held = [opened(indexed) for _ in range(3)]
 

