@@ -44,13 +44,20 @@ def write_live_rows(
     count("files_rewritten", len(sources))
     columns = table.columns()
     head = [] if also is None or not also.num_rows else [as_stored(also, columns)]
-    kinds = [*(one.slice(0, 0) for one in head), *(one.stored.empty(columns) for one in sources)]
-    empty = as_stored(pa.concat_tables(kinds, promote_options="default"), columns)
+    empty = no_rows([one.stored for one in sources], columns, *head)
     groups = _grouped(empty, chain(head, _live(store, sources, columns)))
     first = next(groups, None)
     if first is None:
         return None
     return write_groups(table, sources[0].file.partition, chain([first], groups))
+
+
+def no_rows(
+    files: Sequence[StoredFile], columns: Sequence[Mapping[str, Any]], *others: pa.Table
+) -> pa.Table:
+    """An empty table with all columns that some of the files or `others` have, as stored."""
+    kinds = [*(one.slice(0, 0) for one in others), *(one.empty(columns) for one in files)]
+    return as_stored(pa.concat_tables(kinds, promote_options="default"), columns)
 
 
 def _live(
@@ -65,12 +72,19 @@ def _live(
                 yield rows
 
 
-def _of_group(source: Source, group: int, columns: Sequence[Mapping[str, Any]]) -> pa.Table:
-    rows = source.stored.read(group, source.stored.own(columns))
+def rows_of_group(
+    file: DataFile, stored: StoredFile, group: int, columns: Sequence[Mapping[str, Any]]
+) -> pa.Table:
+    """All rows of a row group, deleted ones too, with the columns that the file has, as stored."""
+    rows = stored.read(group, stored.own(columns))
     # A file need not hold the column that its partition is made of.
-    partition = pa.repeat(pa.scalar(source.file.partition, pa.string()), rows.num_rows)
+    partition = pa.repeat(pa.scalar(file.partition, pa.string()), rows.num_rows)
     others = rows.drop_columns([name for name in rows.column_names if name == PARTITION])
-    rows = as_stored(others.append_column(PARTITION, partition), columns)
+    return as_stored(others.append_column(PARTITION, partition), columns)
+
+
+def _of_group(source: Source, group: int, columns: Sequence[Mapping[str, Any]]) -> pa.Table:
+    rows = rows_of_group(source.file, source.stored, group, columns)
     start = source.stored.starts[group]
     here = pa.arange(start, start + rows.num_rows)
     return rows.filter(pc.invert(pc.is_in(here, value_set=source.dead)))

@@ -77,7 +77,11 @@ class DatasetTable:
     _applying: bool = False
     _awaited: bool = False
     views_of: Shape | None = None
+    _quiet: threading.Condition = field(init=False, repr=False, compare=False)
     _schema: tuple[Mapping[str, str], dict[str, DataType]] = field(default=({}, {}))
+
+    def __post_init__(self) -> None:
+        self._quiet = threading.Condition(self.changing)
 
     @classmethod
     def open(cls, spark: SparkSession, dataset: ResolvedDataset, owner: str) -> DatasetTable:
@@ -162,6 +166,17 @@ class DatasetTable:
         finally:
             with self.changing:
                 self._applying = self._awaited = False
+                self._quiet.notify_all()
+
+    @contextmanager
+    def between_applies(self, patience_seconds: float) -> Iterator[bool]:
+        """Hold the table as it is, once no apply is at work: no other step is committed meanwhile.
+
+        An apply that wants to begin waits for the end of the block, so it is to be short. False,
+        and nothing is held off, when an apply goes on for longer than the patience.
+        """
+        with self.changing:
+            yield self._quiet.wait_for(lambda: not self._applying, patience_seconds)
 
     def refuse_beside_apply(self) -> None:
         """Raise BeingAppliedError while an apply is at work: what follows is not for beside it."""

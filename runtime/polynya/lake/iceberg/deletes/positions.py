@@ -68,6 +68,12 @@ def positions(places: pa.Array, number: int) -> pa.Array:
     return pc.subtract(places.filter(mine), number * FILE_STEP)
 
 
+def of_files(places: pa.Array, numbers: Iterable[int]) -> pa.Array:
+    """Those of the places, each once, that are in data files of these numbers."""
+    wanted = pa.array(numbers, pa.int64())
+    return pc.unique(places.filter(pc.is_in(pc.shift_right(places, _FILE_BITS), value_set=wanted)))
+
+
 def are_read_by(files: ReadFiles, deletes: Iterable[DeleteFile]) -> bool:
     """Whether these delete files can be read."""
     return all(

@@ -1,0 +1,192 @@
+"""`rewrite_data_files`: the sequence, in pieces that each are committed.
+
+An apply never waits for a rewrite and never fails because of one: files are written without a lock,
+and committed between two applies.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from operator import attrgetter
+from typing import Final
+
+import pyarrow as pa
+
+from polynya.lake.fold.shape import Shape
+from polynya.lake.maintenance.base import ActionName, Limits, Outcome
+from polynya.lake.maintenance.rewrite.facts import Seen, clustered_by, look
+from polynya.lake.maintenance.rewrite.land import land
+from polynya.lake.maintenance.rewrite.plan import Group, Rule, plan
+from polynya.lake.maintenance.rewrite.write import (
+    GaveWayError,
+    StagedGroup,
+    inputs_of,
+    stage_group,
+)
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.errors import ConflictError
+from polynya.observe.trace import span
+
+log = logging.getLogger(__name__)
+
+ACTION: Final[ActionName] = "rewrite_data_files"
+RULE: Final = Rule()
+#: How long what was written waits for the end of an apply before it is given up.
+PATIENCE_SECONDS: Final = 60.0
+_EMPTY: Final = "the table is empty"
+
+
+def rewrite_data_files(target: DatasetTable, limits: Limits, rule: Rule = RULE) -> Outcome:
+    """Write files again that are small, or of which much is deleted; the rows stay the same.
+
+    This process has taken the table over. Other steps may be taken meanwhile, by other threads.
+    Raises what a commit raises whose outcome is not known, and ConflictError when somebody else
+    took the table over.
+    """
+    began = time.monotonic()
+    work = _Work(target, limits, rule)
+    work.all()
+    return work.outcome(round(time.monotonic() - began, 3))
+
+
+def planned(target: DatasetTable, rule: Rule = RULE) -> list[Group] | str:
+    """What `rewrite_data_files` would do now, or why nothing can be done. Writes nothing.
+
+    Raises OSError.
+    """
+    snapshot = target.state.snapshot
+    if snapshot is None:
+        return _EMPTY
+    seen = _look(target, snapshot, target.stored_shape())
+    return seen if isinstance(seen, str) else plan(seen.files, rule)
+
+
+def _look(target: DatasetTable, snapshot: int, shape: Shape) -> Seen | str:
+    keep = target.dataset.kept.changes_retention
+    kept = keep if isinstance(keep, timedelta) else None
+    return look(target.table, snapshot, shape, keep=kept)
+
+
+@dataclass(slots=True)
+class _Work:
+    """One run of the action, and what it has done so far."""
+
+    target: DatasetTable
+    limits: Limits
+    rule: Rule
+    made: list[StagedGroup] = field(default_factory=list)
+    commits: int = 0
+    dropped_deletes: int = 0
+    #: Why there is more to do.
+    left: list[str] = field(default_factory=list)
+    #: Why there is nothing to do.
+    nothing: str = "no files are worth writing again"
+
+    @span("rewrite data files", table=attrgetter("target.table.name"))
+    def all(self) -> None:
+        """Write and commit, group by group."""
+        snapshot = self.target.state.snapshot
+        if snapshot is None:
+            self.nothing = _EMPTY
+            return
+        with self.target.table.keeping(snapshot):
+            shape = self.target.stored_shape()
+            try:
+                seen = _look(self.target, snapshot, shape)
+            except (OSError, pa.ArrowInvalid) as error:
+                self.target.table.forget_deletes()
+                self.left.append(f"a file was not read: {error}")
+                return
+            if isinstance(seen, str):
+                self.nothing = seen
+                return
+            self._groups(seen, shape)
+
+    def _groups(self, seen: Seen, shape: Shape) -> None:
+        waiting: list[StagedGroup] = []
+        budget = self.limits.budget_bytes
+        for group in plan(seen.files, self.rule):
+            log.debug("%s in %s: %s", group.kind, self.target.table.name, group.reason)
+            if budget is not None and group.written_bytes > budget:
+                self.left.append("the budget is used up")
+                continue
+            staged = self._stage(seen, group, shape)
+            if isinstance(staged, str):
+                self.left.append(staged)
+                if self.limits.give_way():
+                    break
+                continue
+            budget = None if budget is None else budget - group.written_bytes
+            waiting.append(staged)
+            if sum(one.written_bytes for one in waiting) >= self.rule.target_bytes:
+                self._land(seen, waiting)
+                waiting = []
+        self._land(seen, waiting)
+
+    def _stage(self, seen: Seen, group: Group, shape: Shape) -> StagedGroup | str:
+        """The group, written; or why not."""
+        table = self.target.table
+        if self.limits.give_way():
+            return "it gave way"
+        try:
+            inputs = inputs_of(table, seen, group)
+            if isinstance(inputs, str):
+                return inputs
+            keys = clustered_by(shape, group.partition)
+            return stage_group(table, group, inputs, keys, self.limits.give_way)
+        except GaveWayError:
+            return "it gave way"
+        except (OSError, pa.ArrowInvalid) as error:
+            return f"a file was not read or written: {error}"
+
+    def _land(self, seen: Seen, groups: Sequence[StagedGroup]) -> None:
+        """Commit, or remove what was written."""
+        if not groups:
+            return
+        staged = [path for one in groups for path in one.paths]
+        with self.target.between_applies(PATIENCE_SECONDS) as free:
+            if not free:
+                self.left.append(f"an apply was at work for longer than {PATIENCE_SECONDS:.0f} s")
+                self.target.table.drop_files(staged)
+                return
+            try:
+                landed = land(self.target, seen, groups)
+            except ConflictError as error:
+                # Somebody else's commit, or a new owner: then this raises.
+                self.target.reload()
+                self.left.append(error.message)
+                return
+            except (OSError, pa.ArrowInvalid) as error:
+                self.target.table.drop_files(staged)
+                self.left.append(f"a delete file was not read: {error}")
+                return
+        self.made += landed.made
+        self.commits += bool(landed.made)
+        self.dropped_deletes += landed.dropped_deletes
+        self.left += [why for _, why in landed.dropped]
+
+    def outcome(self, seconds: float) -> Outcome:
+        """What was done."""
+        groups = [one.group for one in self.made]
+        removed = sum(len(group.files) for group in groups)
+        added = sum(len(one.files) for one in self.made)
+        return Outcome(
+            ACTION,
+            self._why(removed, added, sum(group.dead_rows for group in groups)),
+            whole=not self.left,
+            commits=self.commits,
+            files_removed=removed + self.dropped_deletes,
+            files_added=added,
+            read_bytes=sum(group.read_bytes for group in groups),
+            written_bytes=sum(one.written_bytes for one in self.made),
+            seconds=seconds,
+        )
+
+    def _why(self, removed: int, added: int, dead: int) -> str:
+        did = f"{removed:,} files became {added:,}, without {dead:,} deleted rows"
+        said = [did] if removed else [] if self.left else [self.nothing]
+        return "; ".join([*said, *dict.fromkeys(self.left)])

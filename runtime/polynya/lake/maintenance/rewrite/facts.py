@@ -1,0 +1,129 @@
+"""What is known of the live files of a table before some are written again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.lake.fold.shape import Shape
+from polynya.lake.iceberg.deletes.positions import Deleted, are_read_by, counted, deleted_places
+from polynya.lake.iceberg.files import DataFile, DeleteFile
+from polynya.lake.iceberg.gateway import IcebergTable, ThroughJava
+from polynya.lake.iceberg.reading import each_read, is_read_by, stored_file
+from polynya.lake.maintenance.rewrite.plan import FileFacts
+from polynya.model.contract import headers as h
+from polynya.model.contract.headers import Partition
+from polynya.observe.trace import span
+from polynya.store.data_files import DataFiles, ReadFiles
+
+#: Partitions whose files are written again. Those of Changes go with the next apply.
+REWRITTEN: Final = (Partition.CURRENT, Partition.PRIOR, Partition.RETAINED)
+#: Kept events leave the table file by file: a file has those of this part of their retention.
+WINDOWS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The files of one snapshot, all of its delete files, and the rows that these delete."""
+
+    snapshot: int
+    files: tuple[FileFacts, ...]
+    deletes: tuple[DeleteFile, ...]
+    deleted: Deleted
+
+
+def reader_of(table: IcebergTable, deletes: Sequence[DeleteFile]) -> ReadFiles:
+    """What reads these delete files of a table: Arrow, or else Java."""
+    store = table.reach().reads
+    reaches = not isinstance(store, str) and are_read_by(store, deletes)
+    return store if reaches and not isinstance(store, str) else ThroughJava(table)
+
+
+@span("look at files")
+def look(
+    table: IcebergTable, snapshot: int, shape: Shape, *, keep: timedelta | None = None
+) -> Seen | str:
+    """What is known of a snapshot, or why nothing of it may be written again.
+
+    `keep` is how long applied events are kept, None where they do not go. Raises OSError.
+    """
+    live = table.position_deletes(snapshot)
+    if live is None:
+        return "there are equality deletes, or position deletes that are no Parquet"
+    files = [file for partition in REWRITTEN for file in table.files(partition, snapshot)]
+    paths = [file.path for file in files]
+    deleted = deleted_places(reader_of(table, live), paths, live)
+    if deleted is None:
+        return "delete files are in another place than the table"
+    dead = counted(pc.unique(deleted.places))
+    named = Counter(path for _, names in deleted.named for path in names)
+    lows = _lows(table, files, shape)
+    facts = (
+        FileFacts(
+            number, file, dead.get(number, 0), named[file.path],
+            lows[number], _window(file, lows[number], keep),
+        )
+        for number, file in enumerate(files)
+    )  # fmt: skip
+    return Seen(snapshot, tuple(facts), live, deleted)
+
+
+def clustered_by(shape: Shape, partition: str) -> tuple[str, ...]:
+    """Columns that rows of a partition are ordered by in a new file; empty: they stay as they are.
+
+    An apply finds records by ranges of their key. With history it looks into Prior for late events
+    only, and finds them by age, the order in which the files are joined.
+    """
+    if partition == Partition.CURRENT or (partition == Partition.PRIOR and not shape.history):
+        return shape.keys
+    return ()
+
+
+def _lows(table: IcebergTable, files: Sequence[DataFile], shape: Shape) -> list[Any]:
+    """The lowest key or age in each file, None where that is not known."""
+    store = table.reach().reads
+    if isinstance(store, str):
+        return [None] * len(files)
+    columns = {one["name"]: one for one in table.columns()}
+
+    def low(file: DataFile) -> Any:
+        keys = clustered_by(shape, file.partition)
+        name = keys[0] if keys else _AGES[Partition(file.partition)]
+        return _low(store, file, columns[name])
+
+    return each_read(store, low, files)
+
+
+#: What files are joined by where their rows are not ordered by key.
+_AGES: Final = {
+    Partition.CURRENT: h.CHANGE_IDENTIFIER,
+    Partition.PRIOR: h.CHANGE_IDENTIFIER,
+    Partition.RETAINED: h.WAS_CURRENT_FROM,
+}
+
+
+def _low(store: DataFiles, file: DataFile, column: Mapping[str, Any]) -> Any:
+    if not is_read_by(store, file.path):
+        return None
+    try:
+        stored = stored_file(store, file.path)
+    except (OSError, pa.ArrowInvalid):
+        return None
+    bounds = [stored.bounds(group, column) for group in stored.groups]
+    known = [one[0] for one in bounds if one is not None]
+    return min(known) if known and len(known) == len(bounds) else None
+
+
+def _window(file: DataFile, low: Any, keep: timedelta | None) -> Hashable:
+    """What may be joined: kept events of about the same age, so that they can go in time."""
+    if file.partition != Partition.RETAINED or keep is None:
+        return None
+    if not isinstance(low, datetime):
+        return file.path
+    return int(low.timestamp() // max(1.0, keep.total_seconds() / WINDOWS))

@@ -1,0 +1,220 @@
+"""Which data files are written again, together with which others: decided with the reason.
+
+Small files become one as in a log-structured merge tree: only where the result is `growth` times as
+large as the largest of them. So a row is written again at most log(target / size of its first
+file) times, to the base `growth`, whatever the order in which files come. A file that is large
+enough and of which little is deleted is never touched.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, Final, Literal, TypeAlias
+
+from polynya.lake.iceberg.files import DataFile
+
+MEBIBYTE: Final = 2**20
+#: What a reader does to open one more file, in bytes that it would read in the same time.
+OPEN_BYTES: Final = MEBIBYTE // 4
+
+Kind: TypeAlias = Literal["join", "fold", "split"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When data files are written again.
+
+    target_bytes: size that new files aim at.
+    large: share of the target from which on a file is large enough.
+    split_over: multiple of the target from which on a file is split.
+    growth: files are joined when the result is this many times the largest of them.
+    least_files: fewer than these are not joined: a commit costs as much as some small files.
+    dead_share: deleted part of a file's rows from which on it is written again by itself. With 0.2
+        a row that was deleted has caused four others to be written.
+    group_rows: what one group has at most, as it has at most twice the target: it is lost when the
+        process dies.
+    """
+
+    target_bytes: int = 128 * MEBIBYTE
+    large: float = 0.6
+    split_over: float = 1.8
+    growth: float = 4.0
+    least_files: int = 8
+    dead_share: float = 0.2
+    group_rows: int = 8_000_000
+
+    @property
+    def group_bytes(self) -> int:
+        """What one group has at most."""
+        return 2 * self.target_bytes
+
+    def thorough(self) -> Rule:
+        """For a table that is to be as good as a new copy, whatever that costs."""
+        return replace(self, growth=1.0, least_files=2, dead_share=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """A live data file, and what makes it worth writing again.
+
+    `number` is that of the file in `Deleted.paths`. `dead` of its rows are deleted, `delete_files`
+    name it. `low` is where it stands among the files of its partition: the lowest key, or the age;
+    None where that is not known. Only files of one `window` are joined.
+    """
+
+    number: int
+    file: DataFile
+    dead: int = 0
+    delete_files: int = 0
+    low: Any = None
+    window: Hashable = None
+
+    @property
+    def staying_rows(self) -> int:
+        """Rows that are not deleted."""
+        return self.file.rows - self.dead
+
+    @property
+    def staying_bytes(self) -> int:
+        """Their size, as they are stored now."""
+        return self.file.size_bytes * self.staying_rows // max(1, self.file.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Data files of one partition that are written again together, as `outputs` files.
+
+    They are in the order in which their rows are best written.
+    """
+
+    kind: Kind
+    files: tuple[FileFacts, ...]
+    outputs: int
+    reason: str
+
+    @property
+    def partition(self) -> str:
+        """The partition of all of them."""
+        return self.files[0].file.partition
+
+    @property
+    def read_bytes(self) -> int:
+        """What is read."""
+        return sum(one.file.size_bytes for one in self.files)
+
+    @property
+    def written_bytes(self) -> int:
+        """What is written, about."""
+        return sum(one.staying_bytes for one in self.files)
+
+    @property
+    def rows(self) -> int:
+        """Rows that are written."""
+        return sum(one.staying_rows for one in self.files)
+
+    @property
+    def fewer_files(self) -> int:
+        """Data files that readers no longer open."""
+        return len(self.files) - self.outputs
+
+    @property
+    def dead_rows(self) -> int:
+        """Deleted rows that readers no longer skip."""
+        return sum(one.dead for one in self.files)
+
+    @property
+    def delete_files(self) -> int:
+        """How often readers no longer look at a delete file for a data file."""
+        return sum(one.delete_files for one in self.files)
+
+    @property
+    def gained_bytes(self) -> int:
+        """What a full read no longer costs, in bytes read."""
+        opened = max(0, self.fewer_files) + self.delete_files
+        return self.read_bytes - self.written_bytes + opened * OPEN_BYTES
+
+
+def plan(files: Iterable[FileFacts], rule: Rule) -> list[Group]:
+    """Groups of files to write again; those that gain most for what they cost come first."""
+    places: dict[Hashable, list[FileFacts]] = defaultdict(list)
+    for one in files:
+        places[one.file.partition, one.file.spec, one.window].append(one)
+    groups = [group for some in places.values() for group in _of_place(some, rule)]
+    return sorted(groups, key=lambda one: -one.gained_bytes / (one.written_bytes + OPEN_BYTES))
+
+
+def _of_place(files: Sequence[FileFacts], rule: Rule) -> list[Group]:
+    large = rule.large * rule.target_bytes
+    joined = _joined([one for one in files if one.staying_bytes < large], rule)
+    taken = {one.number for group in joined for one in group.files}
+    alone = [_alone(one, rule) for one in files if one.number not in taken]
+    return [*joined, *(group for group in alone if group is not None)]
+
+
+def _alone(one: FileFacts, rule: Rule) -> Group | None:
+    """A group of a single file, None where it stays."""
+    outputs = _outputs(one.staying_bytes, rule)
+    if one.dead and one.dead >= rule.dead_share * one.file.rows:
+        reason = f"{one.dead:,} of {one.file.rows:,} rows are deleted"
+        return Group("fold", (one,), min(outputs, one.staying_rows), reason)
+    if one.staying_bytes > rule.split_over * rule.target_bytes:
+        reason = f"{one.staying_bytes:,} bytes, the target is {rule.target_bytes:,}"
+        return Group("split", (one,), outputs, reason)
+    return None
+
+
+def _joined(small: Sequence[FileFacts], rule: Rule) -> list[Group]:
+    """The smallest files, as many as the rule lets join."""
+    ordered = sorted(small, key=lambda one: (one.staying_bytes, one.file.path))
+    size, count = 0, 0
+    for number, one in enumerate(ordered, 1):
+        size += one.staying_bytes
+        if number >= rule.least_files and size >= rule.growth * one.staying_bytes:
+            count = number
+    if not count:
+        return []
+    parts = _parts(sorted(ordered[:count], key=_place), rule)
+    groups = [_group(part, rule) for part in parts]
+    return [group for group in groups if group.fewer_files > 0]
+
+
+def _group(files: Sequence[FileFacts], rule: Rule) -> Group:
+    rows = sum(one.staying_rows for one in files)
+    size = sum(one.staying_bytes for one in files)
+    largest = max(one.file.size_bytes for one in files)
+    reason = f"{len(files):,} files of at most {largest:,} bytes"
+    return Group("join", tuple(files), min(_outputs(size, rule), rows), reason)
+
+
+def _outputs(size: int, rule: Rule) -> int:
+    """Files of about the target: each is large enough, unless there is only one."""
+    return max(1, round(size / rule.target_bytes))
+
+
+def _parts(files: Sequence[FileFacts], rule: Rule) -> list[list[FileFacts]]:
+    """Neighbours, in about equal parts that are about as large as a group may be.
+
+    So the new files of each are large enough, unless there is only one part.
+    """
+    weights = [
+        max(one.staying_bytes / rule.group_bytes, one.staying_rows / rule.group_rows)
+        for one in files
+    ]
+    count = max(1, ceil(sum(weights)))
+    share = sum(weights) / count
+    parts: list[list[FileFacts]] = [[]]
+    held = 0.0
+    for one, weight in zip(files, weights, strict=True):
+        if parts[-1] and held + weight / 2 > share * len(parts):
+            parts.append([])
+        parts[-1].append(one)
+        held += weight
+    return parts
+
+
+def _place(one: FileFacts) -> tuple[bool, Any, str]:
+    """Where a file stands among its neighbours; those of which it is not known come last."""
+    return one.low is None, 0 if one.low is None else one.low, one.file.path
