@@ -10,18 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-#: As the procedures of Iceberg are called; `expire_rows` is the retention of rows.
-ActionName: TypeAlias = Literal[
-    "rewrite_data_files",
-    "rewrite_position_delete_files",
-    "rewrite_manifests",
-    "expire_snapshots",
-    "expire_rows",
-    "remove_orphan_files",
-    "compute_statistics",
-]
+from polynya.model.config.maintenance import ActionName
+
+__all__ = ["ActionName", "GiveWay", "Limits", "Outcome", "never"]
 
 #: Asked between small pieces of work: whether a copy or an apply wants the machine or the table.
 GiveWay: TypeAlias = Callable[[], bool]

@@ -14,6 +14,7 @@ from typing import Literal
 from polynya.model.config.delivery import Delivery
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.extracts import Extracts
+from polynya.model.config.maintenance import Maintenance
 from polynya.model.config.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
     BadRecordPolicy,
@@ -140,4 +141,5 @@ class ResolvedDataset:
     events: Events = field(default_factory=Events)
     kept: Kept = field(default_factory=Kept)
     policies: Policies = field(default_factory=Policies)
+    maintenance: Maintenance = field(default_factory=Maintenance)
     inherited: frozenset[str] = frozenset()

@@ -25,6 +25,7 @@ from polynya.model.config.fields import (
     Size,
     Suffix,
 )
+from polynya.model.config.maintenance import Maintenance
 from polynya.model.formats.registry import BUILT_IN, all_rules, is_known
 
 Mode: TypeAlias = Literal["merge", "append_only"]
@@ -179,6 +180,11 @@ class DatasetSettings(Frozen):
         description="How long events are kept after they were applied: `keep` forever, or this "
         "long. They stay in the Changes view, `polynya rebuild` derives the tables from them, "
         "and `polynya verify` checks that the tables equal their fold. Default: not at all.",
+    )
+    maintenance: Maintenance | None = Field(
+        default=None,
+        description="What keeps the tables in shape, and what it may cost. A dataset's settings "
+        "win one by one over those of `defaults`. Default: all actions, when they pay.",
     )
 
 

@@ -18,6 +18,7 @@ from polynya.model.config.dataset import (
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.extracts import Extracts
 from polynya.model.config.fields import Frozen, Name, Pattern, Prefix
+from polynya.model.config.maintenance import Maintenance
 from polynya.model.config.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
     ApplyPolicy,
@@ -92,6 +93,7 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
             schema_evolution=settings.schema_evolution or SchemaEvolution(),
             on_bad_record=settings.on_bad_record or "quarantine",
         ),
+        maintenance=settings.maintenance or Maintenance(),
         inherited=frozenset(task.defaults.model_fields_set - dataset.model_fields_set),
     )
 
@@ -170,6 +172,8 @@ def merged(defaults: DatasetSettings, settings: DatasetSettings) -> DatasetSetti
     written = {name: getattr(settings, name) for name in fields if name in own}
     if settings.schema_evolution is not None:
         written["schema_evolution"] = settings.schema_evolution.over(defaults.schema_evolution)
+    if settings.maintenance is not None:
+        written["maintenance"] = settings.maintenance.over(defaults.maintenance)
     return DatasetSettings.model_construct(
         _fields_set=set(inherited) | set(written), **inherited, **written
     )

@@ -1,0 +1,149 @@
+"""The settings `maintenance:`: what is done to keep tables in shape, and what it may cost.
+
+They are merged key by key, also inside of their parts: the dataset's win over those of its task,
+and these over the project's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from pydantic import Field
+
+from polynya.model.config.fields import Duration, Frozen, Size
+
+#: As the procedures of Iceberg are called; `expire_rows` is the retention of rows.
+ActionName: TypeAlias = Literal[
+    "rewrite_data_files",
+    "rewrite_position_delete_files",
+    "rewrite_manifests",
+    "expire_snapshots",
+    "expire_rows",
+    "remove_orphan_files",
+    "compute_statistics",
+]
+ACTIONS: Final[tuple[ActionName, ...]] = get_args(ActionName)
+
+_MEBIBYTE: Final = 2**20
+
+
+class Actions(Frozen):
+    """Which actions are taken. Each is on unless it is `false`."""
+
+    rewrite_data_files: bool = Field(
+        default=True,
+        description="Small files, and files with many deleted rows, become few full ones. "
+        "Default: true.",
+    )
+    rewrite_position_delete_files: bool = Field(
+        default=True, description="Many files of deletes become few. Default: true."
+    )
+    rewrite_manifests: bool = Field(
+        default=True, description="Many manifests become few. Default: true."
+    )
+    expire_snapshots: bool = Field(
+        default=True,
+        description="Old snapshots go, with the files that only they have. Default: true.",
+    )
+    expire_rows: bool = Field(
+        default=True, description="Rows go that are older than their retention. Default: true."
+    )
+    remove_orphan_files: bool = Field(
+        default=True, description="Files go that no snapshot has. Default: true."
+    )
+    compute_statistics: bool = Field(
+        default=True,
+        description="Numbers of distinct values are written for planners. Default: true.",
+    )
+
+
+class SnapshotExpiry(Frozen):
+    """When a snapshot is old. One that is in use, tagged or the head of a branch stays."""
+
+    age: Duration = Field(
+        default=timedelta(hours=2), description="Younger snapshots stay. Default: `2h`."
+    )
+    keep: int = Field(
+        default=10, gt=0, description="So many of the newest snapshots stay, however old."
+    )
+
+
+class OrphanFiles(Frozen):
+    """When files that no snapshot has are looked for."""
+
+    older_than: Duration = Field(
+        default=timedelta(days=3),
+        description="Younger files stay: they may be of a commit under way. At least `1d`. "
+        "Default: `3d`.",
+        ge=timedelta(days=1),
+    )
+    every: Duration = Field(
+        default=timedelta(days=1), description="Time between two looks. Default: `1d`."
+    )
+
+
+class MaintenanceBudget(Frozen):
+    """What maintenance may cost. Before a dataset is maintained, all that its process did counts.
+
+    `polynya maintain` has no budget unless it is given one.
+    """
+
+    bytes_per_hour: Size = Field(
+        default=32 * 2**30, description="Bytes that are written within an hour. Default: `32GB`."
+    )
+    share: float = Field(
+        default=0.25,
+        gt=0,
+        le=1,
+        description="Share of the time in which a maintenance action may be at work, on one "
+        "thread, over the last hour.",
+    )
+
+
+class Maintenance(Frozen):
+    """What keeps the tables in shape. It never changes a result; see docs/maintenance.md."""
+
+    enabled: bool = Field(
+        default=True,
+        description="`false`: runs take no action. `polynya maintain` still does. Default: true.",
+    )
+    actions: Actions = Field(default_factory=Actions, description="Which actions are taken.")
+    snapshot_expiry: SnapshotExpiry = Field(
+        default_factory=SnapshotExpiry, description="When a snapshot is old."
+    )
+    orphan_files: OrphanFiles = Field(
+        default_factory=OrphanFiles, description="When files that no snapshot has are removed."
+    )
+    budget: MaintenanceBudget = Field(
+        default_factory=MaintenanceBudget, description="What maintenance may cost."
+    )
+    target_file_size: Size = Field(
+        default=128 * _MEBIBYTE,
+        ge=_MEBIBYTE,
+        description="Size of the files that a rewrite makes, at least `1MB`. Default: `128MB`.",
+    )
+
+    def allows(self, action: ActionName) -> bool:
+        """Whether runs take an action."""
+        return self.enabled and bool(getattr(self.actions, action))
+
+    def over(self, defaults: Maintenance | None) -> Maintenance:
+        """These settings, with those of `defaults` where nothing is written here."""
+        if defaults is None:
+            return self
+        return Maintenance.model_validate(_over(_written(self), _written(defaults)))
+
+
+def _written(settings: Maintenance) -> dict[str, Any]:
+    return settings.model_dump(exclude_unset=True)
+
+
+def _over(own: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Key by key, also in the parts."""
+    merged = {**defaults, **own}
+    for name in own.keys() & defaults.keys():
+        if isinstance(own[name], Mapping) and isinstance(defaults[name], Mapping):
+            merged[name] = _over(own[name], defaults[name])
+    return merged
