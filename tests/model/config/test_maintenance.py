@@ -39,7 +39,6 @@ def test_without_settings_every_action_is_taken() -> None:
     assert settings.snapshot_expiry.age == timedelta(hours=2)
     assert settings.snapshot_expiry.keep == 10
     assert settings.orphan_files.older_than == timedelta(days=3)
-    assert settings.target_file_size == 128 * 2**20
 
 
 def test_every_action_has_its_switch() -> None:
@@ -50,12 +49,11 @@ def test_each_key_is_that_of_whoever_is_nearest_also_inside_of_a_part() -> None:
     settings = final(
         {"snapshot_expiry": {"age": "1d", "keep": 3}, "budget": {"share": 0.5}},
         {"snapshot_expiry": {"age": "6h"}, "actions": {"expire_rows": False}},
-        {"actions": {"rewrite_manifests": False}, "target_file_size": "256MB"},
+        {"actions": {"rewrite_manifests": False}},
     )
 
     assert (settings.snapshot_expiry.age, settings.snapshot_expiry.keep) == (timedelta(hours=6), 3)
     assert settings.budget.share == 0.5
-    assert settings.target_file_size == 256 * 2**20
     off = {action for action in ACTIONS if not settings.allows(action)}
     assert off == {"expire_rows", "rewrite_manifests"}
 
@@ -75,7 +73,6 @@ def test_a_dataset_is_maintained_again_in_a_task_that_is_not() -> None:
         {"orphan_files": {"older_than": "1h"}},
         {"budget": {"share": 0}},
         {"budget": {"share": 1.5}},
-        {"target_file_size": "100KB"},
     ],
 )
 def test_what_cannot_be_meant_is_an_error(wrong: dict[str, Any]) -> None:

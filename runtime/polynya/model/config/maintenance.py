@@ -26,8 +26,6 @@ ActionName: TypeAlias = Literal[
 ]
 ACTIONS: Final[tuple[ActionName, ...]] = get_args(ActionName)
 
-_MEBIBYTE: Final = 2**20
-
 
 class Actions(Frozen):
     """Which actions are taken. Each is on unless it is `false`."""
@@ -103,7 +101,7 @@ class MaintenanceBudget(Frozen):
 
 
 class Maintenance(Frozen):
-    """What keeps the tables in shape. It never changes a result; see docs/maintenance.md."""
+    """What keeps the tables in shape. It never changes a result."""
 
     enabled: bool = Field(
         default=True,
@@ -118,11 +116,6 @@ class Maintenance(Frozen):
     )
     budget: MaintenanceBudget = Field(
         default_factory=MaintenanceBudget, description="What maintenance may cost."
-    )
-    target_file_size: Size = Field(
-        default=128 * _MEBIBYTE,
-        ge=_MEBIBYTE,
-        description="Size of the files that a rewrite makes, at least `1MB`. Default: `128MB`.",
     )
 
     def allows(self, action: ActionName) -> bool:
