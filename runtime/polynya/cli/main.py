@@ -64,6 +64,7 @@ def _verb(name: str, target: str, line: str, *former: str) -> Command:
 COMMANDS: Final = (
     _verb("init", "project.init:init", "Create a project that runs as it is."),
     _verb("validate", "project.validate:validate", "Check all files of a project, offline."),
+    _verb("preview", "inspect.preview:preview", "What the next files would become."),
     _verb("plan", "project.plan:plan", "What a changed configuration does to the tables."),
     _verb("migrate", "project.migrate:migrate", "Bring tables and views in line.", "apply"),
     _verb("run", "operate.run:run", "Process what has landed."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from polynya.lake.spark.api import SparkSession
@@ -51,6 +52,24 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
         spark = start_session(settings, java)
     join(spark, target.cluster)
     return spark
+
+
+def throwaway(project: LoadedProject, folder: Path) -> LoadedProject:
+    """The project with all that it writes in another folder, and a catalog of its own there.
+
+    Spark runs in this process: no other machine has that folder.
+    """
+    target = replace(
+        project.target,
+        name="test",
+        landing=folder / "landing",
+        warehouse=folder / "warehouse",
+        catalog_type="jdbc",
+        catalog_uri=f"jdbc:sqlite:{folder / 'catalog.db'}",
+        catalog_properties={},
+        cluster=None,
+    )
+    return replace(project, target=target)
 
 
 def _heap(*, long_lived: bool) -> int:

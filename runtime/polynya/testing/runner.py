@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -31,7 +31,6 @@ from polynya.model.contract.identifiers import quote_path, shown
 from polynya.model.documents.problems import suggest
 from polynya.model.errors import PolynyaError
 from polynya.model.formats.registry import rules_of
-from polynya.model.reading.loader import LoadedProject
 from polynya.model.reading.task_test_loader import LoadedTest
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
 from polynya.testing.given import landing_files
@@ -72,24 +71,6 @@ class Verdict:
     def ok(self) -> bool:
         """Whether all is as expected."""
         return self.error is None and all(one.ok for one in self.comparisons)
-
-
-def throwaway(project: LoadedProject, folder: Path) -> LoadedProject:
-    """The project with all that it writes in another folder, and a catalog of its own there.
-
-    Spark runs in this process: no other machine has that folder.
-    """
-    target = replace(
-        project.target,
-        name="test",
-        landing=folder / "landing",
-        warehouse=folder / "warehouse",
-        catalog_type="jdbc",
-        catalog_uri=f"jdbc:sqlite:{folder / 'catalog.db'}",
-        catalog_properties={},
-        cluster=None,
-    )
-    return replace(project, target=target)
 
 
 def run_test(spark: SparkSession, test: LoadedTest, project: Path) -> Verdict:

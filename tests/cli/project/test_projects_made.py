@@ -9,6 +9,7 @@ import pytest
 
 from polynya.cli.main import main
 from polynya.cli.operate import doctor
+from polynya.cli.options import FLAGS
 from polynya.cli.reference import PAGES, outdated
 from polynya.cli.reference import main as reference
 from polynya.model.errors import DependencyError
@@ -190,3 +191,26 @@ def test_a_shell_is_given_what_completes_commands(shell, tmp_path, capsys):
         file.write_text(f"{script}\n{asked}\n")
         done = subprocess.run(["bash", str(file)], check=True, capture_output=True, text=True)
         assert done.stdout == "quarantine\n"
+
+
+_ASK = """source "$1"
+COMP_WORDS=("${@:2}"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+_polynya; printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def test_global_flags_complete_before_and_after_the_verb(tmp_path, capsys):
+    assert main(["completion", "bash"]) == 0
+    script = tmp_path / "polynya.bash"
+    script.write_text(capsys.readouterr().out)
+
+    def offered(*words):
+        asked = ["bash", "-c", _ASK, "bash", str(script), "polynya", *words]
+        return set(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split())
+
+    names = {name for flag in FLAGS for name in flag.names if name.startswith("--")}
+    assert names <= offered("--")
+    assert names | {"--once"} <= offered("run", "--")
+    # A value is no verb, and a switch has none.
+    assert offered("--project", "shop", "--json", "ru") == {"run"}
+    assert offered("run", "--json", "--on") == {"--once"}

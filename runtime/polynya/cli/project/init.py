@@ -74,6 +74,13 @@ def init(
     return ExitCode.OK
 
 
+def proposed_project(file: Path, folder: Path) -> None:
+    """Write the project that is proposed for a file into a folder, without the file."""
+    project = _name_of(file.parent)
+    task, _ = _task_of(file, project)
+    _write(folder, {"polynya.yml": project_files(project, example=False)["polynya.yml"], **task})
+
+
 def _task_of(file: Path, schema: str) -> tuple[dict[str, str], Path]:
     """The task that is proposed for a file, and where the file goes, below the project."""
     name = _name_of(Path(file.stem))

@@ -52,8 +52,8 @@ def run_tests(
         return ExitCode.OK
     # Start-up time: pyspark.
     from polynya.cli.project.verdicts import tell
-    from polynya.engine.start import start_spark
-    from polynya.testing.runner import run_test, throwaway
+    from polynya.engine.start import start_spark, throwaway
+    from polynya.testing.runner import run_test
     from polynya.testing.unmet import unmet_columns
 
     started = time.monotonic()

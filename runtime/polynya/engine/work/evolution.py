@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,10 +10,12 @@ from polynya.engine.work.context import EngineContext
 from polynya.formats.batch import DatasetBatch
 from polynya.formats.values.reshape import reshaped, truncates, without_truncates
 from polynya.lake.table.column_changes import change_columns
-from polynya.lake.table.copy_state import Suspension
+from polynya.lake.table.copy_state import SourceColumns, Suspension
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.suspension import suspend
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.evolution import SchemaChange, blocking, schema_changes
+from polynya.model.datatypes import DataType
 from polynya.model.errors import OperationError, TaskStoppedError
 from polynya.observe.data import SchemaChanged
 
@@ -59,7 +62,7 @@ def evolved(
     Raises SuspendedError or TaskStoppedError when a policy says that nothing of it may be copied,
     and BeingAppliedError when it has to wait for the end of an apply.
     """
-    found = _evolution(table, batch)
+    found = evolution_of(batch, table.reading, table.state.copy.columns, table.known_schema())
     if found.halt is not None:
         raise _halted(table, batch, found.halt, context.clock.now())
     if any(change.policy != "ignore" for change in found.changes):
@@ -70,24 +73,32 @@ def evolved(
     return found.batch_after(batch), bool(found.renames or found.drops)
 
 
-def _evolution(table: DatasetTable, batch: DatasetBatch) -> Evolution:
-    """Compare a batch with what its dataset has met so far."""
-    policies = table.reading.policies.schema_evolution
+def evolution_of(
+    batch: DatasetBatch,
+    reading: ResolvedDataset,
+    columns: SourceColumns,
+    known: Mapping[str, DataType],
+) -> Evolution:
+    """Compare a batch with what its dataset has met so far.
+
+    `reading` is the dataset with the policies that are in force, `known` has the types of all
+    columns so far.
+    """
+    policies = reading.policies.schema_evolution
     found = list(batch.changes)
-    before = table.state.copy.columns.declared
-    excluded = table.dataset.events.except_columns
-    if batch.declared is not None and before:
+    excluded = reading.events.except_columns
+    if batch.declared is not None and columns.declared:
         found = schema_changes(
-            [name for name in before if name not in excluded],
+            [name for name in columns.declared if name not in excluded],
             [name for name in batch.declared if name not in excluded],
-            known=table.known_schema(),
+            known=known,
             now=batch.schema,
-            keys=table.state.copy.columns.keys,
+            keys=columns.keys,
             policies=policies,
             changes=found,
         )
     if truncates(batch):
-        view = table.dataset.relations.view
+        view = reading.relations.view
         found.append(SchemaChange("truncate", view, policies.policy("truncate")))
     return Evolution(tuple(found))
 

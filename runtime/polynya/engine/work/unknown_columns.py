@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 
 from polynya.engine.work.context import EngineContext
 from polynya.formats.batch import DatasetBatch
-from polynya.lake.table.copy_state import Suspension
+from polynya.lake.table.copy_state import CopyState, Suspension
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.guards import has_rows
 from polynya.lake.table.suspension import suspend
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.errors import ConfigError, PolynyaError
@@ -59,26 +58,38 @@ def _has(batch: DatasetBatch, *operations: str) -> bool:
     return bool(pc.any(said, min_count=0).as_py())
 
 
+def unknown_in(
+    dataset: ResolvedDataset, copy: CopyState, sighting: Sighting
+) -> tuple[list[UnknownColumn], list[UnknownColumn]]:
+    """Columns that the settings name and neither the table nor a batch has.
+
+    First those that keep the batch from being copied, then those that are worth a warning. What was
+    named when events were copied before stands: a source may drop a column later.
+    """
+    columns = copy.columns
+    has_rows = bool(copy.books.totals.get("rows_out"))
+    if not sighting.met or (columns.named is None and has_rows):
+        return [], []
+    met = {*sighting.met, *(set(columns.schema) - set(dataset.events.columns))}
+    unknown = unknown_columns(dataset, met, accepted=columns.named or (), of_load=sighting.of_load)
+    stops = sighting.whole and CAUSE not in copy.decisions.accepted
+    stopping = [one for one in unknown if one.stops and stops]
+    return stopping, [one for one in unknown if one not in stopping]
+
+
 def refuse_unknown(context: EngineContext, table: DatasetTable, sighting: Sighting) -> None:
     """Raise when the settings name a column that neither the table nor a batch has.
 
-    What was named when events were copied before stands: a source may drop a column later. Raises
-    ConfigError, or SuspendedError where other tables share the files.
+    Raises ConfigError, or SuspendedError where other tables share the files.
     """
-    columns, dataset = table.state.copy.columns, table.dataset
-    if not sighting.met or (columns.named is None and has_rows(table)):
-        return
-    met = {*sighting.met, *(set(columns.schema) - set(dataset.events.columns))}
-    unknown = unknown_columns(dataset, met, accepted=columns.named or (), of_load=sighting.of_load)
-    accepted = CAUSE in table.state.copy.decisions.accepted
-    stopping = [one for one in unknown if one.stops and sighting.whole and not accepted]
+    dataset = table.dataset
+    stopping, others = unknown_in(dataset, table.state.copy, sighting)
     if stopping and context.at_unknown is not None:
         context.at_unknown(stopping)
     elif stopping:
         raise _refused(context, table, sighting, stopping)
-    for one in unknown:
-        if one not in stopping:
-            _tell(context, dataset.relations.current, one)
+    for one in others:
+        _tell(context, dataset.relations.current, one)
 
 
 def _tell(context: EngineContext, subject: str, one: UnknownColumn) -> None:
@@ -95,20 +106,40 @@ def _refused(
     unknown: list[UnknownColumn],
 ) -> PolynyaError:
     dataset = table.dataset
-    where = ", ".join(list(sighting.files)[:3])
-    named = " and ".join(f"`{one.setting}` names `{one.column}`" for one in unknown)
-    if rules_of(dataset.landing.format).shares_files:
-        reason = f"{named}, which no record has; {_instead(unknown)}{_listed(sighting.met)}"
-        now = context.clock.now().isoformat()
-        return suspend(table, Suspension(CAUSE, reason, where, now))
+    if not rules_of(dataset.landing.format).shares_files:
+        return refusal(dataset, sighting, unknown)
+    reason = (
+        f"{_named(unknown)}, which no record has; {_ways_out(unknown)}; {_listed(sighting.met)}"
+    )
+    now = context.clock.now().isoformat()
+    return suspend(table, Suspension(CAUSE, reason, _where(sighting), now))
+
+
+def refusal(
+    dataset: ResolvedDataset, sighting: Sighting, unknown: Iterable[UnknownColumn]
+) -> ConfigError:
+    """The error for settings that name columns which nobody has met."""
+    unknown = list(unknown)
     return ConfigError(
         "POLYNYA-CFG-030",
-        f"{dataset.relations.current}: {named}, which no record has",
-        where=where,
+        f"{dataset.relations.current}: {_named(unknown)}, which no record has",
+        where=_where(sighting),
         why=_listed(sighting.met),
         state="nothing of this batch was copied; its files stay where they are",
-        fix=f"{_instead(unknown)}name a column that comes later under `optional_columns`",
+        fix=_ways_out(unknown),
     )
+
+
+def _where(sighting: Sighting) -> str:
+    return ", ".join(list(sighting.files)[:3])
+
+
+def _named(unknown: Iterable[UnknownColumn]) -> str:
+    return " and ".join(f"`{one.setting}` names `{one.column}`" for one in unknown)
+
+
+def _ways_out(unknown: Iterable[UnknownColumn]) -> str:
+    return f"{_instead(unknown)}name a column that comes later under `optional_columns`"
 
 
 def _instead(unknown: Iterable[UnknownColumn]) -> str:

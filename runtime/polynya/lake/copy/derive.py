@@ -86,6 +86,15 @@ def derived(
     return result
 
 
+def decided(spark: SparkSession, batch: DatasetBatch, dataset: ResolvedDataset) -> list[str]:
+    """The operation of each row of a batch, by SQL; nothing is written."""
+    landed = batch.rows.append_column("__rule", pa.nulls(batch.rows.num_rows, pa.string()))
+    numbered = landed.append_column("__row", pa.array(range(landed.num_rows), pa.int64()))
+    frame = spark.createDataFrame(numbered, schema=spark_schema(numbered.schema))
+    said = frame.selectExpr("__row", f"{_operation(dataset, batch.schema)} AS __decided")
+    return [str(row["__decided"]) for row in said.orderBy("__row").collect()]
+
+
 def first_rejected(derived: DataFrame) -> Mapping[str, Any] | None:
     """The quarantined record that stands first, by file and offset; None when there is none."""
     rejected = derived.where(within(h.Partition.QUARANTINE))

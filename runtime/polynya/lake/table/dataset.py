@@ -32,7 +32,7 @@ from polynya.lake.iceberg.layout import (
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.copy_state import CopyState
-from polynya.lake.table.shaping import data_columns, shape_of
+from polynya.lake.table.shaping import data_columns, in_force, shape_of
 from polynya.lake.table.state import ApplyState, Ownership
 from polynya.lake.table.stored_state import TableState, read_state, stage_states
 from polynya.model.config.dataset import ResolvedDataset
@@ -290,9 +290,7 @@ class DatasetTable:
     @property
     def reading(self) -> ResolvedDataset:
         """The dataset as its next batch is read: with the policies that were accepted for it."""
-        policies = self.dataset.policies
-        accepting = policies.schema_evolution.accepting(self.state.copy.decisions.accepted)
-        return replace(self.dataset, policies=replace(policies, schema_evolution=accepting))
+        return in_force(self.dataset, self.state.copy)
 
     def known_schema(self) -> dict[str, DataType]:
         """Every source column seen so far and its type, excluded columns too."""

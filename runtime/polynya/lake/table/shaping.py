@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from polynya.lake.fold.shape import Shape
 from polynya.lake.table.copy_state import CopyState
@@ -62,3 +63,9 @@ def _tracked_columns(dataset: ResolvedDataset, columns: tuple[str, ...]) -> tupl
     if dataset.kept.track_history_except:
         return tuple(name for name in columns if name not in dataset.kept.track_history_except)
     return None
+
+
+def in_force(dataset: ResolvedDataset, copy: CopyState) -> ResolvedDataset:
+    """The dataset as its next batch is read: with the policies that were accepted for it."""
+    evolution = dataset.policies.schema_evolution.accepting(copy.decisions.accepted)
+    return replace(dataset, policies=replace(dataset.policies, schema_evolution=evolution))

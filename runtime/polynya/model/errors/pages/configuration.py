@@ -38,6 +38,20 @@ PAGES: Final = (
         "and a task by hand.",
     ),
     ErrorPage(
+        "POLYNYA-CLI-011",
+        "a file cannot be previewed",
+        "`polynya preview --file` reads one file as if it had just landed. There is no such file, "
+        "no dataset of the project could read it, or its format needs to be told the source table "
+        "by the folders above it: `schema/table/` for AWS DMS, `schema.table/` for Qlik Replicate.",
+    ),
+    ErrorPage(
+        "POLYNYA-CLI-012",
+        "several datasets could read a file",
+        "The file of `polynya preview --file` lies outside of the landing zone, or several "
+        "datasets take it there. Name the dataset, or the task that finds its tables: "
+        "`polynya preview shop.users --file new.json`.",
+    ),
+    ErrorPage(
         "POLYNYA-CFG-001",
         "no project",
         "A project is a folder with exactly one of polynya.yml, polynya.yaml, polynya.json. "

@@ -1,0 +1,1 @@
+"""What the next files would become, without a write and without a JVM."""

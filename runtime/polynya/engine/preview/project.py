@@ -1,0 +1,85 @@
+"""The previews of a project, or of one file for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from polynya.engine.preview.looks import Looking, Wanted
+from polynya.engine.preview.one_file import Reader, as_landed
+from polynya.engine.preview.operations import BySql
+from polynya.engine.preview.preview import preview_of
+from polynya.engine.preview.seen import DatasetPreview
+from polynya.formats.batch import BatchLimits
+from polynya.lake.spark.catalog import has_tables, python_catalog
+from polynya.model.config.task import StorageTask, resolved
+from polynya.model.contract.location import Location
+from polynya.model.errors import PolynyaError
+from polynya.model.formats.registry import rules_of
+from polynya.model.reading.loader import LoadedProject
+from polynya.store.object_store import LocalObjectStore, ObjectStore
+from polynya.store.places import store_at
+
+#: Records that are read of a dataset, unless more are to be shown: they settle the types.
+READ: Final = 10_000
+
+
+def previews(
+    project: LoadedProject,
+    wanted: Wanted,
+    by_sql: BySql,
+    *,
+    limit: int,
+    file: Path | None = None,
+    may_read: Callable[[StorageTask], bool] = lambda _: True,
+) -> Iterator[DatasetPreview | PolynyaError]:
+    """Preview the wanted datasets of all tasks, task by task; an error where one cannot be read.
+
+    `limit` is how many records, rows and refusals are shown. With a `file` it is that one for the
+    dataset that reads it; `may_read` says which tasks that find their tables are asked.
+
+    Raises ConfigError when nobody can be found who reads the file, and what the catalog raises.
+    """
+    target = project.target
+    catalog = python_catalog(target) if has_tables(target) else None
+    looking = Looking(_landing(project), catalog, BatchLimits(), wanted)
+    tasks = project.tasks
+    if file is not None:
+        landed = as_landed(_readers(project, wanted, may_read), file, target.landing)
+        chosen = landed.reader.dataset
+        looking = replace(looking, landing=landed.store, only=landed.files)
+        if chosen is not None:
+            looking = replace(looking, wanted=lambda _, one: one.name == chosen.name)
+        tasks = (landed.task,)
+    for task in tasks:
+        most = min(task.batch.max_rows, max(READ, limit))
+        limits = BatchLimits(most, task.batch.max_bytes)
+        try:
+            for look in replace(looking, limits=limits).looks(task):
+                yield preview_of(look, by_sql, limit)
+        except PolynyaError as error:
+            yield error
+
+
+def _landing(project: LoadedProject) -> ObjectStore:
+    landing: Location = project.target.landing
+    # A folder that is not there is not made: a preview writes nothing.
+    if isinstance(landing, Path):
+        return LocalObjectStore(landing)
+    return store_at(landing, project.target.aws)
+
+
+def _readers(
+    project: LoadedProject, wanted: Wanted, may_read: Callable[[StorageTask], bool]
+) -> list[Reader]:
+    """Who may read a file: declared datasets, and tasks that find their tables."""
+    found = []
+    for task in project.tasks:
+        if rules_of(task.landing.format).finds_tables:
+            found += [Reader(task)] if may_read(task) else []
+        else:
+            datasets = (resolved(task, one) for one in task.datasets)
+            found += [Reader(task, one) for one in datasets if wanted(task, one)]
+    return found
