@@ -216,13 +216,13 @@ def test_one_file_of_a_table_with_a_folder(
     folder = tmp_path / "sent" / "shop" / "orders"
     folder.mkdir(parents=True)
     (folder / "20260101-000000001.csv").write_text("Op,id,name\nU,1,anna\n")
-    stray = tmp_path / "20260101-000000002.csv"
-    stray.write_text("Op,id,name\nU,1,anna\n")
+    captured = write_project(tmp_path / "captured", rep=_REPLICATE)
 
     given = ("-p", str(project), "--file", str(folder / "20260101-000000001.csv"))
     assert told(capsys, *given)["shop.orders"]["rows"][0]["values"] == {"id": 1, "name": "anna"}
-    alone = ("-p", str(project), "--file", str(stray))
-    assert told(capsys, *alone, code=2)["errors"] == ["POLYNYA-CLI-011"]
+    # Replicate's folder is `schema.table`.
+    elsewhere = ("-p", str(captured), "--file", given[-1])
+    assert told(capsys, *elsewhere, code=2)["errors"] == ["POLYNYA-CLI-011"]
 
 
 def test_without_a_project_settings_are_proposed(
