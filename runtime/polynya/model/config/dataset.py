@@ -14,7 +14,7 @@ from typing import Literal
 from polynya.model.config.delivery import Delivery
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.extracts import Extracts
-from polynya.model.config.maintenance import Maintenance
+from polynya.model.config.maintenance.settings import Maintenance
 from polynya.model.config.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
     BadRecordPolicy,

@@ -25,7 +25,7 @@ from polynya.model.config.fields import (
     Size,
     Suffix,
 )
-from polynya.model.config.maintenance import Maintenance
+from polynya.model.config.maintenance.settings import Maintenance
 from polynya.model.formats.registry import BUILT_IN, all_rules, is_known
 
 Mode: TypeAlias = Literal["merge", "append_only"]

@@ -18,7 +18,7 @@ from polynya.model.config.dataset import (
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.extracts import Extracts
 from polynya.model.config.fields import Frozen, Name, Pattern, Prefix
-from polynya.model.config.maintenance import Maintenance
+from polynya.model.config.maintenance.settings import Maintenance
 from polynya.model.config.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
     ApplyPolicy,

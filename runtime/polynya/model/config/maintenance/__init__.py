@@ -1,0 +1,1 @@
+"""Settings of what keeps tables in shape."""
