@@ -6,13 +6,24 @@ Here is the adapter for the local file system, `store/aws/data_objects.py` is th
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """One file of a listing: its size in bytes, and when it was last written."""
+
+    location: str
+    size: int
+    changed: datetime
 
 
 class ReadFiles(Protocol):
@@ -50,6 +61,10 @@ class DataFiles(ReadFiles, Hashable, Protocol):
 
     def create(self, location: str) -> Any:
         """A stream, a `pyarrow.NativeFile`, whose file is there once it is closed."""
+        ...
+
+    def list(self, folder: str) -> Iterator[ListedFile]:
+        """All files below a folder, spelled as the folder is. Raises OSError."""
         ...
 
 
@@ -92,6 +107,21 @@ class LocalFiles:
         path = _path(location)
         path.parent.mkdir(parents=True, exist_ok=True)
         return pa.OSFile(str(path), "wb")
+
+    def list(self, folder: str) -> Iterator[ListedFile]:
+        """See `DataFiles`. Links are neither followed nor listed."""
+        top = folder.rstrip("/")
+        for inside, _, names in os.walk(_path(top), followlinks=False):
+            beyond = Path(inside).relative_to(_path(top)).as_posix()
+            at = top if beyond == "." else f"{top}/{beyond}"
+            for name in names:
+                try:
+                    known = os.lstat(f"{inside}/{name}")
+                except FileNotFoundError:
+                    continue
+                if stat.S_ISREG(known.st_mode):
+                    changed = datetime.fromtimestamp(known.st_mtime, UTC)
+                    yield ListedFile(f"{at}/{name}", known.st_size, changed)
 
 
 def _path(location: str) -> Path:

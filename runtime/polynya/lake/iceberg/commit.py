@@ -15,7 +15,7 @@ from typing import Any
 
 from polynya.lake.iceberg.files import COMMIT, DataFile, DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable
-from polynya.lake.spark.api import Py4JJavaError
+from polynya.lake.spark.api import CapturedException, Py4JJavaError
 from polynya.model.contract.headers import Partition
 from polynya.model.errors import ConflictError, DependencyError
 from polynya.observe.trace import span
@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 #: Exceptions of Iceberg that say for sure that nothing was committed.
 _REFUSALS = frozenset({"ValidationException", "CommitFailedException"})
+#: What it says when the snapshots since the first one are not all there, or that one is not.
+_NO_HISTORY, _NO_ANCESTOR = "Cannot determine history", "is not an ancestor of"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,16 @@ def commit_row_delta(table: IcebergTable, step: Step) -> Committed:
     try:
         delta.commit()
     except Py4JJavaError as error:
-        if is_refusal(error) or not _is_live(table, step):
-            raise _explained(table, step, error) from error
+        is_live = _is_live(table, step)
+        if is_refusal(error) or not is_live:
+            raise _explained(table, step, error, is_live=is_live) from error
         log.warning("the commit of %s was made although the catalog reported an error", table.name)
+    except CapturedException as error:
+        if _NO_ANCESTOR not in str(error):
+            raise
+        if _is_live(table, step) is False:
+            table.drop_files(step.staged)
+        raise _expired(table, str(error)) from error
     table.show_to_spark()
     return _outcome(table, step)
 
@@ -144,25 +153,37 @@ def refusal(table: IcebergTable, error: Py4JJavaError) -> ConflictError:
     )
 
 
-def _is_live(table: IcebergTable, step: Step) -> bool:
-    """Whether the table holds the step: its marker is in one of the snapshots since `based_on`."""
+def _is_live(table: IcebergTable, step: Step) -> bool | None:
+    """Whether the table holds the step: its marker is in one of the snapshots since `based_on`.
+
+    None when it cannot be told: one of them has expired, and no state file of the step is there.
+    """
     table.refresh()
-    snapshot = table.current()
+    snapshot = newest = table.current()
     while snapshot is not None and snapshot.number != step.based_on:
         if snapshot.commit == step.commit_id:
             return True
-        snapshot = None if snapshot.parent is None else table.snapshot(snapshot.parent)
-    return False
+        if snapshot.parent is None:
+            return False
+        snapshot = table.snapshot(snapshot.parent)
+    if snapshot is not None or newest is None:
+        return False
+    states = table.files(Partition.ASSET_STATE, newest.number)
+    return True if {file.path for file in states} & set(step.staged) else None
 
 
-def _explained(table: IcebergTable, step: Step, error: Py4JJavaError) -> Exception:
+def _explained(
+    table: IcebergTable, step: Step, error: Py4JJavaError, *, is_live: bool | None
+) -> Exception:
     if is_refusal(error):
         # A step that is live already was given to the catalog twice: its files must stay.
-        if not _is_live(table, step):
+        if is_live is False:
             table.drop_files(step.staged)
+        if _NO_HISTORY in _first_line(error):
+            return _expired(table, _first_line(error))
         return refusal(table, error)
     kind = str(error.java_exception.getClass().getSimpleName())
-    if kind == "CommitStateUnknownException":
+    if kind == "CommitStateUnknownException" or is_live is None:
         return DependencyError(
             "POLYNYA-LAKE-004",
             f"the catalog did not say whether the commit of {table.name} was made: "
@@ -179,6 +200,19 @@ def _explained(table: IcebergTable, step: Step, error: Py4JJavaError) -> Excepti
         where=table.name,
         state="the table was read again and holds nothing of this step",
         fix="check that the catalog and the warehouse can be reached, then run again",
+    )
+
+
+def _expired(table: IcebergTable, why: str) -> DependencyError:
+    """The error of a step whose first snapshot somebody else has expired meanwhile."""
+    return DependencyError(
+        "POLYNYA-LAKE-050",
+        f"the snapshot that a step of {table.name} was computed from has expired meanwhile",
+        where=table.name,
+        why=why.split("\n", maxsplit=1)[0],
+        state="nothing of this step was written; the next run takes it again",
+        fix="let the engine that expires snapshots of this table keep them for longer than the "
+        "longest apply, or leave expiry to Polynya",
     )
 
 

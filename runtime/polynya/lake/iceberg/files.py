@@ -132,6 +132,11 @@ class KnownFiles:
             with self._lock:
                 self._in_use[snapshot] -= 1
 
+    def used(self) -> frozenset[int]:
+        """Snapshots that somebody in this process works on."""
+        with self._lock:
+            return frozenset(one for one, count in self._in_use.items() if count)
+
     def moved_on(
         self, base: int | None, snapshot: int, add: Iterable[DataFile], remove: Iterable[DataFile]
     ) -> None:

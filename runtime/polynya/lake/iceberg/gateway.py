@@ -136,6 +136,21 @@ class IcebergTable:
         """Keep in mind what the files of a snapshot are, while others are committed."""
         return self._files.in_use(snapshot)
 
+    def kept_snapshots(self) -> frozenset[int]:
+        """Snapshots that somebody in this process works on: see `keeping`."""
+        return self._files.used()
+
+    def metadata(self) -> dict[str, Any]:
+        """The newest metadata of the table, as Iceberg's specification writes it in JSON."""
+        newest = self._java.operations().refresh()
+        found: dict[str, Any] = json.loads(str(self.iceberg.TableMetadataParser.toJson(newest)))
+        return found
+
+    def opened_again(self) -> IcebergTable:
+        """The same table with a Java object of its own: what commits beside the owner's steps."""
+        self.show_to_spark()
+        return IcebergTable(self.spark, self.name, self.quoted)
+
     def position_deletes(self, snapshot: int) -> tuple[DeleteFile, ...] | None:
         """All delete files in a snapshot; None when one is neither Parquet nor a vector."""
         known = self._deletes

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from polynya.model.errors.pages import bucket, configuration, machine, operation, stage, views
+from polynya.model.errors.pages import (
+    bucket,
+    configuration,
+    expiry,
+    machine,
+    operation,
+    stage,
+    views,
+)
 from polynya.model.errors.pages.page import ErrorPage
 
-FAMILIES: Final = (bucket, configuration, machine, operation, stage, views)
+FAMILIES: Final = (bucket, configuration, expiry, machine, operation, stage, views)
 
 ERROR_PAGES: Final[dict[str, ErrorPage]] = {
     page.code: page for family in FAMILIES for page in family.PAGES

@@ -11,11 +11,14 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC
 from functools import cache
 from threading import Lock
 from typing import Any, Final
 
 import pyarrow as pa
+
+from polynya.store.data_files import ListedFile
 
 #: Ranges of objects that are asked for at the same time: an answer takes some 30 ms to begin.
 _REQUESTS: Final = 16
@@ -104,6 +107,18 @@ class S3Files:
     def create(self, location: str) -> Any:
         """See `DataFiles`. Parts of a large object are sent while it is written."""
         return _filesystem(self).open_output_stream(_object(location), compression=None)
+
+    def list(self, folder: str) -> Iterator[ListedFile]:
+        """See `DataFiles`."""
+        # Start-up time: the AWS SDK of Arrow.
+        from pyarrow.fs import FileSelector, FileType
+
+        scheme, _, path = folder.rstrip("/").partition("://")
+        below = FileSelector(path, allow_not_found=True, recursive=True)
+        for one in _filesystem(self).get_file_info(below):
+            if one.type == FileType.File:
+                changed = one.mtime.astimezone(UTC)
+                yield ListedFile(f"{scheme}://{one.path}", one.size, changed)
 
 
 def _object(location: str) -> str:

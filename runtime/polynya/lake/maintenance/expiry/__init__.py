@@ -1,0 +1,1 @@
+"""What leaves a table that nobody reads any more: snapshots, files, and too many manifests."""

@@ -1,0 +1,173 @@
+"""Who reads in a warehouse for long says so there, so that no snapshot expires that it reads.
+
+A snapshot stays for hours after another one took its place, and most queries take seconds: they
+write nothing. One that goes on writes a small file into the warehouse and renews it. The file of a
+reader that died ends by itself. It speaks for all tables of the warehouse: what a query reads only
+its plan knows.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import uuid4
+
+from polynya.model.config.target import ResolvedTarget
+from polynya.model.errors import PolynyaError
+from polynya.store.clock import Clock
+from polynya.store.object_store import ObjectStore
+from polynya.store.places import store_at
+
+log = logging.getLogger(__name__)
+
+#: Below the warehouse, beside the folders of its schemas.
+FOLDER: Final = ".polynya/readers"
+#: By so much two clocks may differ.
+SKEW: Final = timedelta(minutes=5)
+#: So long a file speaks for its reader after it was written.
+LASTS: Final = timedelta(minutes=10)
+#: A reader writes its file after this share of the shortest time for which snapshots stay...
+_SHARE: Final = 8
+#: ...or after this time.
+_AT_MOST: Final = timedelta(minutes=15)
+_MOST_BYTES: Final = 4096
+#: No reader says that it reads for so long.
+_FAR: Final = timedelta(days=1)
+#: What names a snapshot of the past in SQL.
+_PAST: Final = re.compile(
+    r"\bAS\s+OF\b|\b(?:snapshot_id|at_timestamp|branch|tag)_\w", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A reader at work. It reads what was current at `since` or later; None: anything."""
+
+    since: datetime | None
+    until: datetime
+    who: str = ""
+
+
+def reads_the_past(statements: str) -> bool:
+    """Whether statements may name snapshots that are not current."""
+    return _PAST.search(statements) is not None
+
+
+class Readers:
+    """The readers of one warehouse, in a store whose root is the warehouse."""
+
+    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    @classmethod
+    def of(cls, target: ResolvedTarget, clock: Clock) -> Readers:
+        """The readers of the warehouse of a target."""
+        return cls(store_at(target.warehouse, target.aws), clock)
+
+    def at_work(self) -> list[Reading]:
+        """All who said that they read, and whose word has not ended.
+
+        What ended long ago is removed. A file that is no such word is not heeded.
+        """
+        now, found = self._clock.now(), []
+        for info in self._store.list(FOLDER):
+            try:
+                content = self._store.read(info.path, _MOST_BYTES).data
+            except FileNotFoundError:
+                continue
+            said = _read(content)
+            if said is None or said.until > now + _FAR:
+                log.warning("%s is not the word of a reader, and is not heeded", info.path)
+            elif said.until + SKEW > now:
+                found.append(said)
+            elif said.until + 10 * LASTS < now:
+                self._store.delete(info.path)
+        return found
+
+    @contextmanager
+    def reading(self, *, shortest: timedelta, past: bool = False) -> Iterator[None]:
+        """Read inside; `shortest` is the least time for which a table keeps its snapshots.
+
+        With `past` the reader may read any snapshot, and says so at once. A warehouse that takes
+        no file is no obstacle to reading: then only the age of snapshots protects the reader.
+        """
+        word = _Word(self._store, self._clock, None if past else self._clock.now())
+        first = timedelta() if past else min(shortest / _SHARE, _AT_MOST)
+        if past:
+            word.say()
+        thread = threading.Thread(
+            target=word.go_on_saying, args=(first,), name="reader", daemon=True
+        )
+        thread.start()
+        try:
+            yield
+        finally:
+            word.ended.set()
+            thread.join(timeout=LASTS.total_seconds())
+            word.take_back()
+
+
+class _Word:
+    """The file of one reader."""
+
+    def __init__(self, store: ObjectStore, clock: Clock, since: datetime | None) -> None:
+        self.ended = threading.Event()
+        self._store, self._clock, self._since = store, clock, since
+        self._path = f"{FOLDER}/{uuid4()}.json"
+        self._who = f"process {os.getpid()} on {socket.gethostname()}"
+        self._said = False
+
+    def go_on_saying(self, first: timedelta) -> None:
+        """Write the file after `first`, and again in time, until the reader ends."""
+        wait = first if not self._said else LASTS / 3
+        while not self.ended.wait(wait.total_seconds()):
+            self.say()
+            wait = LASTS / 3
+
+    def say(self) -> None:
+        """Write the file."""
+        since = None if self._since is None else self._since.isoformat()
+        until = (self._clock.now() + LASTS).isoformat()
+        text = json.dumps({"since": since, "until": until, "who": self._who})
+        try:
+            self._store.put(self._path, text.encode())
+            self._said = True
+        except (OSError, PolynyaError) as error:
+            log.warning("a long query cannot say that it reads: %s", error)
+
+    def take_back(self) -> None:
+        """Remove the file, if there is one."""
+        if not self._said:
+            return
+        try:
+            self._store.delete(self._path)
+        except (OSError, PolynyaError) as error:
+            log.debug("%s stays until it ends: %s", self._path, error)
+
+
+def _read(content: bytes) -> Reading | None:
+    try:
+        said = json.loads(content)
+        since = said["since"]
+        return Reading(
+            None if since is None else _moment(since), _moment(said["until"]), str(said["who"])
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(text)
+    return found

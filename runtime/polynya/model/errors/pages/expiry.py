@@ -1,0 +1,33 @@
+"""Errors of what leaves a table: snapshots and files that nothing reaches."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from polynya.model.errors.pages.page import ErrorPage
+
+PAGES: Final = (
+    ErrorPage(
+        "POLYNYA-LAKE-050",
+        "the snapshot of a step has expired",
+        "An apply, or a rewrite, was computed from a snapshot, and meanwhile another engine "
+        "expired it. Whether the step is still right cannot be checked, so it was not committed; "
+        "the next run takes it again. Polynya itself never expires a snapshot that its own process "
+        "works on. Let the other engine keep snapshots for longer than the longest apply.",
+    ),
+    ErrorPage(
+        "POLYNYA-MNT-010",
+        "a clean-up would have deleted a file in use",
+        "After an expiry Iceberg says which files nothing reaches any more. One of them was in "
+        "the current snapshot, so none was deleted. The table is whole. This is a bug: report it "
+        "with the metadata of the table. What could have been deleted is removed with the orphans.",
+    ),
+    ErrorPage(
+        "POLYNYA-MNT-011",
+        "the folder of a table lists under another name",
+        "Before orphans are removed, every file of the current snapshot has to be in the listing "
+        "of the table's folder. Some are not: they are missing, which `polynya verify` says, "
+        "or the folder is reached by another path than the metadata names, for example through a "
+        "link. Then every file would look like an orphan, so nothing was deleted.",
+    ),
+)
