@@ -62,6 +62,11 @@ scenarios: dev ## 500 random lives of a dataset and 250 of a capture against the
 	  POLYNYA_TEST_LONG_LIVED=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal \
 	  tests/scenarios $(ARGS)
 
+# Without other work on the machine: the freshness that it measures is judged.
+.PHONY: newcomer
+newcomer: dev ## First days of a user: pages, a feed, 2 x 15 minutes of files, broken machines; ARGS
+	@$(BIN)/python -m tests.newcomer $(ARGS)
+
 .PHONY: unit
 unit: dev ## The tests without a JVM and without the stacks
 	@$(PYTEST) -m "not spark and not slow and not synth" $(ARGS)

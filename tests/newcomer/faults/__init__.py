@@ -1,0 +1,1 @@
+"""Machines that are broken, and what is done to a run that is under way."""
