@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from polynya.cli.options import FLAGS, GlobalOptions, split_options
+from polynya.cli.options import FLAGS, GlobalOptions, as_typed, split_options
 from polynya.model.errors import ConfigError
 
 
@@ -74,3 +75,18 @@ def test_an_empty_value_is_told_as_such(arguments, said):
         split_options(arguments)
 
     assert (caught.value.code, caught.value.message) == ("POLYNYA-CLI-001", said)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_what_was_typed_is_utf8_whatever_the_locale(monkeypatch, encoding):
+    typed = "SELECT 'Zo\u00eb \u03b1'"
+    read = typed.encode().decode(encoding, "surrogateescape")
+    monkeypatch.setattr(os, "fsencode", lambda text: text.encode(encoding, "surrogateescape"))
+
+    assert as_typed(read) == typed
+
+
+def test_what_is_no_utf8_is_what_the_locale_says(monkeypatch):
+    monkeypatch.setattr(os, "fsencode", lambda text: text.encode("latin-1"))
+
+    assert as_typed("Zo\u00eb") == "Zo\u00eb"

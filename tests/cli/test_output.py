@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import threading
+import time
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
@@ -120,3 +122,35 @@ def test_long_lines_are_not_wrapped():
     output.result("x", {}, "x" * 500)
 
     assert out.getvalue() == "x" * 500 + "\n"
+
+
+class Slow(io.StringIO):
+    """A stream that lets other threads go on before it writes."""
+
+    def write(self, text):
+        time.sleep(0.001)
+        return super().write(text)
+
+
+def test_the_lines_of_an_error_stay_together_when_several_threads_fail():
+    err = Slow()
+    output = TextOutput(GlobalOptions(no_color=True), io.StringIO(), err)
+    errors = [ConfigError(letter, letter * 3, fix="none", state="as it was") for letter in "ABCD"]
+    together = threading.Barrier(len(errors))
+
+    def fail(error):
+        together.wait()
+        for _ in range(3):
+            output.error(error)
+
+    threads = [threading.Thread(target=fail, args=(error,)) for error in errors]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    lines_of_one = len(errors[0].render().splitlines())
+    said = err.getvalue().splitlines()
+    parts = [said[n : n + lines_of_one] for n in range(0, len(said), lines_of_one)]
+    assert len(parts) == 3 * len(errors)
+    assert all(part in [error.render().splitlines() for error in errors] for part in parts)

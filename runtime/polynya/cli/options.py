@@ -96,6 +96,18 @@ def _refuse_empty(argument: str, before: Sequence[str]) -> None:
     raise usage_error(f"{what} is empty", "give it one, or leave it out")
 
 
+def as_typed(text: str) -> str:
+    """Text of the command line as it was typed: UTF-8, also where the locale has other characters.
+
+    What is not UTF-8 stays as the locale reads it. For text that is no path: files are named in
+    the characters of the locale.
+    """
+    try:
+        return os.fsencode(text).decode("utf-8")
+    except UnicodeError:
+        return text
+
+
 def usage_error(message: str, fix: str | None = None) -> ConfigError:
     """Make the error of a wrong command line."""
     return ConfigError(

@@ -235,8 +235,10 @@ class TextOutput(Output):
     def error(self, error: PolynyaError) -> None:
         """Print an error to standard error, its first line in red."""
         SAID.error("%s", error.render())
-        for line in error.render().splitlines():
-            self._print(self.people, line, "red" if line.startswith("error[") else None)
+        # Several threads may fail at the same moment: the lines of an error stay together.
+        with self._lock:
+            for line in error.render().splitlines():
+                self._print(self.people, line, "red" if line.startswith("error[") else None)
 
     def _tell(self, event: Event) -> None:
         if isinstance(event, UnitFailed) and not event.goes_on:

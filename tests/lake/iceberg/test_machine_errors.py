@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy.exc import DatabaseError
 
 from polynya.engine.errors import as_polynya
-from polynya.lake.spark.api import CapturedException
+from polynya.lake.iceberg import commit
+from polynya.lake.spark.api import CapturedException, Py4JJavaError
 
 
 @dataclass
@@ -86,6 +87,10 @@ def of_java(*thrown: tuple[str, str]) -> BaseException:
             ),
             "POLYNYA-LAKE-043",
         ),
+        (
+            FileNotFoundError("Failed to open '/lake/t/metadata/1.metadata.json': No such file"),
+            "POLYNYA-LAKE-043",
+        ),
         (of_java(("OutOfMemoryError", "Java heap space")), "POLYNYA-DEP-012"),
         (of_java(("AnalysisException", "no such column")), "POLYNYA-BUG-001"),
         (ValueError("No space left on device"), "POLYNYA-BUG-001"),
@@ -103,3 +108,44 @@ def test_the_place_is_named() -> None:
     thrown = ("NotFoundException", "Failed to open input stream for file: file:/lake/m.json")
 
     assert as_polynya(of_java(thrown)).where == "/lake/m.json"
+
+
+def test_the_way_on_without_metadata_is_to_repair_the_catalog() -> None:
+    metadata = FileNotFoundError("'/lake/t/metadata/00008-a.metadata.json'. No such file")
+    manifest = FileNotFoundError("'/lake/t/metadata/00008-a.avro'. No such file")
+
+    assert "`polynya doctor --repair`" in str(as_polynya(metadata).fix)
+    assert "--repair" not in str(as_polynya(manifest).fix)
+
+
+def test_a_cause_is_told_without_the_classes_of_the_jvm() -> None:
+    thrown = ("FSError", "java.io.IOException: No space left on device")
+
+    assert as_polynya(of_java(thrown)).why == "No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("java.io.IOException: No space left on device", "POLYNYA-DEP-011"),
+        ("the server is gone", "POLYNYA-LAKE-005"),
+    ],
+)
+def test_a_commit_that_the_machine_refused_says_so(message: str, code: str) -> None:
+    found = commit._explained(Named("shop.users"), None, Refused(Thrown("FSError", message)))
+
+    assert found.code == code
+
+
+@dataclass
+class Named:
+    """All of a table that an error needs."""
+
+    name: str
+
+
+class Refused(Py4JJavaError):
+    """What py4j raises for an exception, without a JVM."""
+
+    def __init__(self, thrown: Thrown) -> None:
+        self.java_exception = thrown

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.inspect.rows import Format, as_table, write_csv, write_parquet
-from polynya.cli.options import usage_error
+from polynya.cli.options import as_typed, usage_error
 
 if TYPE_CHECKING:
     from polynya.lake.read.query import Answer, Statement
@@ -108,7 +108,7 @@ def _statements(sql: str, file: Path | None) -> list[Statement]:
         if not file.is_file():
             raise usage_error(f"there is no file `{file}`")
         return split_statements(file.read_text(encoding="utf-8"), str(file))
-    statements = split_statements(sql)
+    statements = split_statements(as_typed(sql))
     if len(statements) != 1:
         raise usage_error(
             f"expected one statement, found {len(statements)}", "use `--file` for several"

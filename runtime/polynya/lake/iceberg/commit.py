@@ -15,6 +15,7 @@ from typing import Any
 
 from polynya.lake.iceberg.files import COMMIT, DataFile, DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.machine_errors import machine_error
 from polynya.lake.spark.api import CapturedException, Py4JJavaError
 from polynya.model.contract.headers import Partition
 from polynya.model.errors import ConflictError, DependencyError
@@ -194,7 +195,7 @@ def _explained(
             fix="check the catalog, then run again",
         )
     # The staged files stay: no reader sees them, and a commit that comes true late would need them.
-    return DependencyError(
+    return machine_error(error) or DependencyError(
         "POLYNYA-LAKE-005",
         f"the commit of {table.name} failed: {kind}: {_first_line(error)}",
         where=table.name,

@@ -30,17 +30,24 @@ _OF_LIBRARIES: Final = (
     PySparkException,
 )
 _PATH: Final = re.compile(r"(?:file:)?(/[^\s'\",;()]+)")
+#: Names of classes of the JVM, in front of what they say.
+_CLASSES: Final = re.compile(r"\b(?:[a-z]\w*\.)*[A-Z]\w*(?:Exception|Error): ")
 
 
 def _missing(where: str | None, why: str) -> OperationError:
+    fix = "put the file back from a backup; `polynya verify` looks at the files of each table"
+    if where is not None and where.endswith(".metadata.json"):
+        fix = (
+            "put the file back from a backup, or let `polynya doctor --repair` go back to the "
+            "newest metadata that is there"
+        )
     return OperationError(
         "POLYNYA-LAKE-043",
         "a file of a table is missing",
         where=where,
         why=why,
         state="nothing of this step was written",
-        fix="put the file back from a backup; `polynya doctor` looks whether the catalog is whole, "
-        "`polynya verify` at the files of each table",
+        fix=fix,
     )
 
 
@@ -93,7 +100,8 @@ _SIGNS: Final[tuple[tuple[re.Pattern[str], _Found], ...]] = (
         re.compile(
             r"NotFoundException: (?:Failed to open|Location does not exist)|"
             r"Failed to open input stream for file|FileNotFoundException: File|"
-            r"(?:not exist|No such file).*(?:metadata\.json|/metadata/[^/]*\.avro)"
+            r"(?:not exist|No such file).*(?:metadata\.json|/metadata/[^/]*\.avro)|"
+            r"(?:metadata\.json|/metadata/[^/]*\.avro)\b.*(?:not exist|No such file)"
         ),
         _missing,
     ),
@@ -109,13 +117,18 @@ def machine_error(error: BaseException) -> PolynyaError | None:
         for text in _texts(seen):
             for sign, found in _SIGNS:
                 if sign.search(text):
-                    return found(_place(text), " ".join(text.split())[:_MOST_SHOWN])
+                    return found(_place(text), _plain(text))
         seen = seen.__cause__
     return None
 
 
 def _file(error: OSError) -> str | None:
     return None if error.filename is None else str(error.filename)
+
+
+def _plain(text: str) -> str:
+    """What a library said, in one line without the names of its classes."""
+    return _CLASSES.sub("", " ".join(text.split()))[:_MOST_SHOWN]
 
 
 def _place(text: str) -> str | None:
