@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.newcomer", description=__doc__)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--only", default="", help="faults whose name has this in it")
     parser.add_argument("--records", type=int, default=432_600, help="of the feed")
     parser.add_argument("--minutes", type=float, default=15.0, help="of each continuous run")
     parser.add_argument("--floor", type=float, default=10.0, help="highest p95 of freshness, s")
@@ -78,10 +79,9 @@ def _checks(home: Path, options: argparse.Namespace) -> Iterator[Check]:
                 yield from continuous.checks(shop, way)
     if chosen & {"machines", "under-way"}:
         ground = Ground.made(home, options.seed)
-        if "machines" in chosen:
-            yield from machines.checks(ground)
-        if "under-way" in chosen:
-            yield from interplay.checks(ground)
+        trials = [*machines.trials(ground)] if "machines" in chosen else []
+        trials += interplay.trials(ground) if "under-way" in chosen else []
+        yield from (one.made() for one in trials if options.only in one.name)
 
 
 def _pages(home: Path) -> Iterator[Check]:

@@ -37,11 +37,25 @@ class Check:
         return {**asdict(self), "outcome": self.outcome}
 
 
-def tried(part: str, name: str, work: Callable[[], Check | Iterable[str]]) -> Check:
-    """Do the work of a check: what it finds, or what it fails with, is what does not hold.
+#: Does the work of a check: gives its problems, or a check of its own with figures.
+Work = Callable[[], Check | Iterable[str]]
 
-    Work gives its problems, or a check of its own with figures.
-    """
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A check that can be made by itself."""
+
+    part: str
+    name: str
+    work: Work
+
+    def made(self) -> Check:
+        """The check."""
+        return tried(self.part, self.name, self.work)
+
+
+def tried(part: str, name: str, work: Work) -> Check:
+    """A check by its work; what that fails with does not hold either."""
     began = time.monotonic()
     try:
         found = work()

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.newcomer.checks import Check, tried
+from tests.newcomer.checks import Check, Trial
 from tests.newcomer.faults.ground import RUN, Ground
 from tests.newcomer.faults.judging import Wanted, problems, unseemly
 from tests.newcomer.faults.places import can_mount, enlarge, on_small_disk, read_only
@@ -119,18 +119,21 @@ CASES: Final = (
 _ROOMS: Final = (0, 24, 200)
 
 
-def checks(ground: Ground) -> Iterator[Check]:
+def trials(ground: Ground) -> Iterator[Trial]:
     """Each fault by itself."""
     for case in CASES:
-        yield tried(PART, case.name, partial(_broken, ground, case))
+        yield Trial(PART, case.name, partial(_broken, ground, case))
     for room in _ROOMS:
-        yield tried(PART, f"disk full, {room} KiB left", partial(_full, ground, room))
-    yield tried(PART, "read-only warehouse", lambda: _read_only(ground))
-    yield tried(PART, "read-only landing folder", lambda: _read_only_landing(ground))
-    yield tried(PART, "ASCII terminal", lambda: _ascii(ground))
-    yield tried(PART, "copied project", lambda: _copied(ground))
-    yield tried(PART, "moved project", lambda: _moved(ground))
-    yield tried(PART, "warehouse deleted between runs", lambda: _deleted(ground))
+        yield Trial(PART, f"disk full, {room} KiB left", partial(_full, ground, room))
+    for name, work in (
+        ("read-only warehouse", _read_only),
+        ("read-only landing folder", _read_only_landing),
+        ("ASCII terminal", _ascii),
+        ("copied project", _copied),
+        ("moved project", _moved),
+        ("warehouse deleted between runs", _deleted),
+    ):
+        yield Trial(PART, name, partial(work, ground))
 
 
 def _broken(ground: Ground, case: Case) -> list[str]:
