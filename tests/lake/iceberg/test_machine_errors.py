@@ -132,7 +132,9 @@ def test_a_cause_is_told_without_the_classes_of_the_jvm() -> None:
     ],
 )
 def test_a_commit_that_the_machine_refused_says_so(message: str, code: str) -> None:
-    found = commit._explained(Named("shop.users"), None, Refused(Thrown("FSError", message)))
+    refused = Refused(Thrown("FSError", message))
+
+    found = commit._explained(Named("shop.users"), None, refused, is_live=False)
 
     assert found.code == code
 
