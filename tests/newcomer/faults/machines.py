@@ -100,6 +100,7 @@ CASES: Final = (
         Wanted(1, ("POLYNYA-LAKE-043",)),
         _without_metadata,
         fixes=1,
+        also=(("status",), ("verify",), ("query", "SELECT count(*) FROM shop.orders")),
         doctor="catalog",
     ),
     Case(
