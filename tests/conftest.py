@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from polynya.lake.spark.api import SparkSession
-from tests.projects import PROJECT, aws_project, write_project
+from tests.projects import PROJECT, aws_project, postgres_project, write_project
 
 if TYPE_CHECKING:
     from tests.lab.lab import Lab
@@ -65,9 +65,25 @@ def shared_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The project folder whose warehouse all Spark tests share.
 
     With POLYNYA_TEST_S3 the warehouse is in S3, on a server that stands in for it
-    (`tests/e2e/test_lake_on_s3.py`).
+    (`tests/e2e/test_lake_on_s3.py`); with POLYNYA_TEST_POSTGRESQL it is there too, and the catalog
+    is in PostgreSQL (`tests/e2e/postgresql/test_lake_on_postgresql.py`).
     """
     folder = tmp_path_factory.mktemp("shared")
+    if "POLYNYA_TEST_POSTGRESQL" in os.environ:
+        # Late: no other test needs them.
+        from tests.aws import aws_server
+        from tests.postgresql import postgres_server
+
+        with (
+            postgres_server() as server,
+            aws_server("acme-lake") as endpoint,
+            pytest.MonkeyPatch.context() as patch,
+        ):
+            for name, value in server.environment.items():
+                patch.setenv(name, value)
+            text = postgres_project(server.uri, "s3://acme-lake/tables", endpoint=endpoint)
+            yield write_project(folder, project=text)
+        return
     if "POLYNYA_TEST_S3" not in os.environ:
         yield write_project(folder, project=PROJECT)
         return

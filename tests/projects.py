@@ -38,6 +38,20 @@ targets:
     aws: {{region: {region}, endpoint: "{endpoint}"}}
 """
 
+_POSTGRES_PROJECT = """\
+apiVersion: polynya/v1
+kind: project
+name: shop
+targets:
+  local:
+    landing: ./landing
+    warehouse: {warehouse}
+    catalog:
+      uri: {uri}
+      user: "${{env:POLYNYA_TEST_DB_USER}}"
+      password: "${{env:POLYNYA_TEST_DB_PASSWORD}}"
+"""
+
 BANK = """\
 apiVersion: polynya/v1
 kind: storage
@@ -61,3 +75,11 @@ def write_project(folder: Path, *, project: str = PROJECT, **tasks: str) -> Path
 def aws_project(endpoint: str, region: str = "eu-central-1") -> str:
     """A project file with a target on AWS, or on what answers at the endpoint in its place."""
     return _AWS_PROJECT.format(endpoint=endpoint, region=region)
+
+
+def postgres_project(uri: str, warehouse: str = "./warehouse", *, endpoint: str = "") -> str:
+    """A project file whose catalog is in PostgreSQL, and whose warehouse may be in a store."""
+    text = _POSTGRES_PROJECT.format(uri=uri, warehouse=warehouse)
+    return text + (
+        f'    aws: {{region: eu-central-1, endpoint: "{endpoint}"}}\n' if endpoint else ""
+    )

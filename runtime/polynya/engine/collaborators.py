@@ -15,6 +15,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.naming import CATALOG
 from polynya.lake.warehouse.check import refuse_unusable
 from polynya.lake.warehouse.folder import make_folder, refuse_unwritable
+from polynya.lake.warehouse.gone import cause_of
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.reading.loader import LoadedProject
@@ -47,6 +48,7 @@ def start_engine(
         applier=FastApplier(ways(indexes)),
         apply_mode=apply_mode,
         mirror=_mirror(project.target),
+        cause_of=lambda failure: cause_of(failure, target, CATALOG),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.cache import cache_root, new_scratch
-from polynya.lake.spark.catalog import spark_properties
+from polynya.lake.spark.catalog import secret_properties, spark_properties
 from polynya.lake.spark.class_archive import cds_options
 from polynya.lake.spark.heap import MEMORY_VARIABLE, asked_heap, driver_heap, machine_memory
 from polynya.lake.spark.jars import jars_of
@@ -38,6 +38,7 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
     settings = SessionSettings(
         jars=jars,
         catalog=spark_properties(target),
+        secrets=secret_properties(target),
         small=not long_lived,
         memory=f"{heap}m",
         jvm_options=cds_options(java, jars),
@@ -67,6 +68,8 @@ def throwaway(project: LoadedProject, folder: Path) -> LoadedProject:
         catalog_type="jdbc",
         catalog_uri=f"jdbc:sqlite:{folder / 'catalog.db'}",
         catalog_properties={},
+        catalog_user=None,
+        catalog_password=None,
         cluster=None,
     )
     return replace(project, target=target)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.runner import run_until_stopped, units
+from polynya.engine.runner import run_once, run_until_stopped, units
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.threads import THREADS
 from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn, Unit
@@ -59,6 +59,26 @@ def test_a_run_ends_when_nobody_can_be_told_of_a_failure() -> None:
     context = EngineContext(spark, MemoryObjectStore(), sink=closed)
     with pytest.raises(BrokenPipeError):
         run_until_stopped(context, [Unit("users", "task", fail)])
+
+
+def test_what_explains_a_failure_is_asked_once_there_are_tables() -> None:
+    spark: Any = None
+    context = EngineContext(spark, MemoryObjectStore())
+    context.cause_of = lambda failure: OperationError("GONE", f"behind {failure.code}")
+    steps = iter([OperationError("A", "first"), None, OperationError("B", "then")])
+    told: list[str] = []
+
+    def step(_turn: Turn) -> Ended:
+        failure = next(steps)
+        if failure is not None:
+            raise failure
+        return Ended(more=True)
+
+    for _ in range(2):
+        outcome = run_once(context, [Unit("users", "task", step)])
+        told += [one.message for one in outcome.failures.values()]
+
+    assert told == ["first", "behind B"]
 
 
 def test_an_interrupt_is_no_failure_of_the_unit_that_it_hits() -> None:

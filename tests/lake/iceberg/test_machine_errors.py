@@ -92,6 +92,17 @@ def of_java(*thrown: tuple[str, str]) -> BaseException:
             "POLYNYA-LAKE-043",
         ),
         (of_java(("OutOfMemoryError", "Java heap space")), "POLYNYA-DEP-012"),
+        (
+            of_java(
+                ("UncheckedSQLException", "Failed to connect"),
+                ("PSQLException", "Connection to 127.0.0.1:5 refused. Check the hostname"),
+            ),
+            "POLYNYA-DEP-015",
+        ),
+        (
+            of_java(("PSQLException", 'FATAL: password authentication failed for user "lake"')),
+            "POLYNYA-DEP-016",
+        ),
         (of_java(("AnalysisException", "no such column")), "POLYNYA-BUG-001"),
         (ValueError("No space left on device"), "POLYNYA-BUG-001"),
     ],

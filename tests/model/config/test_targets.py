@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from polynya.lake.spark.catalog import secret_properties, spark_properties
 from polynya.model.config.engines.standalone import SparkCluster
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.contract.location import S3Location
+from polynya.model.contract.postgresql import PostgresAddress
 from polynya.model.errors import ConfigErrors
 from polynya.model.reading.loader import load_project
 from tests.projects import write_project
@@ -51,6 +53,67 @@ def test_landing_may_be_elsewhere_than_the_tables(tmp_path: Path) -> None:
     assert target(tmp_path / "b", landing="./in").landing == (tmp_path / "b/in").resolve()
 
 
+_DATABASE = "uri: 'jdbc:postgresql://db.acme:6432/lake?sslmode=verify-full'"
+
+
+def test_a_catalog_on_postgresql_may_keep_tables_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKE_USER", "ann")
+    monkeypatch.setenv("LAKE_PASSWORD", "s3cr3t")
+    own = 'user: "${env:LAKE_USER}", password: "${env:LAKE_PASSWORD}"'
+    aws = "{endpoint: 'https://store.acme:9000', allow_remote_endpoint: true, region: eu-west-1}"
+
+    far = target(tmp_path / "a", catalog=f"{{{_DATABASE}, {own}}}", aws=aws)
+    near = target(tmp_path / "b", catalog=f"{{{_DATABASE}}}", warehouse="./w")
+
+    assert far.database == PostgresAddress("db.acme", "lake", 6432, "verify-full")
+    assert (far.on_aws, far.on_glue, far.catalog_user) == (True, False, "ann")
+    assert far.catalog_password is not None
+    assert far.catalog_password.get_secret_value() == "s3cr3t"
+    assert "s3cr3t" not in f"{far!r} {far} {spark_properties(far)}"
+    assert secret_properties(far) == {"jdbc.user": "ann", "jdbc.password": "s3cr3t"}
+    properties = spark_properties(far)
+    assert properties["io-impl"].endswith("S3FileIO")
+    assert properties["s3.endpoint"] == "https://store.acme:9000"
+    assert properties["s3.path-style-access"] == "true"
+    assert "io-impl" not in spark_properties(near)
+
+
+@pytest.mark.parametrize(
+    ("catalog", "message"),
+    [
+        ("{uri: 'jdbc:postgresql://ann:s3cr3t@db/lake'}", "says who logs in"),
+        ("{uri: 'jdbc:postgresql://db/lake?user=ann&password=s3cr3t'}", "says who logs in"),
+        ("{uri: 'jdbc:postgresql://db'}", "no host and no database"),
+        ("{uri: 'jdbc:postgresql://db/lake?sslmode=never'}", "`verify-full`"),
+        ("{uri: 'jdbc:postgresql://db:x/lake'}", "cannot be read"),
+        (
+            "{uri: 'jdbc:postgresql://db/lake', properties: {jdbc.password: s3cr3t}}",
+            "`catalog.password`",
+        ),
+        ("{user: ann}", "belong to a catalog on PostgreSQL"),
+    ],
+)
+def test_what_a_database_cannot_be_told(tmp_path: Path, catalog: str, message: str) -> None:
+    said = error(tmp_path, catalog=catalog, warehouse="./w")
+
+    assert "CFG-016" in said
+    assert message in said
+    assert "s3cr3t" not in said
+
+
+@pytest.mark.parametrize("password", ["s3cr3t", "${env:LAKE_PASSWORD:-s3cr3t}", "x${env:HOME}"])
+def test_a_password_never_stands_in_a_file(tmp_path: Path, password: str) -> None:
+    catalog = f"{{uri: 'jdbc:postgresql://db/lake', user: ann, password: \"{password}\"}}"
+
+    said = error(tmp_path, catalog=catalog, warehouse="./w")
+
+    assert "CFG-035" in said
+    assert "polynya.yml:" in said
+    assert "s3cr3t" not in said
+
+
 @pytest.mark.parametrize(
     ("settings", "code", "message"),
     [
@@ -65,9 +128,9 @@ def test_landing_may_be_elsewhere_than_the_tables(tmp_path: Path) -> None:
         ({"landing": "s3://acme/../y"}, "CFG-011", "leaves its folder"),
         ({"catalog": "{type: glue, uri: 'jdbc:x'}"}, "CFG-016", "`uri` belongs to a JDBC"),
         (
-            {"catalog": "{uri: 'jdbc:postgresql://db/lake'}", "warehouse": "./w"},
+            {"catalog": "{uri: 'jdbc:mysql://me:secret@db/lake'}", "warehouse": "./w"},
             "CFG-016",
-            "no driver for the catalog `jdbc:postgresql://db/lake`",
+            "no driver for the catalog `jdbc:mysql:`",
         ),
         (
             {"catalog": "{type: glue, properties: {s3.endpoint: 'http://10.0.0.1'}}"},

@@ -27,6 +27,7 @@ def machine_checks(project: LoadedProject) -> Iterator[Check]:
             yield _task_folder(task.name, landing / task.landing.path)
     if isinstance(warehouse, Path):
         yield guarded("warehouse", lambda: _warehouse(warehouse))
+    if not project.target.on_glue:
         yield guarded("catalog", lambda: _catalog(project.target))
 
 
@@ -91,17 +92,16 @@ def _warehouse(folder: Path) -> Check:
 
 def _catalog(target: ResolvedTarget) -> Check:
     from polynya.lake.spark.naming import CATALOG
-    from polynya.lake.warehouse.catalog_file import catalog_file, entries
-    from polynya.lake.warehouse.check import refuse_incomplete, refuse_unusable
+    from polynya.lake.warehouse.catalog_file import catalog_file
+    from polynya.lake.warehouse.check import entries_of, refuse_incomplete, refuse_unusable
 
-    file = catalog_file(target)
-    if file is None:
-        return Check("catalog", "ok", target.catalog_type)
+    file, database = catalog_file(target), target.database
+    place = str(file) if database is None else f"PostgreSQL at {database.text}"
     refuse_unusable(target, CATALOG)
     refuse_incomplete(target, CATALOG)
-    tables = [one for one in entries(file, CATALOG) if not one.is_view]
+    tables = [one for one in entries_of(target, CATALOG) if not one.is_view]
     if not tables:
-        return Check("catalog", "ok", f"{file}: no tables yet")
-    if not os.access(file, os.W_OK):
+        return Check("catalog", "ok", f"{place}: no tables yet")
+    if file is not None and not os.access(file, os.W_OK):
         return Check("catalog", "fail", f"{file} cannot be written", f"chmod u+w {file}")
-    return Check("catalog", "ok", f"{file}: tables: {len(tables)}, all in the warehouse")
+    return Check("catalog", "ok", f"{place}: tables: {len(tables)}, all in the warehouse")

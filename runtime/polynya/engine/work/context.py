@@ -17,6 +17,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.dataset import new_owner
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.errors import PolynyaError
 from polynya.observe.events import EventSink, discard
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.object_store import ObjectStore
@@ -32,7 +33,8 @@ class EngineContext:
     where there is nothing to make. `backlog` is told what waits in the landing zone. `loads`
     says which full loads are large enough for tasks, `apply_speeds` how fast applies went.
     `at_unknown` is told of columns that settings name and nobody has met; None: they stop their
-    dataset.
+    dataset. `worked` says that a step has succeeded, so that there are tables: `cause_of` then
+    looks for what explains a failure.
     """
 
     spark: SparkSession
@@ -50,8 +52,14 @@ class EngineContext:
     loads: LoadLimits = field(default_factory=LoadLimits)
     apply_speeds: Speeds = field(default_factory=Speeds)
     at_unknown: Callable[[Sequence[UnknownColumn]], None] | None = None
+    worked: bool = False
+    cause_of: Callable[[PolynyaError], PolynyaError] | None = None
 
     def is_news(self, matter: str, text: str) -> bool:
         """Whether something else was said last about a matter; `text` is what is said now."""
         before, self.said[matter] = self.said.get(matter), text
         return text != before
+
+    def explained(self, failure: PolynyaError) -> PolynyaError:
+        """The failure of a step, or what explains it."""
+        return failure if self.cause_of is None or not self.worked else self.cause_of(failure)

@@ -16,6 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from polynya.lake.spark.api import CapturedException, Py4JJavaError, PySparkException
 from polynya.lake.warehouse.catalog_file import damaged
+from polynya.lake.warehouse.catalog_server import refused, unreachable
 from polynya.lake.warehouse.folder import NO_ROOM, no_access, no_room
 from polynya.model.errors import DependencyError, OperationError, PolynyaError
 
@@ -93,6 +94,21 @@ _SIGNS: Final[tuple[tuple[re.Pattern[str], _Found], ...]] = (
             r"SQLITE_CORRUPT|SQLITE_NOTADB|not a database|disk image is malformed",
         ),
         _damaged,
+    ),
+    (
+        re.compile(
+            r"PSQLException: (?:FATAL|ERROR): (?:password authentication failed|no pg_hba\.conf "
+            r"entry|role .* (?:does not exist|is not permitted)|permission denied)|"
+            r"PSQLException: The server requested .*password"
+        ),
+        refused,
+    ),
+    (
+        re.compile(
+            r"PSQLException: (?:Connection to .* refused|The connection attempt failed|"
+            r"An I/O error occurred|This connection has been closed|FATAL: )"
+        ),
+        unreachable,
     ),
     (re.compile(r"OutOfMemoryError|Java heap space|GC overhead limit"), _small_heap),
     (re.compile(r"JAVA_GATEWAY_EXITED"), _no_start),

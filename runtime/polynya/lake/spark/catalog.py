@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from polynya.lake.spark.naming import CATALOG
-from polynya.lake.warehouse.catalog_file import SQLITE, catalog_file, entries
-from polynya.lake.warehouse.check import refuse_unusable
+from polynya.lake.warehouse.catalog_file import SQLITE, CatalogEntry, catalog_file
+from polynya.lake.warehouse.check import entries_of, refuse_unusable
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.target import ResolvedTarget
+from polynya.model.contract.location import S3Location
 from polynya.model.errors import OperationError
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+    from pyiceberg.catalog.sql import SqlCatalog
 
 #: Every commit and every plan reads manifests, most of them again: in S3 a request for each. One
 #: table has some hundred, of a few kilobytes.
@@ -23,41 +26,61 @@ _KEPT_MANIFESTS = {
 }
 
 
+#: How long Java waits for a database, in seconds: to let it in, and for an answer.
+_PATIENCE = {"jdbc.loginTimeout": "10", "jdbc.socketTimeout": "60", "jdbc.tcpKeepAlive": "true"}
+
+
 def spark_properties(target: ResolvedTarget) -> dict[str, str]:
-    """Catalog properties for Spark."""
+    """Catalog properties for Spark, but for those of `secret_properties`."""
+    properties = {"warehouse": str(target.warehouse)}
+    if isinstance(target.warehouse, S3Location):
+        properties |= _s3_for_spark(target.aws)
     if target.on_glue:
-        return {**_glue_for_spark(target), **target.catalog_properties}
+        return {**properties, **_glue_for_spark(target), **target.catalog_properties}
     uri = target.catalog_uri
     if uri.startswith(SQLITE) and "?" not in uri:
         uri += "?busy_timeout=30000"
+    if target.database is not None:
+        properties |= {"jdbc.ApplicationName": "polynya", **_PATIENCE}
     return {
+        **properties,
         "type": target.catalog_type,
         "uri": uri,
         # V1 of the schema is what lets a JDBC catalog hold views.
         "jdbc.schema-version": "V1",
-        "warehouse": str(target.warehouse),
         **target.catalog_properties,
     }
 
 
-def _glue_for_spark(target: ResolvedTarget) -> dict[str, str]:
+def secret_properties(target: ResolvedTarget) -> dict[str, str]:
+    """Catalog properties for Spark that no command line and no listing of a process may show."""
+    properties = {}
+    if target.catalog_user is not None:
+        properties["jdbc.user"] = target.catalog_user
+    if target.catalog_password is not None:
+        properties["jdbc.password"] = target.catalog_password.get_secret_value()
+    return properties
+
+
+def _s3_for_spark(access: AwsAccess) -> dict[str, str]:
     properties = {
-        "type": "glue",
         "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-        "warehouse": str(target.warehouse),
-        "client.region": _region(target.aws),
+        "client.region": _region(access),
         **_KEPT_MANIFESTS,
     }
+    if access.kms_key is not None:
+        properties |= {"s3.sse.type": "kms", "s3.sse.key": access.kms_key}
+    if access.endpoint is not None:
+        properties |= {"s3.endpoint": access.endpoint, "s3.path-style-access": "true"}
+    return properties
+
+
+def _glue_for_spark(target: ResolvedTarget) -> dict[str, str]:
+    properties = {"type": "glue"}
     if target.catalog_id is not None:
         properties["glue.id"] = target.catalog_id
-    if target.aws.kms_key is not None:
-        properties |= {"s3.sse.type": "kms", "s3.sse.key": target.aws.kms_key}
     if target.aws.endpoint is not None:
-        properties |= {
-            "s3.endpoint": target.aws.endpoint,
-            "s3.path-style-access": "true",
-            "glue.endpoint": target.aws.endpoint,
-        }
+        properties["glue.endpoint"] = target.aws.endpoint
     return properties
 
 
@@ -77,29 +100,64 @@ def python_catalog(target: ResolvedTarget) -> Catalog:
         raise OperationError(
             "POLYNYA-LAKE-008",
             f"the target {target.name} has no tables yet",
-            where=str(file),
+            where=str(file) if file is not None else f"target {target.name}",
             state="nothing was run",
             fix="`polynya run --once`",
         )
     # Start-up time: SQLAlchemy, which a process with a JVM has no use for.
     from pyiceberg.catalog.sql import SqlCatalog
 
-    uri = f"sqlite:///{file}" if file is not None else target.catalog_uri
-    return SqlCatalog(
-        CATALOG, uri=uri, warehouse=str(target.warehouse), init_catalog_tables="false"
-    )
+    properties = {"warehouse": str(target.warehouse), **_s3_for_python(target)}
+    if file is not None:
+        return SqlCatalog(
+            CATALOG, uri=f"sqlite:///{file}", init_catalog_tables="false", **properties
+        )
+    catalog = SqlCatalog(CATALOG, uri="sqlite:///:memory:", **properties)
+    _fill(catalog, entries_of(target, CATALOG))
+    return catalog
+
+
+def _fill(catalog: SqlCatalog, found: Iterable[CatalogEntry]) -> None:
+    """Let a catalog in memory name the tables that one on a server names now.
+
+    So PyIceberg needs neither a driver nor the password.
+    """
+    from pyiceberg.catalog.sql import IcebergTables
+    from sqlalchemy import insert
+
+    rows = [
+        {
+            "catalog_name": CATALOG,
+            "table_namespace": one.namespace,
+            "table_name": one.name,
+            "metadata_location": one.metadata,
+            "iceberg_type": "VIEW" if one.is_view else "TABLE",
+        }
+        for one in found
+    ]
+    with catalog.engine.begin() as database:
+        database.execute(insert(IcebergTables), rows)
 
 
 def _glue_for_python(target: ResolvedTarget) -> dict[str, str]:
     properties = {
         "type": "glue",
         "warehouse": str(target.warehouse),
-        "client.region": _region(target.aws),
+        **_s3_for_python(target),
     }
     if target.catalog_id is not None:
         properties["glue.id"] = target.catalog_id
     if target.aws.endpoint is not None:
-        properties |= {"s3.endpoint": target.aws.endpoint, "glue.endpoint": target.aws.endpoint}
+        properties["glue.endpoint"] = target.aws.endpoint
+    return properties
+
+
+def _s3_for_python(target: ResolvedTarget) -> dict[str, str]:
+    if not isinstance(target.warehouse, S3Location):
+        return {}
+    properties = {"client.region": _region(target.aws)}
+    if target.aws.endpoint is not None:
+        properties["s3.endpoint"] = target.aws.endpoint
     return properties
 
 
@@ -113,6 +171,7 @@ def _region(access: AwsAccess) -> str:
 
 def has_tables(target: ResolvedTarget) -> bool:
     """Whether the catalog of a target holds anything; raises what `refuse_unusable` raises."""
+    if target.on_glue:
+        return True
     refuse_unusable(target, CATALOG)
-    file = catalog_file(target)
-    return file is None or bool(entries(file, CATALOG))
+    return bool(entries_of(target, CATALOG))

@@ -23,12 +23,14 @@ from pathlib import Path
 from polynya.lake.spark import ivy
 from polynya.lake.spark.cache import cache_root, write_atomically
 from polynya.model.config.target import ResolvedTarget
+from polynya.model.contract.location import S3Location
 from polynya.model.errors import DependencyError, PolynyaError
 
 _log = logging.getLogger(__name__)
 
 CORE = "core"
 AWS = "aws"
+POSTGRESQL = "postgresql"
 
 _LOCK_FILE = Path(__file__).with_name("jars.lock.json")
 
@@ -96,7 +98,11 @@ def jars_of(target: ResolvedTarget | None) -> list[str]:
     """Paths of the jars that a target needs, None for any target; see `jar_paths`."""
     if target is None:
         return jar_paths()
-    groups = (CORE, AWS) if target.on_glue else (CORE,)
+    groups = [CORE]
+    if isinstance(target.warehouse, S3Location):
+        groups.append(AWS)
+    if target.database is not None:
+        groups.append(POSTGRESQL)
     return jar_paths(groups=groups, repository=target.maven_repository)
 
 

@@ -78,7 +78,8 @@ KEPT_NAMES = (
 class SessionSettings:
     """What a Spark session of Polynya is started with.
 
-    `catalog` holds all catalog properties in Iceberg's names, without the prefix of Spark.
+    `catalog` holds catalog properties in Iceberg's names, without the prefix of Spark; `secrets`
+    are those that the command line of the JVM may not show.
     `log_file` takes what the JVM prints, None leaves it on standard error.
     `scratch` takes what is written meanwhile, None leaves it to the system's own folder.
     `session_views` keeps the views in this session, for a catalog that can hold none.
@@ -96,6 +97,7 @@ class SessionSettings:
     scratch: Path | None = None
     cores: int = field(default_factory=lambda: os.cpu_count() or 2)
     cluster: SparkCluster | None = None
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @span("start Spark")
@@ -119,6 +121,9 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
     with _stderr_of_children(settings.log_file), _children_without_sigterm():
         spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
+    # Before anything asks for the catalog, which reads them then.
+    for key, value in settings.secrets.items():
+        spark.conf.set(f"spark.sql.catalog.{CATALOG}.{key}", value)
     _keep_names(spark._jvm)
     _without_checksum_files(spark)
     trace_session(spark)

@@ -14,33 +14,47 @@ from polynya.model.errors import OperationError
 _MOST_NAMED = 3
 
 
-def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
-    """Raise when the catalog of a target on this machine is not that of its warehouse.
+def entries_of(target: ResolvedTarget, catalog: str) -> list[CatalogEntry]:
+    """Everything that the catalog of a target holds, in a file or on a server.
 
-    When it is damaged, lost beside tables, or names tables of another warehouse, because the folder
-    was copied or moved. Nothing is known against a catalog elsewhere.
+    Raises DependencyError when it cannot be read.
+    """
+    file = catalog_file(target)
+    if file is not None:
+        return entries(file, catalog)
+    if target.database is None:
+        return []
+    # Start-up time: the driver, which no other catalog needs.
+    from polynya.lake.warehouse.catalog_server import server_entries
+
+    return server_entries(target, catalog)
+
+
+def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
+    """Raise when the catalog of a target is not that of its warehouse.
+
+    When it is damaged or does not answer, lost beside tables, or names tables of another warehouse,
+    because the folder was copied or moved. Nothing is known against a catalog on Glue.
     """
     file, warehouse = catalog_file(target), target.warehouse
-    if file is None or not isinstance(warehouse, Path):
+    known = entries_of(target, catalog)
+    if not isinstance(warehouse, Path) or target.on_glue:
         return
-    known = entries(file, catalog)
     if not known and has_tables_in(warehouse):
-        raise _lost(file, warehouse)
+        raise _lost(file, target, warehouse)
+    if file is None or not file.is_relative_to(warehouse):
+        # A catalog elsewhere may serve several warehouses.
+        return
     # Tables are what people know; views follow them.
     known = sorted(known, key=lambda one: one.is_view)
-    away: list[CatalogEntry] = []
-    if file.is_relative_to(warehouse):
-        # A catalog elsewhere may serve several warehouses.
-        away = [one for one in known if not lies_in(one.metadata, warehouse)]
+    away = [one for one in known if not lies_in(one.metadata, warehouse)]
     if away:
         raise _elsewhere(away, warehouse)
 
 
 def refuse_incomplete(target: ResolvedTarget, catalog: str) -> None:
     """Raise when metadata of tables is missing. A run goes on with its other tables."""
-    file = catalog_file(target)
-    known = [] if file is None else entries(file, catalog)
-    gone = [one for one in known if _is_gone(one.metadata)]
+    gone = [one for one in entries_of(target, catalog) if _is_gone(one.metadata)]
     if gone:
         raise _without_metadata(gone)
 
@@ -55,15 +69,19 @@ def _names(found: Sequence[CatalogEntry]) -> str:
     return names + (f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else "")
 
 
-def _lost(file: Path, warehouse: Path) -> OperationError:
-    what = "is empty" if file.exists() else "is not there"
+def _lost(file: Path | None, target: ResolvedTarget, warehouse: Path) -> OperationError:
+    what = "is empty" if file is None or file.exists() else "is not there"
+    back = (
+        "put the file back, or let `polynya doctor --repair` register the tables again"
+        if file is not None
+        else "restore the database, or name the one that has the tables"
+    )
     return OperationError(
         "POLYNYA-LAKE-041",
         f"the catalog {what}, and its warehouse holds tables",
-        where=str(file),
+        where=str(file) if file is not None else f"target {target.name}",
         state="nothing was started; the tables are as they were",
-        fix="put the file back, or let `polynya doctor --repair` register the tables again; "
-        f"to begin from scratch remove {warehouse}",
+        fix=f"{back}; to begin from scratch remove {warehouse}",
     )
 
 

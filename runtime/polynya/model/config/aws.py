@@ -82,7 +82,9 @@ class Aws(Frozen):
         description="ARN of the KMS key for what is written. Default: the bucket's encryption.",
     )
     endpoint: Endpoint | None = Field(
-        default=None, description="Address of a stand-in server for S3 and Glue, for tests."
+        default=None,
+        description="Address of an S3-compatible store, or of a server that stands in for S3 and "
+        "Glue. Buckets are named in the path.",
     )
     allow_remote_endpoint: bool = Field(
         default=False,

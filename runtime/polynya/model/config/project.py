@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, SecretStr
 from pydantic_core import CoreSchema
 
 from polynya.model.config.aws import Aws
@@ -20,14 +20,22 @@ class Catalog(Frozen):
 
     type: CatalogType = Field(
         default="jdbc",
-        description="`jdbc`: an Iceberg JDBC catalog on SQLite, for one machine. `glue`: the AWS "
-        "Glue Data Catalog.",
+        description="`jdbc`: an Iceberg JDBC catalog, on SQLite for one machine or on PostgreSQL. "
+        "`glue`: the AWS Glue Data Catalog.",
     )
     uri: str | None = Field(
         default=None,
         min_length=1,
-        description="JDBC address of an SQLite file, `jdbc:sqlite:FILE`. Default: `catalog.db` "
-        "inside the warehouse.",
+        description="JDBC address of an SQLite file, `jdbc:sqlite:FILE`, or of a PostgreSQL "
+        "database, `jdbc:postgresql://HOST:PORT/DATABASE`, with `?sslmode=verify-full` over a "
+        "network. Default: `catalog.db` inside the warehouse.",
+    )
+    user: str | None = Field(
+        default=None, min_length=1, description="Who logs in to PostgreSQL, as `${env:NAME}`."
+    )
+    password: SecretStr | None = Field(
+        default=None,
+        description="The password for PostgreSQL, always as `${env:NAME}`: never in the file.",
     )
     id: str | None = Field(
         default=None,
@@ -66,7 +74,8 @@ class Target(Frozen):
     )
     warehouse: str = Field(
         min_length=1,
-        description="Where tables live: a folder, or with a Glue catalog `s3://BUCKET/PREFIX`.",
+        description="Where tables live: a folder, or with a catalog on Glue or PostgreSQL "
+        "`s3://BUCKET/PREFIX`.",
     )
     catalog: CatalogOrType = Field(
         default_factory=Catalog,

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from pydantic import SecretStr
+
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.engines.standalone import SparkCluster
-from polynya.model.config.project import CatalogType, Project, Target
+from polynya.model.config.project import Catalog, CatalogType, Project, Target
 from polynya.model.contract.identifiers import shown
 from polynya.model.contract.location import Location, S3Location, overlap, parse_location
+from polynya.model.contract.postgresql import POSTGRESQL, PostgresAddress, postgres_address
 from polynya.model.documents.problems import suggest
 from polynya.model.errors import ConfigError
 
@@ -22,7 +25,10 @@ _SQLITE: Final = "jdbc:sqlite:"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTarget:
-    """A target with absolute places and a complete catalog; `catalog_uri` is "" on Glue."""
+    """A target with absolute places and a complete catalog; `catalog_uri` is "" on Glue.
+
+    `catalog_user` and `catalog_password` log in to a catalog on a server.
+    """
 
     name: str
     landing: Location
@@ -30,6 +36,8 @@ class ResolvedTarget:
     catalog_type: CatalogType
     catalog_uri: str
     catalog_id: str | None = None
+    catalog_user: str | None = None
+    catalog_password: SecretStr | None = field(default=None, repr=False)
     catalog_properties: Mapping[str, str] = field(default_factory=dict)
     config: Location | None = None
     maven_repository: str | None = None
@@ -44,8 +52,14 @@ class ResolvedTarget:
 
     @property
     def on_glue(self) -> bool:
-        """Whether tables are on S3, with the Glue Data Catalog; else both are on this machine."""
+        """Whether tables are on S3, with the Glue Data Catalog."""
         return self.catalog_type == "glue"
+
+    @property
+    def database(self) -> PostgresAddress | None:
+        """Where the catalog is, if that is a PostgreSQL server."""
+        is_there = self.catalog_uri.startswith(POSTGRESQL)
+        return postgres_address(self.catalog_uri) if is_there else None
 
 
 def choose_target(
@@ -81,8 +95,7 @@ def _resolve(name: str, target: Target, directory: Path, project_file: str) -> R
         raise ConfigError("POLYNYA-CFG-016", problem, where=place, fix=fix)
     uri = ""
     if catalog.type == "jdbc":
-        assert isinstance(warehouse, Path)
-        uri = catalog.uri or f"{_SQLITE}{warehouse / CATALOG_FILE}"
+        uri = catalog.uri or f"{_SQLITE}{Path(str(warehouse)) / CATALOG_FILE}"
     return ResolvedTarget(
         name=name,
         landing=landing,
@@ -91,6 +104,8 @@ def _resolve(name: str, target: Target, directory: Path, project_file: str) -> R
         catalog_type=catalog.type,
         catalog_uri=uri,
         catalog_id=catalog.id,
+        catalog_user=catalog.user,
+        catalog_password=catalog.password,
         catalog_properties=dict(catalog.properties),
         maven_repository=target.maven_repository,
         aws=target.aws.access() if target.aws is not None else AwsAccess(),
@@ -102,36 +117,51 @@ def _contradictions(
     target: Target, landing: Location, warehouse: Location, config: Location | None
 ) -> Iterator[tuple[str, str]]:
     """What does not go together, each with a way out."""
-    glue = target.catalog.type == "glue"
     if overlap(landing, warehouse):
         yield "landing and warehouse are the same folder", "give each a folder of its own"
     for name, other in (("landing", landing), ("warehouse", warehouse)):
         if config is not None and overlap(config, other):
             yield f"config and {name} are the same folder", "give each a folder of its own"
-    if isinstance(warehouse, S3Location) and not glue:
-        yield (
-            "a catalog on one machine cannot keep tables on S3: who loses the machine loses them",
-            "`catalog: glue`",
-        )
-    if glue and not isinstance(warehouse, S3Location):
-        yield "the Glue catalog needs a warehouse on S3", "`warehouse: s3://BUCKET/PREFIX`"
-    if glue and target.catalog.uri is not None:
-        yield "`uri` belongs to a JDBC catalog", "leave it out; `aws.region` says where Glue is"
-    if not glue and not (target.catalog.uri or _SQLITE).startswith(_SQLITE):
-        yield (
-            f"there is no driver for the catalog {shown(target.catalog.uri or '')}",
-            "`jdbc:sqlite:FILE`, or leave `uri` out; of catalogs on servers there is `glue`",
-        )
-    if not glue and target.catalog.id is not None:
-        yield "`id` belongs to a Glue catalog", "leave it out, or `type: glue`"
-    if any(name.endswith("endpoint") for name in target.catalog.properties):
-        # Else a property would pass by the rule that an endpoint is on this machine.
-        yield "a catalog property sets an endpoint", "`aws.endpoint`"
+    yield from _of_catalog(target.catalog, warehouse)
     if target.engine is not None and target.engine.is_unreachable:
         yield (
             "the Spark master is on another machine, and its executors cannot reach this one",
             "`engine: {master: …, host: ADDRESS}` with an address of this machine",
         )
-    on_aws = glue or any(isinstance(one, S3Location) for one in (landing, config))
+    on_aws = any(isinstance(one, S3Location) for one in (landing, warehouse, config))
     if target.aws is not None and not on_aws:
         yield "nothing of this target is on AWS", "leave `aws` out, or name a place on S3"
+
+
+def _of_catalog(catalog: Catalog, warehouse: Location) -> Iterator[tuple[str, str]]:
+    """What does not go together with a catalog."""
+    glue, uri = catalog.type == "glue", catalog.uri or _SQLITE
+    on_server = not glue and uri.startswith(POSTGRESQL)
+    if isinstance(warehouse, S3Location) and not glue and not on_server:
+        yield (
+            "a catalog on one machine cannot keep tables on S3: who loses the machine loses them",
+            "`catalog: glue`, or a database: `uri: jdbc:postgresql://HOST:PORT/DATABASE`",
+        )
+    if glue and not isinstance(warehouse, S3Location):
+        yield "the Glue catalog needs a warehouse on S3", "`warehouse: s3://BUCKET/PREFIX`"
+    if glue and catalog.uri is not None:
+        yield "`uri` belongs to a JDBC catalog", "leave it out; `aws.region` says where Glue is"
+    if not glue and not uri.startswith((_SQLITE, POSTGRESQL)):
+        yield (
+            f"there is no driver for the catalog {shown(uri.partition('//')[0])}",
+            "`jdbc:sqlite:FILE`, `jdbc:postgresql://HOST:PORT/DATABASE`, or `catalog: glue`",
+        )
+    if on_server:
+        try:
+            postgres_address(uri)
+        except ValueError as error:
+            yield str(error), "`jdbc:postgresql://HOST:PORT/DATABASE`, with `user` and `password`"
+    if not on_server and (catalog.user is not None or catalog.password is not None):
+        yield "`user` and `password` belong to a catalog on PostgreSQL", "leave them out"
+    if not glue and catalog.id is not None:
+        yield "`id` belongs to a Glue catalog", "leave it out, or `type: glue`"
+    if any(name.endswith("endpoint") for name in catalog.properties):
+        # Else a property would pass by the rule that an endpoint is on this machine.
+        yield "a catalog property sets an endpoint", "`aws.endpoint`"
+    if {"jdbc.user", "jdbc.password"} & catalog.properties.keys():
+        yield "a catalog property says who logs in", "`catalog.user` and `catalog.password`"

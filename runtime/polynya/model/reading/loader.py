@@ -18,6 +18,7 @@ from polynya.model.documents.nodes import Node, place_of
 from polynya.model.documents.problems import Problem, located
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.reading.document import DocumentFile, document_files, parse_file, read_file
+from polynya.model.reading.secrets import written_secrets
 
 PROJECT_FILES: Final = ("polynya.yml", "polynya.yaml", "polynya.json")
 TASK_FOLDER: Final = "tasks"
@@ -80,6 +81,10 @@ def load_project(
     project_file = _project_file(directory)
     read = read_file(directory / project_file, project_file, variables, errors)
     project = parse_file(read, Project, "project", errors) if read else None
+    if read is not None:
+        written = located(written_secrets(read.document), read.document, project_file)
+        errors.extend(written)
+        project = None if written else project
 
     loaded: list[tuple[StorageTask, DocumentFile]] = []
     paths = document_files(directory / TASK_FOLDER)

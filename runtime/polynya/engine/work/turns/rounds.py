@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from polynya.engine.errors import as_polynya
+from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.queue import POLL_SECONDS, Crew, Place, Queue
 from polynya.engine.work.turns.threads import THREADS
 from polynya.engine.work.turns.unit import TOO_LONG, Ended, Turn, Unit
@@ -84,7 +85,7 @@ class Rounds:
     def _turns(self) -> None:
         while (taken := self._take()) is not None:
             place, turn = taken
-            ended = _step(place.unit, turn)
+            ended = _step(place.crew.context, place.unit, turn)
             _tell(place, ended)
             with self._changed:
                 self._queue.ended(place, ended, self._clock.monotonic())
@@ -104,14 +105,16 @@ class Rounds:
                 self._changed.wait(min(_LOOK_SECONDS, self._queue.seconds_to_next(now)))
 
 
-def _step(unit: Unit, turn: Turn) -> Ended:
+def _step(context: EngineContext, unit: Unit, turn: Turn) -> Ended:
     try:
         with span("step", dataset=unit.name):
-            return unit.step(turn)
+            ended = unit.step(turn)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - the edge of a unit
-        return Ended(failure=as_polynya(error))
+        return Ended(failure=context.explained(as_polynya(error)))
+    context.worked = True
+    return ended
 
 
 def _tell(place: Place, ended: Ended) -> None:

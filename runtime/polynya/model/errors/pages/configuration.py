@@ -185,6 +185,13 @@ PAGES: Final = (
         "table as `source`.",
     ),
     ErrorPage(
+        "POLYNYA-CFG-035",
+        "a password is written in a file",
+        "Project files are kept in repositories and in a bucket. Name a variable of the "
+        'environment instead, without a default: `password: "${env:CATALOG_PASSWORD}"`. Polynya '
+        "reads it when it starts, and shows it nowhere.",
+    ),
+    ErrorPage(
         "POLYNYA-CFG-030",
         "a setting names a column that nobody has met",
         "Neither the table nor a record of the batch has the column, so the setting would do "

@@ -47,6 +47,31 @@ PAGES: Final = (
         "cache folder (`~/.cache`, or XDG_CACHE_HOME). Mostly the machine cannot give the heap.",
     ),
     ErrorPage(
+        "POLYNYA-DEP-015",
+        "the database of the catalog does not answer",
+        "The catalog of the target is in PostgreSQL, and the server cannot be reached or has no "
+        "such database. Look at `catalog.uri` of the target, at the server, and at what is between "
+        "it and this machine. Nothing is lost: every step is one commit.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-016",
+        "the database of the catalog refuses the login",
+        "The user or the password is not the right one, the server lets that user in from "
+        "elsewhere only, or it may not use the tables. `catalog.user` and `catalog.password` of "
+        "the target name variables of the environment: look at what those hold. The user needs "
+        "to create, read and change the tables `iceberg_tables` and "
+        "`iceberg_namespace_properties`.",
+    ),
+    ErrorPage(
+        "POLYNYA-DEP-017",
+        "the warehouse was removed while a run worked in it",
+        "A step failed, and the catalog of the warehouse is gone or names nothing any more, though "
+        "this run had tables in it. Nobody but the run may change these files. If only "
+        "`catalog.db` is gone, end the run and let `polynya doctor --repair` register the tables "
+        "again. If the folder is gone, put it back from a backup. Without one a new run reads "
+        "again all that has landed and is still there.",
+    ),
+    ErrorPage(
         "POLYNYA-LAKE-040",
         "the catalog file is damaged",
         "`catalog.db` in the warehouse names the current metadata of each table. It is no SQLite "
