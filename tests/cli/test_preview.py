@@ -185,6 +185,7 @@ def test_the_next_table_of_each_format(tmp_path: Path, capsys: pytest.CaptureFix
         {"id": 2, "name": "bob", "city": "Rome"},
     ]
     assert [one["operation"] for one in found["rep.t"]["records"]] == ["L", "L", "U"]
+    assert found["bank"]["no_table"]
     captured = [name for name in found if name.startswith("bank.")]
     assert captured
     assert all(set(types[name].values()) == {"schema"} for name in captured)

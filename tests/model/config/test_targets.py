@@ -77,6 +77,7 @@ def test_a_catalog_on_postgresql_may_keep_tables_anywhere(
     assert properties["io-impl"].endswith("S3FileIO")
     assert properties["s3.endpoint"] == "https://store.acme:9000"
     assert properties["s3.path-style-access"] == "true"
+    assert properties["jdbc.sslfactory"].endswith("DefaultJavaSSLFactory")
     assert "io-impl" not in spark_properties(near)
 
 

@@ -178,6 +178,7 @@ def _data(one: DatasetPreview) -> dict[str, object]:
         "task": one.task,
         "format": one.format,
         "new": one.is_new,
+        "no_table": one.is_rest,
         "load": one.load,
         "files": one.files,
         "files_waiting": one.files_waiting,

@@ -28,7 +28,8 @@ _INDENT: Final = "  "
 
 def preview_text(one: DatasetPreview, width: int) -> str:
     """All that a preview says, in lines of at most `width` characters, but for long words."""
-    lines = [one.dataset, *_facts(one, width)]
+    title = f"{one.dataset}: records of no table" if one.is_rest else one.dataset
+    lines = [title, *_facts(one, width)]
     if one.columns:
         lines += ["", f"{_INDENT}columns", *_columns(one.columns, width)]
     if one.changes:
@@ -38,7 +39,7 @@ def preview_text(one: DatasetPreview, width: int) -> str:
             lines += _wrapped(text, width, 2 * _INDENT)
     if one.records:
         lines += ["", f"{_INDENT}records, the first {len(one.records)}", *_records(one, width)]
-    if one.files:
+    if one.files and not one.is_rest:
         lines += ["", *_rows(one, width)]
     if one.refused:
         lines += ["", *_quarantine(one, width)]
@@ -46,14 +47,15 @@ def preview_text(one: DatasetPreview, width: int) -> str:
 
 
 def _facts(one: DatasetPreview, width: int) -> Iterator[str]:
-    table = "no table yet" if one.is_new else "has a table"
-    facts: dict[str, str] = {"task": f"{one.task}, {one.format}; {table}"}
+    table = "; no table yet" if one.is_new else "; has a table"
+    facts: dict[str, str] = {"task": f"{one.task}, {one.format}{'' if one.is_rest else table}"}
     if not one.files:
         facts["files"] = "nothing new has landed"
     else:
         facts["files"] = _files(one)
         facts["records"] = _counts(one)
-        facts["keys"] = ", ".join(one.keys) or "none: every record is appended"
+        if not one.is_rest:
+            facts["keys"] = ", ".join(one.keys) or "none: every record is appended"
         if one.sequence_by:
             facts["order"] = f"by {', '.join(one.sequence_by)}"
     if one.excluded:
@@ -102,14 +104,15 @@ def _records(one: DatasetPreview, width: int) -> Iterator[str]:
     keys = [name for name in one.keys if name not in order]
     rows = [
         [
-            f"{record.file.rpartition('/')[2]}:{record.number}",
+            record.file.rpartition("/")[2],
+            str(record.number),
             _OPERATIONS.get(record.operation, record.operation),
             *(value_text(record.sequence[name]) for name in order),
             *(value_text(record.key[name]) for name in keys),
         ]
         for record in one.records
     ]
-    yield from grid(("file:record", "operation", *order, *keys), rows, width, 2 * _INDENT)
+    yield from grid(("file", "record", "operation", *order, *keys), rows, width, 2 * _INDENT)
 
 
 def _rows(one: DatasetPreview, width: int) -> Iterator[str]:

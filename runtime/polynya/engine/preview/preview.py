@@ -37,6 +37,7 @@ def preview_of(look: Look, by_sql: BySql, limit: int) -> DatasetPreview:
         task=look.task.name,
         format=look.task.landing.format,
         is_new=known.is_new,
+        is_rest=look.is_rest,
         halted=None if suspended is None else f"the dataset is suspended: {suspended.reason}",
         notes=look.notes,
     )

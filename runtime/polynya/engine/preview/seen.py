@@ -61,6 +61,7 @@ class DatasetPreview:
     Attributes:
         dataset: `schema.view`; of records without a table the name of the task.
         is_new: it has no table yet.
+        is_rest: these are records that belong to no dataset.
         load: the files are those of a full load, or of a full extract.
         files: those that were read, in order; `files_waiting` are there in all.
         looked_at: records that were read; `is_cut` says that there are more.
@@ -79,6 +80,7 @@ class DatasetPreview:
     task: str
     format: str
     is_new: bool
+    is_rest: bool = False
     load: bool = False
     files: tuple[str, ...] = ()
     files_waiting: int = 0

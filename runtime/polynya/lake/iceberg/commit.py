@@ -218,4 +218,8 @@ def _expired(table: IcebergTable, why: str) -> DependencyError:
 
 
 def _first_line(error: Py4JJavaError) -> str:
-    return str(error.java_exception.getMessage()).split("\n")[0]
+    """What Java said; a catalog in a database only says there that something failed."""
+    said = error.java_exception
+    while str(said.getClass().getSimpleName()).startswith("UncheckedSQL") and said.getCause():
+        said = said.getCause()
+    return str(said.getMessage()).split("\n")[0]

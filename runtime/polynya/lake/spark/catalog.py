@@ -42,6 +42,9 @@ def spark_properties(target: ResolvedTarget) -> dict[str, str]:
         uri += "?busy_timeout=30000"
     if target.database is not None:
         properties |= {"jdbc.ApplicationName": "polynya", **_PATIENCE}
+        if target.database.tls.startswith("verify"):
+            # The driver's own factory wants a file of authorities in the home of the user.
+            properties["jdbc.sslfactory"] = "org.postgresql.ssl.DefaultJavaSSLFactory"
     return {
         **properties,
         "type": target.catalog_type,
