@@ -150,4 +150,8 @@ def test_the_lock_pins_every_jar_by_digest() -> None:
     for jar in jars.locked_jars():
         assert len(jar.sha256) == 64
         assert jar.size > 1_000_000
-    assert {jar.group for jar in jars.locked_jars()} == {jars.CORE, jars.AWS}
+    assert {jar.group for jar in jars.locked_jars()} == {
+        jars.CORE,
+        jars.AWS,
+        jars.POSTGRESQL,
+    }

@@ -16,8 +16,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from polynya.lake.spark.api import CapturedException, Py4JJavaError, PySparkException
 from polynya.lake.warehouse.catalog_file import damaged
-from polynya.lake.warehouse.catalog_server import refused, unreachable
 from polynya.lake.warehouse.folder import NO_ROOM, no_access, no_room
+from polynya.lake.warehouse.server_errors import refused, unreachable
 from polynya.model.errors import DependencyError, OperationError, PolynyaError
 
 _Found = Callable[[str | None, str], PolynyaError]

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pg8000.native
 
 from polynya.lake.warehouse.catalog_file import CatalogEntry
+from polynya.lake.warehouse.server_errors import refused, unreachable
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.contract.postgresql import PostgresAddress
 from polynya.model.errors import DependencyError
@@ -93,28 +94,3 @@ def _failed(address: PostgresAddress, error: Exception) -> DependencyError:
     if code.startswith(_REFUSED):
         return refused(address.text, why)
     return unreachable(address.text, why)
-
-
-def unreachable(where: str | None, why: str) -> DependencyError:
-    """The error for a catalog that does not answer."""
-    return DependencyError(
-        "POLYNYA-DEP-015",
-        "the database of the catalog does not answer",
-        where=where,
-        why=why,
-        state="as after the last completed commit; every commit is atomic",
-        fix="look whether the server runs and has that database, and `catalog.uri` of the target",
-    )
-
-
-def refused(where: str | None, why: str) -> DependencyError:
-    """The error for a catalog that lets nobody in."""
-    return DependencyError(
-        "POLYNYA-DEP-016",
-        "the database of the catalog refuses the login",
-        where=where,
-        why=why,
-        state="nothing was started; the tables are as they were",
-        fix="look at `catalog.user` and `catalog.password` of the target, and whether that user "
-        "may create and write tables there",
-    )
