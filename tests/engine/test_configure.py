@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from polynya.engine.plan.project import Plan, plan_project
+from polynya.engine.plan.project import Plan
 from polynya.engine.verbs.configure import configure
 from polynya.lake.apply.applier import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.plain import PlainApplier
-from polynya.lake.spark.catalog import has_tables, python_catalog
-from polynya.model.config.task import StorageTask
 from polynya.model.errors import OperationError
-from polynya.model.reading.loader import load_project
 from tests.lab.chosen import slow
 from tests.lab.events import land, upsert
 from tests.lab.lab import Lab, clear, drop, put
-
-
-def plan(lab: Lab, *tasks: StorageTask) -> Plan:
-    """The plan of a project with these tasks; other tests' tables are none of its business."""
-    project = replace(load_project(lab.project), tasks=tasks)
-    catalog = python_catalog(project.target) if has_tables(project.target) else None
-    found = plan_project(project, catalog)
-    own = [one for one in found.unconfigured if one.name.startswith(f"{lab.schema}_internal.")]
-    return replace(found, unconfigured=tuple(own))
+from tests.lab.plans import plan
 
 
 def kinds(found: Plan) -> list[str]:

@@ -95,6 +95,24 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         {"subject": "shop.users", "reason": "nothing is pending"},
     ),
     (
+        data.ColumnsRewritten(
+            subject="shop.users",
+            columns={"price": "bigint → double"},
+            rows=1200,
+            size_bytes=3400,
+            seconds=1.26,
+        ),
+        Level.NOTE,
+        "rewrote  shop.users: price bigint → double, 1,200 rows in 1.3 s",
+        {
+            "subject": "shop.users",
+            "columns": {"price": "bigint → double"},
+            "rows": 1200,
+            "size_bytes": 3400,
+            "seconds": 1.26,
+        },
+    ),
+    (
         data.SchemaChanged(
             subject="shop.users", change="add_column", policy="apply", says="new column a"
         ),

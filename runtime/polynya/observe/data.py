@@ -162,6 +162,27 @@ class SchemaChanged(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnsRewritten(Event):
+    """Columns got types that took writing every row again.
+
+    `columns` has the old and the new type of each, in words; `size_bytes` are of the new files.
+    """
+
+    type: ClassVar[str] = "columns.rewritten"
+    columns: Mapping[str, str]
+    rows: int
+    size_bytes: int
+    seconds: float
+
+    def text(self) -> str:
+        """See `Event`."""
+        types = ", ".join(f"{name} {kinds}" for name, kinds in self.columns.items())
+        return line(
+            "rewrote", self.subject, f"{types}, {counted(self.rows, 'row')} in {self.seconds:.1f} s"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileChanged(Event):
     """A landed file changed after it was copied; its new content is not read."""
 

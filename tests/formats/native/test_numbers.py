@@ -61,18 +61,18 @@ def test_a_fraction_for_whole_numbers_is_told_with_the_ways_out() -> None:
     (rejected,) = batch.rejected
     assert rejected.rule == "type_mismatch"
     assert rejected.error.startswith("column price: 10.5 does not fit bigint: the first numbers")
-    assert "incompatible_type: apply" in rejected.error
+    assert "incompatible_type: propagate" in rejected.error
     assert "price_double" in rejected.error
 
 
-def test_a_declared_type_that_the_column_cannot_become_is_told() -> None:
+def test_a_declared_type_that_takes_a_rewrite_is_told() -> None:
     known = types(id="bigint", n="bigint", price="bigint")
 
     batch = priced(10.5, known=known, columns={"price": "double"})
 
     (rejected,) = batch.rejected
-    assert "the declared double cannot be reached in place" in rejected.error
-    assert "new `name`" in rejected.error
+    assert "the declared double takes writing the column again: `polynya migrate`" in rejected.error
+    assert "polynya quarantine replay" in rejected.error
 
 
 @pytest.mark.parametrize(

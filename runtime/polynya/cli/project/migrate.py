@@ -1,4 +1,4 @@
-"""`polynya migrate`: bring tables and views in line with the configuration, reading no records."""
+"""`polynya migrate`: bring tables and views in line with the configuration."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from polynya.cli.project.plan import make_plan, show_plan
 
 
 def migrate(*, yes: bool = False, context: Context) -> int:
-    """Carry out what `polynya plan` shows, except what needs records.
+    """Carry out what `polynya plan` shows, except what needs landed records.
 
     Creates the tables of new datasets, columns that are no longer excluded, and views; drops views
-    that are no longer configured; records the settings, and the new name of a renamed task. Says
+    that are no longer configured; rewrites columns whose declared type Iceberg cannot give them in
+    place; records the settings, and the new name of a renamed task. Says
     what is left for the next `polynya run`. Stop `polynya run` first: one that goes on waits for
     this, says so, and then works with its old settings. Exit code 1 when something needs a
     decision.
@@ -37,7 +38,7 @@ def migrate(*, yes: bool = False, context: Context) -> int:
     from polynya.engine.verbs.configure import configure
 
     with context.starting(project):
-        engine = start_engine(project)
+        engine = start_engine(project, sink=context.output.event)
     done = [one.plan.name for one in found.datasets if configure(engine, one)]
     changes = list(found.changes())
     to_decide = sum(change.action == "decide" for change in changes)

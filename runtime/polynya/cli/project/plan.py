@@ -26,7 +26,7 @@ _WHO = {
 def plan(*, context: Context) -> int:
     """Compare the configuration with the tables and say what it means for the data.
 
-    Each change has its consequence, and who carries it out: `polynya migrate` what needs no
+    Each change has its consequence, and who carries it out: `polynya migrate` what needs no landed
     records, the next `polynya run` the rest. Reads the catalog only, needs no Java, writes
     nothing. Exit code 3 when something changes, 0 when nothing does.
 

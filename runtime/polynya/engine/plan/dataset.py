@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
+from polynya.engine.plan.change import Change
+from polynya.engine.plan.types import StoredRows, type_changes
 from polynya.lake.fold.live_views import definitions
 from polynya.lake.fold.shape import Shape
 from polynya.lake.table.copy_state import CopyState
@@ -21,13 +23,9 @@ from polynya.model.config.recorded import (
     recorded,
     shown_before,
 )
-from polynya.model.datatypes import DataType, parse_type, widen
+from polynya.model.datatypes import DataType, parse_type
 from polynya.model.formats.registry import rules_of
 from polynya.transform.named_columns import UnknownColumn, unknown_columns
-
-#: Who has to act: `polynya migrate` ("apply", its former name), only the next run, or somebody who
-#: decides; "nobody" needs to.
-Action: TypeAlias = Literal["apply", "run", "decide", "nobody"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +33,20 @@ class Facts:
     """One configured dataset and its table: `copy` is None before there is one.
 
     `included` is false for a table that `include` and `exclude` leave out by now. `tasks` are the
-    names of all tasks of the project.
+    names of all tasks of the project. `stored` is what a rewrite would write again, None where none
+    is asked for.
     """
 
     dataset: ResolvedDataset
     copy: CopyState | None
     included: bool = True
     tasks: frozenset[str] = frozenset()
+    stored: StoredRows | None = None
 
     @property
     def has_rows(self) -> bool:
         """Whether any record was ever written."""
         return self.copy is not None and bool(self.copy.books.totals.get("rows_out"))
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One consequence. `kind` is a stable name, `what` differs, `means` says it for the data.
-
-    `destructive`: something that can be queried now will be gone.
-    """
-
-    kind: str
-    what: str
-    means: str
-    action: Action
-    destructive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +99,7 @@ def plan_dataset(facts: Facts) -> DatasetPlan:
         *_history(dataset, copy),
         *_deletes(dataset, copy),
         *views.changes(),
-        *_types(dataset, copy),
+        *type_changes(dataset, copy, facts.stored),
         *_later(dataset, copy),
         *_unknown(facts, copy),
     ]
@@ -283,23 +269,6 @@ def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
             what = f"{name}: {_shown(copy.settings[name])} → {_shown(after[name])}"
             forgets = name == "changes_retention" and after[name] is None
             yield Change("setting", what, _MEANS[name], "run", destructive=forgets)
-
-
-def _types(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
-    """Declared types that the columns of the table cannot become."""
-    for name, declared in dataset.events.columns.items():
-        known = copy.columns.schema.get(name)
-        if known is None or copy.settings.get("columns", {}).get(name) == str(declared):
-            continue
-        if widen(parse_type(known), declared) is None:
-            yield Change(
-                "type_out_of_reach",
-                f"columns: {name} is {known}, {declared} is declared",
-                f"a table cannot change {known} to {declared} in place: {name} stays {known}, and "
-                f"values that do not fit go to quarantine. Take the declaration back, or give the "
-                "dataset a new `name`, which reads all that has landed with the declared types",
-                "decide",
-            )
 
 
 def _unknown(facts: Facts, copy: CopyState) -> Iterator[Change]:

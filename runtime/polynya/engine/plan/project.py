@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
-from polynya.engine.plan.dataset import Change, DatasetPlan, Facts, plan_dataset
+from polynya.engine.plan.change import Change
+from polynya.engine.plan.dataset import DatasetPlan, Facts, plan_dataset
 from polynya.engine.plan.inventory import Entry, inventory
+from polynya.engine.plan.types import StoredRows, rewritten
 from polynya.engine.work.ledger import ledger_dataset
 from polynya.lake.read import inspect
 from polynya.lake.table.copy_state import CopyState
@@ -80,11 +82,17 @@ def plan_project(project: LoadedProject, catalog: Catalog | None) -> Plan:
 def _facts(entry: Entry, tasks: frozenset[str]) -> Facts:
     source = entry.dataset.landing.source
     discovered = rules_of(entry.task.landing.format).finds_tables and source is not None
+    copy = _copy_state(entry.table) if entry.table is not None else None
+    stored = None
+    if entry.table is not None and copy is not None and rewritten(entry.dataset, copy):
+        # Only then: it reads all manifests of the table.
+        stored = StoredRows(*inspect.stored_rows(entry.table))
     return Facts(
         dataset=entry.dataset,
-        copy=_copy_state(entry.table) if entry.table is not None else None,
+        copy=copy,
         included=not discovered or included(entry.task, source or ""),
         tasks=tasks,
+        stored=stored,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Final
 
 from polynya.engine.work.context import EngineContext
-from polynya.engine.work.evolution import evolved, suspension
+from polynya.engine.work.evolution import evolved, out_of_reach, suspension
 from polynya.engine.work.policy import ApplyDecision, PendingFacts, decide
 from polynya.engine.work.turns.unit import IDLE, LOOK_SOON, TOO_LONG, Ended, Turn
 from polynya.engine.work.unknown_columns import refuse_unknown, sighting_of
@@ -27,6 +27,7 @@ from polynya.lake.table.copy_state import Reloading
 from polynya.lake.table.dataset import BeingAppliedError, DatasetTable
 from polynya.lake.table.guards import enter
 from polynya.lake.table.replayed import Replayed
+from polynya.lake.table.retyping import retype
 from polynya.lake.table.suspension import refuse_suspended, suspend
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.evolution import SchemaChange
@@ -210,7 +211,26 @@ class WorkingDataset:
         batch, reshapes = evolved(self.context, self.table, batch)
         if reshapes:
             self.publish()
+        self.retype(out_of_reach(self.columns, batch.schema))
         return batch
+
+    def retype(self, types: Mapping[str, DataType]) -> None:
+        """Rewrite columns to types that the table cannot give them in place; see `retype`."""
+        if not types:
+            return
+        before, began = self.columns, self.context.clock.monotonic()
+        done = retype(self.table, types, self.publish)
+        self.publish()
+        seconds = round(self.context.clock.monotonic() - began, 3)
+        self.tell(
+            events.ColumnsRewritten(
+                subject=self.name,
+                columns={name: f"{before[name]} → {kind}" for name, kind in types.items()},
+                rows=done.rows,
+                size_bytes=done.size_bytes,
+                seconds=seconds,
+            )
+        )
 
     def suspend_new(self, source: str) -> None:
         """Let the dataset of a new source table wait for a decision."""

@@ -15,7 +15,7 @@ from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.suspension import suspend
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.evolution import SchemaChange, blocking, schema_changes
-from polynya.model.datatypes import DataType
+from polynya.model.datatypes import DataType, widen
 from polynya.model.errors import OperationError, TaskStoppedError
 from polynya.observe.data import SchemaChanged
 
@@ -101,6 +101,17 @@ def evolution_of(
         view = reading.relations.view
         found.append(SchemaChange("truncate", view, policies.policy("truncate")))
     return Evolution(tuple(found))
+
+
+def out_of_reach(
+    before: Mapping[str, DataType], after: Mapping[str, DataType]
+) -> dict[str, DataType]:
+    """Columns with the types that they get although a table has no promotion to them."""
+    return {
+        name: kind
+        for name, kind in after.items()
+        if name in before and widen(before[name], kind) is None
+    }
 
 
 def suspension(change: SchemaChange, where: str, now: datetime) -> Suspension:

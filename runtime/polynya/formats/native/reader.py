@@ -67,12 +67,12 @@ def _take_file(
 
 def with_numbers(types: ColumnTypes, dataset: ResolvedDataset) -> ColumnTypes:
     """What typing needs to know, with the type of numbers in formats that have no types."""
-    if dataset.events.numbers is None or dataset.landing.format not in UNTYPED:
+    events, wide = dataset.events, dataset.policies.schema_evolution.wide_numbers
+    if dataset.landing.format not in UNTYPED or (events.numbers is None and wide is None):
         return types
-    events = dataset.events
     times = () if events.timestamp is None else (events.timestamp,)
     unlike = frozenset({*events.keys, *events.sequence_by, *times})
-    return replace(types, numbers=events.numbers, unlike=unlike)
+    return replace(types, numbers=events.numbers, wide=wide, unlike=unlike)
 
 
 def to_batch(

@@ -21,6 +21,7 @@ from polynya.model.datatypes import (
     Void,
     widen,
 )
+from polynya.model.datatypes.rewriting import is_rewritable
 
 Record: TypeAlias = dict[str, Any]
 
@@ -57,7 +58,8 @@ class ColumnTypes:
         observed: types that the files themselves give (parquet schema, Debezium schema).
         evolving: how the columns may change.
         numbers: what columns that are inferred from numbers become, None: as the numbers say.
-        unlike: columns for which `numbers` does not hold.
+        wide: what a known column of whole numbers becomes when others come, None: they are refused.
+        unlike: columns for which `numbers` and `wide` do not hold.
     """
 
     known: Mapping[str, DataType]
@@ -65,6 +67,7 @@ class ColumnTypes:
     observed: Mapping[str, DataType] = field(default_factory=dict)
     evolving: Evolving = field(default_factory=Evolving)
     numbers: DataType | None = None
+    wide: DataType | None = None
     unlike: Collection[str] = ()
 
     def names(self) -> list[str]:
@@ -158,6 +161,8 @@ def _typed(
     column = builder(source.values, before, declared=name in types.declared)
     if types.numbers is not None and (before is None or isinstance(before, Void)):
         column = _as_numbers(source, column, types, builder, types.numbers)
+    if types.wide is not None and column.type == BIGINT and column.faults:
+        column = _widened(source, column, types, builder, types.wide)
     column = _with_ways_out(name, column, types)
     if not types.known or name in evolving.pinned:
         return Evolved({name: column})
@@ -187,28 +192,49 @@ def _as_numbers(
     return column if is_text and numbers.faults else numbers
 
 
+def _widened(
+    source: Source, column: Column, types: ColumnTypes, builder: Builder, kind: DataType
+) -> Column:
+    """A column of whole numbers as one of a wider type, if that holds more of the values."""
+    name = source.name
+    if name in types.declared or name in types.unlike or name in types.evolving.excluded:
+        return column
+    wider = builder(source.values, kind)
+    return wider if wider.faults.keys() < column.faults.keys() else column
+
+
 def _with_ways_out(name: str, column: Column, types: ColumnTypes) -> Column:
     """The column, with what can be done about numbers that do not fit one of whole numbers."""
     declared = types.declared.get(name)
     if column.type not in {BIGINT, INT} or not column.faults or declared == column.type:
         return column
-    if declared is None:
-        way = (
-            "the first numbers were whole. `schema_evolution: {incompatible_type: apply}` takes "
-            f"such values into a column {name}_double; or give the type by `columns` or `numbers` "
-            "to a dataset with a new `name`, which reads all that has landed"
-        )
-    else:
-        way = (
-            f"the declared {declared} cannot be reached in place; a dataset with a new `name` "
-            "reads all that has landed with the declared types"
-        )
-    lacking = f"does not fit {column.type}"
+    way = _way_out(name, column.type, declared)
+    lacking = (f"does not fit {column.type}", "is not a whole number")
     faults = {
         index: (rule, f"{error}: {way}" if error.endswith(lacking) else error)
         for index, (rule, error) in column.faults.items()
     }
     return replace(column, faults=faults)
+
+
+def _way_out(name: str, kind: DataType, declared: DataType | None) -> str:
+    if declared is None:
+        return (
+            "the first numbers were whole. `schema_evolution: {widen_numbers: decimal}` lets such "
+            "a number widen the column, `columns` with `polynya migrate` gives it a type; "
+            "`polynya quarantine replay` then reads this record again. "
+            "`schema_evolution: {incompatible_type: propagate}` takes such values into a column "
+            f"{name}_double"
+        )
+    if is_rewritable(kind, declared):
+        return (
+            f"the declared {declared} takes writing the column again: `polynya migrate` does it, "
+            "and `polynya quarantine replay` then reads this record again"
+        )
+    return (
+        f"the declared {declared} cannot be reached; a dataset with a new `name` reads all that "
+        "has landed with the declared types"
+    )
 
 
 def _column_names(

@@ -112,9 +112,25 @@ def content_hash(shape: Shape) -> str:
         value = quote(name)
         if name in shape.partial:
             value = f"IF({is_unsent(shape, name)}, NULL, {value})"
-        parts += [literal(name), value]
+        parts += _spelled(shape, name, value)
     parts += ["'hdr__unsent'", "array_sort(__unsent)"]
     return f"sha1(to_json(named_struct({', '.join(parts)})))"
+
+
+def _spelled(shape: Shape, name: str, value: str) -> list[str]:
+    """A field of the content: its name and its value.
+
+    A value of a column that was rewritten is spelled as it was before, or a tie that was decided
+    would be decided otherwise. Each former type is a field of its own: JSON leaves out the others.
+    """
+    parts: list[str] = []
+    earlier = "false"
+    for kind in shape.former.get(name, ()):
+        cast = f"try_cast({value} AS {kind})"
+        holds = f"coalesce(try_cast({cast} AS {shape.type_of(name)}) = {value}, false)"
+        parts += [literal(name), f"IF({holds} AND NOT ({earlier}), {cast}, NULL)"]
+        earlier = f"{earlier} OR {holds}"
+    return [*parts, literal(name), f"IF({earlier}, NULL, {value})" if parts else value]
 
 
 def over_record(shape: Shape, *extra: str, order: str = "__seq", frame: str = "") -> str:

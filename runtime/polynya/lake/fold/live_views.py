@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from polynya.lake.fold.converting import bridged
 from polynya.lake.fold.fold import event_columns, fold, stored_columns, with_clause
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.fold.newest import current_of_newest
@@ -44,6 +45,7 @@ _DELETED = f"({is_delete()})"
 
 def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str, str]:
     """The SQL of each view of a dataset by its name; `table` is the quoted internal table."""
+    table = bridged(shape, table)
     shown = (h.FROM_TIMESTAMP,) if dataset.relations.from_timestamp else ()
     views = {
         dataset.relations.view: current_view(shape, table, shown),

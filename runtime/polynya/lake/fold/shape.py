@@ -24,6 +24,9 @@ class Shape:
     events hold NULL in them.
     `unsent_texts`: see `unsent.py`. `holds_deletes`: deletes were soft at a time, so that Current
     may hold deleted records also where they are hard now.
+    `former` has the types that rewritten columns had before, the oldest first. `bridged` are
+    columns that are about to be rewritten: the views show them in the types of this shape, whatever
+    the table has (`converting.py`).
     """
 
     keys: tuple[str, ...]
@@ -40,6 +43,8 @@ class Shape:
     hidden: frozenset[str] = frozenset()
     holds_deletes: bool = False
     unsent_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    former: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    bridged: frozenset[str] = frozenset()
 
     @property
     def data(self) -> tuple[str, ...]:

@@ -36,7 +36,8 @@ class Step:
     `based_on` is the snapshot whose state it follows, None for an empty table. `add` and `deletes`
     are files that were staged, `remove` and `drop` live data and delete files that go. `commit_id`
     is the marker that the new state files carry. `since` is the snapshot whose versions the step
-    was computed from, None where that is `based_on`.
+    was computed from, None where that is `based_on`. `within` is a Java `Transaction` that holds
+    changes of columns: they are committed with the step.
     """
 
     commit_id: str
@@ -47,6 +48,7 @@ class Step:
     drop: Sequence[DeleteFile] = ()
     summary: Mapping[str, str] = field(default_factory=dict)
     since: int | None = None
+    within: Any = None
 
     @property
     def touched(self) -> list[str]:
@@ -75,7 +77,7 @@ def commit_row_delta(table: IcebergTable, step: Step) -> Committed:
     staged files are removed) and DependencyError when the outcome is unknown (staged files are
     kept: they may be live).
     """
-    delta, java_files = table.java.newRowDelta(), table.java_files()
+    delta, java_files = (step.within or table.java).newRowDelta(), table.java_files()
     for file in step.add:
         delta.addRows(java_files.of(file))
     for file in step.remove:
@@ -89,6 +91,8 @@ def commit_row_delta(table: IcebergTable, step: Step) -> Committed:
         delta.set(key, value)
     try:
         delta.commit()
+        if step.within is not None:
+            step.within.commitTransaction()
     except Py4JJavaError as error:
         is_live = _is_live(table, step)
         if is_refusal(error) or not is_live:

@@ -158,6 +158,12 @@ class IcebergTable:
             known = self._deletes = (snapshot, self._planned_deletes(snapshot))
         return known[1]
 
+    def partition_of(self, file: DeleteFile) -> str:
+        """The value of `hdr__partition` that a live delete file belongs to."""
+        spec = self._java.specs().get(file.java.specId())
+        path = str(spec.partitionToPath(file.java.partition()))
+        return path.partition("/")[0].partition("=")[2]
+
     def forget_deletes(self) -> None:
         """Read again which delete files there are: a commit may have dropped some that are done."""
         self._deletes = None

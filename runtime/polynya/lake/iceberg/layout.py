@@ -128,6 +128,25 @@ def grow_columns(
     return changes > 0
 
 
+def with_types(spark: SparkSession, table: IcebergTable, types: Mapping[str, DataType]) -> Any:
+    """A Java `Transaction` in which columns are replaced by new ones of other types.
+
+    Each has the name and the place of the one before it, and no values. Nothing is committed.
+    """
+    transaction = table.java.newTransaction()
+    update = transaction.updateSchema()
+    before: str | None = None
+    for name in [column["name"] for column in table.columns()]:
+        if name in types:
+            update.deleteColumn(name)
+            update.addColumn(None, name, _java_type(spark, types[name]), None)
+            assert before is not None, "the header columns are first"
+            update.moveAfter(name, before)
+        before = name
+    update.commit()
+    return transaction
+
+
 def is_stored_as(spark: SparkSession, table: IcebergTable, name: str, kind: DataType) -> bool:
     """Whether the table has a column of this name and type, whatever the ids inside of it."""
     if name not in table.column_names():

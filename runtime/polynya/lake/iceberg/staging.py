@@ -42,17 +42,18 @@ POSITION_DELETE_SCHEMA = pa.schema(
 
 
 @span("write files", by="Spark")
-def stage(table: IcebergTable, rows: DataFrame) -> list[DataFile]:
+def stage(table: IcebergTable, rows: DataFrame, *, within: Any = None) -> list[DataFile]:
     """Let Spark write `rows`, which have all columns of the table.
 
     Uses the path of Iceberg's own compaction: Spark writes, a coordinator keeps the files, nothing
-    commits.
+    commits. `within` is a Java `Transaction` whose columns the rows have.
     """
     use_in_this_thread(table.spark)
     group = str(uuid4())
+    java = table.java if within is None else within.table()
     cache = table.iceberg.spark.SparkTableCache.get()
     coordinator = table.iceberg.spark.FileRewriteCoordinator.get()
-    cache.add(group, table.java)
+    cache.add(group, java)
     try:
         (
             rows.write.format("iceberg")
@@ -61,10 +62,10 @@ def stage(table: IcebergTable, rows: DataFrame) -> list[DataFile]:
             .option("fanout-enabled", "true")
             .save(group)
         )
-        files = listed(coordinator.fetchNewFiles(table.java, group))
+        files = listed(coordinator.fetchNewFiles(java, group))
     finally:
         cache.remove(group)
-        coordinator.clearRewrite(table.java, group)
+        coordinator.clearRewrite(java, group)
     count("files_written", len(files))
     spec = table.java.spec()
     return [

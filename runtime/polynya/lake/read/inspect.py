@@ -24,7 +24,7 @@ from polynya.lake.table.shaping import shape_of
 from polynya.lake.table.state import ApplyState
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract import headers as h
-from polynya.model.contract.headers import Partition
+from polynya.model.contract.headers import WITH_DATA, Partition
 from polynya.model.datatypes import parse_type
 
 
@@ -140,6 +140,13 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
         epoch=max(copy.ownership.epoch, apply.ownership.epoch),
         owner=copy.ownership.owner,
     )
+
+
+def stored_rows(table: Table) -> tuple[int, int, int]:
+    """Rows, bytes and files of the partitions whose rows have data columns."""
+    found = _files(table)
+    each = [found.get(one, (0, 0, 0)) for one in WITH_DATA]
+    return sum(one[0] for one in each), sum(one[1] for one in each), sum(one[2] for one in each)
 
 
 def quarantine(table: Table) -> pa.Table:

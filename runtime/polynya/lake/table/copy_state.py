@@ -51,7 +51,8 @@ class SourceColumns:
     `schema` maps each to its type, `void` while only NULLs were seen. `declared` are those of the
     source's newest schema, empty where it declares none. `unsent` are columns that some event did
     not carry; for `unsent_texts` see `unsent.py`. `named` are those that settings named when
-    records were copied, None in tables of older versions.
+    records were copied, None in tables of older versions. `former` has the types of rewritten
+    columns before that, the oldest first.
     """
 
     schema: dict[str, str] = field(default_factory=dict)
@@ -61,6 +62,7 @@ class SourceColumns:
     declared: list[str] = field(default_factory=list)
     unsent_texts: dict[str, list[str]] = field(default_factory=dict)
     named: list[str] | None = None
+    former: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -195,14 +196,15 @@ class DatasetTable:
         drop: Sequence[DeleteFile] = (),
         summary: Mapping[str, str],
         since: int | None = None,
+        within: Any = None,
     ) -> int:
         """Commit one step with the states that change in it; the id of the new snapshot.
 
         To replace the file of a state is the compare-and-swap, so one must be given. `add` are
         staged files, `remove` live ones; `removed` are places of single rows that go, with the
         columns `staging.PLACES`; `drop` are delete files that nothing needs then. `since` is the
-        snapshot that the step was computed from, where appends may have been committed after it.
-        Raises what `commit_row_delta` raises.
+        snapshot that the step was computed from, where appends may have been committed after it;
+        for `within` see `Step`. Raises what `commit_row_delta` raises.
         """
         assert self.owned, "who commits has taken the table over"
         with self.changing:
@@ -217,6 +219,7 @@ class DatasetTable:
                 drop=[*drop, *(one for one in replaced if one not in drop)],
                 summary=summary,
                 since=since,
+                within=within,
             )
 
     def _staged_deletes(
@@ -245,6 +248,7 @@ class DatasetTable:
         deletes: Sequence[DeleteFile] = (),
         drop: Sequence[DeleteFile] = (),
         since: int | None = None,
+        within: Any = None,
     ) -> int:
         before = self.state
         after = stage_states(self.table, before, ownership, copy=copy, apply=apply)
@@ -257,6 +261,7 @@ class DatasetTable:
             drop=drop,
             summary=summary,
             since=since,
+            within=within,
         )
         committed = commit_row_delta(self.table, step)
         # Before the state is read again: who was overtaken since must be told.

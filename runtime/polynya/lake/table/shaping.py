@@ -47,6 +47,7 @@ def shape_of(
         tracked=_tracked_columns(dataset, tuple(columns)),
         keeps_events=dataset.kept.changes_retention is not None and not append_only,
         unsent_texts={name: tuple(texts) for name, texts in copy.columns.unsent_texts.items()},
+        former={n: tuple(kinds) for n, kinds in copy.columns.former.items() if n in columns},
     )
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias, cast
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticKnownError
 
-from polynya.model.config.fields import Frozen
+from polynya.model.config.fields import Frozen, number_type
 from polynya.model.datatypes import DataType, Void
 
 Policy: TypeAlias = Literal["apply", "ignore", "suspend", "stop"]
@@ -70,6 +70,19 @@ WrittenPolicy: TypeAlias = Annotated[
 ]
 
 
+def _wide_numbers(value: object) -> object:
+    return value if value == "never" else number_type(value)
+
+
+#: The type that whole numbers widen to when a fraction comes, as it is written in files.
+WideNumbers: TypeAlias = Annotated[
+    DataType | Literal["never"],
+    BeforeValidator(_wide_numbers),
+    PlainSerializer(str),
+    WithJsonSchema({"type": "string", "examples": ["never", "decimal", "decimal(18,4)", "double"]}),
+]
+
+
 class SchemaEvolution(Frozen):
     """Policies by kind of change. None means the default."""
 
@@ -89,6 +102,15 @@ class SchemaEvolution(Frozen):
         description="int to bigint, float to double, more decimal precision. `propagate` widens in "
         "place; `ignore` keeps the type, values that do not fit go to quarantine. Default: "
         "`propagate`.",
+    )
+    widen_numbers: WideNumbers | None = Field(
+        default=None,
+        description="For `json` and `csv`: what becomes of a column that its first numbers settled "
+        "as `bigint` when a number comes that does not fit, such as a fraction. `decimal` "
+        "(`decimal(38,10)`), `decimal(p,s)` or `double`: the column gets this type, and all its "
+        "rows are written again, if `widen_type` is `propagate`. `never`: the record goes to "
+        "quarantine. Not for `keys`, `sequence_by`, `timestamp` and declared `columns`. Default: "
+        "`never`.",
     )
     incompatible_type: WrittenPolicy | None = Field(
         default=None,
@@ -135,7 +157,13 @@ class SchemaEvolution(Frozen):
         """These policies, with those of `defaults` where nothing is written here."""
         if defaults is None:
             return self
-        return defaults.model_copy(update=self.model_dump(exclude_none=True))
+        written = {name: value for name, value in self if value is not None}
+        return defaults.model_copy(update=written)
+
+    @property
+    def wide_numbers(self) -> DataType | None:
+        """What whole numbers widen to when a fraction comes, None where they do not."""
+        return None if isinstance(self.widen_numbers, str) else self.widen_numbers
 
     def accepting(self, accepted: Mapping[str, str]) -> SchemaEvolution:
         """These policies, with what was accepted when a suspended dataset was resumed."""

@@ -137,7 +137,8 @@ def _decimal_text(value: dict[object, object]) -> str:
     return f"decimal({precision},{scale})"
 
 
-def _number_type(value: object) -> object:
+def number_type(value: object) -> object:
+    """A type for all numbers, of what a file says; raises what pydantic takes as a refusal."""
     if value == "decimal":
         return MONEY
     kind = _type(value)
@@ -239,7 +240,7 @@ ColumnType: TypeAlias = Annotated[
 MONEY: Final = Decimal(38, 10)
 NumberType: TypeAlias = Annotated[
     DataType,
-    BeforeValidator(_number_type),
+    BeforeValidator(number_type),
     PlainSerializer(str),
     _text_schema(examples=["decimal", "decimal(18,4)", "double"]),
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class Partition(StrEnum):
@@ -24,6 +25,15 @@ class Partition(StrEnum):
     #: rejected records live in the table itself, so that they travel in the commit of their batch
     QUARANTINE = "quarantine"
 
+
+#: Partitions whose rows have data columns.
+WITH_DATA: Final = (
+    Partition.CHANGES,
+    Partition.CURRENT,
+    Partition.PRIOR,
+    Partition.RELOAD,
+    Partition.RETAINED,
+)
 
 PARTITION = "hdr__partition"
 KEY_HASH = "hdr__key_hash"

@@ -247,6 +247,28 @@ PAGES: Final = (
         "that engine rewrite them, then run again. A table of version 2 may also stay one.",
     ),
     ErrorPage(
+        "POLYNYA-LAKE-024",
+        "stored values do not have the new type",
+        "A declared type, or `widen_numbers`, takes rewriting the column, and each stored value "
+        "has to be exactly the same in the new type: no whole number beyond 2^53 in a `double`, no "
+        "text that is no number in a `bigint`. Nothing was changed. Choose a type that holds all "
+        "values (`decimal(38,10)` holds every `bigint`), take the declaration back, or give the "
+        "dataset a new name, which reads all that has landed with the declared type.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-025",
+        "a rewrite does not add up",
+        "The rows that were written again are not as many as those that are stored. Nothing was "
+        "committed, and the table is as it was. This is a bug: please report it.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-026",
+        "the type of a key stays",
+        "Columns of `keys` and `sequence_by` cannot be rewritten: the hash of the key and the "
+        "place in the order of events are made of their text. A dataset with a new name reads all "
+        "that has landed with the declared type.",
+    ),
+    ErrorPage(
         "POLYNYA-LAKE-030",
         "a dataset has kept no events",
         "A rebuild derives Current and Prior from the applied events that `changes_retention` "

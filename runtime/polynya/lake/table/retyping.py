@@ -1,0 +1,182 @@
+"""Give columns types that Iceberg has no promotion for: every row is written again (ADR XXXX).
+
+The new files are staged first, and nobody reads them. Then the views get a text that shows the old
+types whatever the table has. Then one commit replaces the columns, all files of rows and the state.
+Killed before it, nothing was changed; killed after it, all was. Earlier snapshots keep the old
+columns and files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from polynya.lake.fold.converting import converted, unconverted
+from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.sql import within
+from polynya.lake.iceberg.files import DataFile, DeleteFile
+from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.layout import with_types
+from polynya.lake.iceberg.staging import stage
+from polynya.lake.spark.api import DataFrame
+from polynya.lake.table.copy_state import CopyState
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.contract.headers import WITH_DATA
+from polynya.model.contract.identifiers import quote
+from polynya.model.datatypes import DataType
+from polynya.model.errors import InternalError, OperationError
+from polynya.observe.trace import span
+
+#: Values that an error names.
+_EXAMPLES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Retyped:
+    """What was rewritten: rows, and bytes of the files that were written."""
+
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    name: str
+    old: DataType
+    new: DataType
+
+    @property
+    def value(self) -> str:
+        """SQL of the value in the new type."""
+        return converted(quote(self.name), self.old, self.new)
+
+    @property
+    def lacks_value(self) -> str:
+        """SQL condition that a value has none in the new type."""
+        return unconverted(quote(self.name), self.old, self.new)
+
+
+@span("retype")
+def retype(
+    target: DatasetTable, types: Mapping[str, DataType], bridge: Callable[[Shape], None]
+) -> Retyped:
+    """Rewrite columns of a table that was taken over; each pair of types `is_rewritable`.
+
+    `bridge` publishes the views of a shape; it is for the caller to publish those of the table
+    afterwards.
+
+    Raises OperationError for a key, for a column that orders events and for values that the new
+    type does not hold exactly, and BeingAppliedError while an apply is at work. Then nothing was
+    changed.
+    """
+    with target.changing:
+        target.refuse_beside_apply()
+        refuse_order(target, types)
+        known = target.known_schema()
+        changes = [_Change(name, known[name], kind) for name, kind in types.items()]
+        rows = _checked(target, changes)
+        transaction = with_types(target.spark, target.table, types)
+        staged = stage(target.table, _converted_rows(target, changes), within=transaction)
+        _refuse_missing(target, rows, staged)
+        bridge(replace(target.shape(), bridged=frozenset(types)))
+        files, deletes = _replaced(target.table, target.state.snapshot)
+        target.commit(
+            copy=_state_after(target.state.copy, changes),
+            add=staged,
+            remove=files,
+            drop=deletes,
+            summary={"polynya.step": "retype", "polynya.rewritten-files": str(len(files))},
+            within=transaction,
+        )
+    return Retyped(rows, sum(file.size_bytes for file in staged))
+
+
+def refuse_order(target: DatasetTable, names: Collection[str]) -> None:
+    """Raise OperationError where a column tells which record a row is, or its place in the order.
+
+    The hash of the key and the change identifier are made of its text.
+    """
+    fixed = {*target.known_keys(), *target.dataset.events.sequence_by}
+    found = next((name for name in names if name in fixed), None)
+    if found is not None:
+        raise OperationError(
+            "POLYNYA-LAKE-026",
+            f"{found} is in `keys` or `sequence_by` of {target.dataset.name}: its type stays",
+            where=target.table.name,
+            state="nothing was changed",
+            fix="take the declared type back, or give the dataset a new name to build a new table",
+        )
+
+
+def _source(target: DatasetTable) -> str:
+    """The rows as a relation. Readers that asked before the commit see the same ones."""
+    assert target.state.snapshot is not None, "the table was taken over"
+    return f"{target.table.at(target.state.snapshot)} WHERE {within(*WITH_DATA)}"
+
+
+def _checked(target: DatasetTable, changes: list[_Change]) -> int:
+    """Number of rows, all of whose values have one in the new types."""
+    counts = ", ".join(f"count_if({one.lacks_value})" for one in changes)
+    found = target.spark.sql(f"SELECT count(*), {counts} FROM {_source(target)}").first()
+    assert found is not None, "an aggregate has a row"
+    for change, count in zip(changes, found[1:], strict=True):
+        if count:
+            raise _unfit(target, change, count)
+    return int(found[0])
+
+
+def _unfit(target: DatasetTable, change: _Change, count: int) -> OperationError:
+    rows = target.spark.sql(
+        f"SELECT DISTINCT CAST({quote(change.name)} AS STRING) FROM {_source(target)} "
+        f"AND {change.lacks_value} LIMIT {_EXAMPLES}"
+    )
+    examples = ", ".join(sorted(repr(row[0][:60]) for row in rows.collect()))
+    return OperationError(
+        "POLYNYA-LAKE-024",
+        f"{change.name} of {target.dataset.relations.current} cannot become {change.new}: "
+        f"{count:,} stored value{'s' if count > 1 else ''} of the type {change.old} would not stay "
+        f"the same, such as {examples}",
+        where=target.table.name,
+        state="nothing was changed; the column is as it was",
+        fix="choose a type that holds these values, or give the dataset a new name, which reads "
+        "all that has landed",
+    )
+
+
+def _converted_rows(target: DatasetTable, changes: list[_Change]) -> DataFrame:
+    values = {one.name: f"{one.value} AS {quote(one.name)}" for one in changes}
+    names = [column["name"] for column in target.table.columns()]
+    listed = ", ".join(values.get(name, quote(name)) for name in names)
+    return target.spark.sql(f"SELECT {listed} FROM {_source(target)}")
+
+
+def _refuse_missing(target: DatasetTable, rows: int, staged: list[DataFile]) -> None:
+    written = sum(file.rows for file in staged)
+    if written != rows:
+        target.table.drop_files(file.path for file in staged)
+        raise InternalError(
+            "POLYNYA-LAKE-025",
+            f"{rows:,} rows of {target.table.name} were to be written again, and {written:,} were",
+            where=target.table.name,
+            state="nothing was changed",
+            fix="please report this; the table is as it was",
+        )
+
+
+def _replaced(table: IcebergTable, snapshot: int | None) -> tuple[list[DataFile], list[DeleteFile]]:
+    """The files of rows, and the deletes that refer to nothing else."""
+    assert snapshot is not None, "the table was taken over"
+    files = [file for part in WITH_DATA for file in table.files(part, snapshot)]
+    deletes = table.position_deletes(snapshot) or ()
+    partitions = {str(part) for part in WITH_DATA}
+    return files, [one for one in deletes if table.partition_of(one) in partitions]
+
+
+def _state_after(before: CopyState, changes: list[_Change]) -> CopyState:
+    columns = before.columns
+    schema, former = dict(columns.schema), dict(columns.former)
+    for one in changes:
+        schema[one.name] = str(one.new)
+        former[one.name] = [*former.get(one.name, ()), str(one.old)]
+    return replace(before, columns=replace(columns, schema=schema, former=former))
