@@ -242,13 +242,13 @@ def test_a_declared_type_that_a_table_cannot_reach_promises_nothing() -> None:
 def test_a_declared_type_that_takes_a_rewrite_says_how_much_is_written() -> None:
     before = written()
     now = with_settings(USERS, columns={"city": parse_type("bigint"), "seq": parse_type("int")})
-    stored = StoredRows(rows=1200, size_bytes=3_400_000, files=7)
+    stored = StoredRows(rows=1200, size_bytes=7 * 2**19, files=7)
 
     (change,) = (one for one in changes(now, before, stored=stored) if one.kind != "setting")
 
     assert (change.kind, change.action, change.destructive) == ("type_rewritten", "apply", False)
     assert change.what == "columns: city is string, bigint is declared"
-    assert "bigint, which writes 1,200 rows in 7 files (3.4 MB) again: Current" in change.means
+    assert "bigint, which writes 1,200 rows in 7 files (3.5 MiB) again: Current" in change.means
     # A run in between has read with the declared type; the table still lacks it.
     ran = replace(before, settings=recorded(now, {}, has_rows=False))
     assert kinds(now, ran, stored=stored) == [("type_rewritten", "apply", False)]

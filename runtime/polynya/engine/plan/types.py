@@ -66,7 +66,7 @@ def _rewrite(name: str, declared: DataType, stored: StoredRows | None) -> str:
     much = "every row"
     if stored is not None:
         rows, files = counted(stored.rows, "row"), counted(stored.files, "file")
-        much = f"{rows} in {files} ({stored.size_bytes / 1e6:,.1f} MB)"
+        much = f"{rows} in {files} ({stored.size_bytes / 2**20:,.1f} MiB)"
     return (
         f"the column is rewritten as {declared}, which writes {much} again: Current, history and "
         f"pending changes; refused (POLYNYA-LAKE-024) if a value of {name} would not stay the "
