@@ -153,6 +153,21 @@ def test_a_rewrite_that_is_killed_goes_on(
     assert is_clean(orders)
 
 
+@pytest.mark.slow
+def test_other_settings_may_change_with_a_type(lab: Lab) -> None:
+    orders = lab.feed("orders", history=False, except_columns=["op", "seq", "at", "city"])
+    orders.apply(put(1, 1, price=10, city="Leon"))
+    orders.configure(history=True, except_columns=["op", "seq", "at"], **EXACT)
+
+    migrate(lab, orders.task)
+
+    orders.apply(put(1, 2, price=10.5, city="Tula"))
+    assert orders.history("price", "city") == [
+        (Decimal("10.00"), None, "I", 1.0, 2.0),
+        (Decimal("10.50"), "Tula", "U", 2.0, None),
+    ]
+
+
 def test_values_that_the_new_type_does_not_hold_stop_it(lab: Lab) -> None:
     orders = lab.feed("orders")
     orders.apply(put(1, 1, price=2**53 + 1, name="Ann"), put(2, 2, price=7, name="8"))

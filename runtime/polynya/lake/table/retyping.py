@@ -76,6 +76,8 @@ def retype(
         known = target.known_schema()
         changes = [_Change(name, known[name], kind) for name, kind in types.items()]
         rows = _checked(target, changes)
+        # A column that is no longer excluded has to be there for the views.
+        target.grow(known)
         transaction = with_types(target.spark, target.table, types)
         staged = stage(target.table, _converted_rows(target, changes), within=transaction)
         _refuse_missing(target, rows, staged)
