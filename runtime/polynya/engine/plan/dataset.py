@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polynya.engine.plan.change import Change
-from polynya.engine.plan.types import StoredRows, type_changes
+from polynya.engine.plan.types import StoredRows, rewritten, type_changes
 from polynya.lake.fold.live_views import definitions
 from polynya.lake.fold.shape import Shape
 from polynya.lake.table.copy_state import CopyState
@@ -266,9 +266,19 @@ def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
             # The name of the source is in the data; it is only a setting where it was declared.
             if name == "source" and not rules_of(dataset.landing.format).finds_tables:
                 continue
+            if name == "columns" and _are_all_rewritten(dataset, copy):
+                continue
             what = f"{name}: {_shown(copy.settings[name])} → {_shown(after[name])}"
             forgets = name == "changes_retention" and after[name] is None
             yield Change("setting", what, _MEANS[name], "run", destructive=forgets)
+
+
+def _are_all_rewritten(dataset: ResolvedDataset, copy: CopyState) -> bool:
+    """Whether `columns` differs only in types that a rewrite gives."""
+    before: Mapping[str, str] = copy.settings["columns"]
+    after = {name: str(kind) for name, kind in dataset.events.columns.items()}
+    changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    return changed <= rewritten(dataset, copy).keys()
 
 
 def _unknown(facts: Facts, copy: CopyState) -> Iterator[Change]:

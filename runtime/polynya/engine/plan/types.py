@@ -41,7 +41,7 @@ def type_changes(
     for name, (known, declared) in _declared(dataset, copy).items():
         what = f"columns: {name} is {known}, {declared} is declared"
         if name in again:
-            yield Change("type_rewritten", what, _rewrite(name, declared, stored), "apply")
+            yield Change("type_rewritten", what, _rewrite(declared, stored), "apply")
         elif widen(known, declared) is None and recorded.get(name) != str(declared):
             yield Change(
                 "type_out_of_reach",
@@ -62,14 +62,13 @@ def _declared(dataset: ResolvedDataset, copy: CopyState) -> dict[str, tuple[Data
     }
 
 
-def _rewrite(name: str, declared: DataType, stored: StoredRows | None) -> str:
+def _rewrite(declared: DataType, stored: StoredRows | None) -> str:
     much = "every row"
     if stored is not None:
         rows, files = counted(stored.rows, "row"), counted(stored.files, "file")
         much = f"{rows} in {files} ({stored.size_bytes / 2**20:,.1f} MiB)"
     return (
-        f"the column is rewritten as {declared}, which writes {much} again: Current, history and "
-        f"pending changes; refused (POLYNYA-LAKE-024) if a value of {name} would not stay the "
-        "same. Earlier snapshots keep the old column. Afterwards `polynya quarantine replay` reads "
-        "again what did not fit"
+        f"writes {much} again with {declared}, in one commit; refused (POLYNYA-LAKE-024) if a "
+        "value would not stay the same; earlier snapshots keep the old column. Then `polynya "
+        "quarantine replay` reads again what did not fit"
     )
