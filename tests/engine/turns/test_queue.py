@@ -11,6 +11,7 @@ from typing import Any
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.queue import (
     LONG_STEPS,
+    LONGEST_PATIENCE,
     LONGEST_PAUSE,
     POLL_SECONDS,
     Crew,
@@ -273,3 +274,70 @@ def test_what_a_look_finds_is_copied_at_once_unless_it_keeps_failing() -> None:
 
     assert len(machine.turns_of("good")) == len(machine.turns_of("task")) == 6
     assert len(machine.turns_of("broken")) == 1
+
+
+def ten_seconds(_turn: Turn) -> float:
+    return 10.0
+
+
+def leisurely(name: str, step: Callable[[Turn], Ended] = lambda _turn: OVER) -> Unit:
+    """A unit that has time."""
+    return Unit(name, "task", step, has_time=True)
+
+
+def test_who_has_time_gets_a_turn_when_nobody_else_wants_one() -> None:
+    machine = Machine()
+    machine.costs["tidy"] = lambda _turn: 1.0
+    busy = [machine.unit(f"unit {number}", lambda _turn: IDLE) for number in range(20)]
+    machine.add(leisurely("tidy"), *busy)
+    machine.run(5)
+
+    first_round = [name for at, name in machine.began if at < 1]
+    assert set(first_round[:20]) == {unit.name for unit in busy}
+    assert machine.turns_of("tidy")[0] <= POLL_SECONDS
+
+
+def test_one_that_has_time_works_at_a_time_and_leaves_threads_to_others() -> None:
+    machine = Machine()
+    at_work: list[float] = []
+
+    def tidy(turn: Turn) -> Ended:
+        assert turn.long
+        at_work.append(machine.now)
+        return OVER
+
+    units = [leisurely(f"tidy {number}", tidy) for number in range(3)]
+    for unit in units:
+        machine.costs[unit.name] = ten_seconds
+    machine.add(machine.unit("small", lambda _turn: IDLE), *units)
+    machine.run(40)
+
+    assert at_work == [0.0, 10.0, 20.0]
+    assert machine.longest_wait("small") < POLL_SECONDS + 0.3
+
+
+def test_who_has_time_waits_no_longer_than_a_minute() -> None:
+    machine = Machine()
+    machine.costs["tidy"] = lambda _turn: 1.0
+    endless = [
+        machine.unit(f"unit {number}", lambda turn: turn.more, lambda _turn: 0.2)
+        for number in range(THREADS + 1)
+    ]
+    machine.add(leisurely("tidy"), *endless)
+    machine.run(130)
+
+    assert len(machine.turns_of("tidy")) == 1
+    assert LONGEST_PATIENCE <= machine.turns_of("tidy")[0] < LONGEST_PATIENCE + 1
+
+
+def test_who_has_time_is_wanted_as_soon_as_another_one_waits() -> None:
+    queue, crew = Queue(), Machine().crew()
+    queue.add(crew, [leisurely("tidy")], 0.0)
+    assert queue.take(0.0) is not None
+    assert not queue.is_wanted(10.0)
+
+    queue.add(crew, [Unit("small", "task", lambda _turn: IDLE)], 10.0)
+    assert not queue.is_wanted(10.0)
+    assert queue.is_wanted(10.1)
+    assert queue.take(10.1) is not None
+    assert not queue.is_wanted(20.0)

@@ -1,7 +1,8 @@
 """Which unit gets the next turn: the one that has waited longest. No threads, no clock in here.
 
 A load of hours is many turns, and each may take minutes. So that it stops nobody, a unit says
-before a long step that it is one, and one thread is kept for short steps.
+before a long step that it is one, and one thread is kept for short steps. What keeps tables in
+shape has time: it gets a turn when nobody else wants one, one of them at a time.
 """
 
 from __future__ import annotations
@@ -24,6 +25,12 @@ POLL_SECONDS: Final = 2.0
 LONGEST_PAUSE: Final = 300.0
 #: Long steps at a time: one thread is left for short ones.
 LONG_STEPS: Final = THREADS - 1
+#: A unit that has time and has waited for so many seconds gets a turn although others wait...
+LONGEST_PATIENCE: Final = 60.0
+#: ...and then it works for so many seconds before it gives way.
+LEAST_WORK: Final = 1.0
+#: A unit that is due waits for a thread if none has taken it after so many seconds.
+WAKING_SECONDS: Final = 0.05
 
 
 @dataclass(eq=False, slots=True)
@@ -106,7 +113,8 @@ class Queue:
     """The units that wait or work. `now` is always in monotonic seconds.
 
     The longest waiting goes first, and no unit is run twice at once. One whose next step takes long
-    stands in a line of its own, which waits while `LONG_STEPS` of them are under way.
+    stands in a line of its own, which waits while `LONG_STEPS` of them are under way; one that has
+    time does too, and waits while anybody else is due, but no longer than `LONGEST_PATIENCE`.
     """
 
     def __init__(self, poll_seconds: float = POLL_SECONDS) -> None:
@@ -114,8 +122,9 @@ class Queue:
         self._places: dict[Unit, Place] = {}
         self._crews: dict[Crew, set[Unit]] = {}
         numbers = itertools.count()
-        self._short, self._long = Line(numbers), Line(numbers)
+        self._short, self._long, self._idle = Line(numbers), Line(numbers), Line(numbers)
         self._long_steps = 0
+        self._at_leisure = False
 
     def __bool__(self) -> bool:
         return bool(self._places)
@@ -126,9 +135,9 @@ class Queue:
         for unit in units:
             if unit not in met:
                 met.add(unit)
-                self._places[unit] = Place(crew, unit, now)
+                self._places[unit] = Place(crew, unit, now, long=unit.has_time)
                 crew.units += 1
-                self._short.add(self._places[unit])
+                self._line_of(self._places[unit]).add(self._places[unit])
                 continue
             place = self._places.get(unit)
             if place is not None and not place.pause and place.due > now:
@@ -136,20 +145,35 @@ class Queue:
 
     def take(self, now: float) -> tuple[Place, Turn] | None:
         """The next unit, which is running from now on, and what it may do."""
-        lines = [self._short] if self._long_steps >= LONG_STEPS else [self._short, self._long]
-        line = min(lines, key=lambda one: one.due)
-        if line.due > now:
+        line = self._next(now)
+        if line is None:
             return None
         place = line.take()
         place.running = True
         self._long_steps += place.long
+        self._at_leisure = self._at_leisure or place.unit.has_time
         return place, Turn(long=place.long, at_once=not place.crew.goes_on)
+
+    def _next(self, now: float) -> Line | None:
+        """The line whose first place is next, None when nobody is due that may be."""
+        full = self._long_steps >= LONG_STEPS
+        line = self._short if full else min(self._short, self._long, key=lambda one: one.due)
+        idle = self._idle.due
+        has_time = idle <= now and not full and not self._at_leisure
+        if has_time and (line.due > now or idle <= now - LONGEST_PATIENCE):
+            return self._idle
+        return line if line.due <= now else None
+
+    def is_wanted(self, now: float) -> bool:
+        """Whether somebody waits for a thread who may have one that has time."""
+        return min(self._short.due, self._long.due) <= now - WAKING_SECONDS
 
     def ended(self, place: Place, ended: Ended, now: float) -> None:
         """A unit gave its turn back."""
         self.add(place.crew, ended.found, now)
         self._long_steps -= place.long
-        place.running, place.long = False, ended.long
+        self._at_leisure = self._at_leisure and not place.unit.has_time
+        place.running, place.long = False, ended.long or place.unit.has_time
         place.pause = _pause(ended.failure, place.pause, self._poll)
         if ended.more and ended.failure is None:
             self._move(place, now)
@@ -177,14 +201,20 @@ class Queue:
 
     def seconds_to_next(self, now: float) -> float:
         """Seconds until a unit that waits now is due."""
-        dues = (line.due for line in (self._short, self._long))
+        dues = (line.due for line in (self._short, self._long, self._idle))
         return min((due for due in dues if due > now), default=math.inf) - now
 
     def _move(self, place: Place, due: float) -> None:
         """Let a place be due at a time."""
         place.due = due
         if not place.running:
-            (self._long if place.long else self._short).add(place)
+            self._line_of(place).add(place)
+
+    def _line_of(self, place: Place) -> Line:
+        """Where a place stands."""
+        if place.unit.has_time:
+            return self._idle
+        return self._long if place.long else self._short
 
     def _drop(self, place: Place) -> None:
         """Let a unit have no more turns."""

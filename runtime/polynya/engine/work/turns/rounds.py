@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from polynya.engine.errors import as_polynya
 from polynya.engine.work.context import EngineContext
-from polynya.engine.work.turns.queue import POLL_SECONDS, Crew, Place, Queue
+from polynya.engine.work.turns.queue import LEAST_WORK, POLL_SECONDS, Crew, Place, Queue
 from polynya.engine.work.turns.threads import THREADS
 from polynya.engine.work.turns.unit import TOO_LONG, Ended, Turn, Unit
 from polynya.model.errors import ConflictError
@@ -101,8 +102,21 @@ class Rounds:
                     return None
                 now = self._clock.monotonic()
                 if (taken := self._queue.take(now)) is not None:
-                    return taken
+                    place, turn = taken
+                    return place, self._watching(turn, now) if place.unit.has_time else turn
                 self._changed.wait(min(_LOOK_SECONDS, self._queue.seconds_to_next(now)))
+
+    def _watching(self, turn: Turn, began: float) -> Turn:
+        """The turn of a unit that has time: it can ask whether another one waits."""
+        # Who gets a turn although others wait has waited for long, and may do something in it.
+        least = LEAST_WORK if self._queue.is_wanted(began) else 0.0
+
+        def is_wanted() -> bool:
+            now = self._clock.monotonic()
+            with self._changed:
+                return now - began >= least and self._queue.is_wanted(now)
+
+        return replace(turn, is_wanted=is_wanted)
 
 
 def _step(context: EngineContext, unit: Unit, turn: Turn) -> Ended:

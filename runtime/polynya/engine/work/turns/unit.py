@@ -16,6 +16,11 @@ from polynya.model.errors import PolynyaError
 LONG_BYTES: Final = 16 * 2**20
 
 
+def never() -> bool:
+    """Nobody waits."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What a unit may do in its turn.
@@ -23,10 +28,12 @@ class Turn:
     Attributes:
         long: take a step that takes long. Without it such a step is only announced.
         at_once: copy whatever waits, however little and however soon after the last copy.
+        is_wanted: whether another unit waits for the thread. Only who has time asks.
     """
 
     long: bool = True
     at_once: bool = True
+    is_wanted: Callable[[], bool] = never
 
     def must_wait_for(self, size_bytes: int) -> bool:
         """Whether a step over so many bytes is for a later turn, one that may take long."""
@@ -83,8 +90,12 @@ TOO_LONG: Final = Ended(more=True, long=True)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Unit:
-    """One piece of work that fails for itself: a dataset, or what finds the datasets of a task."""
+    """One piece of work that fails for itself: a dataset, or what finds the datasets of a task.
+
+    One that `has_time` gets a turn only when no other wants one. It is a long one.
+    """
 
     name: str
     task: str
     step: Callable[[Turn], Ended]
+    has_time: bool = False
