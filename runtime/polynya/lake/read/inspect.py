@@ -164,19 +164,23 @@ def _in(partition: Partition) -> BooleanExpression:
     return EqualTo(term=h.PARTITION, value=str(partition))
 
 
+def data_files(table: Table) -> list[tuple[str, int, int]]:
+    """Partition, rows and bytes of each data file of the current snapshot."""
+    if table.current_snapshot() is None:
+        return []
+    files = table.inspect.data_files()
+    return [
+        (row["partition"][h.PARTITION], row["record_count"], row["file_size_in_bytes"])
+        for row in files.select(["partition", "record_count", "file_size_in_bytes"]).to_pylist()
+    ]
+
+
 def _files(table: Table) -> dict[str, tuple[int, int, int]]:
     """Partition → rows, bytes, files of its data files."""
-    if table.current_snapshot() is None:
-        return {}
     found: dict[str, tuple[int, int, int]] = {}
-    for row in (
-        table.inspect.data_files()
-        .select(["partition", "record_count", "file_size_in_bytes"])
-        .to_pylist()
-    ):
-        name = row["partition"][h.PARTITION]
+    for name, count, length in data_files(table):
         rows, size, files = found.get(name, (0, 0, 0))
-        found[name] = (rows + row["record_count"], size + row["file_size_in_bytes"], files + 1)
+        found[name] = (rows + count, size + length, files + 1)
     return found
 
 

@@ -1,0 +1,51 @@
+"""The actions that there are, each called in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from polynya.lake.maintenance.base import ActionName, Limits, Outcome
+from polynya.lake.maintenance.expiry.choice import Keep
+from polynya.lake.maintenance.expiry.expire import expire_snapshots
+from polynya.lake.maintenance.expiry.orphans import remove_orphan_files
+from polynya.lake.maintenance.look.rule import rule_of
+from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files
+from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.warehouse.readers import Reading
+
+#: Tells who reads in the warehouse at the moment.
+Readers: TypeAlias = Callable[[], Iterable[Reading]]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What an action is given: a table that this process has taken over, and its limits."""
+
+    target: DatasetTable
+    limits: Limits
+    readers: Readers
+
+
+def _rewrite_data_files(call: Call) -> Outcome:
+    return rewrite_data_files(call.target, call.limits, rule_of(call.target.dataset))
+
+
+def _expire_snapshots(call: Call) -> Outcome:
+    expiry = call.target.dataset.maintenance.snapshot_expiry
+    keep = Keep(expiry.age, expiry.keep)
+    return expire_snapshots(call.target, limits=call.limits, keep=keep, readers=call.readers)
+
+
+def _remove_orphan_files(call: Call) -> Outcome:
+    older_than = call.target.dataset.maintenance.orphan_files.older_than
+    return remove_orphan_files(call.target, limits=call.limits, older_than=older_than)
+
+
+#: By name. One that is missing is not built, and is never chosen.
+BUILT: Final[Mapping[ActionName, Callable[[Call], Outcome]]] = {
+    "rewrite_data_files": _rewrite_data_files,
+    "expire_snapshots": _expire_snapshots,
+    "remove_orphan_files": _remove_orphan_files,
+}

@@ -1,0 +1,201 @@
+"""Facts of a table's shape: pure, out of the JSON of its metadata and the sizes of its files.
+
+The metadata has every snapshot with its summary, which counts files, rows, deletes and manifests.
+Only where that says that files may be worth writing again are single files asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from polynya.lake.maintenance.expiry.choice import Keep, choose
+from polynya.lake.maintenance.look.record import Record
+from polynya.lake.maintenance.rewrite.plan import Rule
+from polynya.model.config.maintenance.settings import SnapshotExpiry
+from polynya.model.contract.headers import Partition
+
+#: Partitions whose files are written again.
+REWRITTEN: Final = (Partition.CURRENT, Partition.PRIOR, Partition.RETAINED)
+#: How often a table is taken to be read in an hour, by queries that nobody tells us of...
+READS_PER_HOUR: Final = 4.0
+#: ...as long as something was written to it within this time. After that nobody is expected.
+QUIET: Final = timedelta(days=1)
+#: The time over which commits and applies are counted.
+_WINDOW: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesFacts:
+    """The data files of one partition.
+
+    `small` are the sizes of small ones, smallest first; they have `small_rows`.
+    """
+
+    files: int = 0
+    rows: int = 0
+    size_bytes: int = 0
+    small: tuple[int, ...] = ()
+    small_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """The shape of one table. Sizes in bytes; rates per hour.
+
+    Attributes:
+        at: when this was looked at.
+        snapshot: the current one, None for an empty table.
+        written_at: when the current snapshot was made.
+        data_files, rows, size_bytes: of all data files, as the snapshot counts them.
+        files: of the partitions that are written again; empty when nobody had to look.
+        delete_files, deleted_rows: of position deletes and deletion vectors.
+        manifests: of the current snapshot.
+        snapshots: all that there are.
+        expirable: snapshots that the settings do not keep, `expirable_since` the first of them.
+        expirable_bytes: size of the data files that only they have.
+        metadata_bytes: size of the newest metadata file.
+        commits, applies, reads: per hour.
+        record: what was done before.
+    """
+
+    at: datetime
+    snapshot: int | None = None
+    written_at: datetime | None = None
+    data_files: int = 0
+    rows: int = 0
+    size_bytes: int = 0
+    files: Mapping[str, FilesFacts] = field(default_factory=dict)
+    delete_files: int = 0
+    deleted_rows: int = 0
+    manifests: int = 0
+    snapshots: int = 0
+    oldest: datetime | None = None
+    expirable: int = 0
+    expirable_since: datetime | None = None
+    expirable_bytes: int = 0
+    metadata_bytes: int = 0
+    commits: float = 0.0
+    applies: float = 0.0
+    reads: float = 0.0
+    record: Record = field(default_factory=Record)
+
+    @property
+    def small_files(self) -> int:
+        """Data files that are small."""
+        return sum(len(one.small) for one in self.files.values())
+
+    @property
+    def rows_not_optimised(self) -> int:
+        """Rows in small files, where somebody had to look at files, and deleted rows."""
+        return self.deleted_rows + sum(one.small_rows for one in self.files.values())
+
+    @property
+    def rewritable(self) -> FilesFacts:
+        """All partitions that are written again, as one."""
+        parts = self.files.values()
+        return FilesFacts(
+            files=sum(one.files for one in parts),
+            rows=sum(one.rows for one in parts),
+            size_bytes=sum(one.size_bytes for one in parts),
+        )
+
+
+def may_be_rewritten(facts: TableFacts, rule: Rule) -> bool:
+    """Whether there are more files than rewriting them would leave, or many rows are deleted.
+
+    Otherwise no single file has to be asked for.
+    """
+    fewest = facts.size_bytes // rule.target_bytes + 1
+    crowded = facts.data_files >= fewest + rule.least_files
+    return crowded or facts.deleted_rows >= rule.dead_share * max(1, facts.rows)
+
+
+def files_facts(sizes: Sequence[tuple[int, int]], rule: Rule) -> FilesFacts:
+    """Facts of one partition; `sizes` has rows and bytes of each of its data files."""
+    large = rule.large * rule.target_bytes
+    return FilesFacts(
+        files=len(sizes),
+        rows=sum(rows for rows, _ in sizes),
+        size_bytes=sum(size for _, size in sizes),
+        small=tuple(sorted(size for _, size in sizes if size < large)),
+        small_rows=sum(rows for rows, size in sizes if size < large),
+    )
+
+
+def table_facts(
+    metadata: Mapping[str, Any],
+    *,
+    now: datetime,
+    expiry: SnapshotExpiry,
+    metadata_bytes: int = 0,
+    files: Mapping[str, FilesFacts] | None = None,
+) -> TableFacts:
+    """Facts from the metadata of a table, as Iceberg's specification writes it in JSON."""
+    snapshots = sorted(metadata.get("snapshots", ()), key=_made)
+    current = next(
+        (one for one in snapshots if one["snapshot-id"] == metadata.get("current-snapshot-id")),
+        None,
+    )
+    record = Record.of(metadata.get("properties", {}))
+    if current is None:
+        return TableFacts(at=now, metadata_bytes=metadata_bytes, record=record)
+    written_at = _made(current)
+    gone, since, freed = _expirable(metadata, snapshots, now, expiry)
+    lately = [one for one in snapshots if _made(one) > now - _WINDOW]
+    return TableFacts(
+        at=now,
+        snapshot=int(current["snapshot-id"]),
+        written_at=written_at,
+        data_files=_count(current, "total-data-files"),
+        rows=_count(current, "total-records"),
+        size_bytes=_count(current, "total-files-size"),
+        files=files or {},
+        delete_files=_count(current, "total-delete-files"),
+        deleted_rows=_count(current, "total-position-deletes"),
+        manifests=_count(current, "manifests-created") + _count(current, "manifests-kept"),
+        snapshots=len(snapshots),
+        oldest=_made(snapshots[0]),
+        expirable=gone,
+        expirable_since=since,
+        expirable_bytes=freed,
+        metadata_bytes=metadata_bytes,
+        commits=float(len(lately)),
+        applies=float(sum(_step(one) == "apply" for one in lately)),
+        reads=READS_PER_HOUR if now - written_at < QUIET else 0.0,
+        record=record,
+    )
+
+
+def _expirable(
+    metadata: Mapping[str, Any],
+    snapshots: Sequence[Mapping[str, Any]],
+    now: datetime,
+    expiry: SnapshotExpiry,
+) -> tuple[int, datetime | None, int]:
+    """Snapshots that may go, since when the first may, and the size of files that only they have.
+
+    A snapshot is in use until another one follows it: its age counts from then. A file that a
+    commit removed goes with the last snapshot before that commit.
+    """
+    choice = choose(metadata, Keep(expiry.age, expiry.keep), now=now)
+    followers = [one for one in snapshots[1:] if int(one["timestamp-ms"]) <= choice.older_than_ms]
+    if not choice.expired or not followers:
+        return 0, None, 0
+    freed = sum(_count(one, "removed-files-size") for one in followers)
+    return choice.expired, _made(followers[0]) + expiry.age, freed
+
+
+def _count(snapshot: Mapping[str, Any], name: str) -> int:
+    """A figure in the summary of a snapshot, 0 where it is not there."""
+    return int((snapshot.get("summary") or {}).get(name) or 0)
+
+
+def _made(snapshot: Mapping[str, Any]) -> datetime:
+    return datetime.fromtimestamp(int(snapshot["timestamp-ms"]) / 1000, UTC)
+
+
+def _step(snapshot: Mapping[str, Any]) -> str:
+    return str((snapshot.get("summary") or {}).get("polynya.step", ""))

@@ -1,0 +1,117 @@
+"""Facts of a table, from the JSON of its metadata."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from polynya.lake.maintenance.look.facts import (
+    FilesFacts,
+    files_facts,
+    may_be_rewritten,
+    table_facts,
+)
+from polynya.lake.maintenance.look.health import health_of
+from polynya.lake.maintenance.look.record import PROPERTY, Done, Record
+from polynya.lake.maintenance.rewrite.plan import Rule
+from polynya.model.config.maintenance.settings import SnapshotExpiry
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+RULE = Rule()
+
+
+def metadata(snapshots: int, *, every: timedelta = MINUTE, **summary: Any) -> dict[str, Any]:
+    """A table with so many snapshots, the last of them now."""
+    made = [NOW - every * back for back in reversed(range(snapshots))]
+    figures = {"total-data-files": 40, "total-records": 1000, "total-files-size": 4000}
+    texts = {name: str(value) for name, value in {**figures, **summary}.items()}
+    return {
+        "current-snapshot-id": snapshots,
+        "refs": {"main": {"snapshot-id": snapshots, "type": "branch"}},
+        "snapshots": [
+            {
+                "snapshot-id": number,
+                "parent-snapshot-id": number - 1 or None,
+                "timestamp-ms": int(moment.timestamp() * 1000),
+                "summary": {"polynya.step": "apply" if number % 2 else "copy", **texts},
+            }
+            for number, moment in enumerate(made, 1)
+        ],
+    }
+
+
+def test_a_snapshot_counts_its_files_its_deletes_and_its_manifests() -> None:
+    counted = {"total-delete-files": 3, "manifests-created": 2, "manifests-kept": 5}
+    facts = table_facts(metadata(1, **counted), now=NOW, expiry=SnapshotExpiry())
+
+    assert (facts.data_files, facts.rows, facts.size_bytes) == (40, 1000, 4000)
+    assert (facts.delete_files, facts.manifests) == (3, 7)
+    assert facts.reads > 0
+
+
+def test_commits_and_applies_of_the_last_hour_are_counted() -> None:
+    facts = table_facts(metadata(200), now=NOW, expiry=SnapshotExpiry())
+
+    assert (facts.commits, facts.applies) == (60, 30)
+    assert facts.snapshots == 200
+
+
+def test_what_may_expire_holds_the_files_that_followers_removed() -> None:
+    removing = {"removed-files-size": 100}
+    facts = table_facts(metadata(200, **removing), now=NOW, expiry=SnapshotExpiry())
+
+    assert facts.expirable == 78
+    assert facts.expirable_bytes == 7800
+    assert facts.expirable_since == NOW - 198 * MINUTE + timedelta(hours=2)
+    few = table_facts(metadata(10, every=60 * MINUTE), now=NOW, expiry=SnapshotExpiry())
+    assert (few.expirable, few.expirable_since) == (0, None)
+
+
+def test_a_table_that_was_quiet_for_a_day_has_no_readers() -> None:
+    later = NOW + timedelta(days=1)
+
+    assert table_facts(metadata(3), now=later, expiry=SnapshotExpiry()).reads == 0
+    assert table_facts({}, now=NOW, expiry=SnapshotExpiry()).snapshot is None
+
+
+def test_single_files_are_asked_for_only_where_a_rewrite_may_pay() -> None:
+    def crowded(**summary: Any) -> bool:
+        facts = table_facts(metadata(1, **summary), now=NOW, expiry=SnapshotExpiry())
+        return may_be_rewritten(facts, RULE)
+
+    assert crowded()
+    assert not crowded(**{"total-data-files": 8})
+    assert not crowded(**{"total-files-size": 40 * RULE.target_bytes})
+    assert crowded(**{"total-data-files": 1, "total-position-deletes": 200})
+
+
+def test_small_files_are_told_smallest_first() -> None:
+    large = RULE.target_bytes
+
+    assert files_facts([(5, 70), (1, large), (2, 30)], RULE) == FilesFacts(
+        files=3, rows=8, size_bytes=large + 100, small=(30, 70), small_rows=7
+    )
+
+
+def test_the_health_of_a_table_falls_with_what_its_readers_do_for_nothing() -> None:
+    def score(**summary: Any) -> int:
+        facts = table_facts(metadata(1, **summary), now=NOW, expiry=SnapshotExpiry())
+        return health_of(facts, RULE).score
+
+    best = score(**{"total-data-files": 1})
+    assert best == 100
+    assert best > score() > score(**{"total-data-files": 4000})
+    assert score(**{"total-delete-files": 500}) < score()
+
+
+def test_a_record_is_read_back_and_a_broken_one_is_empty() -> None:
+    done = Done(NOW, "60 files became 1", expected_gain=900, gain=890, files_removed=60)
+    record = Record().with_done("rewrite_data_files", done)
+
+    assert Record.of({PROPERTY: record.to_json()}) == record
+    assert record.began == NOW
+    for broken in ("", "[]", "{", '{"last": {"expire_snapshots": {"at": "noon"}}}', '{"last": 3}'):
+        assert Record.of({PROPERTY: broken}) == Record()
+    later = record.to_json().replace('"why"', '"new_field":1,"why"')
+    assert Record.of({PROPERTY: later}) == record
