@@ -1,0 +1,236 @@
+"""Which action of maintenance is taken, from facts alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polynya.engine.work.upkeep.choose import CHEAP_BYTES, Choice, Left, choose
+from polynya.engine.work.upkeep.worth import WRITING
+from polynya.lake.maintenance.look.facts import FilesFacts, TableFacts
+from polynya.lake.maintenance.look.record import Done, Record
+from polynya.lake.maintenance.rewrite.plan import Rule
+from polynya.model.config.maintenance.actions import ACTIONS
+from polynya.model.config.maintenance.settings import Maintenance
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+RULE = Rule()
+MEBIBYTE = 2**20
+HOUR = timedelta(hours=1)
+UNLIMITED = Left()
+
+
+def fed(**facts: Any) -> TableFacts:
+    """A table that is written to and applied."""
+    values: dict[str, Any] = {
+        "at": NOW,
+        "snapshot": 1,
+        "written_at": NOW,
+        "snapshots": 10,
+        "oldest": NOW - HOUR,
+        "commits": 600.0,
+        "applies": 60.0,
+        "reads": 4.0,
+    }
+    return TableFacts(**{**values, **facts})
+
+
+def with_small(*sizes: int, **facts: Any) -> TableFacts:
+    """The same with so many small files in Current."""
+    files = FilesFacts(len(sizes), 10 * len(sizes), sum(sizes), tuple(sorted(sizes)))
+    return fed(files={"current": files}, data_files=len(sizes), rows=files.rows, **facts)
+
+
+def chosen(facts: TableFacts, left: Left = UNLIMITED, **settings: Any) -> Choice:
+    return choose(facts, Maintenance.model_validate(settings), rule=RULE, left=left)
+
+
+def score(choice: Choice, action: str) -> float:
+    return next(one.score for one in choice.verdicts if one.action == action)
+
+
+def reason(choice: Choice, action: str) -> str:
+    return next(one.reason for one in choice.verdicts if one.action == action)
+
+
+facts_of_tables = st.builds(
+    fed,
+    files=st.lists(st.integers(1, 70 * MEBIBYTE), max_size=60).map(
+        lambda sizes: {"current": FilesFacts(len(sizes), 10, sum(sizes), tuple(sorted(sizes)))}
+    ),
+    delete_files=st.integers(0, 5000),
+    deleted_rows=st.integers(0, 10**7),
+    manifests=st.integers(0, 5000),
+    expirable=st.integers(0, 5000),
+    expirable_bytes=st.integers(0, 2**40),
+    expirable_since=st.just(NOW - HOUR),
+    applies=st.floats(0, 3600),
+    reads=st.floats(0, 100),
+)
+
+
+def test_what_gains_most_for_its_cost_is_taken_with_its_reason() -> None:
+    choice = chosen(with_small(*[MEBIBYTE] * 60, expirable=3, expirable_since=NOW - HOUR))
+
+    assert choice.taken is not None
+    assert choice.taken.action == "rewrite_data_files"
+    assert choice.taken.reason == (
+        "59 small files fewer to open: saves 944.0 MiB an hour for 304.0 MiB"
+    )
+
+
+def test_what_does_not_pay_yet_says_when_it_will() -> None:
+    choice = chosen(with_small(*[MEBIBYTE] * 20, oldest=NOW - HOUR / 60))
+
+    assert choice.taken is None
+    assert reason(choice, "rewrite_data_files") == (
+        "19 small files fewer to open: it pays in 56 minutes if nothing changes"
+    )
+    assert choice.next is not None
+    assert choice.look_at == choice.next.at
+
+
+def test_a_table_that_nobody_reads_or_writes_is_left_alone() -> None:
+    idle = with_small(*[MEBIBYTE] * 500, commits=0.0, applies=0.0, reads=0.0)
+    choice = chosen(replace(idle, delete_files=900, manifests=900, record=Record()))
+
+    assert choice.taken is None
+    assert choice.look_at is None
+
+
+def test_expired_snapshots_go_within_hours_however_little_they_cost() -> None:
+    quiet = fed(commits=0.0, reads=0.0, applies=0.0, expirable=1)
+    soon = chosen(replace(quiet, expirable_since=NOW - HOUR))
+    late = chosen(replace(quiet, expirable_since=NOW - 3 * HOUR))
+
+    assert soon.taken is None
+    assert soon.look_at == NOW + HOUR
+    assert late.taken is not None
+    assert late.taken.reason == (
+        "1 snapshot to expire, which hold 0.0 MiB: due since 2026-03-01 11:00 UTC"
+    )
+
+
+def test_a_table_whose_files_nobody_had_to_look_at_is_not_written_again() -> None:
+    choice = chosen(fed(deleted_rows=741, rows=3743, data_files=5, oldest=NOW - 100 * HOUR))
+
+    assert reason(choice, "rewrite_data_files") == "there is nothing to do"
+
+
+def test_files_of_which_much_is_deleted_are_written_again() -> None:
+    files = {"current": FilesFacts(4, 1000, 100 * MEBIBYTE)}
+    choice = chosen(fed(files=files, deleted_rows=300, delete_files=8, oldest=NOW - HOUR))
+
+    assert choice.taken is not None
+    assert choice.taken.reason.startswith("30% of the rows are deleted: saves 2,048.0 MiB an hour")
+
+
+def test_orphans_are_looked_for_once_a_day_while_there_may_be_any() -> None:
+    def looked(at: datetime, written_at: datetime) -> Choice:
+        done = Done(at, "there was none")
+        return chosen(fed(written_at=written_at, record=Record(at, {"remove_orphan_files": done})))
+
+    day = timedelta(days=1)
+    assert looked(NOW - day, NOW).taken is not None
+    assert looked(NOW - day / 2, NOW).look_at == NOW + day / 2
+    assert looked(NOW - day, NOW - 2 * day).taken is not None
+    assert looked(NOW - day, NOW - 5 * day).look_at is None
+
+
+def test_one_that_did_nothing_waits_before_it_is_tried_again() -> None:
+    facts = with_small(*[MEBIBYTE] * 60, oldest=NOW - 9 * HOUR)
+    done = Done(NOW - HOUR / 12, "an apply was at work", whole=False)
+    nothing = replace(done, why="no files are worth writing again", whole=True)
+
+    def after(done: Done) -> Choice:
+        return chosen(replace(facts, record=Record(NOW, {"rewrite_data_files": done})))
+
+    assert after(nothing).taken is None
+    assert "it did nothing" in reason(after(nothing), "rewrite_data_files")
+    assert after(done).taken is not None
+
+
+def test_a_run_that_ends_takes_nothing_that_takes_long() -> None:
+    large = with_small(*[40 * MEBIBYTE] * 60, oldest=NOW - 100 * HOUR)
+
+    assert chosen(large).taken is not None
+    assert chosen(large, Left(cheap_only=True)).taken is None
+
+
+def test_a_large_table_is_written_again_a_part_at_a_time() -> None:
+    large = with_small(*[40 * MEBIBYTE] * 6000, oldest=NOW - 100 * HOUR)
+
+    assert chosen(large, Left(written_bytes=RULE.group_bytes)).taken is not None
+    assert chosen(large, Left(written_bytes=RULE.group_bytes - 1)).taken is None
+
+
+@given(facts_of_tables)
+def test_one_more_file_as_small_as_the_smallest_never_lowers_the_score(facts: TableFacts) -> None:
+    part = facts.files["current"]
+    smallest = min(part.small, default=1)
+    more = replace(part, files=part.files + 1, small=(smallest, *part.small))
+    before = score(chosen(replace(facts, deleted_rows=0)), "rewrite_data_files")
+    after = chosen(replace(facts, deleted_rows=0, files={"current": more}))
+
+    assert score(after, "rewrite_data_files") >= before
+
+
+@given(facts_of_tables, st.integers(1, 1000))
+def test_more_of_anything_else_never_lowers_a_score(facts: TableFacts, more: int) -> None:
+    actions = {
+        "manifests": "rewrite_manifests",
+        "expirable_bytes": "expire_snapshots",
+        "delete_files": "rewrite_position_delete_files",
+    }
+    for name, action in actions.items():
+        grown = replace(facts, **{name: getattr(facts, name) + more})
+        assert score(chosen(grown), action) >= score(chosen(facts), action)
+
+
+@given(facts_of_tables, st.integers(0, 2**36), st.floats(-10, 10), st.booleans())
+def test_no_budget_is_ever_exceeded(
+    facts: TableFacts, written: int, seconds: float, cheap: bool
+) -> None:
+    taken = chosen(facts, Left(written, seconds, cheap_only=cheap)).taken
+
+    if taken is not None:
+        assert taken.worth is not None
+        assert seconds > 0
+        assert taken.worth.cost <= CHEAP_BYTES or not cheap
+        in_groups = taken.action == "rewrite_data_files"
+        least = RULE.group_bytes if in_groups else taken.worth.written
+        assert min(taken.worth.written, least) <= written
+        assert taken.worth.written * WRITING <= taken.worth.cost
+
+
+@given(facts_of_tables, st.sets(st.sampled_from(ACTIONS)))
+def test_what_is_switched_off_is_never_taken(facts: TableFacts, off: set[str]) -> None:
+    taken = chosen(facts, actions=dict.fromkeys(off, False)).taken
+
+    assert taken is None or taken.action not in off
+    assert chosen(facts, enabled=False).taken is None
+
+
+@given(facts_of_tables)
+def test_each_action_has_its_reason_and_only_the_best_is_taken(facts: TableFacts) -> None:
+    choice = chosen(facts)
+
+    assert [one.action for one in choice.verdicts] == list(ACTIONS)
+    assert all(one.reason for one in choice.verdicts)
+    taken = [one for one in choice.verdicts if one.taken]
+    assert taken == ([] if choice.taken is None else [choice.taken])
+    if choice.taken is not None:
+        assert choice.taken.score >= 1
+        assert choice.look_at is None or choice.look_at >= NOW
+
+
+@pytest.mark.parametrize("small", [7, 8])
+def test_too_few_files_are_not_worth_a_commit(small: int) -> None:
+    choice = chosen(with_small(*[1000] * small, oldest=NOW - 100 * HOUR, applies=3600.0))
+
+    assert (choice.taken is None) == (small < RULE.least_files)
