@@ -9,6 +9,7 @@ from polynya.cluster.messages import JobKey
 from polynya.engine.work.backlog import Backlog
 from polynya.model.config.task import StorageTask
 from polynya.observe.data import BatchCopied
+from polynya.observe.upkeep import TableHealth
 from polynya.store.bucket.configuration import Snapshot, identity_of
 
 PROJECT = """apiVersion: polynya/v1
@@ -49,6 +50,21 @@ def a_batch_of(records: int) -> BatchCopied:
         rows_quarantined=0,
         files=1,
         seconds=1.0,
+    )
+
+
+def a_look(subject: str, health_percent: int) -> TableHealth:
+    """What a job says of the shape of a table."""
+    return TableHealth(
+        subject=subject,
+        health_percent=health_percent,
+        files=1,
+        average_bytes=1,
+        delete_files=0,
+        deleted_share=0.0,
+        manifests=1,
+        metadata_bytes=1,
+        snapshots=1,
     )
 
 

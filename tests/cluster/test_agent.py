@@ -27,7 +27,16 @@ from polynya.observe.events import Event
 from polynya.store.bucket.configuration import Snapshot
 from polynya.store.object_store import LocalObjectStore
 from polynya.testing.fakes import FakeClock, MemoryRecordStream
-from tests.cluster.fakes import BROKEN, GOOD, PROJECT, FakeWorkers, a_batch_of, snapshot, task
+from tests.cluster.fakes import (
+    BROKEN,
+    GOOD,
+    PROJECT,
+    FakeWorkers,
+    a_batch_of,
+    a_look,
+    snapshot,
+    task,
+)
 
 SCALING = Path(__file__).parents[2] / "constructs/polynya_constructs/cluster/scaling.py"
 OUTAGE = DependencyError("POLYNYA-AWS-003", "no answer")
@@ -238,6 +247,8 @@ def test_metrics_have_the_names_that_the_cluster_scales_by(node: Node) -> None:
     a = node.workers.runs[0]
     a.backlog.found("shop.a", [FilePart("1", 4_000_000)], node.clock.monotonic())
     node.inbox.put(Observed(a.job, a_batch_of(7)))
+    for health in (95, 87):
+        node.inbox.put(Observed(a.job, a_look(f"shop.{health}", health)))
 
     for report in (node.report, node.report):
         metrics.put(report)
@@ -249,6 +260,7 @@ def test_metrics_have_the_names_that_the_cluster_scales_by(node: Node) -> None:
     assert of_node["OldestUnmergedAge"] == 10.0
     assert set(re.findall(r'runtime_metric\("(\w+)"', SCALING.read_text("utf-8"))) <= set(of_node)
     assert (of_a["Task"], of_a["LagSeconds"], of_a["Failures"]) == ("a", 10.0, 0)
+    assert (of_a["TableHealth"], of_a["MaintenanceBytes"]) == (87, 0)
 
 
 def test_a_report_is_in_the_work_folder_and_on_the_stream(node: Node, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from polynya.model.config.task import StorageTask
 from polynya.model.errors import PolynyaError, TaskStoppedError
 from polynya.observe.data import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
 from polynya.observe.events import Event
+from polynya.observe.upkeep import MaintenanceDone, TableHealth
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,9 @@ class Job:
         decision: the last one.
         held: what of it waits for a decision of its owner: a suspended dataset.
         backlog: what waits for it, also while it does not work.
-        records, failed: totals since the agent started.
+        records, failed: totals since the agent started; so is `maintained`, in bytes that
+            maintenance wrote.
+        health: of its tables when they were looked at last, in percent of the best shape.
         step: the last one.
     """
 
@@ -54,6 +57,8 @@ class Job:
     backlog: Backlog = field(default_factory=Backlog)
     records: int = 0
     failed: int = 0
+    maintained: int = 0
+    health: dict[str, int] = field(default_factory=dict)
     step: Step | None = None
 
     def facts(self, task_ended: str | None) -> JobFacts:
@@ -126,6 +131,10 @@ class Job:
             self.step = Step(event.type, event.subject, at)
         if isinstance(event, BatchCopied | ReloadLoaded):
             self.records += event.rows_in
+        if isinstance(event, MaintenanceDone):
+            self.maintained += event.written_bytes
+        if isinstance(event, TableHealth):
+            self.health[event.subject] = event.health_percent
 
     def waiting(self, now: float) -> Waiting:
         """What waits for it, as far as it looked; `now` in monotonic seconds.

@@ -50,6 +50,7 @@ class MetricsOutlet:
                 _seconds("BacklogSeconds", sum(job["backlog"]["seconds"] for job in jobs)),
                 _seconds("LagSeconds", max(job["lag_seconds"] for job in jobs)),
                 *_counts(records, failures),
+                *self._maintenance(name, jobs),
             ]
             of_tasks.append(emf_record(figures, {**cluster, "Task": name}, at, node))
         backlog = report["backlog"]
@@ -63,6 +64,17 @@ class MetricsOutlet:
         ]
         yield emf_record(figures, cluster, at, node)
         yield from of_tasks
+
+    def _maintenance(self, task: str, jobs: Any) -> list[Metric]:
+        """Of the table in the worst shape, and what it took to keep them; nothing before a look."""
+        written = self._since(task, "maintenance_bytes", jobs)
+        known = [job["health_percent"] for job in jobs if job["health_percent"] is not None]
+        if not known:
+            return []
+        return [
+            Metric("TableHealth", "Percent", min(known)),
+            Metric("MaintenanceBytes", "Bytes", written),
+        ]
 
     def _since(self, task: str, what: str, jobs: Any) -> int:
         """How much a total of a task grew since the last time."""

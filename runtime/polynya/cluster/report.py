@@ -125,6 +125,8 @@ def _tasks(facts: Facts) -> dict[str, Any]:
             "version": job.running or job.wanted,
             "records": job.records,
             "failures": job.failed,
+            "maintenance_bytes": job.maintained,
+            "health_percent": min(job.health.values(), default=None),
             "last_step": asdict(job.step) if job.step is not None else None,
             "lag_seconds": round(waiting.oldest_seconds, 3),
             "backlog": _rounded(waiting),

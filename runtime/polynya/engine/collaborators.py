@@ -16,10 +16,12 @@ from polynya.lake.spark.naming import CATALOG
 from polynya.lake.warehouse.check import refuse_unusable
 from polynya.lake.warehouse.folder import make_folder, refuse_unwritable
 from polynya.lake.warehouse.gone import cause_of
+from polynya.lake.warehouse.readers import Readers
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.reading.loader import LoadedProject
 from polynya.observe.events import EventSink, discard
+from polynya.store.clock import SystemClock
 from polynya.store.places import store_at
 
 
@@ -49,6 +51,7 @@ def start_engine(
         apply_mode=apply_mode,
         mirror=_mirror(project.target),
         cause_of=lambda failure: cause_of(failure, target, CATALOG),
+        readers=Readers.of(target, SystemClock()).at_work,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Final, Literal
 #: Of every metric of the runtime; alarms and scaling policies of a cluster look there.
 NAMESPACE: Final = "Polynya"
 
-Unit = Literal["Seconds", "Bytes", "Count"]
+Unit = Literal["Seconds", "Bytes", "Count", "Percent"]
 
 
 @dataclass(frozen=True, slots=True)

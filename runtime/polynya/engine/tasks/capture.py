@@ -16,6 +16,7 @@ from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.landing import TaskLanding
 from polynya.engine.work.tables import OpenTables
+from polynya.engine.work.tidying.beside import MaintenanceBeside
 from polynya.engine.work.turns.threads import in_threads
 from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn
 from polynya.formats.base import ReadBatch
@@ -34,6 +35,7 @@ class CaptureTask:
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
         self._without: frozenset[str] = frozenset()
+        self._maintenance: dict[str, MaintenanceBeside] = {}
 
     def step(self, turn: Turn) -> Ended:
         """Copy the next batch of all datasets; when all is copied apply what is worth it."""
@@ -59,7 +61,18 @@ class CaptureTask:
         applied = in_threads(lambda table: self._apply(table, turn), tables)
         if TOO_LONG in applied:
             return TOO_LONG
-        return replace(ended, refused=next((one.refused for one in applied if one.refused), None))
+        refused = next((one.refused for one in applied if one.refused), None)
+        return self._maintained(replace(ended, refused=refused))
+
+    def _maintained(self, ended: Ended) -> Ended:
+        """The same, with the maintenance of each table that may have some."""
+        for source, table in self._tables.by_source.items():
+            known = self._maintenance
+            beside = known.get(source) or known.setdefault(
+                source, MaintenanceBeside(table.table.dataset)
+            )
+            ended = beside.after(table, ended)
+        return ended
 
     def _copy_next(self, ledger: WorkingDataset, turn: Turn) -> Ended:
         """Copy the next batch of the shared files, unless it is to wait for more."""

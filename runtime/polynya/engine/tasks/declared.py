@@ -7,6 +7,7 @@ from polynya.engine.work.context import EngineContext
 from polynya.engine.work.landing import TaskLanding
 from polynya.engine.work.look import SharedLook
 from polynya.engine.work.tables import OpenTables
+from polynya.engine.work.tidying.beside import MaintenanceBeside
 from polynya.engine.work.turns.unit import Ended, Turn
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask
@@ -23,6 +24,7 @@ class DeclaredDataset:
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
         self._applies = AppliesBeside(task, dataset)
+        self._maintenance = MaintenanceBeside(dataset)
 
     def step(self, turn: Turn) -> Ended:
         """Copy the next batch, first full load first; when all is copied apply if it is worth it.
@@ -35,4 +37,4 @@ class DeclaredDataset:
             ended = table.copied(
                 lambda: landing.copy_next(table, turn, lambda: look.files(turn), look.paths)
             )
-            return self._applies.bring_up(table, turn, ended)
+            return self._maintenance.after(table, self._applies.bring_up(table, turn, ended))

@@ -11,6 +11,7 @@ from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.gather import Load, gather, take_in
 from polynya.engine.work.landing import TaskLanding
 from polynya.engine.work.tables import OpenTables
+from polynya.engine.work.tidying.beside import MaintenanceBeside
 from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn
 from polynya.formats.batch import FilePart
 from polynya.formats.files.discovery import Discovery, unread
@@ -43,12 +44,14 @@ class ExtractsDataset:
         self._settings = settings
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
+        self._maintenance = MaintenanceBeside(dataset)
 
     def step(self, turn: Turn) -> Ended:
         """Take in one extract whole and once; when there is no more apply if it is worth it."""
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
-            return table.bring_up(self._task.apply, turn, lambda: self._next(table, turn))
+            ended = table.bring_up(self._task.apply, turn, lambda: self._next(table, turn))
+            return self._maintenance.after(table, ended)
 
     def _next(self, table: WorkingDataset, turn: Turn) -> Ended:
         due = self._landed(table).due

@@ -16,6 +16,7 @@ from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.landing import TaskLanding
 from polynya.engine.work.tables import OpenTables
+from polynya.engine.work.tidying.beside import MaintenanceBeside
 from polynya.engine.work.turns.unit import IDLE, Ended, Turn, Unit
 from polynya.formats.files.folders import Folders, unrouted
 from polynya.model.config.dataset import ResolvedDataset
@@ -101,6 +102,7 @@ class FolderTable:
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
         self._applies = AppliesBeside(task, dataset)
+        self._maintenance = MaintenanceBeside(dataset)
 
     def step(self, turn: Turn) -> Ended:
         """Copy the next batch; when all is copied apply if it is worth it."""
@@ -114,7 +116,7 @@ class FolderTable:
             ended = table.copied(
                 lambda: self._landing.copy_next(table, turn, lambda: ready, lambda: look.live)
             )
-            return self._applies.bring_up(table, turn, ended)
+            return self._maintenance.after(table, self._applies.bring_up(table, turn, ended))
 
     def _tell_waiting(self, table: WorkingDataset, companions: Mapping[str, str]) -> None:
         """Say which files cannot be read before another one has landed."""

@@ -10,10 +10,12 @@ from polynya.engine.work.backlog import Backlog
 from polynya.engine.work.policy import ApplyMode
 from polynya.engine.work.speeds import Speeds
 from polynya.engine.work.truce import Truce
+from polynya.engine.work.upkeep.budget import Used
 from polynya.formats.loads import LoadLimits
 from polynya.lake.apply.applier import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.shape import Shape
+from polynya.lake.maintenance.actions import Readers
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.dataset import new_owner
 from polynya.model.config.dataset import ResolvedDataset
@@ -32,6 +34,7 @@ class EngineContext:
     makes the views of a dataset for other engines and returns the names of those that changed; None
     where there is nothing to make. `backlog` is told what waits in the landing zone. `loads`
     says which full loads are large enough for tasks, `apply_speeds` how fast applies went.
+    `upkeep` is what maintenance has used of its budget, `readers` tells who reads in the warehouse.
     `at_unknown` is told of columns that settings name and nobody has met; None: they stop their
     dataset. `worked` says that a step has succeeded, so that there are tables: `cause_of` then
     looks for what explains a failure.
@@ -51,6 +54,8 @@ class EngineContext:
     backlog: Backlog = field(default_factory=Backlog)
     loads: LoadLimits = field(default_factory=LoadLimits)
     apply_speeds: Speeds = field(default_factory=Speeds)
+    upkeep: Used = field(default_factory=Used)
+    readers: Readers = tuple
     at_unknown: Callable[[Sequence[UnknownColumn]], None] | None = None
     worked: bool = False
     cause_of: Callable[[PolynyaError], PolynyaError] | None = None

@@ -1,0 +1,1 @@
+"""Maintenance at work beside copies and applies."""

@@ -1,0 +1,106 @@
+"""Events of maintenance: what was done to keep a table in shape, with what was expected of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polynya.model.errors import PolynyaError
+from polynya.observe.events import Event, Level, line, one_line
+
+_MEBIBYTE = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceDone(Event):
+    """An action of maintenance was taken.
+
+    `reason` says why it was taken, `ended` how it ended; `whole` is false when there is more to do.
+    Gains are bytes in an hour that are no longer read, as they were expected and as they came true;
+    so are costs, in bytes.
+    """
+
+    type: ClassVar[str] = "maintenance.done"
+    action: str
+    reason: str
+    ended: str
+    whole: bool
+    expected_gain_bytes: int
+    gain_bytes: int
+    expected_cost_bytes: int
+    read_bytes: int
+    written_bytes: int
+    freed_bytes: int
+    files_removed: int
+    files_added: int
+    seconds: float
+
+    @property
+    def level(self) -> Level:
+        """Results are the same before and after."""
+        return Level.DETAIL
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line(
+            "tidied", self.subject, f"{self.ended}, in {self.seconds:.1f} s ({self.reason})"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceFailed(Event):
+    """An action of maintenance failed; said once while it lasts. The data is as it was."""
+
+    type: ClassVar[str] = "maintenance.failed"
+    action: str
+    error: PolynyaError
+
+    @property
+    def level(self) -> Level:
+        """Tables get slower in the long run."""
+        return Level.WARNING
+
+    def figures(self) -> Mapping[str, Any]:
+        """The error as one text and its code."""
+        return {"action": self.action, "error": str(self.error), "code": self.error.code}
+
+    def text(self) -> str:
+        """See `Event`."""
+        return f"{self.subject}: {self.action} failed: {one_line(self.error)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableHealth(Event):
+    """The shape of a table was looked at.
+
+    `health_percent` is 100 in the best shape. `next_action` comes next, `reason` says why not now.
+    """
+
+    type: ClassVar[str] = "table.health"
+    health_percent: int
+    files: int
+    average_bytes: int
+    delete_files: int
+    deleted_share: float
+    manifests: int
+    metadata_bytes: int
+    snapshots: int
+    next_action: str | None = None
+    reason: str | None = None
+
+    @property
+    def level(self) -> Level:
+        """For who looks into it."""
+        return Level.DETAIL
+
+    def text(self) -> str:
+        """See `Event`."""
+        comes = "" if self.next_action is None else f"; {self.next_action}: {self.reason}"
+        return line(
+            "health",
+            self.subject,
+            f"{self.health_percent} of 100, {self.files:,} files of "
+            f"{self.average_bytes / _MEBIBYTE:,.1f} MiB, {self.deleted_share:.0%} deleted, "
+            f"{self.snapshots:,} snapshots{comes}",
+        )
