@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
+from polynya.cli.inspect.chosen import chosen_entries
+from polynya.cli.inspect.shape import health_line, upkeep_line
 from polynya.cli.inspect.words import age_in_words, moment_in_words, size_in_words
 from polynya.cli.options import usage_error
-from polynya.model.documents.problems import suggest
 from polynya.store.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
-    from polynya.engine.plan.inventory import Entry
+    from polynya.engine.plan.care import Care
     from polynya.lake.read.inspect import DatasetStatus
 
 #: What the sources and their times did that was put right, in words.
@@ -34,7 +34,7 @@ def status(
     every_seconds: float = 5.0,
     context: Context,
 ) -> int:
-    """Show for each dataset its position, pending changes, freshness, accounting and last apply.
+    """Show for each dataset its pending changes, freshness, accounting, last apply and shape.
 
     Freshness is the age of the newest event that was copied, by the source's clock. Needs no Java,
     and answers while another process works on the tables. `--verbose` shows positions in the order
@@ -66,9 +66,10 @@ def status(
 
 def _show(context: CommandContext, patterns: Sequence[str], now: datetime) -> None:
     # Start-up time: PyIceberg.
+    from polynya.engine.plan.care import care_of
     from polynya.lake.read.inspect import status as status_of
 
-    for entry in _chosen(context, patterns):
+    for entry in chosen_entries(context, patterns):
         if entry.table is None:
             context.output.result(
                 "dataset.new",
@@ -77,37 +78,17 @@ def _show(context: CommandContext, patterns: Sequence[str], now: datetime) -> No
             )
             continue
         one = status_of(entry.table, entry.dataset, now)
+        care = care_of(entry.table, entry.dataset, now)
         context.output.result(
             "dataset.status",
-            {"task": entry.task.name, **asdict(one)},
-            block(one, now, positions=context.options.verbose),
+            {"task": entry.task.name, **asdict(one), **care.as_json()},
+            block(one, now, care, positions=context.options.verbose),
         )
 
 
-def _chosen(context: CommandContext, patterns: Sequence[str]) -> Iterator[Entry]:
-    from polynya.engine.plan.inventory import inventory
-    from polynya.lake.spark.catalog import has_tables, python_catalog
-
-    project = context.load(tolerant=True)
-    catalog = python_catalog(project.target) if has_tables(project.target) else None
-    entries = list(inventory(project, catalog))
-    for pattern in patterns:
-        if not any(_is_called(entry, pattern) for entry in entries):
-            raise usage_error(
-                f"no dataset is called `{pattern}`",
-                suggest(pattern, [entry.name for entry in entries]),
-            )
-    for entry in entries:
-        if not patterns or any(_is_called(entry, pattern) for pattern in patterns):
-            yield entry
-
-
-def _is_called(entry: Entry, pattern: str) -> bool:
-    names = (entry.name, entry.dataset.relations.view, entry.dataset.name)
-    return any(fnmatchcase(name, pattern) for name in names)
-
-
-def block(one: DatasetStatus, now: datetime, *, positions: bool = False) -> str:
+def block(
+    one: DatasetStatus, now: datetime, care: Care | None = None, *, positions: bool = False
+) -> str:
     """A status as people read it; `positions` are those in the order of events."""
     pending = "nothing"
     if one.pending_rows:
@@ -130,6 +111,8 @@ def block(one: DatasetStatus, now: datetime, *, positions: bool = False) -> str:
         "last copy": moment_in_words(one.copied_at, now),
         "last apply": applied,
     }
+    if care is not None:
+        lines |= {"shape": health_line(care), "upkeep": upkeep_line(care, now)}
     if positions:
         lines |= {
             "copied to": one.copied_to or "nothing",

@@ -13,13 +13,14 @@ from polynya.model.errors.pages import (
     configuration,
     expiry,
     machine,
+    maintenance,
     operation,
     stage,
     views,
 )
 from polynya.model.errors.pages.page import ErrorPage
 
-FAMILIES: Final = (bucket, configuration, expiry, machine, operation, stage, views)
+FAMILIES: Final = (bucket, configuration, expiry, machine, maintenance, operation, stage, views)
 
 ERROR_PAGES: Final[dict[str, ErrorPage]] = {
     page.code: page for family in FAMILIES for page in family.PAGES

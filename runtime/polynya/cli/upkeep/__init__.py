@@ -1,0 +1,1 @@
+"""The verb that keeps tables in shape, and its words."""

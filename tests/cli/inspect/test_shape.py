@@ -1,0 +1,73 @@
+"""The shape of a table in plain words. Without Spark, and without tables."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from polynya.cli.inspect.shape import health_line, upkeep_line, verdict_line
+from polynya.engine.plan.care import Care
+from polynya.engine.work.upkeep.choose import choose
+from polynya.lake.maintenance.look.facts import FilesFacts, TableFacts
+from polynya.lake.maintenance.look.health import health_of
+from polynya.lake.maintenance.look.record import Done, Record
+from polynya.lake.maintenance.rewrite.plan import Rule
+from polynya.model.config.maintenance.settings import Maintenance
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+MEBIBYTE = 2**20
+RULE = Rule()
+
+
+def care(**facts: Any) -> Care:
+    """What is known of a table that is read four times an hour."""
+    seen = TableFacts(
+        at=NOW, snapshot=1, written_at=NOW, oldest=NOW - timedelta(hours=1), reads=4.0, **facts
+    )
+    return Care(health_of(seen, RULE), choose(seen, Maintenance(), rule=RULE), seen.record)
+
+
+CROWDED = care(
+    data_files=120,
+    rows=9000,
+    size_bytes=60 * MEBIBYTE,
+    files={"current": FilesFacts(120, 9000, 60 * MEBIBYTE, (MEBIBYTE // 2,) * 120, 9000)},
+    delete_files=1,
+    deleted_rows=90,
+    manifests=7,
+    snapshots=1200,
+    metadata_bytes=3 * 2**18,
+    record=Record(NOW, {"expire_snapshots": Done(NOW, "40 of 52 snapshots", seconds=0.31)}),
+)
+
+
+def test_a_table_has_a_score_and_the_figures_that_make_it() -> None:
+    assert health_line(CROWDED) == (
+        "80 of 100: 120 files of 512 KiB, 1.0% deleted in 1 file, 9,090 rows not optimised, "
+        "7 manifests, 1,200 snapshots in 768 KiB of metadata"
+    )
+
+
+def test_what_was_done_last_and_what_comes_next_and_why_not_sooner() -> None:
+    text = upkeep_line(CROWDED, NOW)
+
+    assert text == (
+        "expire_snapshots 2026-11-21 12:00:00 UTC, 0.0 s ago, in 0.3 s: 40 of 52 snapshots; "
+        "next rewrite_data_files: 119 small files fewer to open: it pays in 247 minutes "
+        "if nothing changes"
+    )
+    assert upkeep_line(care(), NOW) is None
+    nothing = next(one for one in care().choice.verdicts if one.action == "expire_rows")
+    assert verdict_line(nothing) == (
+        "  expire_rows                   not now  there is nothing to do"
+    )
+
+
+def test_programs_get_all_of_it() -> None:
+    said = json.loads(json.dumps(CROWDED.as_json()))
+
+    assert said["health"]["score"] == 80
+    assert said["last_action"]["action"] == "expire_snapshots"
+    assert said["next_action"]["at"].startswith("2026-11-21T16:06")
+    assert not said["next_action"]["due"]
