@@ -108,7 +108,7 @@ def test_what_is_switched_off_is_not_even_looked_at(fed: Feed) -> None:
 
     # Who asks for it by hand gets it.
     taken = [verdict.action for verdict, _ in maintain(context, fed.dataset, ())]
-    assert taken == ["rewrite_data_files", "expire_snapshots"]
+    assert taken[0] == "rewrite_data_files"
     assert fed.current("id", "name") == ROWS
     ((verdict, outcome),) = maintain(context, fed.dataset, ("remove_orphan_files",))
     assert verdict.reason == "asked for"
