@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,3 +127,38 @@ def test_a_server_that_is_down_or_refuses_is_told_as_such(
     server.start()
     assert main(["status", *given]) == 0
     assert USER_VARIABLE in (project / "polynya.yml").read_text()
+
+
+def test_a_run_goes_on_when_the_server_is_back(server: Postgres, tmp_path: Path) -> None:
+    project = write_project(tmp_path, project=postgres_project(server.uri), users=USERS)
+    landing, log = project / "landing" / "users", tmp_path / "run.log"
+    landing.mkdir(parents=True)
+    record = {"userId": 1, "sequenceNum": 1, "operation": "INSERT"}
+    (landing / "1.json").write_text(json.dumps(record))
+    with log.open("w") as out:
+        line = [sys.executable, "-c", _POLYNYA, "run", "-p", str(project)]
+        run = subprocess.Popen(line, stderr=out, stdout=subprocess.DEVNULL, env=dict(os.environ))
+    try:
+        wait_for("copied ", log)
+        server.stop()
+        (landing / "2.json").write_text(json.dumps({**record, "userId": 2}))
+        wait_for("failed ", log)
+        server.start()
+        wait_for("recovered", log)
+        wait_for("copied ", log, times=2)
+        run.terminate()
+        code = run.wait(100)
+    finally:
+        run.kill()
+
+    said = log.read_text()
+    assert code == 0, said
+    assert "POLYNYA-BUG" not in said
+    assert "POLYNYA-DEP-015" in said or "POLYNYA-LAKE-005" in said, said
+
+
+def wait_for(text: str, log: Path, *, times: int = 1) -> None:
+    until = time.monotonic() + 200
+    while log.read_text().count(text) < times:
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.2)
