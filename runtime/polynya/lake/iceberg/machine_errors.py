@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
-from sqlalchemy.exc import SQLAlchemyError
 
 from polynya.lake.spark.api import CapturedException, Py4JJavaError, PySparkException
 from polynya.lake.warehouse.catalog_file import damaged
@@ -26,7 +25,6 @@ _MOST_SHOWN: Final = 300
 _OF_LIBRARIES: Final = (
     OSError,
     sqlite3.Error,
-    SQLAlchemyError,
     pa.ArrowException,
     PySparkException,
 )
@@ -158,8 +156,13 @@ def _texts(error: BaseException) -> Iterator[str]:
         yield from _of_java(error.java_exception)
     elif isinstance(error, CapturedException):
         yield from _of_java(error._origin)
-    elif isinstance(error, _OF_LIBRARIES):
+    elif isinstance(error, _OF_LIBRARIES) or _is_of_sqlalchemy(error):
         yield str(error)
+
+
+def _is_of_sqlalchemy(error: BaseException) -> bool:
+    """Told by its name: a start that does not need the library does not load it for this."""
+    return any(kind.__module__ == "sqlalchemy.exc" for kind in type(error).__mro__)
 
 
 def _of_java(java: Any) -> Iterator[str]:
