@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -17,9 +18,9 @@ from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.plain import PlainApplier
 from polynya.lake.read.verify import verify
 from polynya.lake.table import retyping
+from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.errors import InternalError, OperationError
-from tests.lab.chosen import slow
 from tests.lab.lab import Feed, Lab, Row, drop, put
 from tests.lab.plans import migrate, plan
 
@@ -74,7 +75,9 @@ def killed_at(patch: pytest.MonkeyPatch, owner: Any, name: str, *, after: bool) 
         yield
 
 
-@pytest.mark.parametrize("applier", [FastApplier(), slow(PlainApplier())], ids=["fast", "plain"])
+# Its short form is the session of docs/schema-changes.md.
+@pytest.mark.slow
+@pytest.mark.parametrize("applier", [FastApplier(), PlainApplier()], ids=["fast", "plain"])
 def test_a_declared_type_is_reached_by_a_rewrite(lab: Lab, applier: Applier) -> None:
     orders = priced(lab)
     orders.applier = {"applier": applier}
@@ -156,6 +159,24 @@ def test_a_rewrite_that_is_killed_goes_on(
 
 
 @pytest.mark.slow
+def test_ties_would_turn_over_if_former_types_were_forgotten(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = priced(lab)
+    orders.configure(**EXACT)
+    real = retyping._state_after
+
+    def forgetful(*given: Any) -> CopyState:
+        state = real(*given)
+        return replace(state, columns=replace(state.columns, former={}))
+
+    monkeypatch.setattr(retyping, "_state_after", forgetful)
+    migrate(lab, orders.task)
+
+    assert {one.rule for one in verify(orders.table()).findings} == {"changed_version"}
+
+
+@pytest.mark.slow
 def test_other_settings_may_change_with_a_type(lab: Lab) -> None:
     orders = lab.feed("orders", history=False, except_columns=["op", "seq", "at", "city"])
     orders.apply(put(1, 1, price=10, city="Leon"))
@@ -170,7 +191,6 @@ def test_other_settings_may_change_with_a_type(lab: Lab) -> None:
     ]
 
 
-@pytest.mark.slow
 def test_values_that_the_new_type_does_not_hold_stop_it(lab: Lab) -> None:
     orders = lab.feed("orders")
     orders.apply(put(1, 1, price=2**53 + 1, name="Ann"), put(2, 2, price=7, name="8"))
