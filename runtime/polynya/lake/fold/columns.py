@@ -67,6 +67,7 @@ LANDED = (
 )
 #: What `copy/` decides of a landed record.
 DERIVED = (
+    Column("__row", "bigint", "place of the record in its batch, from 0", ("copy.derive",)),
     Column("__decided", "string", "operation, after the dataset's own SQL", ("copy.derive",)),
     Column("__verdict", "string", "rule that rejects the record, the reader's or ours",
            ("copy.derive",)),
