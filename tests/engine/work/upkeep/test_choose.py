@@ -142,6 +142,25 @@ def test_orphans_are_looked_for_once_a_day_while_there_may_be_any() -> None:
     assert looked(NOW - day, NOW - 5 * day).look_at is None
 
 
+def test_rows_are_looked_for_that_are_too_old_as_often_as_their_retention_asks() -> None:
+    kept = fed(retention=timedelta(days=30), rows=10)
+
+    assert chosen(kept).look_at == NOW + timedelta(hours=23)
+    late = chosen(replace(kept, oldest=NOW - timedelta(days=2)))
+    assert late.taken is not None
+    assert late.taken.action == "expire_rows"
+
+
+def test_statistics_are_for_a_large_table_that_rests() -> None:
+    large = fed(rows=5_000_000, size_bytes=2**33, commits=0.0, applies=0.0)
+
+    assert chosen(large).taken is None
+    rested = chosen(replace(large, written_at=NOW - 11 * HOUR))
+    assert rested.taken is not None
+    assert rested.taken.action == "compute_statistics"
+    assert chosen(replace(large, written_at=NOW - 11 * HOUR, has_statistics=True)).taken is None
+
+
 def test_one_that_did_nothing_waits_before_it_is_tried_again() -> None:
     facts = with_small(*[MEBIBYTE] * 60, oldest=NOW - 9 * HOUR)
     done = Done(NOW - HOUR / 12, "an apply was at work", whole=False)

@@ -33,6 +33,13 @@ MANIFEST_BYTES: Final = 64 * 2**10
 #: Manifests that commits leave by themselves (`commit.manifest.min-count-to-merge`), of the
 #: partitions of a table.
 USUAL_MANIFESTS: Final = 24
+#: Part of a read that a planner saves which knows how many values a column has.
+PLANNING: Final = 0.05
+#: Planners err by little over fewer rows.
+LEAST_ROWS: Final = 1_000_000
+#: Rows that are too old are looked for after this share of their retention, at least so long.
+RETENTION_SHARE: Final = 1 / 30
+LEAST_RETENTION: Final = timedelta(hours=1)
 #: Delete files that are not worth the commit that makes one of them.
 USUAL_DELETES: Final = 10
 
@@ -68,6 +75,8 @@ def worth(facts: TableFacts, settings: Maintenance, rule: Rule) -> list[Worth]:
         _manifests(facts),
         _expiring(facts, settings),
         _orphans(facts, settings),
+        _old_rows(facts),
+        _statistics(facts),
     ]
     return [one for one in found if one is not None]
 
@@ -188,4 +197,34 @@ def _orphans(facts: TableFacts, settings: Maintenance) -> Worth | None:
         cost=FIXED_BYTES + (facts.data_files + facts.snapshots) * MANIFEST_BYTES,
         since=begins,
         due_at=begins + every,
+    )
+
+
+def _old_rows(facts: TableFacts) -> Worth | None:
+    """Rows are to be gone when they are older than their retention, whether that pays or not."""
+    if facts.retention is None or not facts.rows:
+        return None
+    last, oldest = facts.record.last.get("expire_rows"), facts.oldest
+    wait = max(RETENTION_SHARE * facts.retention, LEAST_RETENTION)
+    begins = last.at if last is not None else oldest
+    return Worth(
+        "expire_rows",
+        "a look for rows that are too old",
+        gain=0.0,
+        cost=FIXED_BYTES + facts.data_files * MANIFEST_BYTES,
+        since=begins,
+        due_at=None if begins is None else begins + wait,
+    )
+
+
+def _statistics(facts: TableFacts) -> Worth | None:
+    """Statistics are of one snapshot: they are worth a scan where a large table rests."""
+    if facts.has_statistics or facts.rows < LEAST_ROWS:
+        return None
+    return Worth(
+        "compute_statistics",
+        f"{counted(facts.rows, 'row')} without numbers of distinct values",
+        gain=PLANNING * facts.size_bytes * facts.reads,
+        cost=FIXED_BYTES + facts.size_bytes,
+        since=facts.written_at,
     )

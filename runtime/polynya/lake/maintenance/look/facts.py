@@ -57,6 +57,8 @@ class TableFacts:
         expirable: snapshots that the settings do not keep, `expirable_since` the first of them.
         expirable_bytes: size of the data files that only they have.
         metadata_bytes: size of the newest metadata file.
+        has_statistics: the current snapshot has numbers of distinct values.
+        retention: how long rows are kept by their age, None where they stay.
         commits, applies, reads: per hour.
         record: what was done before.
     """
@@ -77,6 +79,8 @@ class TableFacts:
     expirable_since: datetime | None = None
     expirable_bytes: int = 0
     metadata_bytes: int = 0
+    has_statistics: bool = False
+    retention: timedelta | None = None
     commits: float = 0.0
     applies: float = 0.0
     reads: float = 0.0
@@ -131,7 +135,7 @@ def table_facts(
     now: datetime,
     expiry: SnapshotExpiry,
     metadata_bytes: int = 0,
-    files: Mapping[str, FilesFacts] | None = None,
+    retention: timedelta | None = None,
 ) -> TableFacts:
     """Facts from the metadata of a table, as Iceberg's specification writes it in JSON."""
     snapshots = sorted(metadata.get("snapshots", ()), key=_made)
@@ -152,7 +156,6 @@ def table_facts(
         data_files=_count(current, "total-data-files"),
         rows=_count(current, "total-records"),
         size_bytes=_count(current, "total-files-size"),
-        files=files or {},
         delete_files=_count(current, "total-delete-files"),
         deleted_rows=_count(current, "total-position-deletes"),
         manifests=_count(current, "manifests-created") + _count(current, "manifests-kept"),
@@ -162,6 +165,10 @@ def table_facts(
         expirable_since=since,
         expirable_bytes=freed,
         metadata_bytes=metadata_bytes,
+        has_statistics=any(
+            one["snapshot-id"] == current["snapshot-id"] for one in metadata.get("statistics", ())
+        ),
+        retention=retention,
         commits=float(len(lately)),
         applies=float(sum(_step(one) == "apply" for one in lately)),
         reads=READS_PER_HOUR if now - written_at < QUIET else 0.0,
