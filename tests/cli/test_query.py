@@ -16,12 +16,14 @@ from polynya.cli.inspect.rows import Format
 from polynya.cli.inspect.shell import lines_of, serve
 from polynya.cli.options import GlobalOptions
 from polynya.cli.output import Output, TextOutput
+from polynya.engine.answers import Answers
 from polynya.lake.read.hints import fix_of
 from polynya.lake.read.newest import see_newest
-from polynya.lake.read.query import split_statements
+from polynya.lake.read.statements import split_statements
 from polynya.lake.spark.naming import CATALOG
 from polynya.lake.spark.session import SparkSession
 from polynya.model.errors import ConfigError, OperationError
+from polynya.model.reading.loader import load_project
 from tests.lab.lab import next_schema
 from tests.projects import USERS, write_project
 
@@ -159,7 +161,9 @@ def test_a_shell_goes_on_after_an_error(project: Path, spark: SparkSession) -> N
     out = io.StringIO()
     context, err = on(project, out)
 
-    code = serve(context, spark, lines_of(lambda _: next(typed)))
+    answers = Answers(load_project(project), lambda: spark)
+
+    code = serve(context, answers, lines_of(lambda _: next(typed)))
 
     assert code == 1
     assert "one" in out.getvalue()
@@ -170,9 +174,11 @@ def test_a_shell_goes_on_after_an_error(project: Path, spark: SparkSession) -> N
 def test_completion_knows_views_and_the_columns_of_those_in_the_line(
     project: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polynya.lake.read.hints.view_names", lambda _: ["told"])
     spark.range(1).selectExpr("id AS userId").createOrReplaceTempView("told")
-    words = Words(spark)
+    answers = Answers(load_project(project), lambda: spark)
+    monkeypatch.setattr(answers, "views", lambda: ["told"])
+    assert answers.spark is spark
+    words = Words(answers)
 
     assert words.starting("to", "SELECT * FROM to") == ["told"]
     assert words.starting("us", "SELECT * FROM told WHERE us") == ["userId", "USING"]

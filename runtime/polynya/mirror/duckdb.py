@@ -34,18 +34,24 @@ def duckdb_views(dataset: ResolvedDataset, shape: Shape, metadata: str) -> list[
     ]
 
 
-def _translated(trino: str, internal: str, metadata: str) -> str:
+def duckdb_sql(trino: str, internal: str, stored: str) -> str:
+    """A view in DuckDB's SQL; for the table `internal` it reads the relation `stored`."""
+
     def adapted(node: exp.Expr) -> exp.Expr:
         match node:
             case exp.SHA():
                 # DuckDB gives the hash as text.
                 return exp.Unhex(this=node.copy())
             case exp.Table() if node.db and node.name == internal:
-                return exp.Table(this=exp.to_identifier(_STORED), alias=node.args.get("alias"))
+                return exp.Table(this=exp.to_identifier(stored), alias=node.args.get("alias"))
             case _:
                 return node
 
-    view = sqlglot.parse_one(trino, read="trino").transform(adapted).sql("duckdb")
+    return sqlglot.parse_one(trino, read="trino").transform(adapted).sql("duckdb")
+
+
+def _translated(trino: str, internal: str, metadata: str) -> str:
+    view = duckdb_sql(trino, internal, _STORED)
     place = exp.Literal.string(metadata).sql("duckdb")
     # Materialized: DuckDB 1.4 skips files without statistics of a column that has to be NULL.
     return (

@@ -74,17 +74,31 @@ def trino_views(dataset: ResolvedDataset, shape: Shape) -> list[View]:
 
 
 def _view(name: str, spark: str, shape: Shape) -> View:
+    view = translated(name, spark, shape)
+    columns = ", ".join(_shown(column, kind) for column, kind in view.columns.items())
+    return View(name, view.columns, f"SELECT {columns} FROM (\n{view.sql}\n)")
+
+
+def translated(name: str, spark: str, shape: Shape) -> View:
+    """A view in Trino's SQL, with instants as times with a zone. Raises SqlglotError."""
     tree = sqlglot.parse_one(spark, read="spark")
-    assert isinstance(tree, exp.Query)
-    names = tree.named_selects
-    types = {column: shape.columns.get(column) or _HEADERS[column] for column in names}
+    types = _shown_columns(tree, shape)
     # Parents come first, so that what hangs below a new node is still looked at.
     for node in list(tree.walk(prune=lambda node: isinstance(node, exp.SHA | exp.Unhex))):
         new = _translated(node, shape)
         if new is not node:
             node.replace(new)
-    columns = ", ".join(_shown(column, kind) for column, kind in types.items())
-    return View(name, types, f"SELECT {columns} FROM (\n{tree.sql(dialect='trino')}\n)")
+    return View(name, types, tree.sql(dialect="trino"))
+
+
+def shown_columns(spark: str, shape: Shape) -> dict[str, DataType]:
+    """Names and types of the columns of a view. Raises SqlglotError."""
+    return _shown_columns(sqlglot.parse_one(spark, read="spark"), shape)
+
+
+def _shown_columns(tree: exp.Expr, shape: Shape) -> dict[str, DataType]:
+    assert isinstance(tree, exp.Query)
+    return {name: shape.columns.get(name) or _HEADERS[name] for name in tree.named_selects}
 
 
 def _shown(name: str, datatype: DataType) -> str:

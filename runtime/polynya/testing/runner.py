@@ -18,7 +18,7 @@ import pyarrow as pa
 from polynya.engine.runner import run_once, units
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.ledger import ledger_dataset
-from polynya.lake.read.query import to_json
+from polynya.lake.read.values import to_json
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.dataset import DatasetTable

@@ -40,7 +40,7 @@ _NAMED_ESCAPES: Final = {
 }
 
 
-class _PlainParser(SparkParser):
+class PlainParser(SparkParser):
     """Spark's parser with every function anonymous and no syntax of its own but CASE and CAST."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
@@ -68,7 +68,7 @@ def parse(text: str, where: str | None) -> exp.Expr:
     """Return the tree of exactly one expression, or raise ConfigError."""
     tokens = _tokens(text, where)
     try:
-        trees = _PlainParser(dialect=Spark()).parse(tokens, text)
+        trees = PlainParser(dialect=Spark()).parse(tokens, text)
     except ParseError as error:
         # sqlglot counts columns at the end of the token, lines from 1.
         details = error.errors[0] if error.errors else {}

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from polynya.lake.spark.api import SparkSession
+    from polynya.engine.answers import Answers
 
 KEYWORDS: Final = (
     "AND", "AS", "ASC", "BETWEEN", "BY", "CASE", "COUNT(", "DESC", "DESCRIBE", "DISTINCT", "ELSE",
@@ -22,8 +22,8 @@ _DELIMITERS: Final = " \t\n,()=<>+-*/;'\"`"
 class Words:
     """What may stand in a statement; views and their columns are asked for once."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
         self._views: list[str] | None = None
         self._columns: dict[str, list[str]] = {}
 
@@ -40,16 +40,13 @@ class Words:
         for view in self._all_views():
             if view.lower() in typed:
                 if view not in self._columns:
-                    self._columns[view] = self._spark.table(view).columns
+                    self._columns[view] = self._answers.columns(view)
                 found |= dict.fromkeys(self._columns[view])
         return list(found)
 
     def _all_views(self) -> list[str]:
-        # Start-up time: the module loads pyspark.
-        from polynya.lake.read.hints import view_names
-
         if self._views is None:
-            self._views = view_names(self._spark)
+            self._views = self._answers.views()
         return self._views
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,10 +12,13 @@ from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.inspect.rows import Format, as_table, write_csv, write_parquet
 from polynya.cli.options import as_typed, usage_error
+from polynya.engine.asked import Engine
 
 if TYPE_CHECKING:
-    from polynya.lake.read.query import Answer, Statement
+    from polynya.engine.answers import Answers
+    from polynya.lake.read.statements import Statement
     from polynya.lake.spark.api import SparkSession
+    from polynya.model.reading.loader import LoadedProject
 
 #: Rows of a table on a terminal, unless `--limit` says otherwise.
 SHOWN: Final = 1000
@@ -27,6 +31,7 @@ def query(
     file: Path | None = None,
     output: Annotated[Format | None, Parameter(name=["--output", "-o"])] = None,
     limit: Annotated[int | None, Parameter(name="--limit")] = None,
+    engine: Engine = Engine.AUTO,
     context: Context,
 ) -> int:
     """Answer SQL over the views.
@@ -38,6 +43,10 @@ def query(
     in UTC, decimals strings, binary lower-case hex. With `--file` each statement is one object
     {"statement": n, "rows": [...]}.
 
+    Plain questions over small and middle tables are answered by an embedded engine in about a
+    second; for all others Spark starts. Either gives the same rows, without ORDER BY in any order.
+    `--debug` shows why a statement is left to Spark.
+
     For example: `polynya query "SELECT * FROM shop.users__history" --json`.
 
     Args:
@@ -45,6 +54,7 @@ def query(
         file: file of statements separated by semicolons.
         output: `table` (default), `json` (as `--json`), `csv` or `parquet`, for one statement.
         limit: most rows of a statement; 0 for all.
+        engine: `auto` (default), `spark`, or `embedded`: an error where that is not enough.
         context: given by `main`.
     """
     written = output or (Format.JSON if context.output.is_json else Format.TABLE)
@@ -54,22 +64,23 @@ def query(
         raise usage_error("`--limit` is 0 or more")
     if (sql is None) == (file is None):
         raise usage_error("give either one statement or `--file`")
-    # Start-up time: pyspark is only loaded when there is something to ask.
-    from polynya.engine.reader import start_reader
-    from polynya.lake.read.query import json_rows
+    # Start-up time: pyarrow and PyIceberg are only loaded when there is something to ask.
+    from polynya.engine.answers import Answers
+    from polynya.lake.read.values import json_rows
 
     context.output.only_rows()
     project = context.load(tolerant=True)
     statements = _statements(sql or "", file)
     _check(context, written, len(statements))
-    with context.starting(project):
-        spark = start_reader(project, "; ".join(one.text for one in statements))
-    spark.conf.set("spark.sql.caseSensitive", "false")
+    text = "; ".join(one.text for one in statements)
+    answers = Answers(
+        project, spark_for(context, project, text), engine=engine, tell=context.output.detail
+    )
     for number, statement in enumerate(statements, 1):
         if written is Format.TABLE:
-            show(context, spark, statement, limit)
+            show(context, answers, statement, limit)
             continue
-        answer = _answer(spark, statement, limit)
+        answer = answers.answer(statement, limit=limit or None)
         if written is Format.CSV:
             write_csv(answer, context.output.stdout)
         elif written is Format.PARQUET:
@@ -85,24 +96,33 @@ def query(
 
 
 def show(
-    context: CommandContext, spark: SparkSession, statement: Statement, limit: int | None
+    context: CommandContext, answers: Answers, statement: Statement, limit: int | None
 ) -> None:
     """Print the rows of a statement as a table, with a note when there are more than it shows."""
     most = limit or (SHOWN if limit is None and context.output.is_screen else None)
-    table, has_more = as_table(_answer(spark, statement, most and most + 1), most)
+    table, has_more = as_table(answers.answer(statement, limit=most and most + 1), most)
     context.output.result("rows", {}, table)
     if has_more:
         context.output.note(f"the first {most:,} rows; `--limit 0` shows all")
 
 
-def _answer(spark: SparkSession, statement: Statement, limit: int | None) -> Answer:
-    from polynya.lake.read.query import answer
+def spark_for(
+    context: CommandContext, project: LoadedProject, statements: str
+) -> Callable[[], SparkSession]:
+    """What starts the Spark session for these statements, and shows people that it does."""
 
-    return answer(spark, statement, limit=limit or None)
+    def start() -> SparkSession:
+        # Start-up time: pyspark.
+        from polynya.engine.reader import start_reader
+
+        with context.starting(project):
+            return start_reader(project, statements)
+
+    return start
 
 
 def _statements(sql: str, file: Path | None) -> list[Statement]:
-    from polynya.lake.read.query import split_statements
+    from polynya.lake.read.statements import split_statements
 
     if file is not None:
         if not file.is_file():

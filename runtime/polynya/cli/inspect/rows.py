@@ -14,7 +14,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from polynya.lake.read.query import Answer
+    from polynya.lake.read.values import Answer
 
 #: Rows of one row group of a Parquet file.
 _GROUP: Final = 100_000
@@ -82,8 +82,8 @@ def _cell(value: object) -> Text:
 
 
 def _text(value: object) -> str:
-    # Start-up time: the module loads pyspark.
-    from polynya.lake.read.query import to_json
+    # Start-up time: pyarrow.
+    from polynya.lake.read.values import to_json
 
     simple = to_json(value)
     return simple if isinstance(simple, str) else json.dumps(simple, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""`polynya shell`: statement after statement over the live views, in one session."""
+"""`polynya shell`: statement after statement over the live views."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.inspect.completion import Words, completing
-from polynya.cli.inspect.query import show
+from polynya.cli.inspect.query import show, spark_for
 from polynya.model.errors import PolynyaError
 
 if TYPE_CHECKING:
-    from polynya.lake.spark.api import SparkSession
+    from polynya.engine.answers import Answers
 
 _ENDS = frozenset({"exit", "quit", "\\q"})
 _VIEWS = "\\d"
@@ -26,49 +26,49 @@ _HELP = (
 def shell(*, context: Context) -> int:
     """Answer statements as they are typed, each over the newest commit.
 
-    Spark starts once. Statements end with a semicolon. Tab completes names of views and columns.
+    Spark starts with the first statement that the embedded engine leaves to it (`polynya query`),
+    and once. Statements end with a semicolon. Tab completes names of views and columns.
     Without a terminal, statements are read from standard input, and the code is that of the last
     one that failed.
 
     For example: `polynya shell`.
     """
-    # Start-up time: pyspark.
-    from polynya.engine.reader import start_reader
+    # Start-up time: pyarrow and PyIceberg.
+    from polynya.engine.answers import Answers
 
     context.output.only_rows()
     project = context.load(tolerant=True)
     # On Glue a session makes views for what is listed: all of them.
-    with context.starting(project):
-        spark = start_reader(project, "SHOW VIEWS")
-    spark.conf.set("spark.sql.caseSensitive", "false")
+    answers = Answers(
+        project, spark_for(context, project, "SHOW VIEWS"), tell=context.output.detail
+    )
+    answers.check()
     if not sys.stdin.isatty():
-        return serve(context, spark, lines_of(lambda _: sys.stdin.readline()))
+        return serve(context, answers, lines_of(lambda _: sys.stdin.readline()))
     context.output.note(_HELP)
-    with completing(Words(spark)):
-        serve(context, spark, lines_of(_typed))
+    with completing(Words(answers)):
+        serve(context, answers, lines_of(_typed))
     return ExitCode.OK
 
 
-def serve(context: CommandContext, spark: SparkSession, statements: Iterator[str]) -> int:
+def serve(context: CommandContext, answers: Answers, statements: Iterator[str]) -> int:
     """Answer each of the texts; return the exit code of the last one that failed, else 0."""
-    from polynya.lake.read.hints import view_names
-    from polynya.lake.read.newest import see_newest
-    from polynya.lake.read.query import split_statements
+    from polynya.lake.read.statements import split_statements
 
     code: int = ExitCode.OK
     for text in statements:
         try:
             if text.split() == [_VIEWS]:
-                context.output.result("views", {}, "\n".join(view_names(spark)) or "no views")
+                context.output.result("views", {}, "\n".join(answers.views()) or "no views")
                 continue
-            see_newest(spark)
+            answers.see_newest()
             for statement in split_statements(_meant(text)):
-                show(context, spark, statement, None)
+                show(context, answers, statement, None)
         except PolynyaError as error:
             context.output.error(error)
             code = error.exit_code
         except KeyboardInterrupt:
-            spark.sparkContext.cancelAllJobs()
+            answers.cancel()
             context.output.note("cancelled")
     return code
 

@@ -5,14 +5,14 @@ The declared datasets, the discovered ones, and the positions of whole tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from polynya.engine.work.ledger import ledger_dataset
 from polynya.lake.read import inspect
+from polynya.lake.warehouse.tables import Tables
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.sources import dataset_of_source
 from polynya.model.config.task import StorageTask, resolved
@@ -35,22 +35,32 @@ class Entry:
         return self.dataset.relations.current
 
 
-def inventory(project: LoadedProject, catalog: Catalog | None) -> Iterator[Entry]:
-    """All tables of all tasks, task by task; None is a catalog without tables. Needs no JVM."""
+def inventory(
+    project: LoadedProject,
+    catalog: Tables | None,
+    wanted: Callable[[ResolvedDataset], bool] = lambda _: True,
+) -> Iterator[Entry]:
+    """The tables of all tasks whose datasets are wanted; None is a catalog without tables.
+
+    They come task by task, and only these are looked up. Needs no JVM.
+    """
     for task in project.tasks:
         if not rules_of(task.landing.format).finds_tables:
             for declared in task.datasets:
                 dataset = resolved(task, declared)
-                yield Entry(task, dataset, _load(catalog, dataset))
+                if wanted(dataset):
+                    yield Entry(task, dataset, _load(catalog, dataset))
             continue
         ledger = ledger_dataset(task)
         table = _load(catalog, ledger)
-        yield Entry(task, ledger, table, is_ledger=True)
+        if wanted(ledger):
+            yield Entry(task, ledger, table, is_ledger=True)
         if table is not None:
             for source in inspect.states(table)[0].membership.members:
                 dataset = dataset_of_source(task, source)
-                yield Entry(task, dataset, _load(catalog, dataset))
+                if wanted(dataset):
+                    yield Entry(task, dataset, _load(catalog, dataset))
 
 
-def _load(catalog: Catalog | None, dataset: ResolvedDataset) -> Table | None:
+def _load(catalog: Tables | None, dataset: ResolvedDataset) -> Table | None:
     return inspect.load(catalog, dataset) if catalog is not None else None

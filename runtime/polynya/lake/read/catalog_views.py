@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from typing import Any
 
+from polynya.lake.fold.definition import DEFINITION, definition_of
 from polynya.lake.fold.live_views import definitions
 from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.api import SparkSession
@@ -13,8 +13,6 @@ from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract.identifiers import quote_path
-
-_DEFINITION = "polynya.definition"
 
 
 def publish_views(target: DatasetTable, shape: Shape) -> list[str]:
@@ -42,18 +40,14 @@ def create_views(
 
     `stored` tells the columns that the table has by now, where the shape does not know them.
     """
-    # A view keeps the types that its columns had when it was made.
-    types: object = [shape.type_of(name) for name in shape.data]
-    if stored is not None:
-        types = (types, stored)
     published = []
     for name, sql in definitions(dataset, shape, internal_path(spark, dataset)).items():
         quoted = quote_path(view_catalog(spark), dataset.relations.schema, name)
-        definition = hashlib.sha256(f"{types}\n{sql}".encode()).hexdigest()[:32]
+        definition = definition_of(shape, sql, stored)
         if _published(spark, quoted) != definition:
             spark.sql(
                 f"CREATE OR REPLACE VIEW {quoted} "
-                f"TBLPROPERTIES ('{_DEFINITION}' = '{definition}') AS {sql}"
+                f"TBLPROPERTIES ('{DEFINITION}' = '{definition}') AS {sql}"
             )
             published.append(f"{dataset.relations.schema}.{name}")
     return published
@@ -74,5 +68,5 @@ def _published(spark: SparkSession, quoted: str) -> str | None:
     )
     if not place.catalog().viewExists(place.identifier()):
         return None
-    found = place.catalog().loadView(place.identifier()).properties().get(_DEFINITION)
+    found = place.catalog().loadView(place.identifier()).properties().get(DEFINITION)
     return None if found is None else str(found)

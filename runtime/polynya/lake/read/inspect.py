@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
-from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.expressions import BooleanExpression, EqualTo
 from pyiceberg.table import Table
@@ -22,6 +21,7 @@ from polynya.lake.spark.naming import internal_name
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.shaping import shape_of
 from polynya.lake.table.state import ApplyState
+from polynya.lake.warehouse.tables import Tables
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import WITH_DATA, Partition
@@ -65,7 +65,7 @@ class DatasetStatus:
     owner: str
 
 
-def load(catalog: Catalog, dataset: ResolvedDataset) -> Table | None:
+def load(catalog: Tables, dataset: ResolvedDataset) -> Table | None:
     """The internal table of a dataset, None before the first run."""
     try:
         return catalog.load_table(internal_name(catalog, dataset))

@@ -8,9 +8,8 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract.identifiers import quote_path
 
 if TYPE_CHECKING:  # start-up time: readers without a JVM need no PySpark
-    from pyiceberg.catalog import Catalog
-
     from polynya.lake.spark.api import SparkSession
+    from polynya.lake.warehouse.tables import Tables
 
 #: Name of the catalog in Spark, and the `catalog_name` of its rows in a JDBC catalog: all readers
 #: must use the same.
@@ -30,7 +29,7 @@ def internal_path(spark: SparkSession, dataset: ResolvedDataset) -> str:
     return quote_path(CATALOG, *_stored(dataset, lower=view_catalog(spark) == SESSION_VIEWS))
 
 
-def internal_name(catalog: Catalog, dataset: ResolvedDataset) -> tuple[str, str]:
+def internal_name(catalog: Tables, dataset: ResolvedDataset) -> tuple[str, str]:
     """The internal table of a dataset as PyIceberg names it."""
     return _stored(dataset, lower=catalog.properties.get("type") == "glue")
 

@@ -291,6 +291,13 @@ PAGES: Final = (
         "statement; of a file, its number and the line where it begins.",
     ),
     ErrorPage(
+        "POLYNYA-QRY-002",
+        "a statement needs Spark",
+        "`--engine embedded` lets the embedded engine alone answer, which takes plain questions "
+        "over small and middle tables whose rows are surely those of Spark. The message says what "
+        "it leaves to Spark, and why. Without the option Spark answers by itself.",
+    ),
+    ErrorPage(
         "POLYNYA-QUA-001",
         "no such quarantined record",
         "The id is not in quarantine, perhaps because the record was replayed. "

@@ -1,0 +1,127 @@
+"""Answers without Spark: which views of a project a statement may name, and as of which commit."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from polynya.engine.plan.inventory import inventory
+from polynya.lake.fold.definition import DEFINITION, definition_of
+from polynya.lake.fold.live_views import definitions
+from polynya.lake.read.inspect import shape
+from polynya.lake.spark.catalog import python_catalog
+from polynya.lake.spark.naming import CATALOG
+from polynya.lake.warehouse.catalog_file import catalog_file, entries
+from polynya.lake.warehouse.check import refuse_unusable
+from polynya.lake.warehouse.tables import ListedTables, Tables
+from polynya.mirror.embedded.answering import Live, answer_here
+from polynya.mirror.embedded.refusal import NotEmbeddedError
+from polynya.mirror.embedded.stored import Limits
+from polynya.mirror.embedded.views import columns_of
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.contract.identifiers import quote_path
+from polynya.model.reading.loader import LoadedProject
+
+
+def answer_embedded(
+    project: LoadedProject,
+    statement: str,
+    *,
+    limit: int | None = None,
+    limits: Limits | None = None,
+) -> tuple[pa.Schema, list[pa.RecordBatch]]:
+    """The rows of a statement as Spark would give them, over the newest commit of each table.
+
+    Rows without an ORDER BY come in any order. At most `limit` of them.
+
+    Raises:
+        NotEmbeddedError: Spark has to answer it, for this reason.
+        PolynyaError: what `refuse_unusable` raises.
+    """
+    refuse_unusable(project.target, CATALOG)
+    return answer_here(statement, _Views(project).find, limit=limit, limits=limits or Limits())
+
+
+def published_views(project: LoadedProject) -> list[str] | None:
+    """`schema.view` of every view that the catalog holds, in order; None where it holds none."""
+    file = catalog_file(project.target)
+    if file is None:
+        return None
+    return sorted(one.full_name for one in entries(file, CATALOG) if one.is_view)
+
+
+def view_columns(project: LoadedProject, name: str) -> list[str]:
+    """Names of the columns of a view. Raises NotEmbeddedError where Spark has to tell."""
+    live = _Views(project).find(name)
+    return list(columns_of(live.dataset, live.shape, live.view) or ())
+
+
+class _Views:
+    """The views of a project; each table is loaded once, so that all its views show one commit."""
+
+    def __init__(self, project: LoadedProject) -> None:
+        self._project = project
+        target = project.target
+        if target.catalog_properties:
+            # Of what they may change we know nothing.
+            raise NotEmbeddedError("the catalog of the target has properties of its own")
+        file = catalog_file(target)
+        found = [] if file is None else entries(file, CATALOG)
+        self._tables: Tables = ListedTables(found) if file is not None else python_catalog(target)
+        self._made = {one.full_name: one.metadata for one in found if one.is_view}
+        self._known: list[Live] = []
+
+    def find(self, name: str) -> Live:
+        """The view that is called `schema.view`. Raises NotEmbeddedError."""
+        schema, _, view = name.partition(".")
+        has_view = partial(_has_view, schema=schema, view=view)
+        known = next((one for one in self._known if has_view(one.dataset)), None)
+        if known is None:
+            known = self._load(name, has_view)
+            self._known.append(known)
+        self._check(known, view)
+        return replace(known, view=view)
+
+    def _load(self, name: str, wanted: Callable[[ResolvedDataset], bool]) -> Live:
+        for entry in inventory(self._project, self._tables, wanted):
+            if entry.table is not None and not entry.is_ledger:
+                return Live("", entry.dataset, shape(entry.table, entry.dataset), entry.table)
+        raise NotEmbeddedError(f"{name} is no view of the project")
+
+    def _check(self, known: Live, view: str) -> None:
+        """Raise where the catalog holds another definition of a view than we would make.
+
+        Then settings have changed since, or a run was killed. On Glue, views are made for each
+        session, from what we made them of.
+        """
+        if self._project.target.on_glue:
+            return
+        relations = known.dataset.relations
+        place = self._made.get(f"{relations.schema}.{view}")
+        table = quote_path(CATALOG, relations.internal_schema, relations.internal_table)
+        text = definitions(known.dataset, known.shape, table).get(view)
+        if place is None or text is None or _definition(place) != definition_of(known.shape, text):
+            raise NotEmbeddedError(f"the view {relations.schema}.{view} was made in another way")
+
+
+def _has_view(dataset: ResolvedDataset, schema: str, view: str) -> bool:
+    named = dataset.relations
+    views = (named.view, named.changes_view, named.history_view, named.headers_view)
+    return named.schema == schema and view in views
+
+
+def _definition(metadata: str) -> str | None:
+    """The definition in the metadata file of a view; None where there is none to read."""
+    try:
+        data = Path(metadata.removeprefix("file:")).read_bytes()
+        text = gzip.decompress(data) if metadata.endswith(".gz.metadata.json") else data
+        found = json.loads(text).get("properties", {}).get(DEFINITION)
+    except (OSError, EOFError, ValueError, AttributeError):
+        return None
+    return str(found) if found is not None else None

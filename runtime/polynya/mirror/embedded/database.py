@@ -1,0 +1,94 @@
+"""DuckDB in this process: rows go in as Arrow, answers come out as Arrow, and nothing else.
+
+It reads no file, writes none, loads no extension and sees no variable of this process. Its SQL is
+ours: no text of a user gets here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+
+from polynya.mirror.embedded.refusal import NotEmbeddedError
+
+_SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "allow_community_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "enable_external_access": "false",
+    "memory_limit": "2GB",
+    "python_enable_replacements": "false",
+    "temp_directory": "",
+}
+#: Rows of an answer; a longer one is streamed by Spark.
+MAX_ROWS: Final = 1_000_000
+_BATCH: Final = 100_000
+
+
+class Database:
+    """A database in memory; `close` ends it. All raise NotEmbeddedError for what DuckDB refuses."""
+
+    def __init__(self) -> None:
+        self._connection = duckdb.connect(":memory:", config=_SETTINGS)
+        self._run("SET TimeZone = 'UTC'")
+        self._run("SET lock_configuration = true")
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._connection.close()
+
+    def load(self, table: str, rows: pa.Table) -> None:
+        """Make a table of rows. `table` is a plain name of ours, here and below."""
+        # Copied: over Arrow's memory, Arrow would do the filters, with its own rules for NaN.
+        try:
+            self._connection.register("incoming", rows)
+        except duckdb.Error as error:
+            raise _refused(error) from error
+        self._run(f"CREATE TABLE {table} AS FROM incoming")
+        self._connection.unregister("incoming")
+
+    def view(self, name: str, sql: str) -> None:
+        """Make a view."""
+        self._run(f"CREATE VIEW {name} AS {sql}")
+
+    def has_rows(self, sql: str) -> bool:
+        """Whether a query has any row."""
+        try:
+            return self._connection.execute(f"SELECT 1 FROM ({sql}) LIMIT 1").fetchone() is not None
+        except duckdb.Error as error:
+            raise _refused(error) from error
+
+    def answer(self, sql: str, schema: pa.Schema, limit: int | None) -> list[pa.RecordBatch]:
+        """The rows of a query with the names and types of a schema; at most `limit` of them."""
+        batches: list[pa.RecordBatch] = []
+        rows = 0
+        try:
+            reader = self._connection.execute(sql).fetch_record_batch(_BATCH)
+            for batch in reader:
+                columns = [
+                    column.cast(field.type)
+                    for column, field in zip(batch.columns, schema, strict=True)
+                ]
+                batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+                rows += batch.num_rows
+                if limit is not None and rows >= limit:
+                    batches[-1] = batches[-1].slice(0, batch.num_rows - (rows - limit))
+                    break
+                if rows > MAX_ROWS:
+                    raise NotEmbeddedError(f"an answer of more than {MAX_ROWS:,} rows")
+        except (duckdb.Error, pa.ArrowException) as error:
+            raise _refused(error) from error
+        return batches
+
+    def _run(self, sql: str) -> None:
+        try:
+            self._connection.execute(sql)
+        except duckdb.Error as error:
+            raise _refused(error) from error
+
+
+def _refused(error: BaseException) -> NotEmbeddedError:
+    text = str(error).splitlines()
+    return NotEmbeddedError(f"DuckDB: {text[0] if text else type(error).__name__}")
