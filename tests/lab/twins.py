@@ -28,10 +28,17 @@ from polynya.lake.copy.copy import copy_batch
 from polynya.lake.copy.queried import Queried
 from polynya.lake.copy.way import Way
 from polynya.lake.read.catalog_views import publish_views
+from polynya.lake.read.inspect import load, shape
 from polynya.lake.read.query import run_query
+from polynya.lake.read.values import json_rows
+from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import enter
+from polynya.mirror.embedded.answering import Live, answer_here
+from polynya.mirror.embedded.refusal import NotEmbeddedError
+from polynya.mirror.embedded.stored import Limits
 from polynya.model.config.task import StorageTask, resolved
+from polynya.model.reading.loader import load_project
 from polynya.testing.fakes import MemoryObjectStore
 from tests.lab.lab import Lab
 from tests.oracle.fold import UPSERT
@@ -57,6 +64,8 @@ class Twin:
         self.applier = applier
         self.copying = copying
         self.table = DatasetTable.open(lab.spark, self.dataset, "a twin")
+        self.embedded = 0
+        self.left_to_spark: list[str] = []
 
     @cached_property
     def task(self) -> StorageTask:
@@ -109,7 +118,29 @@ class Twin:
         if not any(event.op == UPSERT for event in self.events.landed(steps)):
             return []  # the columns that the statements name are not known yet
         results = [run_query(self.lab.spark, text) for text in self.events.statements()]
-        return self.events.mismatches(results, steps)
+        return [*self.events.mismatches(results, steps), *self._otherwise_embedded(results)]
+
+    def _otherwise_embedded(self, results: Sequence[list[dict[str, Any]]]) -> list[str]:
+        """What the embedded engine answers in another way than Spark."""
+        catalog = python_catalog(load_project(self.lab.project, tolerant=True).target)
+
+        def view(name: str) -> Live:
+            table = load(catalog, self.dataset)
+            assert table is not None
+            return Live(name.partition(".")[2], self.dataset, shape(table, self.dataset), table)
+
+        found = []
+        for statement, rows in zip(self.events.statements(), results, strict=True):
+            try:
+                _, batches = answer_here(statement, view, limit=None, limits=Limits())
+            except NotEmbeddedError as reason:
+                self.left_to_spark.append(str(reason))
+                continue
+            self.embedded += 1
+            own = [row for batch in batches for row in json_rows(batch)]
+            if sorted(map(repr, own)) != sorted(map(repr, rows)):
+                found.append(f"{statement}: the embedded engine has {own}, Spark {rows}")
+        return found
 
     def contents(self) -> dict[str, dict[str, Any]]:
         """Every row of the internal table but the engine's own notes, by partition and identity."""

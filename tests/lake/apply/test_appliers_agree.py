@@ -85,11 +85,12 @@ QUICK = ("typed", "emptied", "sparse_current")
     [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in LIVES],
 )
 def test_on_random_histories(lab: Lab, name: str) -> None:
-    events = LIVES[name].dataset(SEED + list(LIVES).index(name))
+    twins = Twins(lab, LIVES[name].dataset(SEED + list(LIVES).index(name)))
 
-    found = Twins(lab, events).live_through(STEPS)
+    found = twins.live_through(STEPS)
 
     assert not found, "\n".join(found)[:6000]
+    assert twins.fast.embedded, twins.fast.left_to_spark
 
 
 @pytest.mark.slow

@@ -108,8 +108,11 @@ def _load_table(database: Database, asked: list[_Asked], place: str, limits: Lim
         for one, view in zip(asked, made, strict=True):
             if view.folds:
                 check_fold(one.live.dataset, one.live.shape, one.live.view)
-    columns = sorted(frozenset().union(*(view.columns for view in made)))
-    stored = source.read(columns, _partitions(asked, made, pending=pending), limits)
+    columns: set[str] = set().union(*(view.columns for view in made))
+    wanted = columns if pending else set().union(*(view.quiet for view in made))
+    stored = source.read(
+        sorted(wanted), _partitions(asked, made, pending=pending), limits, blank=columns - wanted
+    )
     database.load(place, stored)
     if pending and database.has_rows(ties(first.shape, place)):
         raise NotEmbeddedError(f"pending changes of {first.name} that claim the same place")

@@ -16,8 +16,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from polynya.mirror.embedded.refusal import NotEmbeddedError, kind
 from polynya.transform.parsing import PlainParser
 
-MAX_LENGTH: Final = 20_000
-MAX_TOKENS: Final = 2_000
+MAX_LENGTH: Final = 50_000
+MAX_TOKENS: Final = 5_000
 #: Strings side by side are one for Spark; where a name may stand, sqlglot takes a string for one.
 _NO_STRING_AFTER: Final = frozenset(
     {

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.exceptions import ResolveError, ValidationError
 from pyiceberg.expressions import EqualTo, In
-from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.table import FileScanTask, Table
 
 from polynya.mirror.embedded.refusal import NotEmbeddedError
@@ -43,9 +43,14 @@ class StoredRows:
         return _rows(self._tasks([Partition.CHANGES]))
 
     def read(
-        self, columns: Sequence[str], partitions: Collection[Partition], limits: Limits
+        self,
+        columns: Sequence[str],
+        partitions: Collection[Partition],
+        limits: Limits,
+        *,
+        blank: Collection[str] = (),
     ) -> pa.Table:
-        """Columns of the rows of some partitions.
+        """Columns of the rows of some partitions; those that are `blank` are NULL.
 
         Raises:
             NotEmbeddedError: they are too many, or PyIceberg cannot read them.
@@ -67,9 +72,10 @@ class StoredRows:
                 size += batch.nbytes
                 if size > limits.memory_bytes:
                     raise NotEmbeddedError(f"more than {limits.memory_bytes:,} bytes in memory")
-            if not found:
-                return scan.to_table([])
-            return pa.concat_tables(found, promote_options="permissive")
+            rows = pa.concat_tables(found or [scan.to_table([])], promote_options="permissive")
+            for field in schema_to_pyarrow(self._table.schema().select(*blank)):
+                rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
+            return rows
         except _UNREADABLE as error:
             raise _unreadable(error) from error
 

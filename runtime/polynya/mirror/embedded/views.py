@@ -32,10 +32,14 @@ _SCHEMA = "polynya"
 
 @dataclass(frozen=True, slots=True)
 class LiveView:
-    """A view over the stored rows of a relation: SQL, and what it reads of them."""
+    """A view over the stored rows of a relation: SQL, and what it reads of them.
+
+    `quiet` are the columns whose values count where nothing is pending.
+    """
 
     sql: str
     columns: frozenset[str]
+    quiet: frozenset[str]
     partitions: frozenset[Partition]
     folds: bool
 
@@ -66,13 +70,18 @@ def live_view(
     # The columns of the table that the text names, and those that tell its ties.
     columns = {*narrow.columns, *names.intersection(h.HEADER_NAMES), h.PARTITION}
     if view == dataset.relations.changes_view:
-        return LiveView(sql, frozenset(columns), _CHANGES, folds=False)
+        return LiveView(sql, frozenset(columns), frozenset(columns), _CHANGES, folds=False)
     if shape.append_only:
-        return LiveView(sql, frozenset(columns), frozenset({Partition.CURRENT}), folds=False)
+        current = frozenset({Partition.CURRENT})
+        return LiveView(sql, frozenset(columns), frozenset(columns), current, folds=False)
     if view == dataset.relations.history_view and shape.coalesce:
         _check_runs(shape)
     columns |= {h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL}
-    return LiveView(sql, frozenset(columns), _ALL, folds=True)
+    quiet = columns
+    if view != dataset.relations.history_view:
+        # Rows of Current as they are; of what is folded there is none.
+        quiet = columns & {*used, h.PARTITION, h.OPERATION}
+    return LiveView(sql, frozenset(columns), frozenset(quiet), _ALL, folds=True)
 
 
 def check_fold(dataset: ResolvedDataset, shape: Shape, view: str) -> None:
