@@ -66,7 +66,8 @@ TRUTHS = (
     "id = n", "n <> 3", "n < id", "n >= 2147483647", "id <=> n", "NOT n = 1", "n IN (1, 2, -3)",
     "n NOT IN (1)", "n BETWEEN 0 AND 7", "n IS NULL", "n IS NOT NULL", "n = 1 OR v", "n = 1 AND v",
     "amount > 0", "amount = 1234567890123456.7891", "amount < -0.5", "amount IN (0.0001, 2)",
-    "name = \"it's \u00e9\"", "name < 'n'", "name LIKE '%a_%'", "name NOT LIKE 'N%'",
+    "name = \"it's \u00e9\"", "name < 'n'", "name LIKE '%a_%'", "name LIKE '__'",
+    "name NOT LIKE 'N%'",
     "day = '2026-02-03'", "day >= DATE '1582-10-04'", "day BETWEEN '1900-01-01' AND '2026-02-03'",
     "happened > '2026-01-01 00:00:00'", "happened = TIMESTAMP '2026-01-01 00:00:01.5'",
     "happened < '1969-12-31T23:59:59.999999Z'", "zoneless = '1999-12-31 23:59:59'",
@@ -193,6 +194,26 @@ def test_each_statement_before_during_and_after_an_apply(lab: Lab) -> None:
         for one in (*VIEWS, *STATEMENTS, *MORE):
             statement = one.format(v=f"{lab.schema}.users", s="users")
             assert_same(project, lab, statement, ordered="ORDER BY" in statement)
+
+
+@pytest.mark.slow
+def test_columns_that_came_later_and_types_that_widened(lab: Lab) -> None:
+    users = lab.parquet_feed(history=True)
+    project, view = project_of(users), f"{lab.schema}.users"
+    first, ids = pa.array([1, None], pa.int32()), {"id": [1, 2], "seq": [1, 2]}
+    cents = pa.array(["0.50", None]).cast(pa.decimal128(5, 2))
+    users.land_table(**ids, n=first, r=first.cast(pa.float32()), d=cents, s=[{"x": 1}, None])
+    users.apply()
+    users.land_table(
+        id=[2, 3], seq=[3, 4], n=pa.array([2**40, 7]), r=[0.1, None],
+        d=pa.array(["12345.25", "1.00"]).cast(pa.decimal128(9, 2)),
+        s=[{"x": 1, "y": ["a"]}, {"x": None, "y": None}], late=[True, False],
+    )  # fmt: skip
+    for end in ("never", "always"):
+        users.run(end)  # type: ignore[arg-type]
+        for shown in ("", "__history", "__changes"):
+            assert_same(project, lab, f"SELECT * FROM {view}{shown}")
+        assert_same(project, lab, f"SELECT late, sum(d), sum(n) FROM {view} GROUP BY late")
 
 
 def _bytes(_: str, arguments: Sequence[Value]) -> Value:

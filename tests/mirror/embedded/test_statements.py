@@ -104,6 +104,8 @@ def relation(name: str) -> Relation:
         "SELECT a.id FROM shop.users a JOIN shop.users a ON a.id = a.id",
         "SELECT id FROM shop.users a JOIN shop.users b ON a.id = b.id",
         "SELECT nothing FROM shop.users",
+        "SELECT count(*) AS id FROM shop.users GROUP BY id HAVING id > 1",
+        "SELECT id, count(*) AS n FROM shop.users GROUP BY id HAVING n > 1",
         "SELECT id AS n, big AS n FROM shop.users ORDER BY n",
         "SELECT -id AS id FROM shop.users ORDER BY id + 1",
         "SELECT id, Name, count(*) FROM shop.users GROUP BY id",

@@ -100,6 +100,7 @@ def _select(tree: exp.Select, names: Names) -> Query:
     if having is not None:
         if groups is None or not groups:
             raise NotEmbeddedError("HAVING without GROUP BY")
+        _check_names(having, tree)
         text += f" HAVING {rows.condition(having.this)}"
     text += _ordered(tree, values, None if distinct is not None else rows) + _limited(tree)
     shown = ", ".join(f"{value.sql} AS c{number}" for number, value in enumerate(values))
@@ -183,6 +184,19 @@ def _group(node: exp.Expr, tree: exp.Select, scope: Scope) -> exp.Expr:
     if len(named) != 1:
         raise NotEmbeddedError(f"GROUP BY {node.name}")
     return _unnamed(named[0])
+
+
+def _check_names(having: exp.Expr, tree: exp.Select) -> None:
+    """HAVING may mean a column of the result where that has the name of another one."""
+    renamed = [
+        one.alias
+        for one in tree.expressions
+        if isinstance(one, exp.Alias)
+        and not (isinstance(one.this, exp.Column) and same(one.this.name, one.alias))
+    ]
+    for column in having.find_all(exp.Column):
+        if any(same(name, column.name) for name in renamed):
+            raise NotEmbeddedError(f"HAVING with {column.name}, which has two meanings")
 
 
 def _unnamed(node: exp.Expr) -> exp.Expr:
