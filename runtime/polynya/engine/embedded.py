@@ -6,10 +6,10 @@ import gzip
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
+from functools import cached_property, partial
 
 import pyarrow as pa
+from pyiceberg.io import load_file_io
 
 from polynya.engine.plan.inventory import inventory
 from polynya.lake.fold.definition import DEFINITION, definition_of
@@ -17,8 +17,8 @@ from polynya.lake.fold.live_views import definitions
 from polynya.lake.read.inspect import shape
 from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.spark.naming import CATALOG
-from polynya.lake.warehouse.catalog_file import catalog_file, entries
-from polynya.lake.warehouse.check import refuse_unusable
+from polynya.lake.warehouse.catalog_file import CatalogEntry, catalog_file
+from polynya.lake.warehouse.check import entries_of, refuse_unusable
 from polynya.lake.warehouse.tables import ListedTables, Tables
 from polynya.mirror.embedded.answering import Live, answer_here
 from polynya.mirror.embedded.refusal import NotEmbeddedError
@@ -26,6 +26,7 @@ from polynya.mirror.embedded.stored import Limits
 from polynya.mirror.embedded.views import columns_of
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract.identifiers import quote_path
+from polynya.model.errors import OperationError
 from polynya.model.reading.loader import LoadedProject
 
 
@@ -50,10 +51,10 @@ def answer_embedded(
 
 def published_views(project: LoadedProject) -> list[str] | None:
     """`schema.view` of every view that the catalog holds, in order; None where it holds none."""
-    file = catalog_file(project.target)
-    if file is None:
+    if project.target.on_glue:
         return None
-    return sorted(one.full_name for one in entries(file, CATALOG) if one.is_view)
+    found = entries_of(project.target, CATALOG)
+    return sorted(one.full_name for one in found if one.is_view)
 
 
 def view_columns(project: LoadedProject, name: str) -> list[str]:
@@ -67,15 +68,25 @@ class _Views:
 
     def __init__(self, project: LoadedProject) -> None:
         self._project = project
-        target = project.target
+        self._known: list[Live] = []
+
+    @cached_property
+    def _entries(self) -> list[CatalogEntry]:
+        return entries_of(self._project.target, CATALOG)
+
+    @cached_property
+    def _tables(self) -> Tables:
+        target = self._project.target
         if target.catalog_properties:
             # Of what they may change we know nothing.
             raise NotEmbeddedError("the catalog of the target has properties of its own")
-        file = catalog_file(target)
-        found = [] if file is None else entries(file, CATALOG)
-        self._tables: Tables = ListedTables(found) if file is not None else python_catalog(target)
-        self._made = {one.full_name: one.metadata for one in found if one.is_view}
-        self._known: list[Live] = []
+        if catalog_file(target) is not None:
+            return ListedTables(self._entries)
+        try:
+            return python_catalog(target)
+        except OperationError as error:
+            # There is no table at all.
+            raise NotEmbeddedError(error.message) from error
 
     def find(self, name: str) -> Live:
         """The view that is called `schema.view`. Raises NotEmbeddedError."""
@@ -103,25 +114,32 @@ class _Views:
         if self._project.target.on_glue:
             return
         relations = known.dataset.relations
-        place = self._made.get(f"{relations.schema}.{view}")
+        name = f"{relations.schema}.{view}"
+        made = {one.full_name: one.metadata for one in self._entries if one.is_view}
+        place = made.get(name)
         table = quote_path(CATALOG, relations.internal_schema, relations.internal_table)
         text = definitions(known.dataset, known.shape, table).get(view)
-        if place is None or text is None or _definition(place) != definition_of(known.shape, text):
-            raise NotEmbeddedError(f"the view {relations.schema}.{view} was made in another way")
+        if (
+            place is None
+            or text is None
+            or self._definition(place) != definition_of(known.shape, text)
+        ):
+            raise NotEmbeddedError(f"the view {name} was made in another way")
+
+    def _definition(self, metadata: str) -> str | None:
+        """The definition in the metadata file of a view; None where there is none to read."""
+        try:
+            reader = load_file_io(dict(self._tables.properties), metadata)
+            with reader.new_input(metadata).open() as file:
+                data = file.read()
+            text = gzip.decompress(data) if metadata.endswith(".gz.metadata.json") else data
+            found = json.loads(text).get("properties", {}).get(DEFINITION)
+        except (OSError, EOFError, ValueError, AttributeError):
+            return None
+        return str(found) if found is not None else None
 
 
 def _has_view(dataset: ResolvedDataset, schema: str, view: str) -> bool:
     named = dataset.relations
     views = (named.view, named.changes_view, named.history_view, named.headers_view)
     return named.schema == schema and view in views
-
-
-def _definition(metadata: str) -> str | None:
-    """The definition in the metadata file of a view; None where there is none to read."""
-    try:
-        data = Path(metadata.removeprefix("file:")).read_bytes()
-        text = gzip.decompress(data) if metadata.endswith(".gz.metadata.json") else data
-        found = json.loads(text).get("properties", {}).get(DEFINITION)
-    except (OSError, EOFError, ValueError, AttributeError):
-        return None
-    return str(found) if found is not None else None
