@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -74,10 +76,10 @@ TRUTHS = (
     "ratio > 0", "ratio = 0.1", "ratio < -0.5", "ratio = other", "ratio < other", "blob = blob",
     "v",
 )  # fmt: skip
-NUMBERS = ("id + 1", "n - 2", "-n", "length(name)", "year(day)", "ifnull(n, 0)", "day(day)")
+NUMBERS = ("n * 2", "n - 2", "-n", "length(name)", "year(day)", "ifnull(n, 0)", "day(day)")
 TEXTS = ("name || '!'", "concat(name, '-', name)", "coalesce(name, 'none')", "nullif(name, 'Nn')")
 OTHERS = (
-    "n * 2", "(id + n) * 3 - 1", "CAST(n AS BIGINT)", "CAST(id AS STRING)", "month(day)",
+    "id + 1", "(id + n) * 3 - 1", "CAST(n AS BIGINT)", "CAST(id AS STRING)", "month(day)",
     "CAST(happened AS DATE)", "to_date(happened)", "CASE WHEN v THEN day ELSE NULL END",
 )  # fmt: skip
 
@@ -127,12 +129,12 @@ def disputed(lab: Lab) -> Feed:
     }  # fmt: skip
     users = lab.feed(columns=types, task={"views": {"headers": True}})
     users.apply(
-        put(1, 1, n=1, name="Nn", ratio="NaN", other="NaN", amount="0.0001", day="1582-10-04",
+        put(1, 1, n=1, name="Nn", ratio=2.5, other=2.5, amount="0.0001", day="1582-10-04",
             happened="1969-12-31T23:59:59.999999Z", zoneless="1999-12-31T23:59:59", v=True),
-        put(2, 2, n=2147483647, name="", ratio="-0.0", other="0.0", amount="-0.5",
+        put(2, 2, n=2147483647, name="", ratio=-0.0, other=0.0, amount="-0.5",
             day="0001-01-01", happened="0001-01-01T00:00:00Z", v=False),
-        put(3, 3, n=-2147483647, name="a\u0000b", ratio="Infinity", amount="99999999999999.9999"),
-        put(4, 4, n=7, name="\U0001f926\u200d", ratio="-Infinity", other="1", day="9999-12-31"),
+        put(3, 3, n=-1000000000, name="a\u0000b", ratio=1e308, amount="99999999999999.9999"),
+        put(4, 4, n=7, name="\U0001f926\u200d", ratio=-1e308, other=1.0, day="9999-12-31"),
         put(5, 5, **FULL), put(6, 6, n=2, name="zz", v=True, day="2026-02-03", amount="2"),
     )  # fmt: skip
     return users
@@ -160,6 +162,20 @@ def test_answers_are_those_of_spark(lab: Lab, monkeypatch: pytest.MonkeyPatch) -
         planted.setitem(calls._CALLS, "length", _bytes)  # type: ignore[index]
         with pytest.raises(AssertionError):
             assert_same(project, lab, f"SELECT length(name) AS n FROM {view}")
+
+
+def test_doubles_that_are_no_numbers(lab: Lab) -> None:
+    users = lab.parquet_feed()
+    values = [math.nan, -0.0, 0.0, math.inf, -math.inf, None, 0.1]
+    pairs = list(itertools.product(values, values))
+    first, second = zip(*pairs, strict=True)
+    numbers = list(range(len(pairs)))
+    users.land_table(id=numbers, seq=numbers, x=list(first), y=list(second))
+    users.run("never")
+
+    shown = "x, x = y AS a, x < y AS b, x >= y AS c, x <=> y AS d, x > 0 AS e, y = 0.1 AS f"
+    statement = f"SELECT {shown} FROM {lab.schema}.users ORDER BY x DESC, y, id"
+    assert assert_same(project_of(users), lab, statement, ordered=True) == len(pairs)
 
 
 def test_what_the_rows_decide_goes_to_spark(lab: Lab) -> None:
