@@ -65,6 +65,7 @@ def relation(name: str) -> Relation:
         "SELECT avg(amount) FROM shop.users",
         "SELECT sum(ratio) FROM shop.users",
         "SELECT max(ratio) FROM shop.users",
+        "SELECT id FROM shop.users ORDER BY ratio",
         "SELECT count(DISTINCT ratio) FROM shop.users",
         "SELECT ratio, count(*) FROM shop.users GROUP BY ratio",
         "SELECT DISTINCT tags FROM shop.users",
