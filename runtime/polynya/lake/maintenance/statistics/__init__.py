@@ -1,0 +1,1 @@
+"""Numbers of distinct values for planners, in Puffin files."""
