@@ -7,7 +7,7 @@ from typing import Any
 
 from polynya.model.config.dataset import ResolvedDataset
 
-PARTS = ("relations", "landing", "events", "kept", "policies")
+PARTS = ("relations", "landing", "events", "kept", "layout", "policies")
 
 
 def with_settings(dataset: ResolvedDataset, **settings: Any) -> ResolvedDataset:

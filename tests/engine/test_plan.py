@@ -12,6 +12,8 @@ from polynya.engine.plan.types import StoredRows
 from polynya.lake.table.copy_state import Books, CopyState, Membership, SourceColumns
 from polynya.model.config.dataset import Events, Kept, Landed, Relations, ResolvedDataset
 from polynya.model.config.evolution import SchemaEvolution
+from polynya.model.config.layout.settings import RowRetention
+from polynya.model.config.layout.terms import parse_partition, parse_sort
 from polynya.model.config.recorded import recorded
 from polynya.model.datatypes import parse_type
 from tests.settings import with_settings
@@ -277,3 +279,44 @@ def test_a_name_that_the_table_does_not_have_is_to_be_corrected() -> None:
         one.kind == "unknown_column"
         for one in changes(with_settings(USERS, timestamp="citty"), written())
     )
+
+
+def test_a_changed_layout_rewrites_nothing_at_once():
+    laid_out = with_settings(
+        USERS,
+        partition_by=(parse_partition("truncate(2, city)"),),
+        sort_by=(parse_sort("name desc"),),
+        file_bytes=2**28,
+    )
+
+    found = changes(laid_out, written())
+
+    assert [(one.kind, one.what, one.action) for one in found] == [
+        ("layout", "partition_by: not set → [truncate(2, city)]", "apply"),
+        ("layout", "sort_by: not set → [name desc]", "apply"),
+        ("layout", "target_file_size: not set → 268,435,456 bytes", "apply"),
+    ]
+    assert all("until maintenance writes them again" in one.means for one in found)
+    assert changes(laid_out, written(laid_out)) == ()
+    (back, *_) = changes(USERS, written(laid_out))
+    assert back.what == "partition_by: [truncate(2, city)] → not set"
+
+
+def test_a_transform_that_a_column_is_not_for_is_for_people_to_decide():
+    (found,) = changes(
+        with_settings(USERS, partition_by=(parse_partition("day(name)"),)), written()
+    )
+
+    assert (found.kind, found.action) == ("layout", "decide")
+    assert "POLYNYA-CFG-042" in found.means
+    assert "`name`: `day` is for date" in found.means
+
+
+def test_retention_of_rows_takes_something_away():
+    kept = with_settings(USERS, retention=RowRetention(column="city", keep=timedelta(days=90)))
+
+    (found,) = changes(kept, written())
+
+    assert found.what == "retention: not set → city 90d"
+    assert found.destructive
+    assert not changes(USERS, written(kept))[0].destructive

@@ -75,6 +75,9 @@ def _named(dataset: ResolvedDataset) -> Iterator[NamedColumn]:
         "columns": tuple(events.columns),
         "track_history_columns": kept.track_history_columns,
         "track_history_except": kept.track_history_except,
+        "retention": () if kept.retention is None else (kept.retention.column,),
+        "partition_by": tuple(one.column for one in dataset.layout.partition_by),
+        "sort_by": tuple(column for one in dataset.layout.sort_by for column in one.columns),
     }
     for setting, columns in lists.items():
         for column in columns:

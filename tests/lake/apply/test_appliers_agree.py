@@ -104,6 +104,25 @@ def test_on_random_histories_with_deletion_vectors(lab: Lab, name: str) -> None:
     assert not found, "\n".join(found)[:6000]
 
 
+#: Parts of the partitioned lives: a record moves when its name changes.
+PARTED = {"emptied_soft": ["n"], "typed": ["truncate(1, name)", "bucket(3, id)"],
+          "large": ["truncate(2, name)"], "sparse_current": ["name"], "stormy": ["bucket(2, note)"],
+          "typed_current": ["day(seen)"]}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("name", PARTED)
+def test_on_random_histories_in_many_partitions(lab: Lab, name: str, version: int) -> None:
+    events = LIVES[name].dataset(SEED + 300)
+    layout = {"partition_by": PARTED[name], "sort_by": ["id desc"], "format_version": version}
+    events = replace(events, extra={**events.extra, **layout})
+
+    found = Twins(lab, events).live_through(STEPS)
+
+    assert not found, "\n".join(found)[:6000]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["typed_current", "stormy"])
 def test_where_files_are_skipped_by_the_range_of_keys(

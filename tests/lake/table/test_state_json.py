@@ -40,7 +40,9 @@ APPLY = """
  "reason": "rows", "applies": 6, "seconds": 0.5, "totals": {"inserted": 3}}
 """
 #: What versions since then write besides, with what older tables are taken to hold.
-NEW_IN_COPY = {"to_changes": None, "soft_deletes": False, "named": None, "former": {}}
+NEW_IN_COPY = {
+    "to_changes": None, "soft_deletes": False, "named": None, "former": {}, "expired": {},
+}  # fmt: skip
 NEW_IN_RELOADING = {"glob": None}
 NEW_IN_APPLY = {"from_changes": 0}
 

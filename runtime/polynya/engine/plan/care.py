@@ -19,7 +19,7 @@ from polynya.lake.maintenance.look.facts import (
 )
 from polynya.lake.maintenance.look.health import Health, health_of
 from polynya.lake.maintenance.look.record import Done, Record
-from polynya.lake.maintenance.look.rule import BUILT_NAMES, rule_of
+from polynya.lake.maintenance.look.rule import BUILT_NAMES, kept_for, rule_of
 from polynya.lake.read.inspect import data_files
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.maintenance.actions import ActionName
@@ -65,6 +65,7 @@ def care_of(table: Table, dataset: ResolvedDataset, now: datetime) -> Care:
         now=now,
         expiry=settings.snapshot_expiry,
         metadata_bytes=len(text),
+        retention=kept_for(dataset),
     )
     if may_be_rewritten(facts, rule):
         sizes: dict[str, list[tuple[int, int]]] = defaultdict(list)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polynya.engine.plan.change import Change
+from polynya.engine.plan.layout import layout_changes
 from polynya.engine.plan.types import StoredRows, rewritten, type_changes
 from polynya.lake.fold.live_views import definitions
 from polynya.lake.fold.shape import Shape
@@ -74,9 +75,13 @@ _MEANS: Final = {
     "tombstone_retention": "holds from the next apply on",
     "changes_retention": "events that are applied from now on are kept for so long; without it, "
     "and beyond that time, the next apply forgets those that are kept",
+    "retention": "rows that are older leave Current and history with the next maintenance; those "
+    "that have left do not come back when it is longer",
     "on_bad_record": "decides for later bad records; what is in quarantine stays there",
     "schema_evolution": "decides for later changes of the source",
 }
+#: Settings, and whether they are taken out, with which something goes that can be queried.
+_FORGETTING: Final = frozenset({("changes_retention", True), ("retention", False)})
 _ORDER: Final = (
     "refused (POLYNYA-LAKE-020): what was copied and what comes next cannot be put into one order; "
     "give the dataset a new `name`, which builds a new table from what has landed, or take it back"
@@ -100,6 +105,7 @@ def plan_dataset(facts: Facts) -> DatasetPlan:
         *_deletes(dataset, copy),
         *views.changes(),
         *type_changes(dataset, copy, facts.stored),
+        *layout_changes(dataset, copy),
         *_later(dataset, copy),
         *_unknown(facts, copy),
     ]
@@ -269,7 +275,7 @@ def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
             if name == "columns" and _are_all_rewritten(dataset, copy):
                 continue
             what = f"{name}: {_shown(copy.settings[name])} → {_shown(after[name])}"
-            forgets = name == "changes_retention" and after[name] is None
+            forgets = (name, after[name] is None) in _FORGETTING
             yield Change("setting", what, _MEANS[name], "run", destructive=forgets)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from polynya.engine.work.context import EngineContext
 from polynya.formats.batch import DatasetBatch
 from polynya.formats.values.reshape import reshaped, truncates, without_truncates
+from polynya.lake.iceberg.user_layout import columns_in_use
 from polynya.lake.table.column_changes import change_columns
 from polynya.lake.table.copy_state import SourceColumns, Suspension
 from polynya.lake.table.dataset import DatasetTable
@@ -63,6 +64,8 @@ def evolved(
     and BeingAppliedError when it has to wait for the end of an apply.
     """
     found = evolution_of(batch, table.reading, table.state.copy.columns, table.known_schema())
+    if found.drops:
+        found = _without_drops_in_use(table, found)
     if found.halt is not None:
         raise _halted(table, batch, found.halt, context.clock.now())
     if any(change.policy != "ignore" for change in found.changes):
@@ -112,6 +115,16 @@ def out_of_reach(
         for name, kind in after.items()
         if name in before and widen(before[name], kind) is None
     }
+
+
+def _without_drops_in_use(table: DatasetTable, found: Evolution) -> Evolution:
+    """A column that files are parted or sorted by stays: their partitions come from it."""
+    used = columns_in_use(table.table)
+    kept = (
+        replace(one, policy="ignore") if one.kind == "drop_column" and one.column in used else one
+        for one in found.changes
+    )
+    return Evolution(tuple(kept))
 
 
 def suspension(change: SchemaChange, where: str, now: datetime) -> Suspension:

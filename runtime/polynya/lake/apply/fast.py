@@ -72,7 +72,7 @@ class FastApplier(Applier):
         removal = plan_removal(run, _removed(run, outcome), known, self._rewriting)
         add = _stage(run, outcome, removal)
         if run.fresh is not None:
-            add += stage(run.target.table, run.fresh.rejected)
+            add += stage(run.target.table, run.fresh.rejected, laid_out=False)
         return Staged(add, removal)
 
     def commit(self, run: Run, outcome: Outcome, staged: Staged) -> int:
@@ -117,9 +117,11 @@ def _stage(run: Run, outcome: Outcome, removal: Removal) -> list[DataFile]:
     if isinstance(changed, Folded) and changed.figures.written:
         columns = versions.table_rows(run.shape, timestamp_literal(outcome.now))
         rows = run.sql(f"SELECT {columns} FROM {run.view(changed.rows)} WHERE __write")
-        staged += stage(table, rows.coalesce(1 + changed.figures.written // ONE_TASK_ROWS))
+        tasks = 1 + changed.figures.written // ONE_TASK_ROWS
+        staged += stage(table, rows.coalesce(tasks), laid_out=True)
     if keeping.add is not None:
-        staged += stage(table, keeping.add.coalesce(1 + keeping.count // ONE_TASK_ROWS))
+        tasks = 1 + keeping.count // ONE_TASK_ROWS
+        staged += stage(table, keeping.add.coalesce(tasks), laid_out=False)
     return staged
 
 

@@ -16,7 +16,13 @@ from polynya.lake.fold.columns import STORED_NAMES, STORED_TYPE
 from polynya.lake.fold.differing import wrong_columns
 from polynya.lake.fold.figures import RebuildFigures, rebuild_aggregates
 from polynya.lake.fold.fold import event_columns
-from polynya.lake.fold.sql import SEQUENCE, STORED_SEQUENCE, timestamp_literal, within
+from polynya.lake.fold.sql import (
+    SEQUENCE,
+    STORED_SEQUENCE,
+    is_delete,
+    timestamp_literal,
+    within,
+)
 from polynya.lake.fold.truncates import Truncate
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.state import Retaining
@@ -53,6 +59,10 @@ def differences(run: Run, truncates: Sequence[Truncate]) -> DataFrame:
     wrong = _compared(run, result).where("__write OR __drop")
     if not run.shape.history:
         wrong = wrong.where(f"coalesce(__last, __stored.part = '{Partition.CURRENT}')")
+    if run.shape.expired is not None:
+        # A delete has the age of the version before it, where that was there when it came.
+        deletes = f"coalesce({is_delete('__new_op')}, {is_delete('__stored.op')}, false)"
+        wrong = wrong.where(f"NOT {deletes}")
     return run.settle(wrong)
 
 

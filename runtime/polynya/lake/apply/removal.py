@@ -19,8 +19,8 @@ from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.reading import is_read_by, stored_file
 from polynya.lake.iceberg.rewriting import Source, write_live_rows
-from polynya.lake.iceberg.staging import write_rows
-from polynya.model.contract.headers import PARTITION, Partition
+from polynya.lake.iceberg.staging import parted, write_part
+from polynya.model.contract.headers import Partition
 from polynya.store.data_files import DataFiles
 
 log = logging.getLogger(__name__)
@@ -58,17 +58,13 @@ class Removal:
         `rows` are versions in memory that the step writes besides.
         """
         staged: list[DataFile | None] = []
-        left = rows
+        left = {} if rows is None else dict(parted(table, rows))
         for group in self.again:
             assert self.store is not None, "what was chosen can be read"
-            also = None
             small = sum(source.file.size_bytes for source in group) <= self.joining_bytes
-            if left is not None and small:
-                here = pc.equal(left.column(PARTITION), group[0].file.partition)
-                also, left = left.filter(here), left.filter(pc.invert(here))
+            also = left.pop(group[0].file.slot, None) if small else None
             staged.append(write_live_rows(table, self.store, group, also))
-        if left is not None:
-            staged += write_rows(table, left)
+        staged += (write_part(table, slot, some) for slot, some in left.items())
         return [file for file in staged if file is not None]
 
 

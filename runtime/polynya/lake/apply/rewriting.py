@@ -84,15 +84,20 @@ def choose(files: Iterable[Losing], rewriting: Rewriting) -> list[Choice]:
 
 
 def together(files: Sequence[Losing], rewriting: Rewriting) -> list[list[Losing]]:
-    """Which files become one: the smallest with each other, in one partition."""
+    """Which files become one: the smallest with each other, in one partition of Iceberg."""
     found: list[list[Losing]] = []
     size = 0
-    for one in sorted(files, key=lambda one: (one.file.partition, one.staying_bytes)):
+    for one in sorted(files, key=lambda one: (*_place(one), one.staying_bytes)):
         size += one.staying_bytes
-        same = bool(found) and found[-1][0].file.partition == one.file.partition
+        same = bool(found) and _place(found[-1][0]) == _place(one)
         if same and size <= rewriting.together_bytes:
             found[-1].append(one)
         else:
             found.append([one])
             size = one.staying_bytes
     return found
+
+
+def _place(losing: Losing) -> tuple[str, int, str]:
+    slot = losing.file.slot
+    return slot.partition, slot.spec or 0, slot.values or ""

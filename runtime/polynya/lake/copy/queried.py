@@ -50,7 +50,9 @@ class Queried:
         route = Route(derived)
         if copying.first_load:
             route = route_of_load(target, batch, derived, shape, copying.times.now)
-        files = staged_rows(target.table, route.rows.drop(*HELPERS), batch)
+        at_once = copying.first_load or shape.append_only
+        rows = route.rows.drop(*HELPERS)
+        files = staged_rows(target.table, rows, batch, laid_out=at_once)
         return copying.append(files, route.keeping)
 
     def _apply_at_once(self, copying: Copying, derived: DataFrame, reason: str) -> CopyResult:
@@ -79,11 +81,16 @@ def _parts(copying: Copying, derived: DataFrame) -> CopyParts:
     return CopyParts(good, bad, following, summary, copying.replayed)
 
 
-def staged_rows(table: IcebergTable, rows: DataFrame, batch: DatasetBatch) -> list[DataFile]:
-    """Write rows of a batch: few without Spark, whose plan of a write costs more than they do."""
+def staged_rows(
+    table: IcebergTable, rows: DataFrame, batch: DatasetBatch, *, laid_out: bool = False
+) -> list[DataFile]:
+    """Write rows of a batch: few without Spark, whose plan of a write costs more than they do.
+
+    `laid_out`: there may be rows of Current.
+    """
     if batch.rows_held <= FEW_ROWS and batch.size_bytes <= FEW_BYTES:
         return write_rows(table, collected_rows(rows))
-    return stage(table, sized(rows, batch))
+    return stage(table, sized(rows, batch), laid_out=laid_out)
 
 
 def sized(rows: DataFrame, batch: DatasetBatch) -> DataFrame:

@@ -41,9 +41,13 @@ def _shows_nothing(shape: Shape) -> str:
     `differences`).
     """
     hidden = not (shape.history or shape.soft_delete or shape.links)
-    return is_delete("d.__new_op") if hidden else "false"
+    if shape.expired is not None and shape.partial:
+        # What a version inherits may have left before its event came.
+        return "true"
+    return is_delete("d.__new_op") if hidden or shape.expired is not None else "false"
 
 
 def _told(operation: str, shape: Shape) -> str:
     """What can be compared of an operation (see `differences`)."""
-    return operation if shape.history else f"({is_delete(operation)})"
+    whole = shape.history and shape.expired is None
+    return operation if whole else f"({is_delete(operation)})"

@@ -48,14 +48,29 @@ def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str,
     table = bridged(shape, table)
     shown = (h.FROM_TIMESTAMP,) if dataset.relations.from_timestamp else ()
     views = {
-        dataset.relations.view: current_view(shape, table, shown),
+        dataset.relations.view: _young_current(shape, table, shown),
         dataset.relations.changes_view: changes_view(shape, table),
     }
     if dataset.relations.headers_view is not None:
-        views[dataset.relations.headers_view] = current_view(shape, table, CURRENT_HEADERS)
+        views[dataset.relations.headers_view] = _young_current(shape, table, CURRENT_HEADERS)
     if shape.history:
-        views[dataset.relations.history_view] = history_view(shape, table)
+        view = history_view(shape, table)
+        views[dataset.relations.history_view] = _young(shape, view, HISTORY_COLUMNS)
     return views
+
+
+def _young_current(shape: Shape, table: str, headers: Sequence[str]) -> str:
+    more = ("hdr__deleted",) if shape.soft_delete and not shape.append_only else ()
+    return _young(shape, current_view(shape, table, headers), (*headers, *more))
+
+
+def _young(shape: Shape, view: str, headers: Sequence[str]) -> str:
+    """A view without rows that are so old that others of their age have left the table."""
+    expired = shape.is_expired()
+    if expired is None:
+        return view
+    columns = ", ".join([*map(quote, shape.data), *headers])
+    return f"SELECT {columns} FROM ({view}) WHERE NOT {expired}"
 
 
 def changes_view(shape: Shape, table: str) -> str:

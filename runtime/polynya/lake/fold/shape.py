@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from polynya.model.contract.identifiers import quote
 from polynya.model.datatypes import Array, DataType, MapType, Struct, storage_type
@@ -23,7 +24,8 @@ class Shape:
     `hidden` names columns that are excluded by now and still stored: what they hold stays, later
     events hold NULL in them.
     `unsent_texts`: see `unsent.py`. `holds_deletes`: deletes were soft at a time, so that Current
-    may hold deleted records also where they are hard now.
+    may hold deleted records also where they are hard now. `expired` is the column by which rows
+    leave, and the time before which they have left.
     `former` has the types that rewritten columns had before, the oldest first. `bridged` are
     columns that are about to be rewritten: the views show them in the types of this shape, whatever
     the table has (`converting.py`).
@@ -45,6 +47,7 @@ class Shape:
     unsent_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     former: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     bridged: frozenset[str] = frozenset()
+    expired: tuple[str, datetime] | None = None
 
     @property
     def data(self) -> tuple[str, ...]:
@@ -60,6 +63,14 @@ class Shape:
     def fills_deletes(self) -> bool:
         """Whether a delete must show the values that the record had before."""
         return self.history or self.soft_delete or bool(self.partial) or self.links
+
+    def is_expired(self) -> str | None:
+        """Condition that a row is so old that it has left; None where none has."""
+        if self.expired is None:
+            return None
+        column, before = self.expired
+        time = before.astimezone(UTC).isoformat(sep=" ")
+        return f"coalesce(CAST({quote(column)} AS TIMESTAMP) < TIMESTAMP '{time}', false)"
 
     def type_of(self, column: str) -> str:
         """Spark type of a data column as it is stored."""

@@ -38,7 +38,8 @@ def placed(shape: Shape) -> str:
         over = f"OVER ({_backwards(shape)} ROWS UNBOUNDED PRECEDING)"
         inner = f"SELECT *, count_if({_BASE}) {over} AS __base FROM ({inner})"
     judged = (
-        f"SELECT *, NOT __gone AND ({_kept(shape)}) AS __kept, ({' AND '.join(same)}) AS __same "
+        f"SELECT *, NOT __gone AND ({_kept(shape)}){_young(shape)} AS __kept, "
+        f"({' AND '.join(same)}) AS __same "
         f"FROM ({inner})"
     )
     return (
@@ -63,6 +64,12 @@ def _kept(shape: Shape) -> str:
     # All versions between this one and the next that stays must need the one before them.
     over = f"OVER ({_backwards(shape, '__base')} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     return f"{_BASE} OR (__base > 0 AND count_if(NOT ({_shows_older(shape)})) {over} = 0)"
+
+
+def _young(shape: Shape) -> str:
+    """A version that is so old that others of its age have left does not come in."""
+    expired = shape.is_expired()
+    return "" if expired is None else f" AND NOT {expired}"
 
 
 def _shows_older(shape: Shape) -> str:

@@ -19,8 +19,20 @@ from polynya.model.contract.headers import Partition
 
 #: The entry of a snapshot's summary that marks a step of the engine.
 COMMIT: Final = "polynya.commit"
-#: The partition spec that tables are made with: by `PARTITION` alone.
-_FIRST_SPEC: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A partition of Iceberg: where files may share delete files, and rows a file.
+
+    `partition` is the value of `PARTITION`. `spec` is the id of the partition spec, None for that
+    by `PARTITION` alone; `values` are those of all fields of another spec, as Iceberg writes them
+    in JSON.
+    """
+
+    partition: str
+    spec: int | None = None
+    values: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +40,7 @@ class DataFile:
     """One data file, staged or live, with the figures that decisions need.
 
     `java` is the Java object of a staged file that has metrics. A live file holds none, since there
-    are many, unless somebody has partitioned the table in another way. `spec` is the id of its
-    partition spec, None for the one that the table has now.
+    are many. For `spec` and `values` see `Slot`.
     """
 
     java: Any = field(repr=False, compare=False)
@@ -38,10 +49,16 @@ class DataFile:
     rows: int
     size_bytes: int
     spec: int | None = field(default=None, compare=False)
+    values: str | None = field(default=None, compare=False)
+
+    @property
+    def slot(self) -> Slot:
+        """The partition of Iceberg that it is in."""
+        return Slot(self.partition, self.spec, self.values)
 
     def live(self) -> DataFile:
         """The same once it is committed."""
-        return replace(self, java=None) if self.spec == _FIRST_SPEC else self
+        return replace(self, java=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +80,16 @@ class DeleteFile:
         return self.path, 0 if self.blob is None else self.blob.offset
 
 
-def data_file(java: Any, partition: str) -> DataFile:
+def data_file(java: Any, slot: Slot) -> DataFile:
     """A data file of Iceberg with its figures and its Java object."""
     return DataFile(
         java=java,
         path=str(java.location()),
-        partition=partition,
+        partition=slot.partition,
         rows=int(java.recordCount()),
         size_bytes=int(java.fileSizeInBytes()),
-        spec=int(java.specId()),
+        spec=slot.spec,
+        values=slot.values,
     )
 
 

@@ -18,7 +18,6 @@ from polynya.lake.iceberg.files import (
     DeleteFile,
     KnownFiles,
     Snapshot,
-    data_file,
     delete_file,
     listed,
     snapshot_of,
@@ -222,7 +221,18 @@ class IcebergTable:
             ]
             low, high = (None if end is None else int(read(field.type(), end)) for end in ends)
             told = None if low is None or high is None else (low, high)
-            found.append((data_file(file, partition).live(), told))
+            found.append((self.java_files().known(file, partition).live(), told))
+        return found
+
+    def nulls(self, partition: Partition, snapshot: int, column: str) -> dict[str, int]:
+        """Number of NULLs of a column by path of the data files that tell it."""
+        number = self._java.schema().asStruct().field(column).fieldId()
+        found: dict[str, int] = {}
+        for file in self._scanned(partition, snapshot, with_bounds=True):
+            counts = file.nullValueCounts()
+            told = None if counts is None else counts.get(number)
+            if told is not None:
+                found[str(file.location())] = int(told)
         return found
 
     def at(self, snapshot: int) -> str:
@@ -233,7 +243,7 @@ class IcebergTable:
         """What makes the Java objects of files."""
         known = self._java_files
         if known is None:
-            known = self._java_files = JavaFiles(self.iceberg, self._java)
+            known = self._java_files = JavaFiles(self.iceberg, self._java, self.columns())
         return known
 
     def put(self, path: str, data: bytes) -> None:
@@ -285,7 +295,8 @@ class IcebergTable:
         return tuple(found)
 
     def _planned(self, partition: Partition, snapshot: int) -> list[DataFile]:
-        return [data_file(file, partition).live() for file in self._scanned(partition, snapshot)]
+        known = self.java_files().known
+        return [known(file, partition).live() for file in self._scanned(partition, snapshot)]
 
     def _scanned(
         self, partition: Partition, snapshot: int, *, with_bounds: bool = False

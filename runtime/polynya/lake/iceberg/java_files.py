@@ -8,23 +8,36 @@ metrics crosses as one JSON text.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.deletion_vectors import Blob
+from polynya.lake.iceberg.files import DataFile, Slot, data_file
+from polynya.lake.iceberg.parting.specs import LAID_OUT, Parting, Spec
 from polynya.model.contract.headers import PARTITION, Partition
 
 _NAMES = ("0.parquet", "1.parquet")
 
 
 class JavaFiles:
-    """Makes files of a table, as its settings are now."""
+    """Makes files of a table, as its settings are now.
 
-    def __init__(self, iceberg: Any, table: Any) -> None:
+    `newest` is the partition spec that Current and Prior are written with, and `plain` the one of
+    all else.
+    """
+
+    def __init__(self, iceberg: Any, table: Any, columns: Sequence[Mapping[str, Any]]) -> None:
         self._iceberg = iceberg
-        self._spec, self._specs = table.spec(), table.specs()
-        self.spec_id = int(self._spec.specId())
+        self._specs = table.specs()
+        self._columns = columns
+        self.newest = Spec.of(str(iceberg.PartitionSpecParser.toJson(table.spec())))
+        self.plain = self.newest if self.newest.is_plain else self._found_plain()
+        self._plain_java = self._specs.get(self.plain.number)
+        #: Whether files may have more than one spec, or one of several fields.
+        self.has_several = len(self._specs) > 1 or not self.plain.is_plain
+        self._others: dict[int, tuple[Spec, Any] | None] = {}
+        self._parting: Parting | None = None
         self._metrics = iceberg.MetricsConfig.forTable(table)
         self._mapper = iceberg.util.JsonUtil.mapper()
         self._texts: Any = None
@@ -35,11 +48,42 @@ class JavaFiles:
         #: Where new files go, with a `/` at the end; None when each file has a folder of its own.
         self._folder = folders.pop() if len(folders) == 1 else None
 
+    @property
+    def is_laid_out(self) -> bool:
+        """Whether Current and Prior are parted by more than `PARTITION`."""
+        return not self.newest.is_plain
+
+    @property
+    def parting(self) -> Parting:
+        """How rows of Current and Prior are parted."""
+        if self._parting is None:
+            self._parting = Parting.by(self.newest, self._columns)
+        return self._parting
+
+    def parts_of(self, partition: str) -> bool:
+        """Whether rows of this value of `PARTITION` are parted by more than that."""
+        return not (self.plain if partition not in LAID_OUT else self.newest).is_plain
+
+    def is_outdated(self, file: DataFile) -> bool:
+        """Whether a file has another spec than it would be written with now."""
+        return file.partition in LAID_OUT and self._spec_id(file.slot) != self.newest.number
+
     def location(self, name: str) -> str:
         """Where a new data file of this name goes."""
         if self._folder is not None:
             return self._folder + name
         return str(self._locations.newDataLocation(name))
+
+    def known(self, java: Any, partition: Partition | None = None) -> DataFile:
+        """A data file of Iceberg with its figures; `partition` is where it was found."""
+        other = self._other(int(java.specId())) if self.has_several else None
+        if other is None:
+            where = partition or self._told(java)
+            return data_file(java, Slot(str(where)))
+        spec, kind = other
+        values = json.loads(self._iceberg.SingleValueParser.toJson(kind, java.partition()))
+        listed = [json.dumps(values.get(str(one.number))) for one in spec.fields]
+        return data_file(java, spec.slot(f"[{','.join(listed)}]"))
 
     def measured(self, file: DataFile, footer: bytes) -> Any:
         """A Java `DataFile` with metrics: what Iceberg's own reader finds in a Parquet footer.
@@ -48,14 +92,18 @@ class JavaFiles:
         """
         content = self._iceberg.inmemory.InMemoryInputFile(bytearray(footer))
         metrics = self._iceberg.parquet.ParquetUtil.fileMetrics(content, self._metrics)
-        return (
-            self._iceberg.DataFiles.builder(self._spec)
+        number = self._spec_id(file.slot)
+        builder = (
+            self._iceberg.DataFiles.builder(self._specs.get(number))
             .withPath(file.path)
-            .withPartitionPath(f"{PARTITION}={file.partition}")
             .withFileSizeInBytes(file.size_bytes)
             .withMetrics(metrics)
-            .build()
         )
+        if file.values is None:
+            builder = builder.withPartitionPath(f"{PARTITION}={file.partition}")
+        else:
+            builder = builder.withPartition(self._read("data", file, {}).partition())
+        return builder.build()
 
     def of(self, file: DataFile) -> Any:
         """The Java `DataFile` of a file, without metrics unless it was made with them."""
@@ -65,6 +113,21 @@ class JavaFiles:
         """A Java `DeleteFile` of position deletes that refer to these data files."""
         only = {"referenced-data-file": touched[0]} if len(touched) == 1 else {}
         return self._read("position-deletes", file, only)
+
+    def vector(self, path: str, size: int, blob: Blob, slot: Slot) -> Any:
+        """A Java `DeleteFile` of a deletion vector in a Puffin file of so many bytes."""
+        file = DataFile(None, path, slot.partition, blob.rows, size, slot.spec, slot.values)
+        more = {
+            "file-format": "puffin",
+            "referenced-data-file": blob.data_file,
+            "content-offset": blob.offset,
+            "content-size-in-bytes": blob.size,
+        }
+        return self._read("position-deletes", file, more)
+
+    def spec_of(self, file: DataFile) -> Any:
+        """The Java `PartitionSpec` of a file."""
+        return self._specs.get(self._spec_id(file.slot))
 
     def within(self, *partitions: Partition) -> Any:
         """The Java `Expression` of being in one of the partitions."""
@@ -82,13 +145,37 @@ class JavaFiles:
             self._texts = types.constructFromCanonical("java.util.ArrayList<java.lang.String>")
         return self._mapper.readValue(json.dumps(values), self._texts)
 
-    def _read(self, content: str, file: DataFile, more: dict[str, str]) -> Any:
+    def _spec_id(self, slot: Slot) -> int:
+        return self.plain.number if slot.spec is None else slot.spec
+
+    def _told(self, java: Any) -> str:
+        """The value of `PARTITION` of a file of the plain spec."""
+        return str(self._plain_java.partitionToPath(java.partition())).split("=", 1)[1]
+
+    def _found_plain(self) -> Spec:
+        """The spec by `PARTITION` alone; the newest one if somebody has removed that."""
+        (source,) = (one.source for one in self.newest.fields if one.name == PARTITION)
+        for java in self._specs.values():
+            spec = Spec.of(str(self._iceberg.PartitionSpecParser.toJson(java)))
+            if spec.is_plain and spec.fields[0].source == source:
+                return spec
+        return self.newest
+
+    def _other(self, number: int) -> tuple[Spec, Any] | None:
+        """A spec of several fields and the Java type of its values; None for the plain one."""
+        if number not in self._others:
+            java = self._specs.get(number)
+            spec = Spec.of(str(self._iceberg.PartitionSpecParser.toJson(java)))
+            self._others[number] = None if spec.is_plain else (spec, java.partitionType())
+        return self._others[number]
+
+    def _read(self, content: str, file: DataFile, more: Mapping[str, Any]) -> Any:
         text = {
-            "spec-id": self.spec_id if file.spec is None else file.spec,
+            "spec-id": self._spec_id(file.slot),
             "content": content,
             "file-path": file.path,
             "file-format": "parquet",
-            "partition": [file.partition],
+            "partition": [file.partition] if file.values is None else json.loads(file.values),
             "file-size-in-bytes": file.size_bytes,
             "record-count": file.rows,
             **more,

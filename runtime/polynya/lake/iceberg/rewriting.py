@@ -38,8 +38,8 @@ def write_live_rows(
 ) -> DataFile | None:
     """One new file with the rows of `sources` that are not dead; None when there is no row.
 
-    All of one partition. `also` are rows of that partition in memory, which come first; columns
-    of the table that they lack are NULL.
+    All of one partition of Iceberg, and so is the new file. `also` are rows of that partition in
+    memory, which come first; columns of the table that they lack are NULL.
     """
     count("files_rewritten", len(sources))
     columns = table.columns()
@@ -49,7 +49,7 @@ def write_live_rows(
     first = next(groups, None)
     if first is None:
         return None
-    return write_groups(table, sources[0].file.partition, chain([first], groups))
+    return write_groups(table, sources[0].file.slot, chain([first], groups))
 
 
 def no_rows(

@@ -18,17 +18,18 @@ def staged_rows(table: IcebergTable, files: Sequence[DataFile]) -> Iterator[Data
     iceberg, spark = table.iceberg, table.spark
     jvm: Any = spark._jvm
     schema = iceberg.SchemaParser.toJson(table.java.schema())
-    spec = iceberg.PartitionSpecParser.toJson(table.java.spec())
     everything = iceberg.expressions.ResidualEvaluator.unpartitioned(
         iceberg.expressions.Expressions.alwaysTrue()
     )
     gateway: Any = spark.sparkContext._gateway
     no_deletes = gateway.new_array(iceberg.DeleteFile, 0)
     tasks, java_files = jvm.java.util.ArrayList(), table.java_files()
+    specs: dict[int | None, str] = {}
     for file in files:
-        tasks.add(
-            iceberg.BaseFileScanTask(java_files.of(file), no_deletes, schema, spec, everything)
-        )
+        if file.spec not in specs:
+            specs[file.spec] = iceberg.PartitionSpecParser.toJson(java_files.spec_of(file))
+        spec, made = specs[file.spec], java_files.of(file)
+        tasks.add(iceberg.BaseFileScanTask(made, no_deletes, schema, spec, everything))
     group = str(uuid4())
     sets, cache = iceberg.spark.ScanTaskSetManager.get(), iceberg.spark.SparkTableCache.get()
     sets.stageTasks(table.java, group, tasks)

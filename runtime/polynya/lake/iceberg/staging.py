@@ -6,7 +6,7 @@ A commit makes them part of the table (`commit.py`); until then nobody reads the
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polynya.lake.iceberg.arrow_columns import as_stored
-from polynya.lake.iceberg.files import DataFile, DeleteFile, data_file, listed
+from polynya.lake.iceberg.files import DataFile, DeleteFile, Slot, listed
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.spark.session import use_in_this_thread
@@ -42,15 +42,20 @@ POSITION_DELETE_SCHEMA = pa.schema(
 
 
 @span("write files", by="Spark")
-def stage(table: IcebergTable, rows: DataFrame, *, within: Any = None) -> list[DataFile]:
+def stage(
+    table: IcebergTable, rows: DataFrame, *, laid_out: bool = True, within: Any = None
+) -> list[DataFile]:
     """Let Spark write `rows`, which have all columns of the table.
 
+    `laid_out`: there may be rows of Current or Prior, which the newest partition spec is for.
     Uses the path of Iceberg's own compaction: Spark writes, a coordinator keeps the files, nothing
     commits. `within` is a Java `Transaction` whose columns the rows have.
     """
     use_in_this_thread(table.spark)
     group = str(uuid4())
     java = table.java if within is None else within.table()
+    java_files = table.java_files()
+    spec = java_files.newest if laid_out else java_files.plain
     cache = table.iceberg.spark.SparkTableCache.get()
     coordinator = table.iceberg.spark.FileRewriteCoordinator.get()
     cache.add(group, java)
@@ -58,7 +63,9 @@ def stage(table: IcebergTable, rows: DataFrame, *, within: Any = None) -> list[D
         (
             rows.write.format("iceberg")
             .mode("append")
-            .option("distribution-mode", "none")
+            .option("output-spec-id", str(spec.number))
+            # Rows of one partition in one task: else each task writes a file for each of them.
+            .option("distribution-mode", "none" if spec.is_plain else "hash")
             .option("fanout-enabled", "true")
             .save(group)
         )
@@ -67,46 +74,51 @@ def stage(table: IcebergTable, rows: DataFrame, *, within: Any = None) -> list[D
         cache.remove(group)
         coordinator.clearRewrite(java, group)
     count("files_written", len(files))
-    spec = table.java.spec()
-    return [
-        data_file(file, str(spec.partitionToPath(file.partition())).split("=", 1)[1])
-        for file in files
-    ]
+    return [java_files.known(file) for file in files]
 
 
 @span("write files", by="Arrow")
 def write_rows(table: IcebergTable, rows: pa.Table) -> list[DataFile]:
-    """Write rows that are in memory, one data file for each value of `PARTITION`, without Spark.
+    """Write rows that are in memory, one data file for each partition, without Spark.
 
     `rows` has columns of the table, not necessarily all of them: the others are NULL.
     """
+    return [write_part(table, slot, some) for slot, some in parted(table, rows)]
+
+
+def parted(table: IcebergTable, rows: pa.Table) -> Iterator[tuple[Slot, pa.Table]]:
+    """Rows in memory by the partition of Iceberg that they belong to, as `as_stored` gives them."""
+    rows, java_files = as_stored(rows, table.columns()), table.java_files()
     partitions = rows.column(PARTITION)
-    return [
-        _write_file(table, partition, rows.filter(pc.equal(partitions, partition)))
-        for partition in sorted(pc.unique(partitions).to_pylist())
-    ]
+    for partition in sorted(pc.unique(partitions).to_pylist()):
+        here = rows.filter(pc.equal(partitions, partition))
+        if java_files.parts_of(partition):
+            yield from java_files.parting.parts(here)
+        else:
+            yield Slot(partition), here
 
 
-def _write_file(table: IcebergTable, partition: str, rows: pa.Table) -> DataFile:
-    written = _put(table, [as_stored(rows, table.columns())])
+def write_part(table: IcebergTable, slot: Slot, rows: pa.Table) -> DataFile:
+    """Write rows of one partition of Iceberg, as `parted` gives them, without Spark."""
+    written = _put(table, [rows])
     # Found by its partition alone: bounds of the columns of a state would help nobody.
-    told = None if partition == Partition.ASSET_STATE else written.footer
+    told = None if slot.partition == Partition.ASSET_STATE else written.footer
     return written_file(
-        table, written.path, partition, told, rows=rows.num_rows, size_bytes=written.size_bytes
+        table, written.path, slot, told, rows=rows.num_rows, size_bytes=written.size_bytes
     )
 
 
-def write_groups(table: IcebergTable, partition: str, groups: Iterable[pa.Table]) -> DataFile:
+def write_groups(table: IcebergTable, slot: Slot, groups: Iterable[pa.Table]) -> DataFile:
     """Write one data file of at least one table, each as `as_stored` gives it, without Spark."""
     written = _put(table, groups)
     return written_file(
-        table, written.path, partition, written.footer,
+        table, written.path, slot, written.footer,
         rows=written.rows, size_bytes=written.size_bytes,
     )  # fmt: skip
 
 
 def written_file(
-    table: IcebergTable, path: str, partition: str, footer: bytes | None, *, rows: int,
+    table: IcebergTable, path: str, slot: Slot, footer: bytes | None, *, rows: int,
     size_bytes: int,
 ) -> DataFile:  # fmt: skip
     """A file that was written without Spark, as a data file of the table.
@@ -114,7 +126,7 @@ def written_file(
     Its metrics come from `footer`, see `footer_of`; None: it has none.
     """
     java_files = table.java_files()
-    file = DataFile(None, path, partition, rows, size_bytes, java_files.spec_id)
+    file = DataFile(None, path, slot.partition, rows, size_bytes, slot.spec, slot.values)
     return file if footer is None else replace(file, java=java_files.measured(file, footer))
 
 
@@ -131,25 +143,51 @@ def data_folder(table: IcebergTable) -> str:
 
 
 @span("write deletes")
-def write_position_deletes(table: IcebergTable, places: pa.Table) -> list[DeleteFile]:
-    """Write v2 position deletes, one file for each partition.
+def write_position_deletes(
+    table: IcebergTable, places: pa.Table, slots: Mapping[str, Slot]
+) -> list[DeleteFile]:
+    """Write v2 position deletes, one file for each partition of Iceberg.
 
-    `places` has the columns PLACES.
+    `places` has the columns PLACES; `slots` are the partitions of data files that are found by more
+    than `PARTITION`.
     """
-    partitions = places.column("part")
+    numbers, of_row = _numbered(places, slots)
     return [
-        _write_deletes(table, partition, places.filter(pc.equal(partitions, partition)))
-        for partition in sorted(pc.unique(partitions).to_pylist())
+        _write_deletes(table, slot, places.filter(pc.equal(of_row, number)))
+        for slot, number in numbers.items()
     ]
 
 
-def _write_deletes(table: IcebergTable, partition: str, places: pa.Table) -> DeleteFile:
+def _numbered(
+    places: pa.Table, slots: Mapping[str, Slot]
+) -> tuple[dict[Slot, int], pa.ChunkedArray]:
+    """Partitions of Iceberg with a number each, and that of each place."""
+    numbers: dict[Slot, int] = {}
+    if not slots:
+        for partition in sorted(pc.unique(places.column("part")).to_pylist()):
+            numbers[Slot(partition)] = len(numbers)
+        known = pa.array([slot.partition for slot in numbers], pa.string())
+        return numbers, pc.index_in(places.column("part"), value_set=known)
+    pairs = places.group_by(["part", "file_path"]).aggregate([]).to_pylist()
+    of_path = {
+        one["file_path"]: numbers.setdefault(
+            slots.get(one["file_path"]) or Slot(one["part"]), len(numbers)
+        )
+        for one in sorted(pairs, key=lambda one: (one["part"], one["file_path"]))
+    }
+    at = pc.index_in(places.column("file_path"), value_set=pa.array(of_path, pa.string()))
+    return numbers, pa.chunked_array([pa.array(of_path.values(), pa.int32())]).take(at)
+
+
+def _write_deletes(table: IcebergTable, slot: Slot, places: pa.Table) -> DeleteFile:
     ordered = places.sort_by([("file_path", "ascending"), ("pos", "ascending")])
     arrays = [ordered.column(name).combine_chunks() for name in ("file_path", "pos")]
     rows = pa.Table.from_arrays(arrays, schema=POSITION_DELETE_SCHEMA)
     written = _put(table, [rows], suffix="-deletes")
     touched = tuple(sorted(pc.unique(arrays[0]).to_pylist()))
-    file = DataFile(None, written.path, partition, written.rows, written.size_bytes)
+    file = DataFile(
+        None, written.path, slot.partition, written.rows, written.size_bytes, slot.spec, slot.values
+    )
     return DeleteFile(table.java_files().position_deletes(file, touched), written.path, touched)
 
 

@@ -11,7 +11,9 @@ from polynya.lake.maintenance.expiry.choice import Keep
 from polynya.lake.maintenance.expiry.expire import expire_snapshots
 from polynya.lake.maintenance.expiry.orphans import remove_orphan_files
 from polynya.lake.maintenance.look.rule import rule_of
+from polynya.lake.maintenance.retention.expire import expire_rows
 from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files
+from polynya.lake.maintenance.statistics.compute import compute_statistics
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.warehouse.readers import Reading
 
@@ -48,4 +50,6 @@ BUILT: Final[Mapping[ActionName, Callable[[Call], Outcome]]] = {
     "rewrite_data_files": _rewrite_data_files,
     "expire_snapshots": _expire_snapshots,
     "remove_orphan_files": _remove_orphan_files,
+    "expire_rows": lambda call: expire_rows(call.target, call.limits),
+    "compute_statistics": lambda call: compute_statistics(call.target, call.limits),
 }

@@ -10,14 +10,21 @@ from polynya.lake.table.dataset import DatasetTable
 
 
 def change_columns(
-    target: DatasetTable, renames: Mapping[str, str], drops: Collection[str]
+    target: DatasetTable,
+    renames: Mapping[str, str],
+    drops: Collection[str],
+    *,
+    of_empty: bool = False,
 ) -> None:
     """Rename columns (old name → new name), drop others, and commit the state that knows of it.
 
     A crash in between leaves columns that the state knows by their old names: done again, the part
-    that was done is left out.
+    that was done is left out. None of the columns to drop is one that files are parted or sorted by
+    (`columns_in_use`), unless the table is empty, which `of_empty` says.
     """
     target.refuse_beside_apply()
+    if of_empty:
+        target.take_layout_back()
     stored = target.table.column_names()
     update = target.table.java.updateSchema()
     for old, new in renames.items():

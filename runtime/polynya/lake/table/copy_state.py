@@ -168,6 +168,7 @@ class CopyState:
 
     `reloading` is a reload that has not ended, `reloads` counts those that have begun. `settings`
     are those that the rows were written with (`model.recorded`), empty in tables of older versions.
+    `expired` has the `column` by which rows have left, and the time `before` which, ISO 8601.
     `soft_deletes`: deletes were soft at a time, so that Current may hold deleted records.
     """
 
@@ -181,6 +182,7 @@ class CopyState:
     reloads: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
     soft_deletes: bool = False
+    expired: dict[str, str] = field(default_factory=dict)
 
     @property
     def holds_deletes(self) -> bool:

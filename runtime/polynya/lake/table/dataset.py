@@ -30,13 +30,15 @@ from polynya.lake.iceberg.layout import (
     grow_columns,
     is_stored_as,
 )
+from polynya.lake.iceberg.user_layout import lay_out, refuse_age
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.shaping import data_columns, in_force, shape_of
 from polynya.lake.table.state import ApplyState, Ownership
 from polynya.lake.table.stored_state import TableState, read_state, stage_states
-from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.dataset import Layout, ResolvedDataset
+from polynya.model.config.recorded import LAYOUT
 from polynya.model.contract.identifiers import quote_path
 from polynya.model.datatypes import DataType, parse_type
 from polynya.model.errors import ConflictError
@@ -79,6 +81,7 @@ class DatasetTable:
     _awaited: bool = False
     views_of: Shape | None = None
     _quiet: threading.Condition = field(init=False, repr=False, compare=False)
+    _laid_out: tuple[Layout, dict[str, DataType]] | None = None
     _schema: tuple[Mapping[str, str], dict[str, DataType]] = field(default=({}, {}))
 
     def __post_init__(self) -> None:
@@ -129,6 +132,7 @@ class DatasetTable:
                 summary={"polynya.step": "takeover", "polynya.epoch": str(ownership.epoch)},
             )
             self._raise_format()
+            self._lay_out(self.known_schema())
 
     def _raise_format(self) -> None:
         """Upgrade the table to the version of the format that its dataset is to have.
@@ -142,6 +146,29 @@ class DatasetTable:
         if snapshot is not None and self.table.position_deletes(snapshot) is None:
             raise other_deletes(self.table)
         self.table.raise_format(wanted)
+
+    def _lay_out(self, known: Mapping[str, DataType], *, beside: bool = False) -> None:
+        """Give the table the layout of its dataset. `beside`: an apply may be at work.
+
+        Raises ConfigError when a column has a type that the layout has no use for.
+        """
+        layout, settings = self.dataset.layout, self.state.copy.settings
+        asked = (layout, dict(known))
+        if asked == self._laid_out:
+            return
+        remembered = any(settings.get(name) for name in LAYOUT)
+        if layout == Layout() and not remembered:
+            return
+        if beside:
+            self.refuse_beside_apply()
+        lay_out(self.table, layout, known)
+        self._laid_out = asked
+
+    def take_layout_back(self) -> None:
+        """Part and sort files by no column of the source, until the table grows again."""
+        if self._laid_out is not None:
+            lay_out(self.table, Layout(), {})
+            self._laid_out = None
 
     @property
     def is_applied(self) -> bool:
@@ -202,13 +229,14 @@ class DatasetTable:
 
         To replace the file of a state is the compare-and-swap, so one must be given. `add` are
         staged files, `remove` live ones; `removed` are places of single rows that go, with the
-        columns `staging.PLACES`; `drop` are delete files that nothing needs then. `since` is the
-        snapshot that the step was computed from, where appends may have been committed after it;
-        for `within` see `Step`. Raises what `commit_row_delta` raises.
+        columns `staging.PLACES`, in live files or those of `add`; `drop` are delete files that
+        nothing needs then. `since` is the snapshot that the step was computed from, where appends
+        may have been committed after it; for `within` see `Step`. Raises what `commit_row_delta`
+        raises.
         """
         assert self.owned, "who commits has taken the table over"
         with self.changing:
-            deletes, replaced = self._staged_deletes(removed)
+            deletes, replaced = self._staged_deletes(removed, add)
             return self._commit(
                 self.ownership(),
                 copy=copy,
@@ -223,12 +251,12 @@ class DatasetTable:
             )
 
     def _staged_deletes(
-        self, removed: pa.Table | None
+        self, removed: pa.Table | None, add: Sequence[DataFile]
     ) -> tuple[list[DeleteFile], list[DeleteFile]]:
         """Delete files for rows that go, and live ones that they replace."""
         if removed is None or self.state.snapshot is None:
             return [], []
-        return stage_deletes(self.table, self.state.snapshot, removed)
+        return stage_deletes(self.table, self.state.snapshot, removed, add)
 
     def commit_copy_state(
         self, copy: CopyState, step: str, remove: Sequence[DataFile] = ()
@@ -310,6 +338,7 @@ class DatasetTable:
 
     def grow(self, schema: Mapping[str, DataType]) -> None:
         """Make the table hold all data columns of `schema`, and let those that it has follow."""
+        refuse_age(self.dataset.kept.retention, schema, self.table.name)
         # Not what the state knows counts but what the table has: a crash between schema change and
         # data leaves columns that the state does not know yet, and a column that was excluded until
         # now is known and not there.
@@ -322,6 +351,7 @@ class DatasetTable:
             self.refuse_beside_apply()
         if grow_columns(self.spark, self.table, before, after):
             self._record_schema(schema)
+        self._lay_out(schema, beside=True)
 
     def _record_schema(self, schema: Mapping[str, DataType]) -> None:
         """Commit the state with the new schema: a snapshot is read with the columns of its time."""

@@ -19,6 +19,7 @@ from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.layout import with_types
 from polynya.lake.iceberg.staging import stage
+from polynya.lake.iceberg.user_layout import columns_in_use
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
@@ -73,6 +74,7 @@ def retype(
     with target.changing:
         target.refuse_beside_apply()
         refuse_order(target, types)
+        _refuse_laid_out(target, types)
         known = target.known_schema()
         changes = [_Change(name, known[name], kind) for name, kind in types.items()]
         rows = _checked(target, changes)
@@ -105,6 +107,20 @@ def refuse_order(target: DatasetTable, names: Collection[str]) -> None:
         raise OperationError(
             "POLYNYA-LAKE-026",
             f"{found} is in `keys` or `sequence_by` of {target.dataset.name}: its type stays",
+            where=target.table.name,
+            state="nothing was changed",
+            fix="take the declared type back, or give the dataset a new name to build a new table",
+        )
+
+
+def _refuse_laid_out(target: DatasetTable, names: Collection[str]) -> None:
+    """Raise OperationError where files are, or were, parted or sorted by a column."""
+    found = next(iter(columns_in_use(target.table) & {*names}), None)
+    if found is not None:
+        raise OperationError(
+            "POLYNYA-LAKE-055",
+            f"files of {target.dataset.name} are, or were, parted or sorted by {found}: "
+            "its type stays",
             where=target.table.name,
             state="nothing was changed",
             fix="take the declared type back, or give the dataset a new name to build a new table",

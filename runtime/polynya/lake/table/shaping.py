@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from polynya.lake.fold.shape import Shape
 from polynya.lake.table.copy_state import CopyState
@@ -46,9 +47,21 @@ def shape_of(
         coalesce=dataset.kept.coalesce_unchanged,
         tracked=_tracked_columns(dataset, tuple(columns)),
         keeps_events=dataset.kept.changes_retention is not None and not append_only,
+        expired=_expired(dataset, copy, columns),
         unsent_texts={name: tuple(texts) for name, texts in copy.columns.unsent_texts.items()},
         former={n: tuple(kinds) for n, kinds in copy.columns.former.items() if n in columns},
     )
+
+
+def _expired(
+    dataset: ResolvedDataset, copy: CopyState, columns: Collection[str]
+) -> tuple[str, datetime] | None:
+    """By which column rows have left, and before which time."""
+    retention, gone = dataset.kept.retention, copy.expired
+    if retention is None or gone.get("column") != retention.column:
+        return None
+    there = retention.column in columns
+    return (retention.column, datetime.fromisoformat(gone["before"])) if there else None
 
 
 def data_columns(dataset: ResolvedDataset, schema: Mapping[str, DataType]) -> dict[str, DataType]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from polynya.model.checks.layout import layout_problems
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.extracts import Extracts
 from polynya.model.config.settings import Dataset
@@ -49,6 +50,7 @@ def dataset_problems(
             "set it under `defaults` of the task",
         )
     yield from _contradictions(dataset, final, path)
+    yield from layout_problems(final, path)
     if final.landing.extracts is not None:
         yield from _extract_problems(final, final.landing.extracts, path)
 

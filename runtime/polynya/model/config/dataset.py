@@ -14,6 +14,8 @@ from typing import Literal
 from polynya.model.config.delivery import Delivery
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.extracts import Extracts
+from polynya.model.config.layout.settings import RowRetention
+from polynya.model.config.layout.terms import PartitionTerm, SortTerm
 from polynya.model.config.maintenance.settings import Maintenance
 from polynya.model.config.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
@@ -116,7 +118,20 @@ class Kept:
     track_history_except: tuple[str, ...] = ()
     tombstone_retention: timedelta = DEFAULT_TOMBSTONE_RETENTION
     changes_retention: timedelta | Literal["keep"] | None = None
+    retention: RowRetention | None = None
     format_version: FormatVersion = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the files of Current and Prior are parted by, how their rows are sorted, their size.
+
+    `file_bytes` None means that nobody has asked for a size.
+    """
+
+    partition_by: tuple[PartitionTerm, ...] = ()
+    sort_by: tuple[SortTerm, ...] = ()
+    file_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +155,7 @@ class ResolvedDataset:
     landing: Landed
     events: Events = field(default_factory=Events)
     kept: Kept = field(default_factory=Kept)
+    layout: Layout = field(default_factory=Layout)
     policies: Policies = field(default_factory=Policies)
     maintenance: Maintenance = field(default_factory=Maintenance)
     inherited: frozenset[str] = frozenset()

@@ -11,6 +11,7 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.durations import format_duration
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.extracts import Extracts
+from polynya.model.config.layout.settings import RowRetention
 from polynya.model.datatypes.types import Decimal, Primitive
 from polynya.model.formats.registry import is_known, rules_of
 
@@ -59,11 +60,13 @@ LATER: Final[_Places] = (
         "columns",
         "numbers",
     )
-    | _places("kept", "tombstone_retention", "changes_retention")
+    | _places("kept", "tombstone_retention", "changes_retention", "retention")
     | _places("policies", "on_bad_record", "schema_evolution")
 )
 
 
+#: Settings that decide how files look that are written from now on; no row depends on them.
+LAYOUT: Final = _places("layout", "partition_by", "sort_by", target_file_size="file_bytes")
 #: Not among these: without it a table is of the first version that there was.
 FORMAT: Final = _places("kept", "format_version")
 
@@ -76,7 +79,7 @@ def recorded(
     `before` is what it remembers. While it has rows the lasting ones stay as they were: the rows
     are of them. The version of the format never goes back.
     """
-    now = _values(dataset, {**LASTING, **SHOWN, **LATER, **FORMAT})
+    now = _values(dataset, {**LASTING, **SHOWN, **LATER, **LAYOUT, **FORMAT})
     kept = {name: before[name] for name in LASTING if has_rows and name in before}
     return now | kept | {"format_version": max(now["format_version"], format_before(before))}
 
@@ -125,8 +128,8 @@ def _plain(value: object) -> object:
         case timedelta():
             return format_duration(value)
         case tuple():
-            return list(value)
-        case Primitive() | Decimal():
+            return [str(one) for one in value]
+        case Primitive() | Decimal() | RowRetention():
             return str(value)
         case SchemaEvolution() | Extracts():
             return value.model_dump(exclude_none=True)

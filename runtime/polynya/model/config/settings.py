@@ -25,6 +25,7 @@ from polynya.model.config.fields import (
     Size,
     Suffix,
 )
+from polynya.model.config.layout.settings import PartitionBy, RowRetention, SortBy
 from polynya.model.config.maintenance.settings import Maintenance
 from polynya.model.formats.registry import BUILT_IN, all_rules, is_known
 
@@ -174,6 +175,33 @@ class DatasetSettings(Frozen):
         description="Version of Iceberg's table format. `3` keeps deleted rows in deletion "
         "vectors, for readers that know them; a table of version 2 is upgraded, and none goes "
         "back. Default: `2`, which every engine reads.",
+    )
+    partition_by: tuple[PartitionBy, ...] | None = Field(
+        default=None,
+        max_length=8,
+        description="What the files of Current and Prior are parted by, so that a query that asks "
+        "for some values reads only their files: columns, or `year(c)`, `month(c)`, `day(c)`, "
+        "`hour(c)`, `bucket(N, c)`, `truncate(W, c)`. A changed list holds for files that are "
+        "written from then on. Default: not at all.",
+    )
+    sort_by: tuple[SortBy, ...] | None = Field(
+        default=None,
+        max_length=8,
+        description="Columns by which the rows of Current and Prior are sorted inside of their "
+        "files, each with `desc` if wanted, or `zorder(a, b)` alone: so that a range of values is "
+        "in few files. Holds for full loads and for what maintenance writes again. Default: not "
+        "sorted.",
+    )
+    target_file_size: Size | None = Field(
+        default=None,
+        ge=MEBIBYTE,
+        description="Size that data files of the table should have, at least `1MB`. Default: "
+        "`128MB`.",
+    )
+    retention: RowRetention | None = Field(
+        default=None,
+        description="Rows of Current and history whose `column` is older than `keep` leave the "
+        "table, and do not come back by a late event. Default: none do.",
     )
     changes_retention: Retention | None = Field(
         default=None,

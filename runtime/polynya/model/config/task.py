@@ -11,6 +11,7 @@ from polynya.model.config.dataset import (
     Events,
     Kept,
     Landed,
+    Layout,
     Policies,
     Relations,
     ResolvedDataset,
@@ -89,6 +90,11 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
         landing=_landed(task.landing, dataset),
         events=_events(settings, dataset.extracts),
         kept=_kept(settings, task.landing.format),
+        layout=Layout(
+            partition_by=settings.partition_by or (),
+            sort_by=settings.sort_by or (),
+            file_bytes=settings.target_file_size,
+        ),
         policies=Policies(
             schema_evolution=settings.schema_evolution or SchemaEvolution(),
             on_bad_record=settings.on_bad_record or "quarantine",
@@ -154,6 +160,7 @@ def _kept(settings: DatasetSettings, format_: FormatName) -> Kept:
         # A zero retention is a choice, not an absence.
         tombstone_retention=DEFAULT_TOMBSTONE_RETENTION if retention is None else retention,
         changes_retention=settings.changes_retention,
+        retention=settings.retention,
         format_version=settings.format_version or 2,
     )
 

@@ -212,7 +212,18 @@ def _events(
         events.column(name).null_count == 0
         for name in (h.KEY_HASH, h.CHANGE_IDENTIFIER, h.OPERATION, h.TIMESTAMP)
     )
-    return events if nothing and full else None
+    return events if nothing and full and not _any_expired(events, shape) else None
+
+
+def _any_expired(events: pa.Table, shape: Shape) -> bool:
+    """Whether an event is so old that its version has no place in the table."""
+    if shape.expired is None:
+        return False
+    column, before = shape.expired
+    micros = pa.timestamp("us", "UTC")
+    ages = events.column(column).cast(pa.timestamp("us")).cast(pa.int64())
+    limit = pa.scalar(before, micros).cast(pa.int64())
+    return bool(pc.any(pc.less(ages, limit), min_count=0).as_py())
 
 
 def _stored_columns(shape: Shape) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from polynya.lake.copy.said_in_arrow import can_hash, choice_in, chosen, key_has
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.arrow_columns import as_stored
 from polynya.lake.iceberg.staging import footer_of
+from polynya.lake.iceberg.user_layout import DEFAULT_FILE_BYTES
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
@@ -31,7 +32,6 @@ from polynya.store.data_files import DataFiles
 from polynya.transform.choices import Choice
 
 _ROW_GROUP_BYTES = 32 * 1024 * 1024
-_FILE_BYTES = 128 * 1024 * 1024
 _TIME = pa.timestamp("us", "UTC")
 
 
@@ -58,6 +58,7 @@ class Direct:
         deletes: loaded rows that are deletes.
         loaded: time of the load.
         now: engine time of the step.
+        file_bytes: size from which on a file ends.
     """
 
     files: DataFiles
@@ -68,6 +69,7 @@ class Direct:
     deletes: Choice
     loaded: datetime
     now: datetime
+    file_bytes: int = DEFAULT_FILE_BYTES
 
 
 @dataclass(slots=True)
@@ -116,7 +118,7 @@ class DirectWriter:
             )  # fmt: skip
         self._writer.write_table(rows, row_group_size=rows.num_rows)
         self._rows += rows.num_rows
-        if self._stream.tell() >= _FILE_BYTES:
+        if self._stream.tell() >= self.how.file_bytes:
             self._end_file()
 
     def _end_file(self) -> None:
@@ -194,4 +196,5 @@ def direct_of(
         deletes=deletes,
         loaded=loaded,
         now=now,
+        file_bytes=target.dataset.layout.file_bytes or DEFAULT_FILE_BYTES,
     )

@@ -26,7 +26,7 @@ from polynya.lake.copy.routes import to_current
 from polynya.lake.copy.times import Times
 from polynya.lake.copy.way import CopyResult
 from polynya.lake.fold.shape import Shape
-from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.files import DataFile, Slot
 from polynya.lake.iceberg.staging import data_folder, stage, written_file
 from polynya.lake.spark.api import DataFrame, functions
 from polynya.lake.spark.tasks import Said, rows_of_tasks
@@ -141,12 +141,12 @@ def stage_load(
     if keeping.state is not None:
         loaded = retention.with_loaded_events(loaded, keeping.now)
     with watched(plan, lambda: job.reports.all, tell):
-        files = stage(target.table, loaded.drop(*HELPERS))
+        files = stage(target.table, loaded.drop(*HELPERS), laid_out=True)
     files += (
         written_file(
             target.table,
             one.path,
-            str(Partition.CURRENT),
+            Slot(str(Partition.CURRENT)),
             one.footer,
             rows=one.rows,
             size_bytes=one.size_bytes,
@@ -169,6 +169,10 @@ def _direct(
     if isinstance(files, str):
         log.debug("load of %s is written by Spark: %s", target.table.name, files)
         return None
+    is_sorted = any(one.order != "zorder" for one in target.dataset.layout.sort_by)
+    if is_sorted or target.table.java_files().is_laid_out:
+        log.debug("load of %s is written by Spark, which parts and sorts it", target.table.name)
+        return None
     if keeping.state is not None or not files.holds(folder):
         return None
     return direct_of(target, shape, plan.schema, files, folder, loaded=began, now=keeping.now)
@@ -186,7 +190,7 @@ def forget_columns(target: DatasetTable) -> None:
     """Drop the columns of attempts whose assumptions did not hold, if no file was ever copied."""
     known = target.known_schema()
     if known and not target.state.copy.position.files:
-        change_columns(target, {}, list(known))
+        change_columns(target, {}, list(known), of_empty=True)
 
 
 def forget(target: DatasetTable, staged: Staged) -> None:

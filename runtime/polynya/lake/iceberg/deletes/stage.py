@@ -6,7 +6,8 @@ new one holds what was deleted before, and takes the place of what said so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,11 +19,11 @@ from polynya.lake.iceberg.deletes.positions import (
     counted,
     deleted_places,
 )
-from polynya.lake.iceberg.deletion_vectors import Blob, puffin
-from polynya.lake.iceberg.files import DeleteFile
+from polynya.lake.iceberg.deletion_vectors import puffin
+from polynya.lake.iceberg.files import DataFile, DeleteFile, Slot
 from polynya.lake.iceberg.gateway import IcebergTable, ThroughJava
 from polynya.lake.iceberg.staging import new_location, put_file, write_position_deletes
-from polynya.model.contract.headers import PARTITION
+from polynya.model.contract.headers import Partition
 from polynya.model.errors import OperationError
 from polynya.observe.trace import span
 from polynya.store.data_files import ReadFiles
@@ -32,19 +33,37 @@ VECTORS_SINCE = 3
 
 
 def stage_deletes(
-    table: IcebergTable, snapshot: int, places: pa.Table
+    table: IcebergTable, snapshot: int, places: pa.Table, add: Sequence[DataFile] = ()
 ) -> tuple[list[DeleteFile], list[DeleteFile]]:
     """Delete files for rows at `places` (`staging.PLACES`), and live ones that they replace.
 
-    `snapshot` is the one that the step is based on. Raises OperationError where the table has
-    deletes that cannot be put into a vector.
+    `snapshot` is the one that the step is based on, `add` are data files that it adds. Raises
+    OperationError where the table has deletes that cannot be put into a vector.
     """
+    slots = _slots(table, snapshot, places, add)
     if table.format_version() < VECTORS_SINCE:
-        return write_position_deletes(table, places), []
+        return write_position_deletes(table, places, slots), []
     live = table.position_deletes(snapshot)
     if live is None:
         raise other_deletes(table)
-    return _write_vectors(table, live, places)
+    return _write_vectors(table, live, places, slots)
+
+
+def _slots(
+    table: IcebergTable, snapshot: int, places: pa.Table, add: Sequence[DataFile]
+) -> dict[str, Slot]:
+    """Partitions of data files that are found by more than `PARTITION`, by their path.
+
+    Deletes of a file belong to its partition, or a scan of it does not find them.
+    """
+    if not table.java_files().has_several:
+        return {}
+    live = (
+        file
+        for partition in pc.unique(places.column("part")).to_pylist()
+        for file in table.files(Partition(partition), snapshot)
+    )
+    return {file.path: file.slot for file in chain(live, add) if file.values is not None}
 
 
 def other_deletes(table: IcebergTable) -> OperationError:
@@ -61,7 +80,7 @@ def other_deletes(table: IcebergTable) -> OperationError:
 
 @span("write deletes")
 def _write_vectors(
-    table: IcebergTable, live: Sequence[DeleteFile], places: pa.Table
+    table: IcebergTable, live: Sequence[DeleteFile], places: pa.Table, slots: Mapping[str, Slot]
 ) -> tuple[list[DeleteFile], list[DeleteFile]]:
     partitions = dict(
         zip(places.column("file_path").to_pylist(), places.column("part").to_pylist(), strict=True)
@@ -72,9 +91,11 @@ def _write_vectors(
     content, blobs = puffin(list(_by_file(files, dead)))
     path = new_location(table, "-deletes.puffin")
     put_file(table, path, content)
-    staged = [
-        _vector(table, path, len(content), blob, partitions[blob.data_file]) for blob in blobs
-    ]
+    java_files, staged = table.java_files(), []
+    for blob in blobs:
+        slot = slots.get(blob.data_file) or Slot(partitions[blob.data_file])
+        java = java_files.vector(path, len(content), blob, slot)
+        staged.append(DeleteFile(java, path, (blob.data_file,), blob))
     # Readers look at no other delete of a data file that has a vector.
     covered = {*files, *(one.blob.data_file for one in live if one.blob is not None)}
     replaced = [
@@ -106,20 +127,3 @@ def _by_file(files: Sequence[str], dead: pa.Array) -> Iterator[tuple[str, pa.Arr
     for number, path in enumerate(files):
         yield path, pc.subtract(ordered.slice(at, counts[number]), number * FILE_STEP)
         at += counts[number]
-
-
-def _vector(table: IcebergTable, path: str, size: int, blob: Blob, partition: str) -> DeleteFile:
-    java = (
-        table.iceberg.FileMetadata.deleteFileBuilder(table.java.spec())
-        .ofPositionDeletes()
-        .withFormat("PUFFIN")
-        .withPath(path)
-        .withPartitionPath(f"{PARTITION}={partition}")
-        .withFileSizeInBytes(size)
-        .withReferencedDataFile(blob.data_file)
-        .withContentOffset(blob.offset)
-        .withContentSizeInBytes(blob.size)
-        .withRecordCount(blob.rows)
-        .build()
-    )
-    return DeleteFile(java, path, (blob.data_file,), blob)

@@ -21,6 +21,7 @@ from polynya.lake.maintenance.look.facts import (
     table_facts,
 )
 from polynya.lake.maintenance.look.record import PROPERTY, Record
+from polynya.lake.maintenance.look.rule import kept_for
 from polynya.lake.maintenance.rewrite.plan import Rule
 from polynya.lake.table.dataset import DatasetTable
 from polynya.observe.trace import span
@@ -34,7 +35,13 @@ def look(target: DatasetTable, *, now: datetime, rule: Rule) -> TableFacts:
     """The facts of a table as this process has it."""
     text = _metadata(target.table)
     expiry = target.dataset.maintenance.snapshot_expiry
-    facts = table_facts(json.loads(text), now=now, expiry=expiry, metadata_bytes=len(text))
+    facts = table_facts(
+        json.loads(text),
+        now=now,
+        expiry=expiry,
+        metadata_bytes=len(text),
+        retention=kept_for(target.dataset),
+    )
     snapshot = target.state.snapshot
     if snapshot is None or not may_be_rewritten(facts, rule):
         return facts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 
 from polynya.lake.maintenance.base import ActionName
@@ -10,12 +11,23 @@ from polynya.model.config.dataset import ResolvedDataset
 
 #: The actions that there are. Others are never chosen.
 BUILT_NAMES: Final[frozenset[ActionName]] = frozenset(
-    {"rewrite_data_files", "expire_snapshots", "remove_orphan_files"}
+    {
+        "rewrite_data_files",
+        "expire_snapshots",
+        "remove_orphan_files",
+        "expire_rows",
+        "compute_statistics",
+    }
 )
 _RULE: Final = Rule()
 
 
 def rule_of(dataset: ResolvedDataset) -> Rule:
     """When data files of a dataset are written again."""
-    del dataset
-    return _RULE
+    return _RULE.sized(dataset.layout.file_bytes)
+
+
+def kept_for(dataset: ResolvedDataset) -> timedelta | None:
+    """For how long rows of a dataset are kept, None for ever."""
+    retention = dataset.kept.retention
+    return None if retention is None else retention.keep

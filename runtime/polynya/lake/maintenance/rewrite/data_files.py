@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from polynya.lake.fold.shape import Shape
 from polynya.lake.maintenance.base import ActionName, Limits, Outcome
-from polynya.lake.maintenance.rewrite.facts import Seen, clustered_by, look
+from polynya.lake.maintenance.rewrite.facts import Seen, look
 from polynya.lake.maintenance.rewrite.land import land
 from polynya.lake.maintenance.rewrite.plan import Group, Rule, plan
+from polynya.lake.maintenance.rewrite.sorting import ordered_by
 from polynya.lake.maintenance.rewrite.write import (
     GaveWayError,
     StagedGroup,
@@ -48,7 +49,7 @@ def rewrite_data_files(target: DatasetTable, limits: Limits, rule: Rule = RULE) 
     took the table over.
     """
     began = time.monotonic()
-    work = _Work(target, limits, rule)
+    work = _Work(target, limits, rule.sized(target.dataset.layout.file_bytes))
     work.all()
     return work.outcome(round(time.monotonic() - began, 3))
 
@@ -62,13 +63,14 @@ def planned(target: DatasetTable, rule: Rule = RULE) -> list[Group] | str:
     if snapshot is None:
         return _EMPTY
     seen = _look(target, snapshot, target.stored_shape())
-    return seen if isinstance(seen, str) else plan(seen.files, rule)
+    sized = rule.sized(target.dataset.layout.file_bytes)
+    return seen if isinstance(seen, str) else plan(seen.files, sized)
 
 
 def _look(target: DatasetTable, snapshot: int, shape: Shape) -> Seen | str:
     keep = target.dataset.kept.changes_retention
     kept = keep if isinstance(keep, timedelta) else None
-    return look(target.table, snapshot, shape, keep=kept)
+    return look(target.table, snapshot, shape, target.dataset.layout, keep=kept)
 
 
 @dataclass(slots=True)
@@ -136,8 +138,8 @@ class _Work:
             inputs = inputs_of(table, seen, group)
             if isinstance(inputs, str):
                 return inputs
-            keys = clustered_by(shape, group.partition)
-            return stage_group(table, group, inputs, keys, self.limits.give_way)
+            order = ordered_by(self.target.dataset.layout, shape, group.partition)
+            return stage_group(table, group, inputs, order, self.limits.give_way)
         except GaveWayError:
             return "it gave way"
         except (OSError, pa.ArrowInvalid) as error:

@@ -17,6 +17,8 @@ from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable, ThroughJava
 from polynya.lake.iceberg.reading import each_read, is_read_by, stored_file
 from polynya.lake.maintenance.rewrite.plan import FileFacts
+from polynya.lake.maintenance.rewrite.sorting import ordered_by
+from polynya.model.config.dataset import Layout
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.observe.trace import span
@@ -47,7 +49,12 @@ def reader_of(table: IcebergTable, deletes: Sequence[DeleteFile]) -> ReadFiles:
 
 @span("look at files")
 def look(
-    table: IcebergTable, snapshot: int, shape: Shape, *, keep: timedelta | None = None
+    table: IcebergTable,
+    snapshot: int,
+    shape: Shape,
+    layout: Layout,
+    *,
+    keep: timedelta | None = None,
 ) -> Seen | str:
     """What is known of a snapshot, or why nothing of it may be written again.
 
@@ -63,39 +70,31 @@ def look(
         return "delete files are in another place than the table"
     dead = counted(pc.unique(deleted.places))
     named = Counter(path for _, names in deleted.named for path in names)
-    lows = _lows(table, files, shape)
+    lows = _lows(table, files, shape, layout)
     facts = (
         FileFacts(
             number, file, dead.get(number, 0), named[file.path],
             lows[number], _window(file, lows[number], keep),
+            table.java_files().is_outdated(file),
         )
         for number, file in enumerate(files)
     )  # fmt: skip
     return Seen(snapshot, tuple(facts), live, deleted)
 
 
-def clustered_by(shape: Shape, partition: str) -> tuple[str, ...]:
-    """Columns that rows of a partition are ordered by in a new file; empty: they stay as they are.
-
-    An apply finds records by ranges of their key. With history it looks into Prior for late events
-    only, and finds them by age, the order in which the files are joined.
-    """
-    if partition == Partition.CURRENT or (partition == Partition.PRIOR and not shape.history):
-        return shape.keys
-    return ()
-
-
-def _lows(table: IcebergTable, files: Sequence[DataFile], shape: Shape) -> list[Any]:
-    """The lowest key or age in each file, None where that is not known."""
+def _lows(
+    table: IcebergTable, files: Sequence[DataFile], shape: Shape, layout: Layout
+) -> list[Any]:
+    """The lowest value of what each file is ordered by, None where that is not known."""
     store = table.reach().reads
     if isinstance(store, str):
         return [None] * len(files)
     columns = {one["name"]: one for one in table.columns()}
 
     def low(file: DataFile) -> Any:
-        keys = clustered_by(shape, file.partition)
-        name = keys[0] if keys else _AGES[Partition(file.partition)]
-        return _low(store, file, columns[name])
+        order = ordered_by(layout, shape, file.partition)
+        name = order[0][0] if order else _AGES[Partition(file.partition)]
+        return _low(store, file, columns[name]) if name in columns else None
 
     return each_read(store, low, files)
 

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.lake.iceberg.arrow_columns import arrow_type
 from polynya.lake.iceberg.deletes.positions import FILE_STEP
-from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.files import DataFile, Slot
+from polynya.lake.iceberg.parting.specs import Parting
 from polynya.lake.iceberg.reading import StoredFile, each_read
 from polynya.lake.iceberg.rewriting import rows_of_group
+from polynya.lake.maintenance.rewrite.sorting import Order
+from polynya.model.contract.headers import PARTITION
 from polynya.store.data_files import DataFiles
 
-Column = Mapping[str, Any]
+Column: TypeAlias = Mapping[str, Any]
+#: A partition of Iceberg, and how many of the rows that follow each other are in it.
+Cut: TypeAlias = tuple[Slot, int]
 #: Bytes of decoded rows that are in memory at the same time, about, and rows at the most.
 PART_BYTES: Final = 192 * 2**20
 PART_ROWS: Final = 1_000_000
@@ -46,19 +50,37 @@ class Input:
         return positions.filter(pc.invert(pc.is_in(positions, value_set=self.dead)))
 
 
-def places_in_order(store: DataFiles, inputs: Sequence[Input], keys: Sequence[Column]) -> pa.Array:
-    """Places of all rows that stay, by key; as they are stored where `keys` is empty.
+def places_in_order(
+    store: DataFiles, inputs: Sequence[Input], order: Order, parting: Parting | None = None
+) -> tuple[pa.Array, list[Cut]]:
+    """Places of all rows that stay, in their order, and how many of them each partition has.
 
-    Raises OSError.
+    Without `parting` all rows stay in the partition of Iceberg that they are in. Raises OSError.
     """
     places = pa.concat_arrays(
         [pa.array([], pa.int64()), *(pc.add(one.live(), one.number * FILE_STEP) for one in inputs)]
     )
-    if not keys or any(arrow_type(one["type"]) is None for one in keys):
-        return places
-    read = each_read(store, lambda one: _keys(one, keys), inputs)
-    names = [(one["name"], "ascending") for one in keys]
-    return places.take(pc.sort_indices(pa.concat_tables(read), sort_keys=names))
+    file = inputs[0].file
+    if parting is None:
+        cuts = [(file.slot, len(places))]
+        if not order.columns:
+            return places, cuts
+        read = _read(store, inputs, order.columns)
+        return places.take(order.indices(read)), cuts
+    read = _read(store, inputs, [*order.columns, *order.sources])
+    constant = pa.repeat(pa.scalar(file.partition, pa.string()), read.num_rows)
+    codes, slots = parting.numbered(read.append_column(PARTITION, constant))
+    places, codes = (one.take(order.indices(read)) for one in (places, codes))
+    # The sort keeps the order of rows of one partition.
+    by_slot = pc.sort_indices(codes)
+    counts = {one["values"]: one["counts"] for one in pc.value_counts(codes).to_pylist()}
+    return places.take(by_slot), [(slot, counts[n]) for n, slot in enumerate(slots)]
+
+
+def _read(store: DataFiles, inputs: Sequence[Input], columns: Sequence[Column]) -> pa.Table:
+    """Columns of the rows that stay, each once."""
+    once = list({one["id"]: one for one in columns}.values())
+    return pa.concat_tables(each_read(store, lambda one: _keys(one, once), inputs))
 
 
 def _keys(one: Input, keys: Sequence[Column]) -> pa.Table:

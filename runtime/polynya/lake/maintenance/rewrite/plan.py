@@ -20,7 +20,7 @@ MEBIBYTE: Final = 2**20
 #: What a reader does to open one more file, in bytes that it would read in the same time.
 OPEN_BYTES: Final = MEBIBYTE // 4
 
-Kind: TypeAlias = Literal["join", "fold", "split"]
+Kind: TypeAlias = Literal["join", "fold", "split", "part"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,10 @@ class Rule:
         """What one group has at most."""
         return 2 * self.target_bytes
 
+    def sized(self, file_bytes: int | None) -> Rule:
+        """For files of the size that a user asks for, None where nobody does."""
+        return self if file_bytes is None else replace(self, target_bytes=file_bytes)
+
     def thorough(self) -> Rule:
         """For a table that is to be as good as a new copy, whatever that costs."""
         return replace(self, growth=1.0, least_files=2, dead_share=0.0)
@@ -62,7 +66,8 @@ class FileFacts:
 
     `number` is that of the file in `Deleted.paths`. `dead` of its rows are deleted, `delete_files`
     name it. `low` is where it stands among the files of its partition: the lowest key, or the age;
-    None where that is not known. Only files of one `window` are joined.
+    None where that is not known. Only files of one `window` are joined. `outdated`: the table is
+    parted otherwise by now.
     """
 
     number: int
@@ -71,6 +76,7 @@ class FileFacts:
     delete_files: int = 0
     low: Any = None
     window: Hashable = None
+    outdated: bool = False
 
     @property
     def staying_rows(self) -> int:
@@ -85,7 +91,7 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Data files of one partition that are written again together, as `outputs` files.
+    """Data files of one partition of Iceberg that are written again together, as `outputs` files.
 
     They are in the order in which their rows are best written.
     """
@@ -134,6 +140,9 @@ class Group:
     def gained_bytes(self) -> int:
         """What a full read no longer costs, in bytes read."""
         opened = max(0, self.fewer_files) + self.delete_files
+        if self.kind == "part":
+            # A query that asks for some partitions reads none of the others.
+            return self.read_bytes + opened * OPEN_BYTES
         return self.read_bytes - self.written_bytes + opened * OPEN_BYTES
 
 
@@ -141,17 +150,27 @@ def plan(files: Iterable[FileFacts], rule: Rule) -> list[Group]:
     """Groups of files to write again; those that gain most for what they cost come first."""
     places: dict[Hashable, list[FileFacts]] = defaultdict(list)
     for one in files:
-        places[one.file.partition, one.file.spec, one.window].append(one)
+        place = one.file.partition if one.outdated else one.file.slot
+        places[place, one.outdated, one.window].append(one)
     groups = [group for some in places.values() for group in _of_place(some, rule)]
     return sorted(groups, key=lambda one: -one.gained_bytes / (one.written_bytes + OPEN_BYTES))
 
 
 def _of_place(files: Sequence[FileFacts], rule: Rule) -> list[Group]:
+    if files[0].outdated:
+        return [_parted(part, rule) for part in _parts(sorted(files, key=_place), rule)]
     large = rule.large * rule.target_bytes
     joined = _joined([one for one in files if one.staying_bytes < large], rule)
     taken = {one.number for group in joined for one in group.files}
     alone = [_alone(one, rule) for one in files if one.number not in taken]
     return [*joined, *(group for group in alone if group is not None)]
+
+
+def _parted(files: Sequence[FileFacts], rule: Rule) -> Group:
+    """A group of files that are of another partition spec than the table has now."""
+    size = sum(one.staying_bytes for one in files)
+    reason = f"{len(files):,} files are parted otherwise than the table is now"
+    return Group("part", tuple(files), _outputs(size, rule), reason)
 
 
 def _alone(one: FileFacts, rule: Rule) -> Group | None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from polynya.lake.iceberg.arrow_columns import as_stored
 from polynya.lake.iceberg.deletes.positions import positions
-from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.files import DataFile, Slot
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.reading import is_read_by, stored_file
 from polynya.lake.iceberg.rewriting import no_rows
@@ -20,11 +20,13 @@ from polynya.lake.iceberg.staging import footer_of, new_location, written_file
 from polynya.lake.maintenance.rewrite.facts import Seen
 from polynya.lake.maintenance.rewrite.order import (
     Column,
+    Cut,
     Input,
     places_in_order,
     rows_in_order,
 )
 from polynya.lake.maintenance.rewrite.plan import Group
+from polynya.lake.maintenance.rewrite.sorting import Kind, Order
 from polynya.observe.trace import count, span
 from polynya.store.data_files import DataFiles
 
@@ -69,11 +71,11 @@ def inputs_of(table: IcebergTable, seen: Seen, group: Group) -> list[Input] | st
         if isinstance(why, str):
             return why
     assert not isinstance(store.reads, str)
-    spec, columns = table.java_files().spec_id, table.columns()
+    columns = table.columns()
     found: list[Input] = []
     for one in group.files:
-        if one.file.spec != spec or not is_read_by(store.reads, one.file.path):
-            return "a file has another partition spec, or is in another place"
+        if not is_read_by(store.reads, one.file.path):
+            return "a file is in another place than the table"
         stored = stored_file(store.reads, one.file.path)
         if not stored.reads_all(columns):
             return "a file has columns that Arrow does not read as the table is now"
@@ -87,22 +89,27 @@ def stage_group(
     table: IcebergTable,
     group: Group,
     inputs: Sequence[Input],
-    keys: Sequence[str],
+    by: Sequence[tuple[str, Kind]],
     give_way: Callable[[], bool],
 ) -> StagedGroup:
-    """Write the rows of a group that stay, ordered by `keys`.
+    """Write the rows of a group that stay, ordered by columns of these names.
 
     Raises GaveWayError, with what it wrote removed, when it is to give way, and OSError.
     """
     reads, writes = table.reach().reads, table.reach().writes
     assert not isinstance(reads, str), "somebody looked"
     assert not isinstance(writes, str), "somebody looked"
-    columns = table.columns()
-    by_name = {one["name"]: one for one in columns}
+    columns, java_files = table.columns(), table.java_files()
+    moves = group.kind == "part" and java_files.parts_of(group.partition)
+    parting = java_files.parting if moves else None
     # A single file keeps the order that it has.
-    order = [by_name[key] for key in keys if key in by_name] if len(group.files) > 1 else []
-    places = places_in_order(reads, inputs, order)
-    out = _Files(table, writes, group.partition, columns, inputs, _sizes(len(places), group))
+    names = by if len(group.files) > 1 or group.kind == "part" else ()
+    sources = () if parting is None else [name for name, _ in parting.sources]
+    order = Order.of(columns, names, sources)
+    places, cuts = places_in_order(reads, inputs, order, parting)
+    if group.kind == "part" and parting is None:
+        cuts = [(Slot(group.partition), len(places))]
+    out = _Files(table, writes, columns, inputs, _sizes(len(places), group), cuts)
 
     def between() -> None:
         if give_way():
@@ -130,20 +137,22 @@ def _sizes(rows: int, group: Group) -> int:
 
 @dataclass(slots=True)
 class _Files:
-    """New files of so many rows each, as they are written."""
+    """New files of so many rows each at most, as they are written; each in one partition."""
 
     table: IcebergTable
     store: DataFiles
-    partition: str
     columns: Sequence[Column]
     inputs: Sequence[Input]
     most_rows: int
+    cuts: Sequence[Cut]
     _empty: pa.Table = field(init=False)
     _done: list[DataFile] = field(default_factory=list)
     _begun: list[str] = field(default_factory=list)
     _held: list[pa.Table] = field(default_factory=list)
     _held_rows: int = 0
     _rows: int = 0
+    _cut: int = 0
+    _in_cut: int = 0
     _stream: Any = None
     _writer: Any = None
     _footers: list[Any] = field(default_factory=list)
@@ -155,7 +164,8 @@ class _Files:
         """Add rows; they are in files when they are many enough."""
         at = 0
         while at < rows.num_rows:
-            room = min(GROUP_ROWS, self.most_rows - self._rows) - self._held_rows
+            left = self.cuts[self._cut][1] - self._in_cut
+            room = min(GROUP_ROWS, self.most_rows - self._rows, left) - self._held_rows
             some = rows.slice(at, room)
             self._held.append(some)
             self._held_rows += some.num_rows
@@ -189,8 +199,12 @@ class _Files:
             )  # fmt: skip
         self._writer.write_table(rows, row_group_size=rows.num_rows)
         self._rows += rows.num_rows
+        self._in_cut += rows.num_rows
         self._held, self._held_rows = [], 0
-        if self._rows >= self.most_rows:
+        if self._in_cut >= self.cuts[self._cut][1]:
+            self._end()
+            self._cut, self._in_cut = self._cut + 1, 0
+        elif self._rows >= self.most_rows:
             self._end()
 
     def _end(self) -> None:
@@ -200,9 +214,10 @@ class _Files:
         size = self._stream.tell()
         self._stream.close()
         count("files_written")
+        slot, _ = self.cuts[self._cut]
         self._done.append(
             written_file(
-                self.table, self._begun[-1], self.partition, footer_of(self._footers.pop()),
+                self.table, self._begun[-1], slot, footer_of(self._footers.pop()),
                 rows=self._rows, size_bytes=size,
             )
         )  # fmt: skip

@@ -8,12 +8,10 @@ metadata only, of a snapshot that exists, so that no step waits for it or is ref
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from polynya.lake.iceberg.arrow_columns import arrow_type
 from polynya.lake.maintenance.base import ActionName, Limits, Outcome
-from polynya.lake.maintenance.statistics.choice import Facts
 from polynya.lake.spark.api import Py4JJavaError
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.contract.headers import Partition
@@ -22,22 +20,6 @@ from polynya.observe.trace import span
 ACTION: Final[ActionName] = "compute_statistics"
 #: Columns that a scan looks at, at most: each has a sketch of some kilobytes in every task.
 MOST_COLUMNS: Final = 100
-
-
-def facts_of(target: DatasetTable, now: datetime) -> Facts:
-    """What the decision needs."""
-    snapshot = target.state.snapshot
-    if snapshot is None:
-        return Facts(0, timedelta(), has_statistics=False)
-    java = target.table.java
-    made = int(java.snapshot(snapshot).timestampMillis())
-    files = java.statisticsFiles().toArray()
-    known = {int(files[index].snapshotId()) for index in range(len(files))}
-    return Facts(
-        rows=sum(file.rows for file in target.table.files(Partition.CURRENT, snapshot)),
-        age=max(now - datetime.fromtimestamp(made / 1000, UTC), timedelta()),
-        has_statistics=snapshot in known,
-    )
 
 
 @span("compute statistics")

@@ -202,6 +202,35 @@ PAGES: Final = (
         "`optional_columns` too; then it is a warning.",
     ),
     ErrorPage(
+        "POLYNYA-CFG-040",
+        "not a term of a layout",
+        "`partition_by` takes columns and transforms of them: `country`, `day(created_at)`, "
+        "`bucket(16, id)`, `truncate(4, code)`, and `year`, `month`, `hour`. `sort_by` takes "
+        "columns, each with `desc` if wanted, or `zorder(a, b)` alone. A name with a comma, a "
+        "bracket or a space stands in back-quotes.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-041",
+        "terms of a layout that do not go together",
+        "A column is named twice, parted by time more than once, excepted, or not there; or "
+        "`zorder` has neighbours. Nothing was written.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-042",
+        "a column has a type that the layout has no use for",
+        "Times part columns of type date or timestamp, `hour` only timestamps; `bucket` and "
+        "`truncate` take no float, double or boolean; nothing takes a struct, a list or a map. "
+        "When the type is only known from the data, nothing of the batch was copied: change the "
+        "term, or declare the column under `columns`, and run again.",
+    ),
+    ErrorPage(
+        "POLYNYA-CFG-043",
+        "a column says no age",
+        "`retention` compares a column of type date, timestamp or timestamp_ntz with the time by "
+        "the clock. When the type is only known from the data, nothing of the batch was copied: "
+        "name another column, or declare this one under `columns`, and run again.",
+    ),
+    ErrorPage(
         "POLYNYA-EXP-001",
         "not valid SQL",
         "The condition cannot be parsed as Spark SQL.",

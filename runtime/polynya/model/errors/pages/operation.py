@@ -298,6 +298,13 @@ PAGES: Final = (
         "it leaves to Spark, and why. Without the option Spark answers by itself.",
     ),
     ErrorPage(
+        "POLYNYA-LAKE-055",
+        "the type of a column that lays files out",
+        "A column whose type changes is written again as a new one, and files that are parted or "
+        "sorted by the old one would lose it. Nothing was changed. Keep the type, or give the "
+        "dataset a new `name`: its table is built from what has landed, with the new type.",
+    ),
+    ErrorPage(
         "POLYNYA-QUA-001",
         "no such quarantined record",
         "The id is not in quarantine, perhaps because the record was replayed. "

@@ -1,0 +1,1 @@
+"""Rows leave a table by their age: `expire_rows`."""
