@@ -12,8 +12,7 @@ import pyarrow as pa
 from pyiceberg.io import load_file_io
 
 from polynya.engine.plan.inventory import inventory
-from polynya.lake.fold.definition import DEFINITION, definition_of
-from polynya.lake.fold.live_views import definitions
+from polynya.lake.fold.live_views import DEFINITION, definition_of, definitions
 from polynya.lake.read.inspect import shape
 from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.spark.naming import CATALOG

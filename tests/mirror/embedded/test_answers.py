@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +23,7 @@ from polynya.mirror.embedded import calls
 from polynya.mirror.embedded.refusal import NotEmbeddedError
 from polynya.mirror.embedded.stored import Limits
 from polynya.mirror.embedded.typed import Value
-from polynya.mirror.embedded.views import check_fold
+from polynya.mirror.embedded.views import check_fold, live_view
 from polynya.model.datatypes import INT, parse_type
 from polynya.model.reading.loader import LoadedProject, load_project
 from tests.lab.lab import Feed, Lab, drop, put
@@ -253,3 +254,13 @@ def test_keys_whose_hash_is_text_of_spark() -> None:
         for view, passes in (("v", folds), ("h", hashed), ("w", hashed)):
             with nullcontext() if passes else pytest.raises(NotEmbeddedError):
                 check_fold(dataset, shape, view)  # type: ignore[arg-type]
+
+
+def test_rows_and_values_that_other_columns_decide() -> None:
+    shape = Shape(keys=("id",), columns={"id": INT})
+    for plain in (
+        replace(shape, expired=("id", datetime(2026, 1, 1, tzinfo=UTC))),
+        replace(shape, bridged=frozenset({"id"})),
+    ):
+        with pytest.raises(NotEmbeddedError, match=r"age|another type"):
+            live_view(None, plain, "users", used=(), stored="s0")  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ costs.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -40,6 +41,8 @@ CURRENT_HEADERS: tuple[str, ...] = (
     h.MODIFIED_TIMESTAMP,
     h.CHANGE_IDENTIFIER,
 )
+#: Property of a published view that holds its definition.
+DEFINITION = "polynya.definition"
 _DELETED = f"({is_delete()})"
 
 
@@ -71,6 +74,18 @@ def _young(shape: Shape, view: str, headers: Sequence[str]) -> str:
         return view
     columns = ", ".join([*map(quote, shape.data), *headers])
     return f"SELECT {columns} FROM ({view}) WHERE NOT {expired}"
+
+
+def definition_of(shape: Shape, sql: str, stored: object = None) -> str:
+    """The definition of a view with this text.
+
+    `stored` tells the columns that the table has by now, where the shape does not know them.
+    """
+    # A view keeps the types that its columns had when it was made.
+    types: object = [shape.type_of(name) for name in shape.data]
+    if stored is not None:
+        types = (types, stored)
+    return hashlib.sha256(f"{types}\n{sql}".encode()).hexdigest()[:32]
 
 
 def changes_view(shape: Shape, table: str) -> str:

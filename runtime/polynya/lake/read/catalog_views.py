@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from polynya.lake.fold.definition import DEFINITION, definition_of
-from polynya.lake.fold.live_views import definitions
+from polynya.lake.fold.live_views import DEFINITION, definition_of, definitions
 from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog

@@ -58,8 +58,9 @@ def live_view(
     """A view with at least the columns `used`, over the relation `stored`.
 
     Raises:
-        NotEmbeddedError: it has no translation.
+        NotEmbeddedError: it has no translation, or needs more than is translated.
     """
+    _check_plain(shape)
     narrow = _narrowed(shape, used)
     text = definitions(dataset, narrow, quote_path(_SCHEMA, stored))[view]
     try:
@@ -120,6 +121,14 @@ def _narrowed(shape: Shape, used: Collection[str]) -> Shape:
         return shape
     kept = {name: kind for name, kind in shape.columns.items() if name in needed}
     return replace(shape, columns=kept or dict(list(shape.columns.items())[:1]))
+
+
+def _check_plain(shape: Shape) -> None:
+    """Other columns than a statement asks for may decide which rows are there, or their values."""
+    if shape.expired is not None:
+        raise NotEmbeddedError("rows that have left by their age")
+    if shape.bridged:
+        raise NotEmbeddedError("columns that were given another type")
 
 
 def _check_runs(shape: Shape) -> None:
