@@ -5,7 +5,17 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHMARKS = ("start", "apply", "keys", "step", "reload", "fallback", "strategies", "costs")
+BENCHMARKS = (
+    "start",
+    "apply",
+    "keys",
+    "step",
+    "reload",
+    "maintained",
+    "fallback",
+    "strategies",
+    "costs",
+)
 
 
 def main(names: list[str]) -> int:
