@@ -12,6 +12,8 @@ from sqlalchemy.exc import DatabaseError
 
 from polynya.engine.errors import as_polynya
 from polynya.lake.iceberg import commit
+from polynya.lake.read import query
+from polynya.lake.read.statements import Statement
 from polynya.lake.spark.api import CapturedException, Py4JJavaError
 
 
@@ -148,6 +150,12 @@ def test_a_commit_that_the_machine_refused_says_so(message: str, code: str) -> N
     found = commit._explained(Named("shop.users"), None, refused, is_live=False)
 
     assert found.code == code
+
+
+def test_a_query_that_meets_a_missing_file_says_so() -> None:
+    thrown = Thrown("NotFoundException", "Failed to open input stream for file: /lake/m.json")
+
+    assert query._refused(None, Statement("SELECT 1"), Refused(thrown)).code == "POLYNYA-LAKE-043"
 
 
 @dataclass

@@ -7,11 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from polynya.lake.iceberg.machine_errors import machine_error
 from polynya.lake.read.hints import hint
 from polynya.lake.read.statements import Statement, refuse_writing, unanswered
 from polynya.lake.read.values import Answer, json_rows
 from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException, SparkSession
-from polynya.model.errors import OperationError
+from polynya.model.errors import PolynyaError
 
 
 def run_query(spark: SparkSession, statement: str) -> list[dict[str, Any]]:
@@ -59,7 +60,11 @@ def _stream(
 
 def _refused(
     spark: SparkSession, statement: Statement, error: PySparkException | Py4JError
-) -> OperationError:
+) -> PolynyaError:
+    """The error to show: what the machine did, or what Spark has against the statement."""
+    found = machine_error(error)
+    if found is not None:
+        return found
     text = str(error.getMessage() or error) if isinstance(error, PySparkException) else str(error)
     why = text.splitlines()[0] if text else type(error).__name__
     return unanswered(statement, why, hint(spark, error))
