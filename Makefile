@@ -67,6 +67,11 @@ scenarios: dev ## 500 random lives of a dataset and 250 of a capture against the
 newcomer: dev ## First days of a user: pages, a feed, 2 x 15 minutes of files, broken machines; ARGS
 	@$(BIN)/python -m tests.newcomer $(ARGS)
 
+# Without other work on the machine: four hours, of steps and queries that are judged by time.
+.PHONY: soak
+soak: dev ## Ten tables fed for 2 hours, with maintenance and without: what levels off; ARGS=--help
+	@$(BIN)/python -m tests.soak $(ARGS)
+
 .PHONY: unit
 unit: dev ## The tests without a JVM and without the stacks
 	@$(PYTEST) -m "not spark and not slow and not synth" $(ARGS)

@@ -117,6 +117,13 @@ def running(
     line = command(*arguments)
     if mode:
         line = [sys.executable, "-c", _WRAPPER, hook, mode, str(number), str(directory), *arguments]
+    with started(directory, line) as run:
+        yield run
+
+
+@contextmanager
+def started(directory: Path, line: list[str]) -> Iterator[Running]:
+    """Start a command line whose output goes to a file in the folder. Never outlives the block."""
     output = directory / f"run-{time.monotonic_ns()}.log"
     with output.open("wb") as sink:
         process = subprocess.Popen(
@@ -128,11 +135,11 @@ def running(
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
-    started = Running(process, output)
+    run = Running(process, output)
     try:
-        yield started
+        yield run
     finally:
-        started.kill()
+        run.kill()
 
 
 def run_to_end(directory: Path, *, apply: str = "policy", attempts: int = 5) -> None:

@@ -6,7 +6,6 @@ import argparse
 import json
 import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,10 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.docs.pages import ROOT
 from tests.newcomer import continuous, first_load, pages
 from tests.newcomer.checks import Check, table, tried
-from tests.newcomer.commands import processors
+from tests.newcomer.commands import commit, processors
 from tests.newcomer.faults import interplay, machines
 from tests.newcomer.faults.ground import Ground
 from tests.newcomer.shop.project import Shop
@@ -95,7 +93,7 @@ def _report(options: argparse.Namespace, found: Sequence[Check]) -> dict[str, ob
     """All of it for programs."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": _commit(),
+        "commit": commit(),
         "python": platform.python_version(),
         "processors": processors(),
         "options": {name: str(value) for name, value in vars(options).items()},
@@ -103,16 +101,6 @@ def _report(options: argparse.Namespace, found: Sequence[Check]) -> dict[str, ob
         "seconds": round(sum(check.seconds for check in found)),
         "checks": [check.as_json() for check in found],
     }
-
-
-def _commit() -> str:
-    done = subprocess.run(
-        ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout.strip() or "unknown"
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.oracle.packs.driver import Printed, environment
+from tests.oracle.packs.driver import ROOT, Printed, environment
 
 #: No command of the newcomer's takes so long; one that does hangs.
 LONGEST_SECONDS = 1200.0
@@ -73,3 +73,14 @@ class Commands:
 def processors() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def commit() -> str:
+    """The commit that is tried, in short."""
+    done = subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or "unknown"

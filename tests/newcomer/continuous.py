@@ -5,17 +5,16 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
 
-from tests.e2e.killing import Running, running
 from tests.newcomer.checks import Check, tried
 from tests.newcomer.faults.judging import unseemly
 from tests.newcomer.shop.feed import FIRST_MARKER, TABLES
 from tests.newcomer.shop.freshness import Landed, freshness
 from tests.newcomer.shop.project import SCHEMA, Shop
+from tests.newcomer.shop.service import Service, land, until
 from tests.newcomer.shop.watching import Watcher
 from tests.oracle.packs.read_back import internal_table
 
@@ -23,8 +22,6 @@ from tests.oracle.packs.read_back import internal_table
 EVERY_SECONDS, RECORDS = 2.0, 25
 #: Between two kills, in seconds, the start of the next process included.
 _KILLS = (25.0, 60.0)
-#: How long the first and the last records may take to come into sight.
-_PATIENCE = 240.0
 #: Between two questions to the live views while files land.
 _ASK_SECONDS = 60.0
 
@@ -37,42 +34,6 @@ class Options:
     floor: float | None
     kills: bool
     seed: int = 1
-
-
-@dataclass
-class Service:
-    """`polynya run`, started again whenever it was killed, as a supervisor does."""
-
-    shop: Shop
-    stack: ExitStack
-    kills: int = 0
-    said: list[str] = field(default_factory=list)
-    run: Running | None = None
-
-    def start(self) -> None:
-        """Start it."""
-        self.run = self.stack.enter_context(running(self.shop.folder, "run"))
-
-    def kill(self) -> None:
-        """Kill Python and the JVM at once, and start again."""
-        assert self.run is not None
-        self.run.kill()
-        self.said.append(self.run.text())
-        self.kills += 1
-        self.start()
-
-    def end(self) -> int:
-        """SIGTERM, and the exit code."""
-        assert self.run is not None
-        self.run.process.terminate()
-        code = self.run.wait()
-        self.said.append(self.run.text())
-        return code
-
-    @property
-    def lives(self) -> bool:
-        """Whether it did not end by itself."""
-        return self.run is not None and self.run.process.poll() is None
 
 
 def checks(shop: Shop, options: Options) -> Iterator[Check]:
@@ -90,12 +51,12 @@ def _fed(shop: Shop, options: Options) -> Check:
         service = Service(shop, stack)
         began = time.monotonic()
         service.start()
-        first = _land(shop)
-        _until(lambda: first.keys() <= watcher.seen.keys(), service)
+        first = land(shop, RECORDS)
+        until(lambda: first.keys() <= watcher.seen.keys(), service)
         ready = time.monotonic() - began
         with _Asking(shop, watcher) as asking:
             closed = _feed(shop, service, options)
-        _until(lambda: closed.keys() <= watcher.seen.keys(), service)
+        until(lambda: closed.keys() <= watcher.seen.keys(), service)
         code = service.end()
     found = freshness(closed, watcher.seen)
     ended = [f"exit code {code} after SIGTERM"] if code else []
@@ -116,28 +77,13 @@ def _feed(shop: Shop, service: Service, options: Options) -> dict[Landed, float]
     next_kill = began + chance.uniform(*_KILLS)
     for tick in range(round(options.minutes * 60 / EVERY_SECONDS)):
         time.sleep(max(0.0, began + tick * EVERY_SECONDS - time.monotonic()))
-        closed |= _land(shop)
+        closed |= land(shop, RECORDS)
         if not service.lives:
             break
         if options.kills and time.monotonic() >= next_kill:
             service.kill()
             next_kill = time.monotonic() + chance.uniform(*_KILLS)
     return closed
-
-
-def _land(shop: Shop) -> dict[Landed, float]:
-    """A file for each table."""
-    closed = {}
-    for table in TABLES:
-        number = shop.feeds[table.name].files
-        closed[table.name, number] = shop.land_changes(table, RECORDS, now=datetime.now(UTC))
-    return closed
-
-
-def _until(ready: Callable[[], bool], service: Service) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not ready() and service.lives and time.monotonic() < deadline:
-        time.sleep(0.1)
 
 
 class _Asking:

@@ -271,9 +271,9 @@ class Feed:
         return self.chance.randrange(100) < percent
 
 
-def feeds(seed: int) -> dict[str, Feed]:
+def feeds(seed: int, tables: Sequence[Table] = TABLES) -> dict[str, Feed]:
     """A feed for each table."""
-    return {one.name: Feed(one, random.Random(f"{seed} {one.name}")) for one in TABLES}
+    return {one.name: Feed(one, random.Random(f"{seed} {one.name}")) for one in tables}
 
 
 def _json(row: Mapping[str, Any]) -> str:

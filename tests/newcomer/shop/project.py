@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.newcomer.commands import Commands
 from tests.newcomer.shop.comparing import Row, current_rows, differences, history_rows
 from tests.newcomer.shop.feed import CONTROL, TABLES, Feed, Table, feeds
 from tests.oracle.fold import fold
 from tests.oracle.packs.read_back import internal_table, read_pyiceberg
+
+if TYPE_CHECKING:
+    import duckdb
 
 SCHEMA = "shop"
 
@@ -26,25 +29,36 @@ class Shop:
 
     folder: Path
     feeds: dict[str, Feed]
+    tables: tuple[Table, ...] = TABLES
     polynya: Commands = field(init=False)
 
     def __post_init__(self) -> None:
         self.polynya = Commands(self.folder)
 
     @classmethod
-    def made(cls, folder: Path, seed: int) -> Shop:
-        """A new project without any data."""
+    def made(
+        cls,
+        folder: Path,
+        seed: int,
+        *,
+        tables: tuple[Table, ...] = TABLES,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> Shop:
+        """A new project without any data. `defaults` are settings of all its datasets."""
         folder.parent.mkdir(parents=True, exist_ok=True)
         Commands(folder.parent).must("init", folder.name, "--empty")
         (folder / "tasks").mkdir(exist_ok=True)
         for format_ in ("json", "csv"):
-            document = json.dumps(_task(format_), indent=1)
+            datasets = [_dataset(one) for one in tables if one.format == format_]
+            if not datasets:
+                continue
+            document = json.dumps(_task(format_, datasets, defaults or {}), indent=1)
             (folder / "tasks" / f"{format_}.yml").write_text(document, encoding="utf-8")
-        return cls(folder, feeds(seed))
+        return cls(folder, feeds(seed, tables), tables)
 
     def at(self, folder: Path) -> Shop:
         """The same project in another folder."""
-        return Shop(folder, self.feeds)
+        return Shop(folder, self.feeds, self.tables)
 
     def land_load(self, table: Table, rows: int) -> None:
         """Land a file of the first full load."""
@@ -73,8 +87,8 @@ class Shop:
         rows with PyIceberg as well. What `polynya status` counts is compared with the files.
         """
         found = [self._accounts()]
-        for table in TABLES:
-            views = self._views(table)
+        for table in self.tables:
+            views = self.views(table)
             folded = fold(self.feeds[table.name].events, load_start=_load_start(table, views))
             wanted = list(current_rows(table, folded))
             got = duckdb_rows(views, _select(_shown(table), table.name))
@@ -93,9 +107,9 @@ class Shop:
         """First key columns from a number on, as the live view shows them now."""
         key = table.keys[0]
         query = _select((key,), table.name, f"{key} >= {first}")
-        return {row[0] for row in duckdb_rows(self._views(table), query)}
+        return {row[0] for row in duckdb_rows(self.views(table), query)}
 
-    def _views(self, table: Table) -> str:
+    def views(self, table: Table) -> str:
         """The statements that make the live views of the newest commit in DuckDB."""
         return self.polynya.must("views", f"{SCHEMA}.{table.name}", "--engine", "duckdb")
 
@@ -122,16 +136,22 @@ class Shop:
 _VERSION = ("hdr__operation", "hdr__from_timestamp", "hdr__to_timestamp")
 
 
-def duckdb_rows(views: str, query: str) -> list[Row]:
-    """Rows of a query over views that are made first."""
+def connected() -> duckdb.DuckDBPyConnection:
+    """A DuckDB that reads Iceberg, to be closed by who asked for it."""
     import duckdb
     import duckdb_ext
 
     extensions = str(Path(next(iter(duckdb_ext.__path__))) / "extensions")
-    with duckdb.connect(config={"extension_directory": extensions}) as connection:
-        for name in ("avro", "iceberg"):
-            connection.execute(f"LOAD {name}")
-        connection.execute("SET TimeZone = 'UTC'")
+    connection = duckdb.connect(config={"extension_directory": extensions})
+    for name in ("avro", "iceberg"):
+        connection.execute(f"LOAD {name}")
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def duckdb_rows(views: str, query: str) -> list[Row]:
+    """Rows of a query over views that are made first."""
+    with connected() as connection:
         connection.execute(views)
         table = connection.execute(query).fetch_arrow_table()
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
@@ -155,7 +175,9 @@ def _shown(table: Table) -> tuple[str, ...]:
     return (*table.keys, *table.columns, *(("hdr__deleted",) if table.soft else ()))
 
 
-def _task(format_: str) -> dict[str, Any]:
+def _task(
+    format_: str, datasets: list[dict[str, Any]], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
     """The task with the tables that land in a format."""
     return {
         "apiVersion": "polynya/v1",
@@ -163,7 +185,8 @@ def _task(format_: str) -> dict[str, Any]:
         "name": format_,
         "schema": SCHEMA,
         "landing": {"path": SCHEMA, "format": format_},
-        "datasets": [_dataset(one) for one in TABLES if one.format == format_],
+        "defaults": dict(defaults),
+        "datasets": datasets,
     }
 
 
