@@ -57,6 +57,16 @@ def test_commits_and_applies_of_the_last_hour_are_counted() -> None:
     assert facts.snapshots == 200
 
 
+def test_rates_do_not_fall_when_snapshots_expire_within_the_hour() -> None:
+    """What has expired is not counted as if nothing had been committed then."""
+    short = SnapshotExpiry(age=timedelta(minutes=10))
+    before = table_facts(metadata(200), now=NOW, expiry=short)
+    after = table_facts(metadata(10), now=NOW, expiry=short)
+
+    assert (before.commits, before.applies) == (60, 30)
+    assert (after.commits, after.applies) == (60, 30)
+
+
 def test_what_may_expire_holds_the_files_that_followers_removed() -> None:
     removing = {"removed-files-size": 100}
     facts = table_facts(metadata(200, **removing), now=NOW, expiry=SnapshotExpiry())

@@ -25,6 +25,8 @@ READS_PER_HOUR: Final = 4.0
 QUIET: Final = timedelta(days=1)
 #: The time over which commits and applies are counted.
 _WINDOW: Final = timedelta(hours=1)
+#: In less time too few come to tell a rate by.
+_LEAST_WINDOW: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,10 @@ def table_facts(
         return TableFacts(at=now, metadata_bytes=metadata_bytes, record=record)
     written_at = _made(current)
     gone, since, freed = _expirable(metadata, snapshots, now, expiry)
-    lately = [one for one in snapshots if _made(one) > now - _WINDOW]
+    # Snapshots that are older than this may have expired.
+    window = min(_WINDOW, max(expiry.age, _LEAST_WINDOW))
+    lately = [one for one in snapshots if _made(one) > now - window]
+    per_hour = timedelta(hours=1) / window
     return TableFacts(
         at=now,
         snapshot=int(current["snapshot-id"]),
@@ -169,8 +174,8 @@ def table_facts(
             one["snapshot-id"] == current["snapshot-id"] for one in metadata.get("statistics", ())
         ),
         retention=retention,
-        commits=float(len(lately)),
-        applies=float(sum(_step(one) == "apply" for one in lately)),
+        commits=per_hour * len(lately),
+        applies=per_hour * sum(_step(one) == "apply" for one in lately),
         reads=READS_PER_HOUR if now - written_at < QUIET else 0.0,
         record=record,
     )
