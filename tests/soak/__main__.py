@@ -76,7 +76,8 @@ def _head(options: Options, *, beside: bool) -> str:
     if options.haste > 1:
         lines.append(
             f"actions come {options.haste:.1f} times as soon as in two hours: "
-            f"an action by itself costs 1/{options.haste**2:.0f} of its price"
+            f"an action by itself costs 1/{options.haste**2:.0f} of its price, "
+            f"a table is taken to be read {options.haste:.1f} times as often"
         )
     return "\n".join(lines)
 
