@@ -13,6 +13,7 @@ import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +28,9 @@ from polynya.lake.apply.rewriting import Rewriting
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.copy.queried import Queried
 from polynya.lake.copy.way import Way
+from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.rewrite import data_files
+from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files
 from polynya.lake.read.catalog_views import publish_views
 from polynya.lake.read.inspect import load, shape
 from polynya.lake.read.query import run_query
@@ -36,7 +40,7 @@ from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import enter
 from polynya.mirror.embedded.answering import Live, answer_here
 from polynya.mirror.embedded.refusal import NotEmbeddedError
-from polynya.mirror.embedded.stored import Limits
+from polynya.mirror.embedded.stored import Limits as QueryLimits
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.reading.loader import load_project
 from polynya.testing.fakes import MemoryObjectStore
@@ -132,7 +136,7 @@ class Twin:
         found = []
         for statement, rows in zip(self.events.statements(), results, strict=True):
             try:
-                _, batches = answer_here(statement, view, limit=None, limits=Limits())
+                _, batches = answer_here(statement, view, limit=None, limits=QueryLimits())
             except NotEmbeddedError as reason:
                 self.left_to_spark.append(str(reason))
                 continue
@@ -163,24 +167,39 @@ class Twin:
 class _EveryWay(FastApplier):
     """The fast applier, which begins with another way at each apply, and removes rows otherwise."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, rewritten: bool) -> None:
         super().__init__()
+        self._rewritten = rewritten
         by_spark = Newest(few_events=0)
         self._turns = itertools.cycle([WAYS, (by_spark,), WAYS[1:]])
         self._removing = itertools.cycle([NEVER_AGAIN, ALWAYS_AGAIN])
 
-    def apply(self, *parts: Any, **how: Any) -> ApplyResult:
+    def apply(self, target: DatasetTable, *parts: Any, **how: Any) -> ApplyResult:
         """See `Applier.apply`."""
         self._ways, self._rewriting = next(self._turns), next(self._removing)
-        return super().apply(*parts, **how)
+        result = super().apply(target, *parts, **how)
+        if self._rewritten:
+            rewrite_all(target, how["now"])
+        return result
+
+
+def rewrite_all(target: DatasetTable, now: datetime) -> Outcome:
+    """Write all files of a table again that can be joined, or that have deleted rows."""
+    done = rewrite_data_files(target, Limits(now), data_files.RULE.thorough())
+    assert done.whole, done.why
+    return done
 
 
 class Twins:
-    """Both tables, and what was found to be wrong."""
+    """Both tables, and what was found to be wrong.
 
-    def __init__(self, lab: Lab, events: Dataset) -> None:
+    `rewritten`: the files of the fast one are written again after each apply.
+    """
+
+    def __init__(self, lab: Lab, events: Dataset, *, rewritten: bool = False) -> None:
         self.lab = lab
-        self.fast = Twin(lab, replace(events, schema=f"{lab.schema}_fast"), _EveryWay())
+        every = _EveryWay(rewritten=rewritten)
+        self.fast = Twin(lab, replace(events, schema=f"{lab.schema}_fast"), every)
         plain = PlainApplier()
         events = replace(events, schema=f"{lab.schema}_plain")
         self.plain = Twin(lab, events, plain, copying=[Queried(plain)])

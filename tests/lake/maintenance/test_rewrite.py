@@ -224,6 +224,38 @@ def test_it_waits_for_the_end_of_an_apply(users: Feed, monkeypatch: pytest.Monke
     assert counts(table) == (1, 1, 0)
 
 
+class KilledError(BaseException):
+    """The process dies: nothing of ours may catch this."""
+
+
+@pytest.mark.parametrize("committed", [False, True], ids=["before", "after"])
+def test_killed_at_the_commit(
+    users: Feed, monkeypatch: pytest.MonkeyPatch, committed: bool
+) -> None:
+    """The next owner finds all rows, ends what was begun, and applies to the result."""
+    before, real = everything(users), commit.commit_row_delta
+
+    def last(given: IcebergTable, made: Step) -> Committed:
+        if committed:
+            real(given, made)
+        raise KilledError
+
+    table = owned(users)
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(dataset, "commit_row_delta", last)
+        rewrite(table)
+    assert everything(users) == before
+    assert (counts(users.table()) == (1, 1, 0)) == committed
+
+    successor = owned(users)
+    assert rewrite(successor).whole
+    assert everything(users) == before
+    assert counts(successor) == counts(users.table()) == (1, 1, 0)
+    step(users, successor, put(3, 31, name="Cid"), drop(4, 32))
+    assert (3, "Cid") in users.current("id", "name")
+    assert len(users.current("id")) == len(before[3]) - 1
+
+
 def test_who_is_to_give_way_writes_nothing_more(users: Feed) -> None:
     table = owned(users)
     files, asked = users.files(), iter([False, True, True])
