@@ -25,7 +25,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def readers(tmp_path: Path, clock: FakeClock) -> Readers:
-    return Readers(LocalObjectStore(tmp_path), clock)
+    return Readers(lambda: LocalObjectStore(tmp_path), clock)
 
 
 def soon(is_true: Callable[[], object]) -> bool:

@@ -25,6 +25,7 @@ def history(dataset: str, /, *key: str, context: Context) -> int:
     # Start-up time: pyspark.
     from polynya.engine.reader import start_reader
     from polynya.lake.read.record import conditions, has_view, versions_and_events
+    from polynya.lake.warehouse.reading import reading
 
     schema, _, name = dataset.partition(".")
     if not name:
@@ -42,10 +43,11 @@ def history(dataset: str, /, *key: str, context: Context) -> int:
     if not has_view(spark, current):
         raise usage_error(f"there is no view `{dataset}`", "`polynya status` lists the datasets")
     source = view if has_view(spark, view) else current
-    where = conditions(spark, source, pairs)
-    versions, events = versions_and_events(
-        spark, source, quote_path(schema, f"{name}{suffixes.changes}"), where
-    )
+    with reading(project):
+        where = conditions(spark, source, pairs)
+        versions, events = versions_and_events(
+            spark, source, quote_path(schema, f"{name}{suffixes.changes}"), where
+        )
     for kind, rows in (("version", versions), ("event", events)):
         for row in rows:
             if context.output.is_json:

@@ -67,6 +67,7 @@ def query(
     # Start-up time: pyarrow and PyIceberg are only loaded when there is something to ask.
     from polynya.engine.answers import Answers
     from polynya.lake.read.values import json_rows
+    from polynya.lake.warehouse.reading import reading
 
     context.output.only_rows()
     project = context.load(tolerant=True)
@@ -76,22 +77,23 @@ def query(
     answers = Answers(
         project, spark_for(context, project, text), engine=engine, tell=context.output.detail
     )
-    for number, statement in enumerate(statements, 1):
-        if written is Format.TABLE:
-            show(context, answers, statement, limit)
-            continue
-        answer = answers.answer(statement, limit=limit or None)
-        if written is Format.CSV:
-            write_csv(answer, context.output.stdout)
-        elif written is Format.PARQUET:
-            write_parquet(answer, context.output.stdout.buffer)
-        elif file is not None:
-            rows = [row for batch in answer.batches for row in json_rows(batch)]
-            context.output.row({"statement": number, "rows": rows})
-        else:
-            for batch in answer.batches:
-                for row in json_rows(batch):
-                    context.output.row(row)
+    with reading(project, text):
+        for number, statement in enumerate(statements, 1):
+            if written is Format.TABLE:
+                show(context, answers, statement, limit)
+                continue
+            answer = answers.answer(statement, limit=limit or None)
+            if written is Format.CSV:
+                write_csv(answer, context.output.stdout)
+            elif written is Format.PARQUET:
+                write_parquet(answer, context.output.stdout.buffer)
+            elif file is not None:
+                rows = [row for batch in answer.batches for row in json_rows(batch)]
+                context.output.row({"statement": number, "rows": rows})
+            else:
+                for batch in answer.batches:
+                    for row in json_rows(batch):
+                        context.output.row(row)
     return ExitCode.OK
 
 

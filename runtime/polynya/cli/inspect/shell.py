@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 from polynya.cli.context import CommandContext, Context
@@ -35,6 +37,7 @@ def shell(*, context: Context) -> int:
     """
     # Start-up time: pyarrow and PyIceberg.
     from polynya.engine.answers import Answers
+    from polynya.lake.warehouse.reading import reading
 
     context.output.only_rows()
     project = context.load(tolerant=True)
@@ -44,15 +47,24 @@ def shell(*, context: Context) -> int:
     )
     answers.check()
     if not sys.stdin.isatty():
-        return serve(context, answers, lines_of(lambda _: sys.stdin.readline()))
+        typed = lines_of(lambda _: sys.stdin.readline())
+        return serve(context, answers, typed, partial(reading, project))
     context.output.note(_HELP)
     with completing(Words(answers)):
-        serve(context, answers, lines_of(_typed))
+        serve(context, answers, lines_of(_typed), partial(reading, project))
     return ExitCode.OK
 
 
-def serve(context: CommandContext, answers: Answers, statements: Iterator[str]) -> int:
-    """Answer each of the texts; return the exit code of the last one that failed, else 0."""
+def serve(
+    context: CommandContext,
+    answers: Answers,
+    statements: Iterator[str],
+    reading: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
+) -> int:
+    """Answer each of the texts; return the exit code of the last one that failed, else 0.
+
+    Each is answered inside of what `reading` makes of it.
+    """
     from polynya.lake.read.statements import split_statements
 
     code: int = ExitCode.OK
@@ -61,9 +73,10 @@ def serve(context: CommandContext, answers: Answers, statements: Iterator[str]) 
             if text.split() == [_VIEWS]:
                 context.output.result("views", {}, "\n".join(answers.views()) or "no views")
                 continue
-            answers.see_newest()
-            for statement in split_statements(_meant(text)):
-                show(context, answers, statement, None)
+            with reading(text):
+                answers.see_newest()
+                for statement in split_statements(_meant(text)):
+                    show(context, answers, statement, None)
         except PolynyaError as error:
             context.output.error(error)
             code = error.exit_code

@@ -30,6 +30,7 @@ def verify(dataset: str | None = None, /, *, context: Context) -> int:
     from polynya.lake.read.verify import verify as verify_table
     from polynya.lake.spark.catalog import python_catalog
     from polynya.lake.table.dataset import DatasetTable
+    from polynya.lake.warehouse.reading import reading
 
     project = context.load(tolerant=True)
     entries = [
@@ -43,7 +44,8 @@ def verify(dataset: str | None = None, /, *, context: Context) -> int:
         spark = start_spark(project)
     healthy = True
     for entry in entries:
-        verdict = verify_table(DatasetTable.existing(spark, entry.dataset))
+        with reading(project):
+            verdict = verify_table(DatasetTable.existing(spark, entry.dataset))
         findings = verdict.findings
         healthy = healthy and not findings
         data = {

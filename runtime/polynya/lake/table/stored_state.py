@@ -42,10 +42,15 @@ class TableState:
         """Of the newest owner."""
         return max(self.copy.ownership, self.apply.ownership, key=lambda one: one.epoch)
 
+    @property
+    def is_joined(self) -> bool:
+        """Whether one file holds both: another engine's compaction has joined them."""
+        return self.copy_file is not None and self.copy_file == self.apply_file
+
     def new_files(self, before: TableState) -> list[DataFile]:
         """Files of states that `before` does not have."""
         known = (before.copy_file, before.apply_file)
-        mine = (self.copy_file, self.apply_file)
+        mine = dict.fromkeys((self.copy_file, self.apply_file))
         return [file for file in mine if file is not None and file not in known]
 
 
@@ -54,8 +59,8 @@ def read_state(table: IcebergTable) -> TableState:
     snapshot = table.snapshot_id()
     copy, apply = CopyState(), ApplyState()
     copy_file = apply_file = None
-    for file in table.files(Partition.ASSET_STATE, snapshot):
-        kind, text = _read_row(table, file)
+    found = table.files(Partition.ASSET_STATE, snapshot)
+    for file, (kind, text) in ((one, row) for one in found for row in _read_rows(table, one)):
         if kind == "copy":
             if copy_file is not None:
                 raise _doubled(table)
@@ -77,8 +82,11 @@ def stage_states(
 ) -> TableState:
     """Stage the files of the states that change, in the name of their owner.
 
-    Returns the states after the commit, still with the snapshot of `before`.
+    Returns the states after the commit, still with the snapshot of `before`. States that another
+    engine has joined get files of their own again.
     """
+    if before.is_joined:
+        copy, apply = copy or before.copy, apply or before.apply
     after = before
     if copy is not None:
         copy = replace(copy, ownership=ownership)
@@ -99,15 +107,19 @@ def _write(table: IcebergTable, column: str, identifier: str | None, text: str) 
     return file
 
 
-def _read_row(table: IcebergTable, file: DataFile) -> tuple[str, str]:
+def _read_rows(table: IcebergTable, file: DataFile) -> list[tuple[str, str]]:
+    """Kind and text of each state in a file; one of ours holds one."""
     stream = table.java.io().newInputFile(file.path).newStream()
     try:
         content = bytes(stream.readAllBytes())
     finally:
         stream.close()
     # Not `pq.read_table`: threads that it leaves may abort a process that exits right after.
-    row = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False).to_pylist()[0]
-    return ("copy" if row.get(COPY_CHANGE_IDENTIFIER) is not None else "apply"), str(row[STATE])
+    rows = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False).to_pylist()
+    return [
+        ("copy" if row.get(COPY_CHANGE_IDENTIFIER) is not None else "apply", str(row[STATE]))
+        for row in rows
+    ]
 
 
 def _doubled(table: IcebergTable) -> InternalError:

@@ -14,10 +14,11 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache, partial
 from typing import Final
 from uuid import uuid4
 
@@ -40,6 +41,8 @@ _SHARE: Final = 8
 #: ...or after this time.
 _AT_MOST: Final = timedelta(minutes=15)
 _MOST_BYTES: Final = 4096
+#: A reader that has ended waits so long for a write that is under way.
+_LET_GO_SECONDS: Final = 5.0
 #: No reader says that it reads for so long.
 _FAR: Final = timedelta(days=1)
 #: What names a snapshot of the past in SQL.
@@ -63,26 +66,30 @@ def reads_the_past(statements: str) -> bool:
 
 
 class Readers:
-    """The readers of one warehouse, in a store whose root is the warehouse."""
+    """The readers of one warehouse, in a store whose root is the warehouse.
 
-    def __init__(self, store: ObjectStore, clock: Clock) -> None:
-        self._store = store
+    It is `opened` when it is needed.
+    """
+
+    def __init__(self, opened: Callable[[], ObjectStore], clock: Clock) -> None:
+        # Most readers never write, and a client of S3 takes longer to make than they read.
+        self._store = cache(opened)
         self._clock = clock
 
     @classmethod
     def of(cls, target: ResolvedTarget, clock: Clock) -> Readers:
         """The readers of the warehouse of a target."""
-        return cls(store_at(target.warehouse, target.aws), clock)
+        return cls(partial(store_at, target.warehouse, target.aws), clock)
 
     def at_work(self) -> list[Reading]:
         """All who said that they read, and whose word has not ended.
 
         What ended long ago is removed. A file that is no such word is not heeded.
         """
-        now, found = self._clock.now(), []
-        for info in self._store.list(FOLDER):
+        store, now, found = self._store(), self._clock.now(), []
+        for info in store.list(FOLDER):
             try:
-                content = self._store.read(info.path, _MOST_BYTES).data
+                content = store.read(info.path, _MOST_BYTES).data
             except FileNotFoundError:
                 continue
             said = _read(content)
@@ -91,7 +98,7 @@ class Readers:
             elif said.until + SKEW > now:
                 found.append(said)
             elif said.until + 10 * LASTS < now:
-                self._store.delete(info.path)
+                store.delete(info.path)
         return found
 
     @contextmanager
@@ -113,14 +120,16 @@ class Readers:
             yield
         finally:
             word.ended.set()
-            thread.join(timeout=LASTS.total_seconds())
+            thread.join(timeout=_LET_GO_SECONDS)
             word.take_back()
 
 
 class _Word:
     """The file of one reader."""
 
-    def __init__(self, store: ObjectStore, clock: Clock, since: datetime | None) -> None:
+    def __init__(
+        self, store: Callable[[], ObjectStore], clock: Clock, since: datetime | None
+    ) -> None:
         self.ended = threading.Event()
         self._store, self._clock, self._since = store, clock, since
         self._path = f"{FOLDER}/{uuid4()}.json"
@@ -140,7 +149,7 @@ class _Word:
         until = (self._clock.now() + LASTS).isoformat()
         text = json.dumps({"since": since, "until": until, "who": self._who})
         try:
-            self._store.put(self._path, text.encode())
+            self._store().put(self._path, text.encode())
             self._said = True
         except (OSError, PolynyaError) as error:
             log.warning("a long query cannot say that it reads: %s", error)
@@ -150,7 +159,7 @@ class _Word:
         if not self._said:
             return
         try:
-            self._store.delete(self._path)
+            self._store().delete(self._path)
         except (OSError, PolynyaError) as error:
             log.debug("%s stays until it ends: %s", self._path, error)
 
