@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from polynya.lake.maintenance.base import ActionName, Limits, Outcome
 from polynya.lake.maintenance.expiry.choice import Keep
 from polynya.lake.maintenance.expiry.expire import expire_snapshots
+from polynya.lake.maintenance.expiry.manifests import rewrite_manifests
 from polynya.lake.maintenance.expiry.orphans import remove_orphan_files
 from polynya.lake.maintenance.look.rule import rule_of
 from polynya.lake.maintenance.retention.expire import expire_rows
@@ -48,6 +49,7 @@ def _remove_orphan_files(call: Call) -> Outcome:
 #: By name. One that is missing is not built, and is never chosen.
 BUILT: Final[Mapping[ActionName, Callable[[Call], Outcome]]] = {
     "rewrite_data_files": _rewrite_data_files,
+    "rewrite_manifests": lambda call: rewrite_manifests(call.target, limits=call.limits),
     "expire_snapshots": _expire_snapshots,
     "remove_orphan_files": _remove_orphan_files,
     "expire_rows": lambda call: expire_rows(call.target, call.limits),

@@ -1,0 +1,52 @@
+"""Many small manifests become one, and our steps go on over it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from polynya.lake.apply.fast import FastApplier
+from polynya.lake.copy.copy import copy_batch
+from polynya.lake.maintenance.base import Limits
+from polynya.lake.maintenance.expiry.manifests import rewrite_manifests
+from polynya.lake.table.guards import enter
+from tests.lab.lab import STARTED, Lab, drop, put
+
+pytestmark = pytest.mark.slow
+
+
+def test_many_manifests_become_one(lab: Lab) -> None:
+    users = lab.feed()
+    users.apply(put(1, 1, name="Ann"), put(2, 1, name="Ben"))
+    lab.spark.sql(
+        f"ALTER TABLE {users.relation} "
+        "SET TBLPROPERTIES ('commit.manifest-merge.enabled' = 'false')"
+    )
+    table = users.table("ours")
+    enter(table)
+    for number in range(2, 6):
+        batch = users.batch(put(1, number, name=f"v{number}"), put(number, number, name="new"))
+        copy_batch(table, batch, FastApplier(), now=STARTED)
+    limits = Limits(datetime.now(UTC))
+    views = users.current("id", "name"), users.history("id", "name")
+    assert rewrite_manifests(table, limits=limits, many=99).commits == 0
+
+    done = rewrite_manifests(table, limits=limits, many=3)
+
+    assert (done.commits, done.files_added) == (1, 1)
+    assert (users.current("id", "name"), users.history("id", "name")) == views
+    copy_batch(table, users.batch(drop(2, 9)), FastApplier(), now=STARTED)
+    FastApplier().apply(table, reason="a test", now=STARTED)
+    assert [row[0] for row in users.current("id")] == [1, 3, 4, 5]
+
+
+def test_it_gives_way(lab: Lab) -> None:
+    users = lab.feed()
+    users.apply(put(1, 1, name="Ann"))
+    table = users.table("ours")
+    table.take_over()
+
+    done = rewrite_manifests(table, limits=Limits(datetime.now(UTC), give_way=lambda: True), many=1)
+
+    assert (done.commits, done.whole, done.why) == (0, False, "a step of the table waits")
