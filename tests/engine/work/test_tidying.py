@@ -78,6 +78,7 @@ def test_a_run_that_goes_on_takes_one_after_the_other_until_nothing_pays(fed: Fe
         "rewrite_data_files",
         "expire_snapshots",
     ]
+    assert all(one.gain_bytes == one.expected_gain_bytes > 0 for one in told(fed, MaintenanceDone))
     assert fed.current("id", "name") == ROWS
     looks = len(told(fed, TableHealth))
     fed.lab.clock.sleep(10 * LOOK_SECONDS)

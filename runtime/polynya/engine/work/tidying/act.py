@@ -20,10 +20,15 @@ from polynya.observe.trace import span
 from polynya.observe.upkeep import MaintenanceDone, TableHealth
 
 
-def looked(table: WorkingDataset) -> TableFacts:
+def looked(table: WorkingDataset, *, committed_beside: bool = False) -> TableFacts:
     """The facts of a table now."""
     target = table.table
-    return look(target, now=table.context.clock.now(), rule=rule_of(target.dataset))
+    return look(
+        target,
+        now=table.context.clock.now(),
+        rule=rule_of(target.dataset),
+        committed_beside=committed_beside,
+    )
 
 
 def chosen(
@@ -48,7 +53,7 @@ def act(table: WorkingDataset, verdict: Verdict, facts: TableFacts, limits: Limi
     """
     enter(table.table)
     outcome = BUILT[verdict.action](Call(table.table, limits, table.context.readers))
-    after = looked(table)
+    after = looked(table, committed_beside=outcome.commits > 0)
     expected = verdict.worth
     gain = 0 if expected is None else int(expected.gain)
     done = Done.of(

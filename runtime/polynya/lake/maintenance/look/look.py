@@ -31,8 +31,18 @@ CALLS: Final = 3
 
 
 @span("look at table", table=attrgetter("table.name"))
-def look(target: DatasetTable, *, now: datetime, rule: Rule) -> TableFacts:
-    """The facts of a table as this process has it."""
+def look(
+    target: DatasetTable, *, now: datetime, rule: Rule, committed_beside: bool = False
+) -> TableFacts:
+    """The facts of a table as this process has it.
+
+    `committed_beside`: this process committed through another object of the table, as an expiry
+    does, so that the catalog is asked for the newest metadata.
+    """
+    if committed_beside:
+        with target.changing:
+            operations: Any = target.table.java.operations()
+            operations.refresh()
     text = _metadata(target.table)
     expiry = target.dataset.maintenance.snapshot_expiry
     facts = table_facts(
