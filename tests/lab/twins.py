@@ -29,8 +29,9 @@ from polynya.lake.copy.copy import copy_batch
 from polynya.lake.copy.queried import Queried
 from polynya.lake.copy.way import Way
 from polynya.lake.maintenance.base import Limits, Outcome
-from polynya.lake.maintenance.rewrite import data_files
+from polynya.lake.maintenance.rewrite import data_files, delete_files
 from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files
+from polynya.lake.maintenance.rewrite.delete_files import rewrite_position_delete_files
 from polynya.lake.read.catalog_views import publish_views
 from polynya.lake.read.inspect import load, shape
 from polynya.lake.read.query import run_query
@@ -183,11 +184,14 @@ class _EveryWay(FastApplier):
         return result
 
 
-def rewrite_all(target: DatasetTable, now: datetime) -> Outcome:
-    """Write all files of a table again that can be joined, or that have deleted rows."""
-    done = rewrite_data_files(target, Limits(now), data_files.RULE.thorough())
-    assert done.whole, done.why
-    return done
+def rewrite_all(target: DatasetTable, now: datetime) -> Sequence[Outcome]:
+    """Join all delete files of a table, then write again what can be joined or has deleted rows."""
+    limits = Limits(now)
+    joined = rewrite_position_delete_files(target, limits, delete_files.RULE.thorough())
+    written = rewrite_data_files(target, limits, data_files.RULE.thorough())
+    assert joined.whole, joined.why
+    assert written.whole, written.why
+    return joined, written
 
 
 class Twins:

@@ -47,6 +47,9 @@ def test_a_snapshot_counts_its_files_its_deletes_and_its_manifests() -> None:
 
     assert (facts.data_files, facts.rows, facts.size_bytes) == (40, 1000, 4000)
     assert (facts.delete_files, facts.manifests) == (3, 7)
+    assert not facts.has_vectors
+    newer = {**metadata(1), "format-version": 3}
+    assert table_facts(newer, now=NOW, expiry=SnapshotExpiry()).has_vectors
     assert facts.reads > 0
 
 

@@ -14,6 +14,7 @@ from polynya.lake.maintenance.expiry.orphans import remove_orphan_files
 from polynya.lake.maintenance.look.rule import rule_of
 from polynya.lake.maintenance.retention.expire import expire_rows
 from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files
+from polynya.lake.maintenance.rewrite.delete_files import rewrite_position_delete_files
 from polynya.lake.maintenance.statistics.compute import compute_statistics
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.warehouse.readers import Reading
@@ -49,6 +50,9 @@ def _remove_orphan_files(call: Call) -> Outcome:
 #: By name. One that is missing is not built, and is never chosen.
 BUILT: Final[Mapping[ActionName, Callable[[Call], Outcome]]] = {
     "rewrite_data_files": _rewrite_data_files,
+    "rewrite_position_delete_files": lambda call: rewrite_position_delete_files(
+        call.target, call.limits
+    ),
     "rewrite_manifests": lambda call: rewrite_manifests(call.target, limits=call.limits),
     "expire_snapshots": _expire_snapshots,
     "remove_orphan_files": _remove_orphan_files,

@@ -130,6 +130,21 @@ def test_files_of_which_much_is_deleted_are_written_again() -> None:
     assert choice.taken.reason.startswith("30% of the rows are deleted: saves 2,048.0 MiB an hour")
 
 
+def test_files_of_deletes_are_joined_when_they_are_many() -> None:
+    action = "rewrite_position_delete_files"
+    crowded = fed(delete_files=90, deleted_rows=900, oldest=NOW - HOUR)
+    done = Done(NOW - HOUR, "the delete files are few", delete_files=90)
+
+    choice = chosen(crowded)
+    assert choice.taken is not None
+    assert choice.taken.action == action
+    assert reason(chosen(replace(crowded, has_vectors=True)), action) == "there is nothing to do"
+    for whole in (True, False):
+        left = replace(done, whole=whole, files_removed=1)
+        again = chosen(replace(crowded, record=Record(NOW, {action: left})))
+        assert (again.taken is None) == whole
+
+
 def test_orphans_are_looked_for_once_a_day_while_there_may_be_any() -> None:
     def looked(at: datetime, written_at: datetime) -> Choice:
         done = Done(at, "there was none")

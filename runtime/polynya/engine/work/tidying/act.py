@@ -63,6 +63,7 @@ def act(table: WorkingDataset, verdict: Verdict, facts: TableFacts, limits: Limi
         cost=0 if expected is None else int(expected.cost),
         written=0 if expected is None else expected.written,
         rows=facts.rows,
+        delete_files=after.delete_files,
     )
     # What is wasted from now on, at the same rate of reading.
     same_rates = replace(after, reads=facts.reads, applies=facts.applies, commits=facts.commits)

@@ -130,9 +130,11 @@ def _ratio(files: int, size: int) -> float:
 
 
 def _delete_files(facts: TableFacts) -> Worth | None:
-    """Many files of deletes become few."""
-    fewer = facts.delete_files - USUAL_DELETES
-    if fewer <= 0:
+    """Many files of deletes become few, but for those that the last run left."""
+    last = facts.record.last.get("rewrite_position_delete_files")
+    left = last.delete_files if last is not None and last.whole else 0
+    fewer = facts.delete_files - max(USUAL_DELETES, left)
+    if fewer <= 0 or facts.has_vectors:
         return None
     # A position is a path and a number, and paths repeat.
     written = 16 * facts.deleted_rows

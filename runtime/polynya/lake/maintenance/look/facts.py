@@ -19,6 +19,8 @@ from polynya.model.contract.headers import Partition
 
 #: Partitions whose files are written again.
 REWRITTEN: Final = (Partition.CURRENT, Partition.PRIOR, Partition.RETAINED)
+#: The first format whose position deletes are vectors.
+_VECTORS_SINCE: Final = 3
 #: How often a table is taken to be read in an hour, by queries that nobody tells us of...
 READS_PER_HOUR: Final = 4.0
 #: ...as long as something was written to it within this time. After that nobody is expected.
@@ -54,6 +56,7 @@ class TableFacts:
         data_files, rows, size_bytes: of all data files, as the snapshot counts them.
         files: of the partitions that are written again; empty when nobody had to look.
         delete_files, deleted_rows: of position deletes and deletion vectors.
+        has_vectors: deletes are vectors (format v3), one for a data file.
         manifests: of the current snapshot.
         snapshots: all that there are.
         expirable: snapshots that the settings do not keep, `expirable_since` the first of them.
@@ -74,6 +77,7 @@ class TableFacts:
     files: Mapping[str, FilesFacts] = field(default_factory=dict)
     delete_files: int = 0
     deleted_rows: int = 0
+    has_vectors: bool = False
     manifests: int = 0
     snapshots: int = 0
     oldest: datetime | None = None
@@ -163,6 +167,7 @@ def table_facts(
         size_bytes=_count(current, "total-files-size"),
         delete_files=_count(current, "total-delete-files"),
         deleted_rows=_count(current, "total-position-deletes"),
+        has_vectors=int(metadata.get("format-version") or 0) >= _VECTORS_SINCE,
         manifests=_count(current, "manifests-created") + _count(current, "manifests-kept"),
         snapshots=len(snapshots),
         oldest=_made(snapshots[0]),

@@ -24,7 +24,8 @@ PROPERTY: Final = "polynya.maintenance"
 class Done:
     """One action that was taken. Sizes in bytes, `gain` in bytes per hour.
 
-    `expected_*` are what the rule reckoned with. `rows` are those of the table then.
+    `expected_*` are what the rule reckoned with. `rows` are those of the table then, `delete_files`
+    those that it had afterwards.
     """
 
     at: datetime
@@ -41,10 +42,19 @@ class Done:
     files_removed: int = 0
     files_added: int = 0
     rows: int = 0
+    delete_files: int = 0
 
     @classmethod
     def of(
-        cls, outcome: Outcome, at: datetime, *, gain: int, cost: int, written: int, rows: int
+        cls,
+        outcome: Outcome,
+        at: datetime,
+        *,
+        gain: int,
+        cost: int,
+        written: int,
+        rows: int,
+        delete_files: int = 0,
     ) -> Done:
         """An outcome beside what was expected of it."""
         return cls(
@@ -61,6 +71,7 @@ class Done:
             files_removed=outcome.files_removed,
             files_added=outcome.files_added,
             rows=rows,
+            delete_files=delete_files,
         )
 
 

@@ -188,16 +188,22 @@ def _alone(one: FileFacts, rule: Rule) -> Group | None:
 def _joined(small: Sequence[FileFacts], rule: Rule) -> list[Group]:
     """The smallest files, as many as the rule lets join."""
     ordered = sorted(small, key=lambda one: (one.staying_bytes, one.file.path))
-    size, count = 0, 0
-    for number, one in enumerate(ordered, 1):
-        size += one.staying_bytes
-        if number >= rule.least_files and size >= rule.growth * one.staying_bytes:
-            count = number
+    count = joining([one.staying_bytes for one in ordered], rule.growth, rule.least_files)
     if not count:
         return []
     parts = _parts(sorted(ordered[:count], key=_place), rule)
     groups = [_group(part, rule) for part in parts]
     return [group for group in groups if group.fewer_files > 0]
+
+
+def joining(sizes: Sequence[int], growth: float, least: int) -> int:
+    """How many of the smallest become one, `sizes` ascending; 0 where none do."""
+    total, count = 0, 0
+    for number, size in enumerate(sizes, 1):
+        total += size
+        if number >= least and total >= growth * size:
+            count = number
+    return count
 
 
 def _group(files: Sequence[FileFacts], rule: Rule) -> Group:
