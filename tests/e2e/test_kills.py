@@ -10,9 +10,11 @@ import os
 import random
 import re
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +39,7 @@ TASK = {"batch": {"max_rows": 50}, "apply": {"max_pending_rows": 80, "min_fracti
 class Shop:
     """A project with a keyed table and an append-only log, and the check of both."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, task: Mapping[str, Any] = TASK) -> None:
         self.directory = directory
         self.events = native_history(seeded(SEED), SHAPE, FILES * ROWS)[: FILES * ROWS]
         self.log = [
@@ -57,7 +59,7 @@ class Shop:
                 Landing("shop", "people", keyed, settings),
                 Landing("shop", "log", logged, {"mode": "append_only"}),
             ],
-            TASK,
+            dict(task),
         )
         pack.write_project()
         for step in range(pack.steps):
