@@ -92,9 +92,8 @@ class JavaFiles:
         """
         content = self._iceberg.inmemory.InMemoryInputFile(bytearray(footer))
         metrics = self._iceberg.parquet.ParquetUtil.fileMetrics(content, self._metrics)
-        number = self._spec_id(file.slot)
         builder = (
-            self._iceberg.DataFiles.builder(self._specs.get(number))
+            self._iceberg.DataFiles.builder(self.spec_of(file))
             .withPath(file.path)
             .withFileSizeInBytes(file.size_bytes)
             .withMetrics(metrics)
@@ -127,7 +126,9 @@ class JavaFiles:
 
     def spec_of(self, file: DataFile) -> Any:
         """The Java `PartitionSpec` of a file."""
-        return self._specs.get(self._spec_id(file.slot))
+        number = self._spec_id(file.slot)
+        # Files of a small step are of this one: it takes no call.
+        return self._plain_java if number == self.plain.number else self._specs.get(number)
 
     def within(self, *partitions: Partition) -> Any:
         """The Java `Expression` of being in one of the partitions."""

@@ -103,12 +103,12 @@ def grow_columns(
     and Iceberg's promotions. A column that has only held NULL is replaced by one of the real type:
     all its rows stay NULL, which is what they were.
     """
+    changed = {name: new for name, new in after.items() if before.get(name) != new}
+    if not changed:
+        return False
     update = table.java.updateSchema()
-    changes = 0
-    for name, new in after.items():
+    for name, new in changed.items():
         old = before.get(name)
-        if old == new:
-            continue
         if old is None:
             update.addColumn(
                 None, name, _java_type(spark, new), UNTYPED if isinstance(new, Void) else None
@@ -121,11 +121,9 @@ def grow_columns(
             if merged is None:
                 raise AssertionError(f"column {name}: {old} cannot become {new}")
             _widen_column(spark, update, name, old, merged)
-        changes += 1
-    if changes:
-        update.commit()
-        table.refresh()
-    return changes > 0
+    update.commit()
+    table.refresh()
+    return True
 
 
 def with_types(spark: SparkSession, table: IcebergTable, types: Mapping[str, DataType]) -> Any:
