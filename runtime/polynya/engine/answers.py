@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from polynya.model.reading.loader import LoadedProject
 
 if TYPE_CHECKING:  # start-up time: most statements need no PySpark
     from polynya.lake.spark.api import SparkSession
+
+log = logging.getLogger(__name__)
 
 
 class Answers:
@@ -115,6 +118,10 @@ class Answers:
             return str(error)
         except PolynyaError:
             raise
-        except Exception as error:  # noqa: BLE001 - no fault of the fast way may cost an answer
-            return f"the embedded engine failed: {type(error).__name__}: {error}"
+        except Exception as error:
+            # A fault of ours, and no fault of the fast way may cost an answer: people are told.
+            failure = f"the embedded engine failed: {type(error).__name__}: {error}"
+            log.warning("%s", failure)
+            log.debug("where it failed", exc_info=error)
+            return failure
         return Answer(schema, iter(batches))

@@ -18,8 +18,7 @@ from polynya.model.contract.headers import Partition
 
 #: What PyIceberg raises for a table that it cannot read, or whose files are gone by now.
 _UNREADABLE: Final = (
-    OSError, ValueError, NotImplementedError, KeyError, TypeError, ResolveError, ValidationError,
-    pa.ArrowException,
+    OSError, ValueError, NotImplementedError, ResolveError, ValidationError, pa.ArrowException,
 )  # fmt: skip
 
 
