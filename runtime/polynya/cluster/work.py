@@ -58,7 +58,7 @@ class JobRun:
 
     def _report(self, unit: Unit, ended: Ended) -> None:
         own = unit.name == self._job.name
-        if isinstance(ended.failure, TaskStoppedError) or (own and ended.failure is not None):
+        if ended.failure is not None and (own or self._ends_all(ended.failure)):
             self._error = self._error or ended.failure
             self.stopping.set()
             return
@@ -67,6 +67,9 @@ class JobRun:
             self._held[unit.name] = str(ended.trouble)
         held = next(iter(list(self._held.values())), None)
         self._inbox.put(RoundEnded(self._job, self._run, held))
+
+    def _ends_all(self, failure: PolynyaError) -> bool:
+        return isinstance(failure, TaskStoppedError) or not self._context.is_alive()
 
     def _gone(self) -> None:
         self._inbox.put(RunEnded(self._job, self._run, self._error))

@@ -13,6 +13,7 @@ from polynya.lake.apply.fast import FastApplier, ways
 from polynya.lake.apply.local.keys import setting
 from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.naming import CATALOG
+from polynya.lake.spark.session import is_alive
 from polynya.lake.warehouse.check import refuse_unusable
 from polynya.lake.warehouse.folder import make_folder, refuse_unwritable
 from polynya.lake.warehouse.gone import cause_of
@@ -43,14 +44,16 @@ def start_engine(
     if isinstance(target.warehouse, Path):
         make_folder(target.warehouse)
         refuse_unwritable(target.warehouse)
+    spark = start.start_spark(project, long_lived=long_lived)
     return EngineContext(
-        spark=start.start_spark(project, long_lived=long_lived),
+        spark=spark,
         landing=store_at(target.landing, target.aws),
         sink=sink,
         applier=FastApplier(ways(indexes)),
         apply_mode=apply_mode,
         mirror=_mirror(project.target),
         cause_of=lambda failure: cause_of(failure, target, CATALOG),
+        is_alive=lambda: is_alive(spark),
         readers=Readers.of(target, SystemClock()).at_work,
     )
 

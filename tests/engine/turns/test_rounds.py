@@ -81,6 +81,25 @@ def test_what_explains_a_failure_is_asked_once_there_are_tables() -> None:
     assert told == ["first", "behind B"]
 
 
+def test_a_run_ends_with_the_first_step_that_finds_spark_gone() -> None:
+    spark: Any = None
+    context = EngineContext(spark, MemoryObjectStore(), is_alive=lambda: False)
+
+    def step(_turn: Turn) -> Ended:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    def idle(_turn: Turn) -> Ended:
+        return IDLE
+
+    work = [Unit("users", "task", step), Unit("orders", "other", idle)]
+    outcome = run_until_stopped(context, work)
+
+    assert {name: one.code for name, one in outcome.failures.items()} == {
+        "users": "POLYNYA-DEP-018"
+    }
+    assert max(one.exit_code for one in outcome.failures.values()) == 4
+
+
 def test_an_interrupt_is_no_failure_of_the_unit_that_it_hits() -> None:
     def interrupt(_turn: Turn) -> Ended:
         raise KeyboardInterrupt

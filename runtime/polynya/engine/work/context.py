@@ -19,7 +19,7 @@ from polynya.lake.maintenance.actions import Readers
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.dataset import new_owner
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.errors import PolynyaError
+from polynya.model.errors import DependencyError, PolynyaError
 from polynya.observe.events import EventSink, discard
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.object_store import ObjectStore
@@ -37,7 +37,8 @@ class EngineContext:
     `upkeep` is what maintenance has used of its budget, `readers` tells who reads in the warehouse.
     `at_unknown` is told of columns that settings name and nobody has met; None: they stop their
     dataset. `worked` says that a step has succeeded, so that there are tables: `cause_of` then
-    looks for what explains a failure.
+    looks for what explains a failure. `is_alive` tells whether Spark still answers; it is asked
+    after a failure only.
     """
 
     spark: SparkSession
@@ -59,6 +60,7 @@ class EngineContext:
     at_unknown: Callable[[Sequence[UnknownColumn]], None] | None = None
     worked: bool = False
     cause_of: Callable[[PolynyaError], PolynyaError] | None = None
+    is_alive: Callable[[], bool] = lambda: True
 
     def is_news(self, matter: str, text: str) -> bool:
         """Whether something else was said last about a matter; `text` is what is said now."""
@@ -67,4 +69,19 @@ class EngineContext:
 
     def explained(self, failure: PolynyaError) -> PolynyaError:
         """The failure of a step, or what explains it."""
+        if not self.is_alive():
+            return _driver_lost(failure)
         return failure if self.cause_of is None or not self.worked else self.cause_of(failure)
+
+
+def _driver_lost(failure: PolynyaError) -> DependencyError:
+    lost = DependencyError(
+        "POLYNYA-DEP-018",
+        "the JVM of Spark has ended",
+        why=f"the step met: {failure.__cause__ or failure}"[:300],
+        state="as after the last completed commit; every commit is atomic",
+        fix="run again; if the system ended it for lack of memory (its log says so), lower "
+        "POLYNYA_DRIVER_MEMORY or stop what else runs there",
+    )
+    lost.__cause__ = failure
+    return lost

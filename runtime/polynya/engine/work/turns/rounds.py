@@ -126,6 +126,9 @@ def _step(context: EngineContext, unit: Unit, turn: Turn) -> Ended:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - the edge of a unit
+        if not context.is_alive():
+            # No step can be taken any more, of no unit: who runs this starts it again.
+            context.stop.set()
         return Ended(failure=context.explained(as_polynya(error)))
     context.worked = True
     return ended

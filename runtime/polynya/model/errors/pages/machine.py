@@ -47,6 +47,14 @@ PAGES: Final = (
         "cache folder (`~/.cache`, or XDG_CACHE_HOME). Mostly the machine cannot give the heap.",
     ),
     ErrorPage(
+        "POLYNYA-DEP-018",
+        "the JVM of Spark has ended",
+        "Spark's process is gone: the system ended it, mostly for lack of memory (`dmesg` names "
+        "it), or somebody did. Every step is one commit, so nothing is lost. `polynya run` ends, "
+        "because without it no step can be taken; the agent starts itself again. Leave more "
+        "memory to the system with a smaller POLYNYA_DRIVER_MEMORY.",
+    ),
+    ErrorPage(
         "POLYNYA-DEP-015",
         "the database of the catalog does not answer",
         "The catalog of the target is in PostgreSQL, and the server cannot be reached or has no "
