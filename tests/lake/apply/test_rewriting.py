@@ -48,7 +48,6 @@ def users(kept: Kept) -> Feed:
 def step(users: Feed, *records: Any, how: Rewriting, table: DatasetTable | None = None) -> None:
     """Copy and apply records, with data files written again as `how` says."""
     table = table or users.table("owner")
-    table.take_over()
     enter(table)
     copy_batch(table, users.batch(*records), FastApplier(), now=STARTED)
     FastApplier(rewriting=how).apply(table, table.shape(), reason="a test", now=STARTED)

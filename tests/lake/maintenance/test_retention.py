@@ -14,6 +14,7 @@ from polynya.lake.read.verify import verify
 from polynya.model.contract.headers import Partition
 from polynya.model.errors import ConfigError
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
+from tests.lab.owned import owned
 from tests.oracle.packs.read_back import READERS
 
 #: The clock is at 1 June: what is older than 3 March has expired.
@@ -40,8 +41,7 @@ def seen(users: Feed) -> Any:
 
 
 def expire(users: Feed) -> Outcome:
-    table = users.table("owner")
-    table.take_over()
+    table = owned(users)
     return expire_rows(table, Limits(STARTED))
 
 

@@ -9,9 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.plain import PlainApplier
-from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
 from polynya.lake.iceberg.commit import Committed, Step
 from polynya.lake.iceberg.gateway import IcebergTable
@@ -22,11 +20,10 @@ from polynya.lake.maintenance.rewrite.data_files import RULE, rewrite_data_files
 from polynya.lake.read.verify import verify
 from polynya.lake.table import dataset
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.guards import enter
 from polynya.model.contract.headers import Partition
 from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
-from tests.lab.twins import NEVER_AGAIN
+from tests.lab.owned import applied, copied, owned, step
 from tests.oracle.packs.read_back import READERS
 
 THOROUGH = RULE.thorough()
@@ -41,8 +38,8 @@ def kept(request: pytest.FixtureRequest, module_lab: Lab) -> Kept:
     users = module_lab.feed(f"users{version}", format_version=version)
     users.apply(*(put(key, key, name=f"n{key}", more=WHOLE[key % 3]) for key in range(1, 9)))
     table = owned(users)
-    for sequence, changes in enumerate([[put(1, 11, name="Ann"), put(9, 12)], [drop(2, 13)]]):
-        step(users, table, *changes, file=f"{sequence}.json")
+    step(users, table, put(1, 11, name="Ann"), put(9, 12))
+    step(users, table, drop(2, 13))
     return Kept(users)
 
 
@@ -50,24 +47,6 @@ def kept(request: pytest.FixtureRequest, module_lab: Lab) -> Kept:
 def users(kept: Kept) -> Feed:
     """Eight records in two files of Current, older versions in two of Prior, two delete files."""
     return kept.again()
-
-
-def owned(users: Feed) -> DatasetTable:
-    """The table in the hands of an owner."""
-    table = users.table("owner")
-    table.take_over()
-    enter(table)
-    return table
-
-
-def step(users: Feed, table: DatasetTable, *records: Any, file: str = "x.json") -> None:
-    """Copy and apply records; rows go by position deletes."""
-    copy_batch(table, users.batch(*records, file=file), FastApplier(), now=STARTED)
-    applied(table)
-
-
-def applied(table: DatasetTable) -> None:
-    FastApplier(rewriting=NEVER_AGAIN).apply(table, reason="a test", now=STARTED)
 
 
 def rewrite(table: DatasetTable, limits: Limits = LIMITS) -> Outcome:
@@ -168,8 +147,7 @@ def test_a_delete_that_is_lost_would_be_seen(users: Feed, monkeypatch: pytest.Mo
 
 def test_a_copy_meanwhile_stays_pending(users: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     table = owned(users)
-    batch = users.batch(put(3, 21, name="Cid"))
-    meanwhile(monkeypatch, lambda: copy_batch(table, batch, FastApplier(), now=STARTED))
+    meanwhile(monkeypatch, lambda: copied(users, table, put(3, 21, name="Cid")))
 
     assert rewrite(table).whole
 
@@ -302,9 +280,8 @@ def test_somebody_else_deletes_a_row_at_the_last_moment(
 def test_the_plain_applier_and_a_late_event_after_it(users: Feed) -> None:
     table = owned(users)
     rewrite(table)
-    copy_batch(table, users.batch(put(1, 5, name="late")), FastApplier(), now=STARTED)
-    applied(table)
-    copy_batch(table, users.batch(put(5, 31, name="Eve"), file="y"), FastApplier(), now=STARTED)
+    step(users, table, put(1, 5, name="late"))
+    copied(users, table, put(5, 31, name="Eve"))
     PlainApplier().apply(table, reason="a test", now=STARTED)
     rewrite(table)
 

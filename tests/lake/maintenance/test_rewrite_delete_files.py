@@ -8,8 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from polynya.lake.apply.fast import FastApplier
-from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
 from polynya.lake.iceberg.commit import Committed, Step
 from polynya.lake.iceberg.files import DeleteFile, Slot
@@ -26,10 +24,9 @@ from polynya.lake.maintenance.rewrite.delete_files import (
 from polynya.lake.read.verify import verify
 from polynya.lake.table import dataset
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.guards import enter
 from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
-from tests.lab.twins import NEVER_AGAIN
+from tests.lab.owned import owned, step
 from tests.oracle.packs.read_back import READERS
 
 LIMITS = Limits(STARTED)
@@ -86,19 +83,6 @@ def made(users: Feed) -> Kept:
 @pytest.fixture
 def users(kept: Kept) -> Feed:
     return kept.again()
-
-
-def owned(users: Feed) -> DatasetTable:
-    table = users.table("owner")
-    table.take_over()
-    enter(table)
-    return table
-
-
-def step(users: Feed, table: DatasetTable, *records: Any) -> None:
-    name = f"{table.state.snapshot}.json"
-    copy_batch(table, users.batch(*records, file=name), FastApplier(), now=STARTED)
-    FastApplier(rewriting=NEVER_AGAIN).apply(table, reason="a test", now=STARTED)
 
 
 def rewrite(table: DatasetTable, limits: Limits = LIMITS) -> Outcome:

@@ -7,6 +7,7 @@ import pytest
 from polynya.lake.maintenance.base import Limits
 from polynya.lake.maintenance.statistics.compute import compute_statistics
 from tests.lab.lab import STARTED, Lab, put
+from tests.lab.owned import owned
 
 
 @pytest.mark.slow
@@ -14,8 +15,7 @@ from tests.lab.lab import STARTED, Lab, put
 def test_readers_of_iceberg_find_them(lab: Lab, version: int) -> None:
     users = lab.feed(history=True, format_version=version)
     users.apply(*(put(key, key, name=f"n{key % 7}", tags=["x"]) for key in range(1, 41)))
-    table = users.table("owner")
-    table.take_over()
+    table = owned(users)
     done = compute_statistics(table, Limits(STARTED))
 
     assert (done.commits, done.why.partition(" of snapshot")[0]) == (

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.maintenance.base import Limits, Outcome
 from polynya.lake.maintenance.expiry import choice, expire
@@ -21,6 +20,7 @@ from polynya.lake.table.guards import enter
 from polynya.lake.warehouse.readers import Reading
 from polynya.model.errors import ConflictError, DependencyError, InternalError
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
+from tests.lab.owned import copied, owned
 
 ONE = Keep(at_least=1)
 
@@ -46,12 +46,6 @@ def busy(lab: Lab, applies: int = 2) -> Feed:
 def seen(users: Feed) -> list[Any]:
     """What readers see of the table."""
     return [users.current("id", "name"), users.history("id", "name"), users.changes("id")]
-
-
-def owned(users: Feed, owner: str = "ours") -> DatasetTable:
-    table = users.table(owner)
-    table.take_over()
-    return table
 
 
 def snapshots(users: Feed) -> int:
@@ -80,8 +74,7 @@ def test_what_only_expired_snapshots_reach_is_gone(lab: Lab) -> None:
     assert done.freed_bytes > 0
     assert seen(users) == views
     # The table goes on in the hands that it was in, and in others.
-    enter(table)
-    copy_batch(table, users.batch(put(3, 1, name="after")), FastApplier(), now=STARTED)
+    copied(users, table, put(3, 1, name="after"))
     users.apply(put(4, 1, name="last"))
     assert [row for row in users.current("id", "name") if row[0] in (3, 4)] == [
         (3, "after"),
@@ -138,8 +131,7 @@ def test_a_snapshot_that_an_apply_works_on_stays(lab: Lab) -> None:
 
     with table.table.keeping(held):
         for number in range(3):
-            batch = users.batch(put(7, number, name="beside"), file=f"{number}.json")
-            copy_batch(table, batch, FastApplier(), now=STARTED)
+            copied(users, table, put(7, number, name="beside"))
         expired(table)
         assert table.table.snapshot(held) is not None
         assert len(users.table().table.metadata()["snapshots"]) == 4
@@ -171,7 +163,6 @@ def test_an_expiry_whose_owner_was_overtaken_harms_nobody(
     users = busy(lab)
     old, new = owned(users, "old"), users.table("new")
     real: Callable[[IcebergTable, Choice], list[str]] = expire._expired
-    applier = FastApplier()
     late: list[Outcome] = []
 
     class Slow(FastApplier):
@@ -179,8 +170,7 @@ def test_an_expiry_whose_owner_was_overtaken_harms_nobody(
 
         def stage(self, run: Any, outcome: Any) -> Any:
             staged = super().stage(run, outcome)
-            batch = users.batch(put(8, 1, name="beside"))
-            copy_batch(new, batch, applier, now=STARTED)
+            copied(users, new, put(8, 1, name="beside"))
             found.extend(real(*waiting[0]))
             return staged
 
@@ -237,7 +227,7 @@ def test_an_apply_whose_snapshot_somebody_expired_says_so_and_is_done_again(lab:
     class Unlucky(FastApplier):
         def stage(self, run: Any, outcome: Any) -> Any:
             staged = super().stage(run, outcome)
-            copy_batch(table, users.batch(put(8, 1, name="beside")), FastApplier(), now=STARTED)
+            copied(users, table, put(8, 1, name="beside"))
             now = f"TIMESTAMP '{datetime.now(UTC) + timedelta(seconds=1):%Y-%m-%d %H:%M:%S.%f}'"
             lab.spark.sql(
                 "CALL polynya.system.expire_snapshots(table => "

@@ -6,12 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from polynya.lake.apply.fast import FastApplier
-from polynya.lake.copy.copy import copy_batch
 from polynya.lake.maintenance.base import Limits
 from polynya.lake.maintenance.expiry.manifests import rewrite_manifests
-from polynya.lake.table.guards import enter
-from tests.lab.lab import STARTED, Lab, drop, put
+from tests.lab.lab import Lab, drop, put
+from tests.lab.owned import copied, owned, step
 
 pytestmark = pytest.mark.slow
 
@@ -23,11 +21,9 @@ def test_many_manifests_become_one(lab: Lab) -> None:
         f"ALTER TABLE {users.relation} "
         "SET TBLPROPERTIES ('commit.manifest-merge.enabled' = 'false')"
     )
-    table = users.table("ours")
-    enter(table)
+    table = owned(users)
     for number in range(2, 6):
-        batch = users.batch(put(1, number, name=f"v{number}"), put(number, number, name="new"))
-        copy_batch(table, batch, FastApplier(), now=STARTED)
+        copied(users, table, put(1, number, name=f"v{number}"), put(number, number, name="new"))
     limits = Limits(datetime.now(UTC))
     views = users.current("id", "name"), users.history("id", "name")
     assert rewrite_manifests(table, limits=limits, many=99).commits == 0
@@ -36,16 +32,14 @@ def test_many_manifests_become_one(lab: Lab) -> None:
 
     assert (done.commits, done.files_added) == (1, 1)
     assert (users.current("id", "name"), users.history("id", "name")) == views
-    copy_batch(table, users.batch(drop(2, 9)), FastApplier(), now=STARTED)
-    FastApplier().apply(table, reason="a test", now=STARTED)
+    step(users, table, drop(2, 9))
     assert [row[0] for row in users.current("id")] == [1, 3, 4, 5]
 
 
 def test_it_gives_way(lab: Lab) -> None:
     users = lab.feed()
     users.apply(put(1, 1, name="Ann"))
-    table = users.table("ours")
-    table.take_over()
+    table = owned(users)
 
     done = rewrite_manifests(table, limits=Limits(datetime.now(UTC), give_way=lambda: True), many=1)
 

@@ -14,11 +14,10 @@ from polynya.lake.apply.fast import FastApplier
 from polynya.lake.maintenance.base import Limits
 from polynya.lake.maintenance.expiry import orphans
 from polynya.lake.maintenance.expiry.orphans import find_orphans, remove_orphan_files
-from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.guards import enter
 from polynya.model.errors import OperationError
 from polynya.store.data_files import LocalFiles
 from tests.lab.lab import STARTED, Feed, Lab, put
+from tests.lab.owned import owned
 
 DAY = 86_400
 
@@ -44,12 +43,6 @@ def left(folder: Path, name: str, days: float) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"seven b")
     return aged(path, days)
-
-
-def owned(users: Feed) -> DatasetTable:
-    table = users.table("ours")
-    table.take_over()
-    return table
 
 
 def test_only_old_files_go_that_nothing_reaches(lab: Lab) -> None:
@@ -110,7 +103,6 @@ def test_files_of_a_commit_under_way_stay(lab: Lab, monkeypatch: pytest.MonkeyPa
             removed.append(done.files_removed)
             return staged
 
-    enter(table)
     Meanwhile().apply(table, reason="a test", now=STARTED)
     assert removed == [0]
     assert users.current("id", "name") == [(1, "Ann"), (2, "Ben")]
