@@ -7,7 +7,7 @@ docs/adr/0008-one-row-delta-per-step.md. Needs a classic SparkSession (Spark Con
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -91,15 +91,25 @@ class IcebergTable:
         return self._reach
 
     def format_version(self) -> int:
-        """Version of Iceberg's format that the table had when it was opened, or was raised to."""
+        """Version of Iceberg's format that the table had when it was opened, or was given here."""
         if self._format is None:
             self._format = int(self._java.operations().current().formatVersion())
         return self._format
 
-    def raise_format(self, version: int) -> None:
-        """Give the table a later version of the format. No file is touched."""
-        self._java.updateProperties().set("format-version", str(version)).commit()
-        self._format = version
+    def properties(self) -> dict[str, str]:
+        """Properties of the table as it was last read."""
+        # As one text: through py4j a map costs a dozen calls for each of its entries.
+        mapper = self.iceberg.util.JsonUtil.mapper()
+        found: dict[str, str] = json.loads(str(mapper.writeValueAsString(self._java.properties())))
+        return found
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Set properties, of which `format-version` raises the format. No file is touched."""
+        update = self._java.updateProperties()
+        for name, value in properties.items():
+            update.set(name, value)
+        update.commit()
+        self._format = None
         self.refresh()
 
     def snapshot_id(self) -> int | None:

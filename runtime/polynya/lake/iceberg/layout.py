@@ -40,6 +40,12 @@ TABLE_PROPERTIES: dict[str, str] = {
     "commit.manifest.min-count-to-merge": "8",
     "history.expire.min-snapshots-to-keep": "20",
 }
+#: Those of them that bound the metadata of a table, with the value that earlier versions gave.
+_BOUNDS = {
+    "write.metadata.delete-after-commit.enabled": None,
+    "write.metadata.previous-versions-max": None,
+    "commit.manifest.min-count-to-merge": "30",
+}
 
 
 #: "IF NOT EXISTS" looks first and creates then: two threads may both find nothing.
@@ -89,6 +95,18 @@ def create_table(
         except (PySparkException, Py4JJavaError):
             if not spark.catalog.tableExists(quoted):
                 raise
+
+
+def missing_bounds(properties: Mapping[str, str]) -> dict[str, str]:
+    """What bounds the metadata of a new table and not of one with these properties.
+
+    A value that somebody else has chosen stays.
+    """
+    return {
+        name: TABLE_PROPERTIES[name]
+        for name, former in _BOUNDS.items()
+        if properties.get(name) in (None, former)
+    }
 
 
 def grow_columns(

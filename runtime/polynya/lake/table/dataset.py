@@ -21,7 +21,7 @@ import pyarrow as pa
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.unsent import after_additions
 from polynya.lake.iceberg.commit import Step, commit_row_delta
-from polynya.lake.iceberg.deletes.stage import other_deletes, stage_deletes
+from polynya.lake.iceberg.deletes.stage import stage_deletes
 from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.layout import (
@@ -37,6 +37,7 @@ from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.shaping import data_columns, in_force, shape_of
 from polynya.lake.table.state import ApplyState, Ownership
 from polynya.lake.table.stored_state import TableState, read_state, stage_states
+from polynya.lake.table.upgrade import upgrade
 from polynya.model.config.dataset import Layout, ResolvedDataset
 from polynya.model.config.recorded import LAYOUT
 from polynya.model.contract.identifiers import quote_path
@@ -119,7 +120,7 @@ class DatasetTable:
     def take_over(self) -> None:
         """Make this owner the only one whose commits succeed: the first act of one that writes.
 
-        The table gets the format that its dataset is to have.
+        The table gets the format that its dataset is to have, and what a new one would have.
         """
         with self.changing:
             if self.owned:
@@ -131,21 +132,8 @@ class DatasetTable:
                 apply=self.state.apply,
                 summary={"polynya.step": "takeover", "polynya.epoch": str(ownership.epoch)},
             )
-            self._raise_format()
+            upgrade(self.table, self.state.snapshot, self.dataset.kept.format_version)
             self._lay_out(self.known_schema())
-
-    def _raise_format(self) -> None:
-        """Upgrade the table to the version of the format that its dataset is to have.
-
-        Raises OperationError where its deletes cannot become those of that version.
-        """
-        wanted = self.dataset.kept.format_version
-        if self.table.format_version() >= wanted:
-            return
-        snapshot = self.state.snapshot
-        if snapshot is not None and self.table.position_deletes(snapshot) is None:
-            raise other_deletes(self.table)
-        self.table.raise_format(wanted)
 
     def _lay_out(self, known: Mapping[str, DataType], *, beside: bool = False) -> None:
         """Give the table the layout of its dataset. `beside`: an apply may be at work.
