@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +13,12 @@ from bench.step import counted_calls, engine_counts
 from polynya.engine.runner import units
 from polynya.engine.work.turns.unit import Turn, Unit
 from polynya.lake.spark.api import SparkSession
+from polynya.observe import trace
 from polynya.store.data_files import LocalFiles
 from tests.lab.lab import Lab, put
+
+#: What the table's metadata has of one snapshot.
+ENTRY_BYTES = 2000
 
 
 def brought_up(unit: Unit) -> int:
@@ -54,9 +60,10 @@ def test_a_warm_step_takes_few_calls_and_no_job(
     ]
 
 
-def test_a_step_opens_as_many_files_after_many_steps_as_after_few(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
+def test_a_step_costs_as_much_after_many_steps_as_after_few(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """In files that it opens and writes. A snapshot that stays costs later commits its entry."""
     opened: list[str] = []
     real = LocalFiles.open
 
@@ -68,13 +75,28 @@ def test_a_step_opens_as_many_files_after_many_steps_as_after_few(
     users = lab.feed()
     (unit,) = units(lab.context("always"), [users.task])
     counts = []
+    trace.begin(str(tmp_path / "trace.json"))
     for sequence in range(1, 7):
         opened.clear()
         users.land(*(put(key, sequence, name="x") for key in (1, 10 * sequence)))
         brought_up(unit)
         counts.append(len(opened))
+    trace.end()
 
     assert counts[-1] <= counts[2]
+    events = json.loads((tmp_path / "trace.json").read_text())
+    for name in ("copy", "apply"):
+        steps = [one["args"] for one in events if one["name"] == name]
+        assert len(steps) == 6
+        # The first ones take the table over and give it columns.
+        warm = steps[2:]
+        # Rows, or those of Current and of Prior and the deletes of either; and the state.
+        assert max(one["files_written"] for one in warm) <= 5
+        # Manifests, their list, the metadata of the table.
+        assert max(one["metadata_files"] for one in warm) <= 7
+        sizes = [one["metadata_bytes"] for one in warm]
+        assert max(sizes) <= 64 * 1024
+        assert sizes[-1] - sizes[0] <= 2 * 3 * ENTRY_BYTES, sizes
 
 
 def test_views_are_looked_for_again_once_somebody_else_has_committed(

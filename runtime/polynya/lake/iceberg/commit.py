@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from polynya.lake.iceberg.files import COMMIT, DataFile, DeleteFile
+from polynya.lake.iceberg.files import COMMIT, DataFile, DeleteFile, listed
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.machine_errors import machine_error
 from polynya.lake.spark.api import CapturedException, Py4JJavaError
 from polynya.model.contract.headers import Partition
 from polynya.model.errors import ConflictError, DependencyError
-from polynya.observe.trace import span
+from polynya.observe.trace import count, is_on, span
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,26 @@ def commit_row_delta(table: IcebergTable, step: Step) -> Committed:
             table.drop_files(step.staged)
         raise _expired(table, str(error)) from error
     table.show_to_spark()
+    _count_metadata(table)
     return _outcome(table, step)
+
+
+def _count_metadata(table: IcebergTable) -> None:
+    """Count the files of metadata that the newest commit wrote, and their bytes, in the trace."""
+    if not is_on():
+        return
+    java, io = table.java, table.java.io()
+    snapshot = java.currentSnapshot()
+    number = int(snapshot.snapshotId())
+    sizes = [
+        int(one.length())
+        for one in listed(snapshot.allManifests(io))
+        if int(one.snapshotId()) == number
+    ]
+    whole = snapshot.manifestListLocation(), java.operations().current().metadataFileLocation()
+    sizes += [int(io.newInputFile(path).getLength()) for path in whole]
+    count("metadata_files", len(sizes))
+    count("metadata_bytes", sum(sizes))
 
 
 def _outcome(table: IcebergTable, step: Step) -> Committed:
