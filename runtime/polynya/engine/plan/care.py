@@ -14,13 +14,14 @@ from polynya.engine.work.upkeep.choose import Choice, choose
 from polynya.lake.maintenance.look.facts import (
     REWRITTEN,
     files_facts,
+    may_be_joined,
     may_be_rewritten,
     table_facts,
 )
 from polynya.lake.maintenance.look.health import Health, health_of
 from polynya.lake.maintenance.look.record import Done, Record
 from polynya.lake.maintenance.look.rule import BUILT_NAMES, kept_for, rule_of
-from polynya.lake.read.inspect import data_files
+from polynya.lake.read.inspect import data_files, data_manifests
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.maintenance.actions import ActionName
 
@@ -67,6 +68,8 @@ def care_of(table: Table, dataset: ResolvedDataset, now: datetime) -> Care:
         metadata_bytes=len(text),
         retention=kept_for(dataset),
     )
+    if may_be_joined(facts):
+        facts = replace(facts, data_manifests=data_manifests(table))
     if may_be_rewritten(facts, rule):
         sizes: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for partition, rows, size in data_files(table):

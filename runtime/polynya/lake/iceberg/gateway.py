@@ -149,6 +149,11 @@ class IcebergTable:
         """Snapshots that somebody in this process works on: see `keeping`."""
         return self._files.used()
 
+    def data_manifests(self) -> int:
+        """How many manifests of data files the current snapshot has."""
+        snapshot = self._java.currentSnapshot()
+        return 0 if snapshot is None else int(snapshot.dataManifests(self._java.io()).size())
+
     def metadata(self) -> dict[str, Any]:
         """The newest metadata of the table, as Iceberg's specification writes it in JSON."""
         newest = self._java.operations().refresh()

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.expressions import BooleanExpression, EqualTo
+from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
 
 from polynya.lake.fold.shape import Shape
@@ -173,6 +174,14 @@ def data_files(table: Table) -> list[tuple[str, int, int]]:
         (row["partition"][h.PARTITION], row["record_count"], row["file_size_in_bytes"])
         for row in files.select(["partition", "record_count", "file_size_in_bytes"]).to_pylist()
     ]
+
+
+def data_manifests(table: Table) -> int:
+    """How many manifests of data files the current snapshot has."""
+    snapshot = table.current_snapshot()
+    if snapshot is None:
+        return 0
+    return sum(one.content == ManifestContent.DATA for one in snapshot.manifests(table.io))
 
 
 def _files(table: Table) -> dict[str, tuple[int, int, int]]:

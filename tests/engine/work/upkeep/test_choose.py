@@ -65,7 +65,7 @@ facts_of_tables = st.builds(
     ),
     delete_files=st.integers(0, 5000),
     deleted_rows=st.integers(0, 10**7),
-    manifests=st.integers(0, 5000),
+    data_manifests=st.integers(0, 5000),
     expirable=st.integers(0, 5000),
     expirable_bytes=st.integers(0, 2**40),
     expirable_since=st.just(NOW - HOUR),
@@ -97,7 +97,7 @@ def test_what_does_not_pay_yet_says_when_it_will() -> None:
 
 def test_a_table_that_nobody_reads_or_writes_is_left_alone() -> None:
     idle = with_small(*[MEBIBYTE] * 500, commits=0.0, applies=0.0, reads=0.0)
-    choice = chosen(replace(idle, delete_files=900, manifests=900, record=Record()))
+    choice = chosen(replace(idle, delete_files=900, data_manifests=900, record=Record()))
 
     assert choice.taken is None
     assert choice.look_at is None
@@ -217,7 +217,7 @@ def test_one_more_file_as_small_as_the_smallest_never_lowers_the_score(facts: Ta
 @given(facts_of_tables, st.integers(1, 1000))
 def test_more_of_anything_else_never_lowers_a_score(facts: TableFacts, more: int) -> None:
     actions = {
-        "manifests": "rewrite_manifests",
+        "data_manifests": "rewrite_manifests",
         "expirable_bytes": "expire_snapshots",
         "delete_files": "rewrite_position_delete_files",
     }

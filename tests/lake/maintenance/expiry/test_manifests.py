@@ -28,9 +28,16 @@ def test_many_manifests_become_one(lab: Lab) -> None:
     views = users.current("id", "name"), users.history("id", "name")
     assert rewrite_manifests(table, limits=limits, many=99).commits == 0
 
+    manifests, joined = (
+        table.table.data_manifests(),
+        lab.rows(f"SELECT count(*) FROM {users.relation}.manifests WHERE content = 0"),
+    )
+    assert joined == [(manifests,)]
+
     done = rewrite_manifests(table, limits=limits, many=3)
 
     assert (done.commits, done.files_added) == (1, 1)
+    assert table.table.data_manifests() == 1 < manifests
     assert (users.current("id", "name"), users.history("id", "name")) == views
     step(users, table, drop(2, 9))
     assert [row[0] for row in users.current("id")] == [1, 3, 4, 5]

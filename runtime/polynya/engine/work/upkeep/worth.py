@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Final
 
-from polynya.lake.maintenance.look.facts import FilesFacts, TableFacts
+from polynya.lake.maintenance.look.facts import USUAL_MANIFESTS, FilesFacts, TableFacts
 from polynya.lake.maintenance.rewrite.plan import OPEN_BYTES, Rule
 from polynya.model.config.maintenance.actions import ActionName
 from polynya.model.config.maintenance.settings import Maintenance
@@ -30,9 +30,6 @@ SNAPSHOT_BYTES: Final = 1300
 EXPIRING_BYTES: Final = 64 * 2**10
 #: Reading one more manifest.
 MANIFEST_BYTES: Final = 64 * 2**10
-#: Manifests that commits leave by themselves (`commit.manifest.min-count-to-merge`), of the
-#: partitions of a table.
-USUAL_MANIFESTS: Final = 24
 #: Part of a read that a planner saves which knows how many values a column has.
 PLANNING: Final = 0.05
 #: Planners err by little over fewer rows.
@@ -148,14 +145,14 @@ def _delete_files(facts: TableFacts) -> Worth | None:
 
 
 def _manifests(facts: TableFacts) -> Worth | None:
-    """Every reader and every commit reads all manifests."""
-    fewer = facts.manifests - USUAL_MANIFESTS
+    """Every reader and every commit reads all manifests. Those of data files can be joined."""
+    fewer = facts.data_manifests - USUAL_MANIFESTS
     if fewer <= 0:
         return None
-    size = facts.manifests * MANIFEST_BYTES
+    size = facts.data_manifests * MANIFEST_BYTES
     return Worth(
         "rewrite_manifests",
-        f"{counted(facts.manifests, 'manifest')} to read",
+        f"{counted(facts.data_manifests, 'manifest')} of data files to read",
         gain=fewer * MANIFEST_BYTES * (_used(facts) + facts.commits),
         cost=FIXED_BYTES + (1 + WRITING) * size,
         written=size,

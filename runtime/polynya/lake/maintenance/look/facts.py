@@ -27,6 +27,9 @@ READS_PER_HOUR: Final = 4.0
 QUIET: Final = timedelta(days=1)
 #: The time over which commits and applies are counted.
 _WINDOW: Final = timedelta(hours=1)
+#: Manifests that commits leave by themselves (`commit.manifest.min-count-to-merge`), of the
+#: partitions of a table.
+USUAL_MANIFESTS: Final = 24
 #: In less time too few come to tell a rate by.
 _LEAST_WINDOW: Final = timedelta(minutes=1)
 
@@ -58,6 +61,7 @@ class TableFacts:
         delete_files, deleted_rows: of position deletes and deletion vectors.
         has_vectors: deletes are vectors (format v3), one for a data file.
         manifests: of the current snapshot.
+        data_manifests: those of data files among them; 0 where they are few: nobody had to look.
         snapshots: all that there are.
         expirable: snapshots that the settings do not keep, `expirable_since` the first of them.
         expirable_bytes: size of the data files that only they have.
@@ -79,6 +83,7 @@ class TableFacts:
     deleted_rows: int = 0
     has_vectors: bool = False
     manifests: int = 0
+    data_manifests: int = 0
     snapshots: int = 0
     oldest: datetime | None = None
     expirable: int = 0
@@ -121,6 +126,11 @@ def may_be_rewritten(facts: TableFacts, rule: Rule) -> bool:
     fewest = facts.size_bytes // rule.target_bytes + 1
     crowded = facts.data_files >= fewest + rule.least_files
     return crowded or facts.deleted_rows >= rule.dead_share * max(1, facts.rows)
+
+
+def may_be_joined(facts: TableFacts) -> bool:
+    """Whether there are many manifests. Which of them are of data files has to be asked for."""
+    return facts.manifests > USUAL_MANIFESTS
 
 
 def files_facts(sizes: Sequence[tuple[int, int]], rule: Rule) -> FilesFacts:

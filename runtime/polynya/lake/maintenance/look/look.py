@@ -2,6 +2,7 @@
 
 A look costs `CALLS` calls. Where the snapshot counts more files than a rewrite would leave, it
 costs what `IcebergTable.files` does, too: nothing for partitions that applies have read already.
+Where it counts many manifests, their list is read.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from polynya.lake.maintenance.look.facts import (
     REWRITTEN,
     TableFacts,
     files_facts,
+    may_be_joined,
     may_be_rewritten,
     table_facts,
 )
@@ -52,6 +54,8 @@ def look(
         metadata_bytes=len(text),
         retention=kept_for(target.dataset),
     )
+    if may_be_joined(facts):
+        facts = replace(facts, data_manifests=target.table.data_manifests())
     snapshot = target.state.snapshot
     if snapshot is None or not may_be_rewritten(facts, rule):
         return facts
