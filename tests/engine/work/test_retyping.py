@@ -20,6 +20,7 @@ from polynya.lake.read.verify import verify
 from polynya.lake.table import retyping
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.dataset import DatasetTable
+from polynya.model.datatypes import parse_type
 from polynya.model.errors import InternalError, OperationError
 from tests.lab.lab import Feed, Lab, Row, drop, put
 from tests.lab.plans import migrate, plan
@@ -259,3 +260,19 @@ def test_numbers_that_widen_to_a_type_too_small_change_nothing(lab: Lab) -> None
     orders.configure(schema_evolution={"widen_numbers": "decimal"})
     orders.apply()
     assert orders.current("id", "price") == [(1, Decimal(2**53 + 1)), (2, Decimal("0.5"))]
+
+
+def test_the_type_of_a_column_that_files_are_or_were_sorted_by_stays(lab: Lab) -> None:
+    orders = lab.feed("orders", sort_by=["price"])
+    orders.copy(put(1, 1, price=10))
+
+    for layout in (["price"], ["id"]):
+        orders.configure(sort_by=layout)
+        table = orders.table("an owner")
+        table.take_over()
+        with pytest.raises(OperationError) as told:
+            retyping.retype(table, {"price": parse_type("string")}, lambda _: None)
+        assert told.value.code == "POLYNYA-LAKE-055"
+        assert "sorted by price" in told.value.message
+
+    assert orders.types()["price"] == "bigint"
