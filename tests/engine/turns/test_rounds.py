@@ -14,7 +14,7 @@ from polynya.engine.runner import run_once, run_until_stopped, units
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.threads import THREADS
 from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn, Unit
-from polynya.model.errors import OperationError
+from polynya.model.errors import OperationError, StaleStepError
 from polynya.observe.data import BatchCopied
 from polynya.observe.events import Event
 from polynya.store.clock import SystemClock
@@ -98,6 +98,26 @@ def test_a_run_ends_with_the_first_step_that_finds_spark_gone() -> None:
         "users": "POLYNYA-DEP-018"
     }
     assert max(one.exit_code for one in outcome.failures.values()) == 4
+
+
+@pytest.mark.parametrize(("stale", "steps"), [(3, 4), (9, 4)], ids=["a few times", "always"])
+def test_a_step_that_another_engine_came_between_is_taken_again(stale: int, steps: int) -> None:
+    spark: Any = None
+    context = EngineContext(spark, MemoryObjectStore())
+    taken: list[Turn] = []
+
+    def step(turn: Turn) -> Ended:
+        taken.append(turn)
+        if len(taken) <= stale:
+            raise StaleStepError("POLYNYA-LAKE-051", "rewritten", where="a.b")
+        return IDLE
+
+    outcome = run_once(context, [Unit("users", "task", step)])
+
+    assert len(taken) == steps
+    assert [str(one) for one in outcome.failures.values()] == ["a.b: rewritten"] * (stale > steps)
+    # Nobody else owns the table: nothing has to wait until it is quiet.
+    assert context.truce.is_empty
 
 
 def test_an_interrupt_is_no_failure_of_the_unit_that_it_hits() -> None:

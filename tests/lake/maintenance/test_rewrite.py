@@ -268,7 +268,7 @@ def test_somebody_else_deletes_a_row_at_the_last_moment(
 
     done = rewrite(table)
     assert not done.whole
-    assert "another owner changed" in done.why
+    assert "another engine changed" in done.why
     assert len(users.files() - files) <= 1  # the delete file of the other engine
 
     assert rewrite(table).whole

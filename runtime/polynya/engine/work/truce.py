@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from polynya.lake.table.dataset import DatasetTable, owner_in_words
-from polynya.model.errors import ConflictError
+from polynya.model.errors import ConflictError, StaleStepError
 
 #: A table is taken back when the other process has not committed for so many seconds.
 QUIET_SECONDS = 60.0
@@ -38,7 +38,9 @@ class Truce:
         return not self._lost
 
     def lost(self, error: ConflictError, now: float) -> None:
-        """Remember that the table of a refused step is somebody else's."""
+        """Remember that the table of a refused step is somebody else's, if it is."""
+        if isinstance(error, StaleStepError):
+            return
         self._lost.setdefault(str(error.where), _Sighting(None, now))
 
     def wait_for_quiet(self, table: DatasetTable, now: float) -> None:

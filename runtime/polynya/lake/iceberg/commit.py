@@ -18,7 +18,7 @@ from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.machine_errors import machine_error
 from polynya.lake.spark.api import CapturedException, Py4JJavaError
 from polynya.model.contract.headers import Partition
-from polynya.model.errors import ConflictError, DependencyError
+from polynya.model.errors import ConflictError, DependencyError, StaleStepError
 from polynya.observe.trace import count, is_on, span
 
 log = logging.getLogger(__name__)
@@ -73,9 +73,9 @@ class Committed:
 def commit_row_delta(table: IcebergTable, step: Step) -> Committed:
     """Commit one step.
 
-    Raises ConflictError when another owner moved the table since `based_on` (nothing was changed,
-    staged files are removed) and DependencyError when the outcome is unknown (staged files are
-    kept: they may be live).
+    Raises ConflictError when somebody else moved the table since `based_on` (nothing was changed,
+    staged files are removed), StaleStepError when `since` has expired meanwhile, and
+    DependencyError when the outcome is unknown (staged files are kept: they may be live).
     """
     delta, java_files = (step.within or table.java).newRowDelta(), table.java_files()
     for file in step.add:
@@ -227,14 +227,14 @@ def _explained(
     )
 
 
-def _expired(table: IcebergTable, why: str) -> DependencyError:
+def _expired(table: IcebergTable, why: str) -> StaleStepError:
     """The error of a step whose first snapshot somebody else has expired meanwhile."""
-    return DependencyError(
+    return StaleStepError(
         "POLYNYA-LAKE-050",
         f"the snapshot that a step of {table.name} was computed from has expired meanwhile",
         where=table.name,
         why=why.split("\n", maxsplit=1)[0],
-        state="nothing of this step was written; the next run takes it again",
+        state="nothing of this step was written; a run takes it again at once",
         fix="let the engine that expires snapshots of this table keep them for longer than the "
         "longest apply, or leave expiry to Polynya",
     )

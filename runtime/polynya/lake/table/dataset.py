@@ -34,6 +34,7 @@ from polynya.lake.iceberg.user_layout import lay_out, refuse_age
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.copy_state import CopyState
+from polynya.lake.table.refused import refuse_stale
 from polynya.lake.table.shaping import data_columns, in_force, shape_of
 from polynya.lake.table.state import ApplyState, Ownership
 from polynya.lake.table.stored_state import TableState, read_state, stage_states
@@ -279,7 +280,11 @@ class DatasetTable:
             since=since,
             within=within,
         )
-        committed = commit_row_delta(self.table, step)
+        try:
+            committed = commit_row_delta(self.table, step)
+        except ConflictError as error:
+            refuse_stale(self.table, before, error)
+            raise
         # Before the state is read again: who was overtaken since must be told.
         self.epoch = ownership.epoch
         if committed.is_step_alone:

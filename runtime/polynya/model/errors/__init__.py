@@ -11,6 +11,7 @@ from polynya.model.errors.tree import (
     InternalError,
     OperationError,
     PolynyaError,
+    StaleStepError,
     SuspendedError,
     TaskStoppedError,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "InternalError",
     "OperationError",
     "PolynyaError",
+    "StaleStepError",
     "SuspendedError",
     "TaskStoppedError",
 ]

@@ -9,6 +9,7 @@
     ├── DataError          rows are not what they have to be     exit 1
     ├── DependencyError    Java, jars, catalog, source           exit 4, worth a retry
     ├── ConflictError      another owner moved the state         exit 5, worth a retry
+    │   └── StaleStepError   another engine did, and the step is taken again
     └── InternalError      a bug in Polynya                      exit 70
 
 Codes are stable; `polynya explain CODE` prints the page of a code (`error_codes.py`).
@@ -147,6 +148,14 @@ class ConflictError(PolynyaError):
 
     exit_code = 5
     retryable = True
+
+
+class StaleStepError(ConflictError):
+    """Raised when another engine's maintenance came between a step and its commit.
+
+    Nobody else owns the table, and nothing of the step was written: take it again, from a fresh
+    look at the table.
+    """
 
 
 class InternalError(PolynyaError):

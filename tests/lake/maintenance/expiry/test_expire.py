@@ -18,7 +18,7 @@ from polynya.lake.maintenance.expiry.orphans import remove_orphan_files
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import enter
 from polynya.lake.warehouse.readers import Reading
-from polynya.model.errors import ConflictError, DependencyError, InternalError
+from polynya.model.errors import ConflictError, InternalError, StaleStepError
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
 from tests.lab.owned import copied, owned
 
@@ -235,7 +235,7 @@ def test_an_apply_whose_snapshot_somebody_expired_says_so_and_is_done_again(lab:
             )
             return staged
 
-    with pytest.raises(DependencyError) as caught:
+    with pytest.raises(StaleStepError) as caught:
         Unlucky().apply(table, reason="a test", now=STARTED)
 
     assert caught.value.code == "POLYNYA-LAKE-050"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,13 +13,17 @@ from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.queue import LEAST_WORK, POLL_SECONDS, Crew, Place, Queue
 from polynya.engine.work.turns.threads import THREADS
 from polynya.engine.work.turns.unit import TOO_LONG, Ended, Turn, Unit
-from polynya.model.errors import ConflictError
+from polynya.model.errors import ConflictError, StaleStepError
 from polynya.observe.data import UnitFailed, UnitRecovered
 from polynya.observe.trace import span
 from polynya.store.clock import Clock
 
+log = logging.getLogger(__name__)
+
 #: How often a thread without work looks whether somebody asked to stop, in seconds.
 _LOOK_SECONDS: Final = 0.2
+#: A step that another engine's maintenance came between is taken again so often.
+_AGAIN: Final = 3
 
 
 class Rounds:
@@ -121,8 +126,7 @@ class Rounds:
 
 def _step(context: EngineContext, unit: Unit, turn: Turn) -> Ended:
     try:
-        with span("step", dataset=unit.name):
-            ended = unit.step(turn)
+        ended = _taken(unit, turn)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - the edge of a unit
@@ -132,6 +136,18 @@ def _step(context: EngineContext, unit: Unit, turn: Turn) -> Ended:
         return Ended(failure=context.explained(as_polynya(error)))
     context.worked = True
     return ended
+
+
+def _taken(unit: Unit, turn: Turn) -> Ended:
+    """A step that another engine came between is taken again, with tables that are opened again."""
+    for _ in range(_AGAIN):
+        try:
+            with span("step", dataset=unit.name):
+                return unit.step(turn)
+        except StaleStepError as error:
+            log.info("%s is taken again: %s", unit.name, error.message)
+    with span("step", dataset=unit.name):
+        return unit.step(turn)
 
 
 def _tell(place: Place, ended: Ended) -> None:

@@ -1,4 +1,4 @@
-"""Errors of what leaves a table: snapshots and files that nothing reaches."""
+"""Errors of what leaves a table, and of what other engines do to its files."""
 
 from __future__ import annotations
 
@@ -12,8 +12,17 @@ PAGES: Final = (
         "the snapshot of a step has expired",
         "An apply, or a rewrite, was computed from a snapshot, and meanwhile another engine "
         "expired it. Whether the step is still right cannot be checked, so it was not committed; "
-        "the next run takes it again. Polynya itself never expires a snapshot that its own process "
-        "works on. Let the other engine keep snapshots for longer than the longest apply.",
+        "a run takes it again at once. Polynya itself never expires a snapshot that its own "
+        "process works on. Let the other engine keep snapshots for longer than the longest apply.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-051",
+        "another engine changed files that a step works on",
+        "A step removes files that it has read, and the files of the states that it follows. "
+        "Another engine, such as a compaction by Spark or Athena, put others in their place before "
+        "the commit. Nothing of the step was written, and a run takes it again at once, from what "
+        "the table holds now. Where it happens often, steps are paid for twice: leave the "
+        "compaction to Polynya, or let the other engine leave the partition `asset_state` alone.",
     ),
     ErrorPage(
         "POLYNYA-MNT-010",

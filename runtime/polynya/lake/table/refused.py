@@ -1,0 +1,33 @@
+"""Why a step was refused: another owner was faster, or another engine has moved files."""
+
+from __future__ import annotations
+
+from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.table.stored_state import TableState, read_state
+from polynya.model.errors import ConflictError, StaleStepError
+
+
+def refuse_stale(table: IcebergTable, before: TableState, refused: ConflictError) -> None:
+    """Raise StaleStepError for a refused step that followed `before` and has no owner to blame.
+
+    Each commit of an owner puts its marker into a state. Another engine leaves the states as they
+    are, if it writes their files again, so the markers are those of `before` in a later snapshot.
+    """
+    if isinstance(refused, StaleStepError):
+        return
+    found = read_state(table)
+    if found.snapshot == before.snapshot or _marks(found) != _marks(before):
+        return
+    raise StaleStepError(
+        "POLYNYA-LAKE-051",
+        f"another engine changed files of {table.name} that this step works on",
+        where=table.name,
+        why=refused.message,
+        state="nothing of this step was written; a run takes it again at once",
+        fix="nothing, unless it happens often: then leave compaction of this table to Polynya, "
+        "or let the other engine leave the partition `asset_state` alone",
+    ) from refused
+
+
+def _marks(state: TableState) -> tuple[object, object]:
+    return state.copy.ownership, state.apply.ownership
