@@ -41,6 +41,18 @@ def metadata(snapshots: int, *, every: timedelta = MINUTE, **summary: Any) -> di
     }
 
 
+def test_rates_hold_where_there_are_more_snapshots_than_may_stay() -> None:
+    many = SnapshotExpiry(at_most=40)
+    before = table_facts(metadata(100), now=NOW, expiry=many)
+    after = table_facts(metadata(40), now=NOW, expiry=many)
+
+    assert before.expirable == 60
+    # The first could go once forty others had come, which was after half an hour.
+    assert before.expirable_since == NOW - 59 * MINUTE
+    assert after.expirable == 0
+    assert (before.commits, after.commits) == (60, 60)
+
+
 def test_a_snapshot_counts_its_files_its_deletes_and_its_manifests() -> None:
     counted = {"total-delete-files": 3, "manifests-created": 2, "manifests-kept": 5}
     facts = table_facts(metadata(1, **counted), now=NOW, expiry=SnapshotExpiry())

@@ -38,7 +38,7 @@ def _rewrite_data_files(call: Call) -> Outcome:
 
 def _expire_snapshots(call: Call) -> Outcome:
     expiry = call.target.dataset.maintenance.snapshot_expiry
-    keep = Keep(expiry.age, expiry.keep)
+    keep = Keep(expiry.age, expiry.keep, expiry.at_most)
     return expire_snapshots(call.target, limits=call.limits, keep=keep, readers=call.readers)
 
 

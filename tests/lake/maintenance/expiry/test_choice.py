@@ -93,6 +93,40 @@ def test_what_was_current_within_the_age_stays(seed: int) -> None:
     assert kept == sorted(wanted)
 
 
+def test_of_very_many_only_the_newest_stay_for_all_of_their_age() -> None:
+    """A commit every two minutes; the first three are older than the age."""
+    table = metadata(*(2.1 - number / 30 for number in range(63)))
+
+    choice = choose(table, Keep(2 * HOUR, 10, at_most=40), now=NOW)
+
+    assert stays(choice, table) == list(range(24, 64))
+    assert choice.why == (
+        "23 of 63 snapshots were followed by another before 2026-06-01 11:30 UTC and are not among "
+        "the newest 40"
+    )
+
+
+def test_what_was_current_within_half_an_hour_stays_however_many_there_are() -> None:
+    hours = [0.6 - number / 60 for number in range(36)]
+    table = metadata(*hours)
+
+    kept = stays(choose(table, Keep(2 * HOUR, 1, at_most=3), now=NOW), table)
+
+    assert len(kept) == 31
+    assert kept == [one for one in range(1, 37) if one == 36 or hours[one] <= 0.5 + 1e-9]
+    short = stays(choose(table, Keep(HOUR / 10, 1, at_most=3), now=NOW), table)
+    assert short == [one for one in range(1, 37) if one == 36 or hours[one] <= 0.1 + 1e-9]
+
+
+def test_a_reader_holds_more_than_that() -> None:
+    table = metadata(*(1.9 - number / 30 for number in range(57)))
+    keep = Keep(2 * HOUR, 1, at_most=20)
+
+    kept = stays(choose(table, keep, now=NOW, readers=[Reading(ago(1.5), NOW + HOUR)]), table)
+
+    assert len(kept) > 45 > len(stays(choose(table, keep, now=NOW), table))
+
+
 def test_a_snapshot_that_is_worked_on_stays_with_all_that_came_later() -> None:
     table = metadata(9, 8, 7, 6, 5, 1)
 

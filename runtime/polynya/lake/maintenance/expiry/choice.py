@@ -3,6 +3,11 @@
 A snapshot is in use until another one takes its place. So its age counts from then on, and not from
 when it was made: of a table that nobody wrote to for a week, a query reads a snapshot that is a
 week old. A query that is shorter than `Keep.age` needs nothing else to be safe.
+
+Every commit writes the entries of all snapshots again, so of a table with a commit every two
+seconds not all of `Keep.age` stays: no more than `Keep.at_most`, but what was current within
+`LEAST_AGE` in any case. There is no thinning out: Iceberg forgets which snapshot was current when
+before one that is missing in between, so that older ones could be read by their ids only.
 """
 
 from __future__ import annotations
@@ -15,6 +20,9 @@ from typing import Any, Final
 
 from polynya.lake.warehouse.readers import SKEW, Reading
 
+#: What was current within this time stays, however many snapshots there are: a query of ours says
+#: that it reads after a quarter of an hour (`readers.py`), and Athena ends one after half an hour.
+LEAST_AGE: Final = timedelta(minutes=30)
 _MAIN: Final = "main"
 #: Settings by which a branch keeps its own number of snapshots; Iceberg puts them above ours.
 _OWN_RULES: Final = ("min-snapshots-to-keep", "max-snapshot-age-ms")
@@ -22,10 +30,19 @@ _OWN_RULES: Final = ("min-snapshots-to-keep", "max-snapshot-age-ms")
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Snapshots that stay: `age` after another one followed, and the newest `at_least` of them."""
+    """Snapshots that stay: `age` after another one followed, and the newest `at_least` of them.
+
+    By their age no more than the newest `at_most` stay, but those of `least_age` in any case.
+    """
 
     age: timedelta = timedelta(hours=2)
     at_least: int = 10
+    at_most: int = 1000
+
+    @property
+    def least_age(self) -> timedelta:
+        """The time after another one followed for which a snapshot stays whatever else there is."""
+        return min(self.age, LEAST_AGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +71,10 @@ class _Snapshot:
     left_ms: int | None
     place: int | None
 
+    def is_among(self, newest: int, *, off_main: bool = False) -> bool:
+        """Whether it is one of so many newest of the main branch; off it `off_main`."""
+        return off_main if self.place is None else self.place < newest
+
 
 def choose(
     metadata: Mapping[str, Any],
@@ -77,19 +98,17 @@ def choose(
     readers = list(readers)
     if any(reader.since is None for reader in readers):
         return Choice("a reader may read any snapshot of the past")
-    before = min(
-        now - keep.age,
-        *(reader.since - SKEW for reader in readers if reader.since is not None),
-        now,
-    )
-    before_ms = int(before.timestamp() * 1000)
+    read_since = [reader.since - SKEW for reader in readers if reader.since is not None]
+    before = min([now - keep.age, *read_since])
+    surely = min([now - keep.least_age, *read_since])
     held_since = min((one.made_ms for one in known if one.number in held), default=None)
     stays = [
         one
         for one in known
         if one.left_ms is None
-        or one.left_ms >= before_ms
-        or (one.place is not None and one.place < keep.at_least)
+        or one.left_ms >= _ms(surely)
+        or (one.left_ms >= _ms(before) and one.is_among(keep.at_most, off_main=True))
+        or one.is_among(keep.at_least)
         or (held_since is not None and one.made_ms >= held_since)
     ]
     if not stays:
@@ -106,9 +125,11 @@ def choose(
     ]
     if not gone:
         return Choice(_why_none(known, keep, before, now))
+    crowded = any(one.left_ms is not None and one.left_ms >= _ms(before) for one in gone)
+    since, newer = (surely, keep.at_most) if crowded else (before, keep.at_least)
     return Choice(
         f"{len(gone):,} of {len(known):,} snapshots were followed by another before "
-        f"{before:%Y-%m-%d %H:%M} UTC and are not among the newest {keep.at_least}",
+        f"{since:%Y-%m-%d %H:%M} UTC and are not among the newest {newer:,}",
         expired=len(gone),
         older_than_ms=cutoff,
         newest=newest,
@@ -121,6 +142,10 @@ def _why_none(known: Sequence[_Snapshot], keep: Keep, before: datetime, now: dat
     if before < now - keep.age:
         return f"a reader is at work since {before + SKEW:%H:%M} UTC"
     return f"no snapshot is older than {keep.age} and free"
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
 
 
 def _snapshots(metadata: Mapping[str, Any]) -> list[_Snapshot]:

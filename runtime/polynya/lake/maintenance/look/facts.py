@@ -164,8 +164,7 @@ def table_facts(
         return TableFacts(at=now, metadata_bytes=metadata_bytes, record=record)
     written_at = _made(current)
     gone, since, freed = _expirable(metadata, snapshots, now, expiry)
-    # Snapshots that are older than this may have expired.
-    window = min(_WINDOW, max(expiry.age, _LEAST_WINDOW))
+    window = _window(snapshots, now, expiry)
     lately = [one for one in snapshots if _made(one) > now - window]
     per_hour = timedelta(hours=1) / window
     return TableFacts(
@@ -207,12 +206,27 @@ def _expirable(
     A snapshot is in use until another one follows it: its age counts from then. A file that a
     commit removed goes with the last snapshot before that commit.
     """
-    choice = choose(metadata, Keep(expiry.age, expiry.keep), now=now)
+    keep = Keep(expiry.age, expiry.keep, expiry.at_most)
+    choice = choose(metadata, keep, now=now)
     followers = [one for one in snapshots[1:] if int(one["timestamp-ms"]) <= choice.older_than_ms]
     if not choice.expired or not followers:
         return 0, None, 0
     freed = sum(_count(one, "removed-files-size") for one in followers)
-    return choice.expired, _made(followers[0]) + expiry.age, freed
+    followed = _made(followers[0])
+    since = followed + keep.age
+    if len(snapshots) > keep.at_most:
+        since = min(since, max(followed + keep.least_age, _made(snapshots[keep.at_most])))
+    return choice.expired, since, freed
+
+
+def _window(
+    snapshots: Sequence[Mapping[str, Any]], now: datetime, expiry: SnapshotExpiry
+) -> timedelta:
+    """The time over which commits are counted: snapshots that are older may have expired."""
+    known = expiry.age
+    if len(snapshots) >= expiry.at_most:
+        known = min(known, now - _made(snapshots[0]))
+    return min(_WINDOW, max(known, _LEAST_WINDOW))
 
 
 def _count(snapshot: Mapping[str, Any], name: str) -> int:

@@ -20,10 +20,18 @@ class SnapshotExpiry(Frozen):
     """When a snapshot is old. One that is in use, tagged or the head of a branch stays."""
 
     age: Duration = Field(
-        default=timedelta(hours=2), description="Younger snapshots stay. Default: `2h`."
+        default=timedelta(hours=2),
+        description="A snapshot stays for so long after another one followed. Default: `2h`.",
     )
     keep: int = Field(
         default=10, gt=0, description="So many of the newest snapshots stay, however old."
+    )
+    at_most: int = Field(
+        default=1000,
+        gt=0,
+        description="By their `age` no more than so many of the newest snapshots stay: every "
+        "commit writes the entries of all of them again, 1.3 KB for each. What was current within "
+        "the last 30 minutes, or within `age` where that is shorter, stays in any case.",
     )
 
 
