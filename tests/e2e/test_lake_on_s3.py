@@ -1,4 +1,4 @@
-"""Applies without a query and loads by tasks, with a warehouse in S3.
+"""Applies without a query, loads by tasks and maintenance, with a warehouse in S3.
 
 A process has one Spark session, so that another pytest runs these tests on a session of its own.
 """
@@ -18,6 +18,7 @@ TESTS = (
     "tests/lake/apply/keys/test_applies.py",
     "tests/engine/test_loads.py",
     "tests/e2e/on_s3.py",
+    "tests/lake/maintenance/expiry/in_s3.py",
 )
 
 
