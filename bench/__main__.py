@@ -12,6 +12,7 @@ BENCHMARKS = (
     "step",
     "reload",
     "maintained",
+    "rewritten",
     "fallback",
     "strategies",
     "costs",

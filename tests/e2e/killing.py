@@ -6,26 +6,32 @@ which every commit goes, then calls the CLI as usual.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.oracle.packs.driver import ROOT, command, environment
 
 COMMIT = "polynya.lake.iceberg.commit.commit_row_delta"
 KILLED = -signal.SIGKILL
 
-# Wraps the commit before anything imports it; `sys.argv` holds hook, mode, number, folder, CLI.
+# Wraps the commit before anything imports it; `sys.argv` holds hook, mode, number, folder,
+# constants, CLI.
 _WRAPPER = """
-import dataclasses, importlib, os, signal, sys, time
+import dataclasses, importlib, json, os, signal, sys, time
 from pathlib import Path
-hook, mode, number, folder, *arguments = sys.argv[1:]
+hook, mode, number, folder, constants, *arguments = sys.argv[1:]
+for place, value in json.loads(constants).items():
+    module_name, _, name = place.rpartition(".")
+    setattr(importlib.import_module(module_name), name, value)
 module_name, _, name = hook.rpartition(".")
 module = importlib.import_module(module_name)
 real, calls = getattr(module, name), []
@@ -107,16 +113,18 @@ def running(
     mode: str = "",
     number: int = 0,
     hook: str = COMMIT,
+    constants: Mapping[str, int] = MappingProxyType({}),
 ) -> Iterator[Running]:
     """Start one run, or another verb; with a mode, through the wrapper around `hook`.
 
-    Never outlives the block.
+    The wrapper gives `constants` of modules other values, too. Never outlives the block.
     """
     chosen = verb or ("run", "--once", "--apply", apply)
     arguments = [*chosen, "--project", str(directory)]
     line = command(*arguments)
     if mode:
-        line = [sys.executable, "-c", _WRAPPER, hook, mode, str(number), str(directory), *arguments]
+        line = [sys.executable, "-c", _WRAPPER, hook, mode, str(number), str(directory)]
+        line += [json.dumps(dict(constants)), *arguments]
     with started(directory, line) as run:
         yield run
 

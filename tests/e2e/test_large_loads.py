@@ -21,6 +21,7 @@ from tests.projects import PROJECT, aws_project
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROWS, FILES = 300_000, 3
+LARGE_BYTES = "polynya.lake.maintenance.rewrite.way.LARGE_BYTES"
 COUNTS = "count(*) AS rows, max(id) AS newest"
 TASK = """\
 apiVersion: polynya/v1
@@ -94,6 +95,7 @@ def test_a_spark_cluster_gives_what_one_process_gives(shop: Path, tmp_path: Path
         loaded = CliDriver().run_project(shop)
         _land_changes(shop)
         CliDriver().run_project(shop, apply="always")
+        rewritten = _rewritten(shop)
         ((counted,),) = CliDriver().query(shop, [f"SELECT {COUNTS} FROM shop.orders"])
     run_to_end(alone)
     _land_changes(alone)
@@ -101,6 +103,8 @@ def test_a_spark_cluster_gives_what_one_process_gives(shop: Path, tmp_path: Path
 
     assert "load.progress" in {event["type"] for event in loaded.events}
     assert python_workers(workers) == ["one", "two"]
+    assert "bytes are written by 2 tasks of the cluster" in rewritten
+    assert "files became" in rewritten
     assert _sorted_rows(shop) == _sorted_rows(alone)
     assert current(shop) == sorted({*range(ROWS * FILES + 2)} - {7})
     assert counted == {"rows": ROWS * FILES + 1, "newest": ROWS * FILES + 1}
@@ -124,6 +128,16 @@ def test_executors_of_a_cluster_write_a_load_to_s3(shop: Path, tmp_path: Path) -
         assert sorted(scan.to_arrow().column("id").to_pylist()) == list(range(ROWS * FILES))
         # Spark would have named its files after its tasks.
         assert not [one for one in scan.plan_files() if "00001.parquet" in one.file.file_path]
+
+
+def _rewritten(directory: Path) -> str:
+    """Give the table another layout, and let maintenance write its files again; what that said."""
+    task = directory / "tasks" / "shop.yml"
+    task.write_text(task.read_text() + '    partition_by: ["bucket(2, id)"]\n')
+    action = ("maintain", "orders", "--action", "rewrite_data_files", "--debug")
+    with running(directory, *action, mode="as it is", constants={LARGE_BYTES: 0}) as run:
+        assert run.wait() == 0, run.text()
+        return run.output.read_text()
 
 
 def _on_cluster(project: str, master: str) -> str:

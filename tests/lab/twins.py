@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
+
+import pytest
 
 from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import DatasetBatch, FilePart
@@ -29,7 +32,7 @@ from polynya.lake.copy.copy import copy_batch
 from polynya.lake.copy.queried import Queried
 from polynya.lake.copy.way import Way
 from polynya.lake.maintenance.base import Limits, Outcome
-from polynya.lake.maintenance.rewrite import data_files, delete_files
+from polynya.lake.maintenance.rewrite import data_files, delete_files, way
 from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files
 from polynya.lake.maintenance.rewrite.delete_files import rewrite_position_delete_files
 from polynya.lake.read.catalog_views import publish_views
@@ -54,6 +57,8 @@ from tests.oracle.values import canonical
 _OWN = frozenset({"hdr__state", "hdr__quarantine"})
 #: What tells one row of a table from another, beside its key.
 _PLACE = ("hdr__partition", "hdr__change_identifier", "hdr__operation")
+#: Who writes files again: the driver, or tasks.
+WRITERS = ["driver", pytest.param("tasks", marks=pytest.mark.slow)]
 #: No data file that loses rows is written again, or every one.
 NEVER_AGAIN, ALWAYS_AGAIN = Rewriting(share=2), Rewriting(share=0)
 
@@ -182,6 +187,14 @@ class _EveryWay(FastApplier):
         if self._rewritten:
             rewrite_all(target, how["now"])
         return result
+
+
+def written_by(whom: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the driver, or tasks, write files again, however small they are."""
+    least = 0 if whom == "tasks" else sys.maxsize
+    monkeypatch.setattr(way, "LARGE_BYTES", least)
+    # Also a single group.
+    monkeypatch.setattr(way, "LEAST_HERE", 1)
 
 
 def rewrite_all(target: DatasetTable, now: datetime) -> Sequence[Outcome]:

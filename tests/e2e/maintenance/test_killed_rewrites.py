@@ -19,6 +19,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 TASK = {"batch": {"max_rows": 20}}
 REMEMBER = "polynya.lake.maintenance.look.look.remember"
 LAND = "polynya.lake.maintenance.rewrite.land.land"
+#: Tasks write groups of any size, on this machine also a single one.
+WAY = "polynya.lake.maintenance.rewrite.way"
+BY = {"driver": {}, "tasks": {f"{WAY}.LARGE_BYTES": 0, f"{WAY}.LEAST_HERE": 1}}
 ACTION = ("maintain", "log", "--action", "rewrite_data_files", "--json")
 
 
@@ -37,6 +40,7 @@ def done(shop: Shop) -> dict[str, Any]:
     return next(one for one in found if one.get("action") == "rewrite_data_files")
 
 
+@pytest.mark.parametrize("by", BY)
 # The first commit takes the table over, the second has the new files.
 @pytest.mark.parametrize(
     ("hook", "mode", "number", "left"),
@@ -47,8 +51,9 @@ def done(shop: Shop) -> dict[str, Any]:
         pytest.param(REMEMBER, "before", 1, False, id="committed, not written down"),
     ],
 )
-def test_killed(shop: Shop, hook: str, mode: str, number: int, left: bool) -> None:
-    with running(shop.directory, *ACTION, mode=mode, number=number, hook=hook) as run:
+def test_killed(shop: Shop, hook: str, mode: str, number: int, left: bool, by: str) -> None:
+    how: dict[str, Any] = {"mode": mode, "number": number, "hook": hook, "constants": BY[by]}
+    with running(shop.directory, *ACTION, **how) as run:
         assert run.wait() == KILLED, run.text()
     assert shop.damage() == []
 

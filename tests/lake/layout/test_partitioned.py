@@ -18,7 +18,7 @@ from polynya.lake.table.guards import enter
 from polynya.model.contract.headers import Partition
 from polynya.model.errors import ConfigError
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
-from tests.lab.twins import NEVER_AGAIN
+from tests.lab.twins import NEVER_AGAIN, WRITERS, written_by
 from tests.oracle.packs.read_back import READERS
 
 BY = ["day(day)", "bucket(4, id)"]
@@ -191,7 +191,11 @@ def test_a_column_that_parts_files_is_not_dropped(lab: Lab) -> None:
     assert not verify(orders.table()).findings
 
 
-def test_maintenance_writes_old_files_again_in_the_new_layout(lab: Lab) -> None:
+@pytest.mark.parametrize("by", WRITERS)
+def test_maintenance_writes_old_files_again_in_the_new_layout(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    written_by(by, monkeypatch)
     users = lab.feed(history=True, columns=TYPES)
     users.apply(*(put(key, key, **on(1 + key % 3)) for key in range(1, 10)))
     users.apply(put(1, 21, **on(8)), drop(2, 22))
@@ -218,9 +222,11 @@ def test_maintenance_writes_old_files_again_in_the_new_layout(lab: Lab) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("by", WRITERS)
 def test_what_an_apply_deletes_meanwhile_is_deleted_in_the_new_partitions(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
+    written_by(by, monkeypatch)
     users = lab.feed(history=False, columns=TYPES)
     users.apply(*(put(key, key, **on(1 + key % 3)) for key in range(1, 40)))
     users.configure(partition_by=["day(day)"])

@@ -1,4 +1,7 @@
-"""Data files are written again: fewer files, the same rows, whatever happens meanwhile."""
+"""Data files are written again: fewer files, the same rows, whatever happens meanwhile.
+
+Every test is about the driver, which writes small groups, and about tasks.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,18 @@ from polynya.model.contract.headers import Partition
 from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
 from tests.lab.owned import applied, copied, owned, step
+from tests.lab.twins import WRITERS, written_by
 from tests.oracle.packs.read_back import READERS
 
 THOROUGH = RULE.thorough()
 LIMITS = Limits(STARTED)
 WHOLE = [{"a": 1, "tags": ["x", None]}, None, {"a": None, "tags": []}]
 VERSIONS = [pytest.param(2, id="v2"), pytest.param(3, id="v3", marks=pytest.mark.slow)]
+
+
+@pytest.fixture(autouse=True, params=WRITERS)
+def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    written_by(request.param, monkeypatch)
 
 
 @pytest.fixture(scope="module", params=VERSIONS)

@@ -15,7 +15,7 @@ import pytest
 from polynya.lake.maintenance.rewrite.order import Input
 from tests.lab import twins
 from tests.lab.lab import Lab
-from tests.lab.twins import Twins
+from tests.lab.twins import WRITERS, Twins, written_by
 from tests.lake.apply.test_appliers_agree import LIVES, PARTED, STEPS
 
 pytestmark = pytest.mark.slow
@@ -46,16 +46,25 @@ def lived(lab: Lab, name: str, seed: int, rewritten: list[int], **extra: Any) ->
     return "\n".join(found)[:6000]
 
 
+@pytest.fixture(params=WRITERS)
+def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who writes the files."""
+    written_by(request.param, monkeypatch)
+
+
+@pytest.mark.usefixtures("by")
 @pytest.mark.parametrize("name", LIVES)
 def test_on_random_histories(lab: Lab, name: str, rewritten: list[int]) -> None:
     assert lived(lab, name, SEED + 500, rewritten) == ""
 
 
+@pytest.mark.usefixtures("by")
 @pytest.mark.parametrize("name", ["typed", "emptied_soft", "large", "sparse_current", "stormy"])
 def test_with_deletion_vectors(lab: Lab, name: str, rewritten: list[int]) -> None:
     assert lived(lab, name, SEED + 600, rewritten, format_version=3) == ""
 
 
+@pytest.mark.usefixtures("by")
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("name", PARTED)
 def test_in_many_partitions(lab: Lab, name: str, version: int, rewritten: list[int]) -> None:

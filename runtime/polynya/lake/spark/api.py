@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from py4j.clientserver import JavaClient
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import TaskContext
 from pyspark.accumulators import AccumulatorParam
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
@@ -26,6 +27,7 @@ __all__ = [
     "PySparkException",
     "PythonEvalType",
     "SparkSession",
+    "TaskContext",
     "UserDefinedFunction",
     "functions",
     "types",

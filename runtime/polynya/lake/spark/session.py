@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SessionSettings",
     "is_alive",
+    "is_local",
     "spark_conf",
     "start_session",
     "use_in_this_thread",
@@ -157,6 +158,8 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
         "spark.default.parallelism": cores,
         "spark.locality.wait": "0",
         "spark.broadcast.compress": "false",
+        # Tasks that are cancelled have nothing to end: who waits for their cores gets them.
+        "spark.python.task.killTimeout": "100ms",
         "spark.sql.shuffle.partitions": cores,
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.autoBroadcastJoinThreshold": "256m",
@@ -277,6 +280,11 @@ def is_alive(spark: SparkSession) -> bool:
         return not context._jsc.sc().isStopped()
     except (Py4JError, AttributeError, OSError):
         return False
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Whether tasks run in this process and beside it, not in executors of a cluster."""
+    return str(spark.sparkContext.master).startswith("local")
 
 
 def use_in_this_thread(spark: SparkSession) -> None:

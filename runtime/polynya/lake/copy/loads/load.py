@@ -29,7 +29,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.files import DataFile, Slot
 from polynya.lake.iceberg.staging import data_folder, stage, written_file
 from polynya.lake.spark.api import DataFrame, functions
-from polynya.lake.spark.tasks import Said, rows_of_tasks
+from polynya.lake.spark.tasks.python import Said, rows_of_tasks
 from polynya.lake.table.books import booked, rows_by_partition
 from polynya.lake.table.column_changes import change_columns
 from polynya.lake.table.dataset import DatasetTable

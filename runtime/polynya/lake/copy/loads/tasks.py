@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from polynya.formats.loads import Report, Split, SplitReader
 from polynya.lake.copy.loads.direct import Direct, DirectWriter, Written
-from polynya.lake.spark.tasks import Said
+from polynya.lake.spark.tasks.python import Said
 
 #: Jobs of other datasets wait for a core as long as a task takes: two seconds or so. Each task
 #: makes data files of its own, which should not be too small either.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from operator import attrgetter
@@ -18,16 +18,16 @@ import pyarrow as pa
 
 from polynya.lake.fold.shape import Shape
 from polynya.lake.maintenance.base import ActionName, Limits, Outcome
+from polynya.lake.maintenance.rewrite.by_tasks import stage_by_tasks
 from polynya.lake.maintenance.rewrite.facts import Seen, look
+from polynya.lake.maintenance.rewrite.job import Job
 from polynya.lake.maintenance.rewrite.land import land
 from polynya.lake.maintenance.rewrite.plan import Group, Rule, plan
 from polynya.lake.maintenance.rewrite.sorting import ordered_by
-from polynya.lake.maintenance.rewrite.write import (
-    GaveWayError,
-    StagedGroup,
-    inputs_of,
-    stage_group,
-)
+from polynya.lake.maintenance.rewrite.way import Batch, Engine, batches
+from polynya.lake.maintenance.rewrite.write import GaveWayError, StagedGroup, job_of, stage_here
+from polynya.lake.spark.api import SparkSession
+from polynya.lake.spark.session import is_local
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.errors import ConflictError
 from polynya.observe.trace import span
@@ -39,6 +39,7 @@ RULE: Final = Rule()
 #: How long what was written waits for the end of an apply before it is given up.
 PATIENCE_SECONDS: Final = 60.0
 _EMPTY: Final = "the table is empty"
+_GAVE_WAY: Final = "it gave way"
 
 
 def rewrite_data_files(target: DatasetTable, limits: Limits, rule: Rule = RULE) -> Outcome:
@@ -49,7 +50,8 @@ def rewrite_data_files(target: DatasetTable, limits: Limits, rule: Rule = RULE) 
     took the table over.
     """
     began = time.monotonic()
-    work = _Work(target, limits, rule.sized(target.dataset.layout.file_bytes))
+    sized = rule.sized(target.dataset.layout.file_bytes)
+    work = _Work(target, limits, sized, engine_of(target.spark))
     work.all()
     return work.outcome(round(time.monotonic() - began, 3))
 
@@ -67,6 +69,11 @@ def planned(target: DatasetTable, rule: Rule = RULE) -> list[Group] | str:
     return seen if isinstance(seen, str) else plan(seen.files, sized)
 
 
+def engine_of(spark: SparkSession) -> Engine:
+    """What runs the tasks of a session."""
+    return Engine(spark.sparkContext.defaultParallelism, on_cluster=not is_local(spark))
+
+
 def _look(target: DatasetTable, snapshot: int, shape: Shape) -> Seen | str:
     keep = target.dataset.kept.changes_retention
     kept = keep if isinstance(keep, timedelta) else None
@@ -80,9 +87,12 @@ class _Work:
     target: DatasetTable
     limits: Limits
     rule: Rule
+    engine: Engine
     made: list[StagedGroup] = field(default_factory=list)
     commits: int = 0
     dropped_deletes: int = 0
+    #: Of the budget.
+    used_bytes: int = 0
     #: Why there is more to do.
     left: list[str] = field(default_factory=list)
     #: Why there is nothing to do.
@@ -110,40 +120,47 @@ class _Work:
 
     def _groups(self, seen: Seen, shape: Shape) -> None:
         waiting: list[StagedGroup] = []
-        budget = self.limits.budget_bytes
-        for group in plan(seen.files, self.rule):
-            log.debug("%s in %s: %s", group.kind, self.target.table.name, group.reason)
-            if budget is not None and group.written_bytes > budget:
-                self.left.append("the budget is used up")
-                continue
-            staged = self._stage(seen, group, shape)
-            if isinstance(staged, str):
-                self.left.append(staged)
-                if self.limits.give_way():
-                    break
-                continue
-            budget = None if budget is None else budget - group.written_bytes
-            waiting.append(staged)
+        for batch in batches(plan(seen.files, self.rule), self.engine):
+            log.debug("%s: %s", self.target.table.name, batch.reason)
+            if self.limits.give_way():
+                self.left.append(_GAVE_WAY)
+                break
+            staged = self._staged(seen, batch, shape)
+            self.used_bytes += sum(one.group.written_bytes for one in staged)
+            waiting += staged
             if sum(one.written_bytes for one in waiting) >= self.rule.target_bytes:
                 self._land(seen, waiting)
                 waiting = []
         self._land(seen, waiting)
 
-    def _stage(self, seen: Seen, group: Group, shape: Shape) -> StagedGroup | str:
-        """The group, written; or why not."""
-        table = self.target.table
-        if self.limits.give_way():
-            return "it gave way"
+    def _staged(self, seen: Seen, batch: Batch, shape: Shape) -> list[StagedGroup]:
+        """The groups of a batch, written; why others are not is noted."""
         try:
-            inputs = inputs_of(table, seen, group)
-            if isinstance(inputs, str):
-                return inputs
-            order = ordered_by(self.target.dataset.layout, shape, group.partition)
-            return stage_group(table, group, inputs, order, self.limits.give_way)
+            jobs = list(self._jobs(seen, batch, shape))
+            if batch.by_tasks and jobs:
+                return stage_by_tasks(self.target.table, jobs, self.limits.give_way)
+            return [stage_here(self.target.table, *one, self.limits.give_way) for one in jobs]
         except GaveWayError:
-            return "it gave way"
+            self.left.append(_GAVE_WAY)
         except (OSError, pa.ArrowInvalid) as error:
-            return f"a file was not read or written: {error}"
+            self.left.append(f"a file was not read or written: {error}")
+        return []
+
+    def _jobs(self, seen: Seen, batch: Batch, shape: Shape) -> Iterator[tuple[Group, Job]]:
+        """How the groups of a batch are written that the budget is for. Raises OSError."""
+        budget, used = self.limits.budget_bytes, self.used_bytes
+        for group in batch.groups:
+            log.debug("%s in %s: %s", group.kind, self.target.table.name, group.reason)
+            if budget is not None and used + group.written_bytes > budget:
+                self.left.append("the budget is used up")
+                continue
+            order = ordered_by(self.target.dataset.layout, shape, group.partition)
+            job = job_of(self.target.table, seen, group, order)
+            if isinstance(job, str):
+                self.left.append(job)
+                continue
+            used += group.written_bytes
+            yield group, job
 
     def _land(self, seen: Seen, groups: Sequence[StagedGroup]) -> None:
         """Commit, or remove what was written."""

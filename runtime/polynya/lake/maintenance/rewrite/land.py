@@ -116,7 +116,7 @@ def _moved(
         return "rows that were deleted are there again: the table was rolled back"
     new = now.filter(pc.invert(pc.is_in(now, value_set=before)))
     for one in staged.files:
-        at = pc.index_in(new, value_set=one.places).drop_null()
+        at = pc.index_in(new, value_set=one.places()).drop_null()
         count = len(at)
         parts.append(
             pa.table(

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from polynya.lake.iceberg.deletes.positions import FILE_STEP
 from polynya.lake.iceberg.files import DataFile, Slot
 from polynya.lake.iceberg.parting.specs import Parting
-from polynya.lake.iceberg.reading import StoredFile, each_read
+from polynya.lake.iceberg.reading import StoredFile, each_read, stored_file
 from polynya.lake.iceberg.rewriting import rows_of_group
 from polynya.lake.maintenance.rewrite.sorting import Order
 from polynya.model.contract.headers import PARTITION
@@ -34,15 +34,18 @@ _COLUMN_BYTES, _DECODED = 8, 2
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A data file that is written again: its number, its footer, the positions that are deleted.
+    """A data file that is written again: its number, and the positions that are deleted.
 
     A place is the number times FILE_STEP, plus the position in the file.
     """
 
     number: int
     file: DataFile
-    stored: StoredFile
     dead: pa.Array
+
+    def stored(self, store: DataFiles) -> StoredFile:
+        """Its footer, which is read once by a process. Raises OSError."""
+        return stored_file(store, self.file.path)
 
     def live(self) -> pa.Array:
         """Positions of the rows that stay, ascending."""
@@ -80,12 +83,13 @@ def places_in_order(
 def _read(store: DataFiles, inputs: Sequence[Input], columns: Sequence[Column]) -> pa.Table:
     """Columns of the rows that stay, each once."""
     once = list({one["id"]: one for one in columns}.values())
-    return pa.concat_tables(each_read(store, lambda one: _keys(one, once), inputs))
+    return pa.concat_tables(each_read(store, lambda one: _keys(store, one, once), inputs))
 
 
-def _keys(one: Input, keys: Sequence[Column]) -> pa.Table:
+def _keys(store: DataFiles, one: Input, keys: Sequence[Column]) -> pa.Table:
     """Key columns of the rows that stay."""
-    groups = [one.stored.read(group, keys) for group in one.stored.groups]
+    stored = one.stored(store)
+    groups = [stored.read(group, keys) for group in stored.groups]
     return pa.concat_tables(groups).take(one.live())
 
 
@@ -100,14 +104,14 @@ def rows_in_order(
 
     `between` is called before each row group is read, and may raise. Raises OSError.
     """
-    step = _part_rows(inputs, columns)
+    step = _part_rows(store, inputs, columns)
     for at in range(0, len(places), step):
         yield _rows_at(store, inputs, columns, places[at : at + step], between)
 
 
-def _part_rows(inputs: Sequence[Input], columns: Sequence[Column]) -> int:
+def _part_rows(store: DataFiles, inputs: Sequence[Input], columns: Sequence[Column]) -> int:
     rows = sum(one.file.rows for one in inputs)
-    footers = [one.stored.footer for one in inputs]
+    footers = [one.stored(store).footer for one in inputs]
     stored: int = sum(
         footer.row_group(group).total_byte_size
         for footer in footers
@@ -129,18 +133,19 @@ def _rows_at(
     ascending = places.take(order)
     parts: list[tuple[Input, int, pa.Array]] = []
     for one in inputs:
-        starts = pa.array([*one.stored.starts, one.file.rows], pa.int64())
+        stored = one.stored(store)
+        starts = pa.array([*stored.starts, one.file.rows], pa.int64())
         ends = pc.search_sorted(ascending, pc.add(starts, one.number * FILE_STEP)).to_pylist()
-        for group in one.stored.groups:
+        for group in stored.groups:
             begin, end = ends[group], ends[group + 1]
             if begin < end:
-                first = one.number * FILE_STEP + one.stored.starts[group]
+                first = one.number * FILE_STEP + stored.starts[group]
                 parts.append((one, group, pc.subtract(ascending[begin:end], first)))
     parts.sort(key=lambda part: (part[0].number, part[1]))
 
     def read(part: tuple[Input, int, pa.Array]) -> pa.Table:
         one, group, rows = part
-        return rows_of_group(one.file, one.stored, group, columns).take(rows)
+        return rows_of_group(one.file, one.stored(store), group, columns).take(rows)
 
     found: list[pa.Table] = []
     for at in range(0, len(parts), store.readers):

@@ -12,6 +12,7 @@ from polynya.lake.spark.api import (
     DataFrame,
     PythonEvalType,
     SparkSession,
+    TaskContext,
     UserDefinedFunction,
 )
 from polynya.lake.spark.arrow import spark_schema
@@ -76,3 +77,9 @@ def rows_of_tasks(
     mapped: Any = function(numbers["id"])
     source: Any = numbers._jdf
     return DataFrame(source.mapInArrow(mapped._jc, False, None), spark)  # noqa: FBT003
+
+
+def attempt_of_task() -> int:
+    """How often the task that this runs in was begun before."""
+    here = TaskContext.get()
+    return 0 if here is None else here.attemptNumber()
