@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -38,6 +39,36 @@ def aws_server(*buckets: str) -> Iterator[str]:
             urlopen(Request(f"{endpoint}/moto-api/reset", method="POST")).close()
         finally:
             server.stop()
+
+
+@contextmanager
+def glue_that_checks_versions() -> Iterator[None]:
+    """Let the server refuse an update of a table that names a version which is not the table's.
+
+    On it rests that two owners of a table cannot both commit, and moto leaves it out (AWS Glue Web
+    API Reference, `UpdateTable`: `VersionId`, ConcurrentModificationException).
+    """
+    from moto.core.exceptions import JsonRESTError
+    from moto.core.responses import EmptyResult
+    from moto.glue.responses import GlueResponse
+
+    one_update = threading.Lock()
+
+    def update_table(self: Any) -> Any:
+        asked = self.parameters
+        with one_update:
+            name = asked["TableInput"]["Name"]
+            table = self.glue_backend.get_table(asked["DatabaseName"], name)
+            based_on, current = asked.get("VersionId"), table.as_dict()["VersionId"]
+            if based_on is not None and based_on != current:
+                message = f"version {based_on} of {name} is not the current one, {current}"
+                raise JsonRESTError("ConcurrentModificationException", message)
+            table.update(asked["TableInput"])
+        return EmptyResult()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GlueResponse, "update_table", update_table)
+        yield
 
 
 @contextmanager

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from polynya.model.errors import ConflictError as ConflictError
     from polynya.model.errors import DataError as DataError
     from polynya.model.errors import DependencyError as DependencyError
+    from polynya.model.errors import FencedError as FencedError
     from polynya.model.errors import InternalError as InternalError
     from polynya.model.errors import OperationError as OperationError
     from polynya.model.errors import PolynyaError as PolynyaError
+    from polynya.model.errors import StaleStepError as StaleStepError
     from polynya.model.errors import SuspendedError as SuspendedError
     from polynya.model.errors import TaskStoppedError as TaskStoppedError
     from polynya.model.reading.loader import LoadedProject as LoadedProject
@@ -49,6 +51,7 @@ __all__ = [
     "DatasetSettings",
     "DependencyError",
     "Extracts",
+    "FencedError",
     "InternalError",
     "Landing",
     "LoadedProject",
@@ -56,6 +59,7 @@ __all__ = [
     "PolynyaError",
     "Project",
     "SchemaEvolution",
+    "StaleStepError",
     "StorageTask",
     "SuspendedError",
     "Target",

@@ -8,7 +8,6 @@ from polynya.engine.runner import Outcome, run_once, units
 from polynya.engine.work.truce import QUIET_SECONDS
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.copy.copy import copy_batch
-from polynya.lake.table.dataset import owner_in_words
 from polynya.model.errors import ConflictError
 from tests.lab.lab import STARTED, Lab, put
 
@@ -44,9 +43,3 @@ def test_a_run_goes_on_after_a_command_took_its_table(lab: Lab) -> None:
     assert [event.text() for event in lab.events if event.type == "unit.recovered"] == [
         f"recovered {users.view}: works again"
     ]
-
-
-def test_an_owner_is_shown_as_people_find_it() -> None:
-    assert owner_in_words("node-1:4711:0a1b2c3d4e5f") == "process 4711 on node-1"
-    assert owner_in_words("a test") == "a test"
-    assert owner_in_words("") == "another process"

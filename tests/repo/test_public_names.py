@@ -18,9 +18,10 @@ HEAVY = ("boto3", "duckdb", "py4j", "pyarrow", "pydantic", "pyiceberg", "pyspark
 def test_the_public_names_are_these():
     assert polynya.__all__ == [
         "ApplyPolicy", "BatchSettings", "Catalog", "ConfigError", "ConfigErrors", "ConflictError",
-        "DataError", "Dataset", "DatasetSettings", "DependencyError", "Extracts", "InternalError",
-        "Landing", "LoadedProject", "OperationError", "PolynyaError", "Project", "SchemaEvolution",
-        "StorageTask", "SuspendedError", "Target", "TaskStoppedError", "ViewSettings",
+        "DataError", "Dataset", "DatasetSettings", "DependencyError", "Extracts", "FencedError",
+        "InternalError", "Landing", "LoadedProject", "OperationError", "PolynyaError", "Project",
+        "SchemaEvolution", "StaleStepError", "StorageTask", "SuspendedError", "Target",
+        "TaskStoppedError", "ViewSettings",
         "__version__", "load_project",
     ]  # fmt: skip
 

@@ -12,7 +12,6 @@ from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.gather import gather, take_in
 from polynya.engine.work.landing import TaskLanding
 from polynya.lake.copy import reload as lake
-from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import ReloadMode
 from polynya.model.config.task import StorageTask
@@ -91,7 +90,7 @@ def abandon_begun(context: EngineContext, datasets: Sequence[ResolvedDataset]) -
 
     Raises OperationError when none of the datasets has one.
     """
-    tables = [DatasetTable.existing(context.spark, one, context.owner) for one in datasets]
+    tables = [WorkingDataset.existing(context, one).table for one in datasets]
     begun = [table for table in tables if table.state.copy.reloading is not None]
     for table in begun or tables[:1]:
         lake.abandon(table)

@@ -17,7 +17,7 @@ from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.shape import Shape
 from polynya.lake.maintenance.actions import Readers
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.table.dataset import new_owner
+from polynya.lake.table.fence import new_owner
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.errors import DependencyError, PolynyaError
 from polynya.observe.events import EventSink, discard
@@ -30,10 +30,12 @@ from polynya.transform.named_columns import UnknownColumn
 class EngineContext:
     """Collaborators and switches of a run.
 
-    `said` holds what was said last about each matter, so that what lasts is said once. `mirror`
-    makes the views of a dataset for other engines and returns the names of those that changed; None
-    where there is nothing to make. `backlog` is told what waits in the landing zone. `loads`
-    says which full loads are large enough for tasks, `apply_speeds` how fast applies went.
+    `epoch` is what coordination granted to the `owner` for this unit of work, None where nodes
+    share none (docs/semantics.md section 11). `said` holds what was said last about each matter, so
+    that what lasts is said once. `mirror` makes the views of a dataset for other engines and
+    returns the names of those that changed; None where there is nothing to make. `backlog` is told
+    what waits in the landing zone. `loads` says which full loads are large enough for tasks,
+    `apply_speeds` how fast applies went.
     `upkeep` is what maintenance has used of its budget, `readers` tells who reads in the warehouse.
     `at_unknown` is told of columns that settings name and nobody has met; None: they stop their
     dataset. `worked` says that a step has succeeded, so that there are tables: `cause_of` then
@@ -48,6 +50,7 @@ class EngineContext:
     applier: Applier = field(default_factory=FastApplier)
     apply_mode: ApplyMode = "policy"
     owner: str = field(default_factory=new_owner)
+    epoch: int | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     said: dict[str, str] = field(default_factory=dict)
     truce: Truce = field(default_factory=Truce)

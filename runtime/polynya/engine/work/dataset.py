@@ -56,12 +56,14 @@ class WorkingDataset:
     @classmethod
     def open(cls, context: EngineContext, dataset: ResolvedDataset) -> WorkingDataset:
         """Open the table of a dataset, created when it does not exist. Takes nothing over yet."""
-        return cls(context, DatasetTable.open(context.spark, dataset, context.owner))
+        table = DatasetTable.open(context.spark, dataset, context.owner, granted=context.epoch)
+        return cls(context, table)
 
     @classmethod
     def existing(cls, context: EngineContext, dataset: ResolvedDataset) -> WorkingDataset:
         """Open a table that exists."""
-        return cls(context, DatasetTable.existing(context.spark, dataset, context.owner))
+        table = DatasetTable.existing(context.spark, dataset, context.owner, granted=context.epoch)
+        return cls(context, table)
 
     @property
     def name(self) -> str:

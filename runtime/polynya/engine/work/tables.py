@@ -105,7 +105,9 @@ class OpenTables:
         between a change of columns and the commit of the state, the next batch makes both.
         """
         one = WorkingDataset.open(self._context, dataset)
-        self._context.truce.wait_for_quiet(one.table, self._context.clock.monotonic())
+        if self._context.epoch is None:
+            # With a grant a table is this owner's, or opening it has just failed.
+            self._context.truce.wait_for_quiet(one.table, self._context.clock.monotonic())
         shape = one.table.shape()
         if shape.data and set(shape.data) <= one.table.table.column_names():
             one.publish(shape)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polynya.lake.table.dataset import DatasetTable, owner_in_words
+from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.fence import owner_in_words
 from polynya.model.errors import ConflictError, StaleStepError
 
 #: A table is taken back when the other process has not committed for so many seconds.

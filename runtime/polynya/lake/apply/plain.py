@@ -23,6 +23,7 @@ from polynya.lake.iceberg.commit import is_refusal, refusal
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.spark.api import DataFrame, Py4JJavaError, functions
 from polynya.lake.table.copy_state import CopyState
+from polynya.lake.table.refused import refuse_fenced
 from polynya.lake.table.replayed import Replayed
 from polynya.lake.table.state import ApplyState
 from polynya.model.contract import headers as h
@@ -62,6 +63,7 @@ class PlainApplier(Applier):
         except Py4JJavaError as error:
             if not is_refusal(error):
                 raise
+            refuse_fenced(run.target.table, run.target.granted)
             raise refusal(table, error) from error
         run.target.reload()
         assert run.target.state.snapshot is not None

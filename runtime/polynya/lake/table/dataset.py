@@ -7,8 +7,6 @@ and a commit that replaces both state files; whatever the older one still commit
 
 from __future__ import annotations
 
-import os
-import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,7 +32,8 @@ from polynya.lake.iceberg.user_layout import lay_out, refuse_age
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.copy_state import CopyState
-from polynya.lake.table.refused import refuse_stale
+from polynya.lake.table.fence import epoch_to_take, refuse_overtaken
+from polynya.lake.table.refused import refuse_fenced, refuse_stale
 from polynya.lake.table.shaping import data_columns, in_force, shape_of
 from polynya.lake.table.state import ApplyState, Ownership
 from polynya.lake.table.stored_state import TableState, read_state, stage_states
@@ -50,22 +49,11 @@ class BeingAppliedError(Exception):
     """The table is being applied, and what was asked for has to wait for the end of that."""
 
 
-def new_owner() -> str:
-    """Identity of an owner: this process, this start."""
-    return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:12]}"
-
-
-def owner_in_words(owner: str) -> str:
-    """An owner as people find it: `process 4711 on node-1`."""
-    host, _, rest = owner.partition(":")
-    process, _, start = rest.partition(":")
-    return f"process {process} on {host}" if start else owner or "another process"
-
-
 @dataclass(slots=True)
 class DatasetTable:
     """The internal table of one dataset in the hands of one owner.
 
+    `granted` is the epoch that coordination granted to the owner, None where there is none.
     `views_of` is the shape that the views in the catalog have, None when nobody has looked.
     """
 
@@ -74,6 +62,7 @@ class DatasetTable:
     owner: str
     table: IcebergTable
     state: TableState
+    granted: int | None = None
     epoch: int = 0
     #: Held by whoever needs a state that stays as it is until its commit.
     changing: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
@@ -90,8 +79,18 @@ class DatasetTable:
         self._quiet = threading.Condition(self.changing)
 
     @classmethod
-    def open(cls, spark: SparkSession, dataset: ResolvedDataset, owner: str) -> DatasetTable:
-        """Open the table of a dataset, created when it does not exist. Takes nothing over yet."""
+    def open(
+        cls,
+        spark: SparkSession,
+        dataset: ResolvedDataset,
+        owner: str,
+        *,
+        granted: int | None = None,
+    ) -> DatasetTable:
+        """Open the table of a dataset, created when it does not exist. Takes nothing over yet.
+
+        Raises FencedError when the epoch that was granted does not suffice to take it over.
+        """
         quoted = internal_path(spark, dataset)
         views = quote_path(view_catalog(spark), dataset.relations.schema)
         create_namespaces(spark, (quoted.rpartition(".")[0], views))
@@ -101,17 +100,24 @@ class DatasetTable:
             comment=f"Polynya internal table of {dataset.relations.schema}.{dataset.name}",
             format_version=dataset.kept.format_version,
         )
-        return cls.existing(spark, dataset, owner)
+        return cls.existing(spark, dataset, owner, granted=granted)
 
     @classmethod
     def existing(
-        cls, spark: SparkSession, dataset: ResolvedDataset, owner: str = "reader"
+        cls,
+        spark: SparkSession,
+        dataset: ResolvedDataset,
+        owner: str = "reader",
+        *,
+        granted: int | None = None,
     ) -> DatasetTable:
-        """Open a table that exists, without a write."""
+        """Open a table that exists, without a write. Raises FencedError as `open` does."""
         quoted = internal_path(spark, dataset)
         table = IcebergTable(spark, dataset.relations.internal, quoted)
         table.refresh()
-        return cls(spark, dataset, owner, table, read_state(table))
+        one = cls(spark, dataset, owner, table, read_state(table), granted)
+        one._epoch_to_take()
+        return one
 
     @property
     def owned(self) -> bool:
@@ -122,11 +128,12 @@ class DatasetTable:
         """Make this owner the only one whose commits succeed: the first act of one that writes.
 
         The table gets the format that its dataset is to have, and what a new one would have.
+        Raises FencedError as `open` does.
         """
         with self.changing:
             if self.owned:
                 return
-            ownership = Ownership(self.state.epoch + 1, self.owner, uuid4().hex)
+            ownership = Ownership(self._epoch_to_take(), self.owner, uuid4().hex)
             self._commit(
                 ownership,
                 copy=self.state.copy,
@@ -135,6 +142,10 @@ class DatasetTable:
             )
             upgrade(self.table, self.state.snapshot, self.dataset.kept.format_version)
             self._lay_out(self.known_schema())
+
+    def _epoch_to_take(self) -> int:
+        found = self.state.ownership
+        return epoch_to_take(found, owner=self.owner, granted=self.granted, table=self.table.name)
 
     def _lay_out(self, known: Mapping[str, DataType], *, beside: bool = False) -> None:
         """Give the table the layout of its dataset. `beside`: an apply may be at work.
@@ -283,6 +294,7 @@ class DatasetTable:
         try:
             committed = commit_row_delta(self.table, step)
         except ConflictError as error:
+            refuse_fenced(self.table, self.granted)
             refuse_stale(self.table, before, error)
             raise
         # Before the state is read again: who was overtaken since must be told.
@@ -302,16 +314,8 @@ class DatasetTable:
         self.table.refresh()
         self.state = read_state(self.table)
         self.views_of = None
-        if self.owned and self.state.epoch > self.epoch:
-            newer = self.state.ownership
-            raise ConflictError(
-                "POLYNYA-LAKE-002",
-                f"{owner_in_words(newer.owner)} took {self.table.name} over "
-                f"(epoch {newer.epoch}, ours {self.epoch})",
-                where=self.table.name,
-                state="nothing of this step was written; the other owner goes on",
-                fix="run this task in one process only",
-            )
+        if self.owned:
+            refuse_overtaken(self.state.ownership, self.epoch, self.table.name)
 
     @property
     def reading(self) -> ResolvedDataset:

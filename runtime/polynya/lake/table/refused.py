@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.table.fence import refuse_overtaken
 from polynya.lake.table.stored_state import TableState, read_state
 from polynya.model.errors import ConflictError, StaleStepError
+
+
+def refuse_fenced(table: IcebergTable, granted: int | None) -> None:
+    """Raise FencedError for an owner with a grant whose refused step met a newer owner."""
+    if granted is not None:
+        table.refresh()
+        refuse_overtaken(read_state(table).ownership, granted, table.name)
 
 
 def refuse_stale(table: IcebergTable, before: TableState, refused: ConflictError) -> None:

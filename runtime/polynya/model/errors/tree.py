@@ -9,6 +9,7 @@
     ├── DataError          rows are not what they have to be     exit 1
     ├── DependencyError    Java, jars, catalog, source           exit 4, worth a retry
     ├── ConflictError      another owner moved the state         exit 5, worth a retry
+    │   ├── FencedError      a newer owner has the table
     │   └── StaleStepError   another engine did, and the step is taken again
     └── InternalError      a bug in Polynya                      exit 70
 
@@ -148,6 +149,30 @@ class ConflictError(PolynyaError):
 
     exit_code = 5
     retryable = True
+
+
+class FencedError(ConflictError):
+    """Raised when a newer owner has the table: what is known of it is to be dropped.
+
+    Attributes:
+        epoch: the one that the table has now.
+        owner: who took it.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        epoch: int = 0,
+        owner: str = "",
+        where: str | None = None,
+        state: str | None = None,
+        fix: str | None = None,
+    ) -> None:
+        super().__init__(code, message, where=where, state=state, fix=fix)
+        self.epoch = epoch
+        self.owner = owner
 
 
 class StaleStepError(ConflictError):

@@ -7,6 +7,7 @@ does. Whatever goes wrong in it stops no data.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -18,7 +19,7 @@ from polynya.engine.work.upkeep.choose import Verdict
 from polynya.lake.maintenance.base import Limits
 from polynya.lake.maintenance.look.facts import TableFacts
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.errors import ConflictError
+from polynya.model.errors import ConflictError, FencedError
 from polynya.observe.upkeep import MaintenanceFailed
 
 #: A table that changes is looked at this often, in seconds.
@@ -72,14 +73,13 @@ class MaintenanceBeside:
                 return OVER
             verdict, facts = taken
         except Exception as error:  # noqa: BLE001 - maintenance ends no run
-            self._failed(table, "look", error)
-            return OVER
+            return self._failed(table, "look", error)
         try:
             return self._act(table, verdict, facts, turn)
         except Exception as error:  # noqa: BLE001 - maintenance ends no run
-            self._failed(table, verdict.action, error)
+            ended = self._failed(table, verdict.action, error)
             _read_again(table)
-            return OVER
+            return ended
 
     def _look(self, table: WorkingDataset, turn: Turn) -> tuple[Verdict, TableFacts] | None:
         """The action to take now, with the facts that it was chosen by."""
@@ -116,8 +116,11 @@ class MaintenanceBeside:
         self._not_before = ended if outcome.whole else ended + 1.0
         return OVER
 
-    def _failed(self, table: WorkingDataset, action: str, error: Exception) -> None:
-        """Say so once, and leave the table alone for a while."""
+    def _failed(self, table: WorkingDataset, action: str, error: Exception) -> Ended:
+        """Say so once, and leave the table alone for a while.
+
+        Only a newer owner ends more than this: a job with a grant.
+        """
         context, failure = table.context, as_polynya(error)
         now = context.clock.monotonic()
         self._pause = min(_LONGEST_PAUSE, 2 * self._pause or _FIRST_PAUSE)
@@ -127,6 +130,8 @@ class MaintenanceBeside:
             context.truce.lost(failure, now)
         elif context.is_news(f"{table.name} is maintained", str(failure)):
             table.tell(MaintenanceFailed(subject=table.name, action=action, error=failure))
+        is_fenced = context.epoch is not None and isinstance(failure, FencedError)
+        return replace(OVER, failure=failure) if is_fenced else OVER
 
 
 def _read_again(table: WorkingDataset) -> None:

@@ -13,8 +13,10 @@ from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.queue import LEAST_WORK, POLL_SECONDS, Crew, Place, Queue
 from polynya.engine.work.turns.threads import THREADS
 from polynya.engine.work.turns.unit import TOO_LONG, Ended, Turn, Unit
-from polynya.model.errors import ConflictError, StaleStepError
+from polynya.model.errors import ConflictError, FencedError, PolynyaError, StaleStepError
 from polynya.observe.data import UnitFailed, UnitRecovered
+from polynya.observe.events import Event
+from polynya.observe.node import UnitFenced
 from polynya.observe.trace import span
 from polynya.store.clock import Clock
 
@@ -159,9 +161,16 @@ def _tell(place: Place, ended: Ended) -> None:
     elif isinstance(failure, ConflictError):
         context.truce.lost(failure, context.clock.monotonic())
     if failure is not None and context.is_news(said, str(failure)):
-        context.sink(UnitFailed(subject=unit.name, error=failure, goes_on=place.crew.goes_on))
+        context.sink(_told(place, failure))
     if failure is not None or not ended.more:
         place.crew.report(unit, ended)
+
+
+def _told(place: Place, failure: PolynyaError) -> Event:
+    unit, epoch = place.unit, place.crew.context.epoch
+    if epoch is not None and isinstance(failure, FencedError):
+        return UnitFenced(subject=unit.name, epoch=epoch, error=failure)
+    return UnitFailed(subject=unit.name, error=failure, goes_on=place.crew.goes_on)
 
 
 def _tell_recovery(place: Place, ended: Ended, said: str) -> None:

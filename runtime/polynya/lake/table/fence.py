@@ -1,0 +1,69 @@
+"""Who may take a table over, and who is told that somebody else did (semantics section 11).
+
+An owner comes with the epoch that coordination granted it, or without one: then it takes the next.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from uuid import uuid4
+
+from polynya.lake.table.state import Ownership
+from polynya.model.errors import FencedError
+
+
+def new_owner() -> str:
+    """Identity of an owner: this process, this start."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:12]}"
+
+
+def owner_in_words(owner: str) -> str:
+    """An owner as people find it: `process 4711 on node-1`."""
+    host, _, rest = owner.partition(":")
+    process, _, start = rest.partition(":")
+    return f"process {process} on {host}" if start else owner or "another process"
+
+
+def epoch_to_take(found: Ownership, *, owner: str, granted: int | None, table: str) -> int:
+    """The epoch under which an owner takes over a table whose ownership is `found`.
+
+    With a grant it is that epoch, so that all tables of a unit of work have the one that
+    coordination knows. The same owner may take it again: after a failure it opens its tables again.
+
+    Raises FencedError when the table has seen that epoch in other hands, or a higher one.
+    """
+    if granted is None:
+        return found.epoch + 1
+    if granted > found.epoch or (granted == found.epoch and owner == found.owner):
+        return granted
+    raise FencedError(
+        "POLYNYA-LAKE-060",
+        f"{owner_in_words(found.owner)} owns {table} since epoch {found.epoch}, "
+        f"and this process was granted epoch {granted}",
+        epoch=found.epoch,
+        owner=found.owner,
+        where=table,
+        state="nothing of this step was written; the other owner goes on",
+        fix="nothing: the agent looks up who has this work, and starts it again if it still does",
+    )
+
+
+def refuse_overtaken(newest: Ownership, epoch: int, table: str) -> None:
+    """Raise FencedError when a table that was taken under an epoch has a newer owner."""
+    if newest.epoch > epoch:
+        raise FencedError(
+            "POLYNYA-LAKE-002",
+            f"{owner_in_words(newest.owner)} took {table} over "
+            f"(epoch {newest.epoch}, ours {epoch})",
+            epoch=newest.epoch,
+            owner=newest.owner,
+            where=table,
+            state="nothing of this step was written; the other owner goes on",
+            fix="run this task in one process only",
+        )
+
+
+def epoch_found(error: BaseException) -> int:
+    """The epoch of the table that has a newer owner; 0 for any other error."""
+    return error.epoch if isinstance(error, FencedError) else 0

@@ -1,0 +1,30 @@
+"""The fence, with a catalog that is reached by Iceberg's REST protocol.
+
+A process has one Spark session, so that another pytest runs these tests on a session of its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.oracle.packs.driver import ROOT, environment
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+TESTS = ("tests/lake/apply/test_two_owners.py", "tests/engine/work/test_fenced_steps.py")
+
+
+def test_the_lake_works_with_a_rest_catalog_as_with_a_file() -> None:
+    line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS]
+
+    done = subprocess.run(
+        line,
+        cwd=ROOT,
+        env={**environment(), "POLYNYA_TEST_REST": "1"},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stdout[-6000:]
