@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, timedelta
 
-from polynya.store.clock import SystemClock
+from polynya.store.clock import BootClock, SystemClock
 from polynya.testing.fakes import FakeClock
 
 
@@ -24,3 +24,10 @@ def test_the_system_clock_is_utc_and_monotonic() -> None:
 
     assert clock.now().tzinfo is UTC
     assert clock.monotonic() <= clock.monotonic()
+
+
+def test_the_boot_clock_has_seen_no_less_time_than_the_one_that_stops_in_a_suspend() -> None:
+    clock = BootClock()
+
+    assert clock.monotonic() <= clock.monotonic()
+    assert clock.monotonic() + 1.0 >= SystemClock().monotonic()

@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-import threading
-
 import pyarrow as pa
 import pytest
 from botocore.exceptions import ClientError
-from moto.core.exceptions import JsonRESTError
 from moto.core.responses import EmptyResult
 from moto.glue.responses import GlueResponse
 from pyiceberg.catalog import load_catalog
 
-from tests.aws import REGION, aws_server, client
+from tests.aws import REGION, aws_server, client, glue_that_checks_versions
 
 ROWS = pa.table({"id": [1]})
-_ONE_UPDATE = threading.Lock()
-
-
-def update_table(self):
-    """Glue's `UpdateTable` with what moto leaves out: a version that is not the table's is refused.
-
-    On it rests that two owners of a table cannot both commit (AWS Glue Web API Reference,
-    `UpdateTable`: `VersionId`, ConcurrentModificationException).
-    """
-    asked = self.parameters
-    with _ONE_UPDATE:
-        name = asked["TableInput"]["Name"]
-        table = self.glue_backend.get_table(asked["DatabaseName"], name)
-        based_on, current = asked.get("VersionId"), table.as_dict()["VersionId"]
-        if based_on is not None and based_on != current:
-            message = f"version {based_on} of {name} is not the current one, {current}"
-            raise JsonRESTError("ConcurrentModificationException", message)
-        table.update(asked["TableInput"])
-    return EmptyResult()
 
 
 @pytest.fixture
-def lake(monkeypatch):
+def lake():
     """Makes catalogs of one Glue, as two owners would have them; a table is there."""
-    monkeypatch.setattr(GlueResponse, "update_table", update_table)
-    with aws_server("lake") as endpoint:
+    with aws_server("lake") as endpoint, glue_that_checks_versions():
 
         def catalog():
             return load_catalog(

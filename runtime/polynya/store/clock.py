@@ -37,3 +37,15 @@ class SystemClock:
     def sleep(self, seconds: float) -> None:
         """Wait for `seconds`."""
         time.sleep(seconds)
+
+
+class BootClock(SystemClock):
+    """The clock of this machine, whose monotonic time goes on while the machine is suspended.
+
+    A lease ends for the others while its holder sleeps, so the holder has to know that it slept.
+    """
+
+    def monotonic(self) -> float:
+        """Seconds that never go backwards, since the machine was booted."""
+        boot_time = getattr(time, "CLOCK_BOOTTIME", None)  # Linux only
+        return time.monotonic() if boot_time is None else time.clock_gettime(boot_time)

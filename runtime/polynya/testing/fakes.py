@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import BinaryIO
 
-from polynya.model.errors import PolynyaError
 from polynya.store.object_store import Content, ObjectInfo, checked_path
 
 
@@ -80,20 +79,6 @@ class MemoryObjectStore:
 
     def _version(self, path: str) -> str:
         return str(self._writes.get(path, 0))
-
-
-class MemoryRecordStream:
-    """A record stream in a list; `failure` is raised by every put while it is set."""
-
-    def __init__(self) -> None:
-        self.records: list[tuple[str, bytes]] = []
-        self.failure: PolynyaError | None = None
-
-    def put(self, key: str, data: bytes) -> None:
-        """Add a record."""
-        if self.failure is not None:
-            raise self.failure
-        self.records.append((key, data))
 
 
 class FakeClock:

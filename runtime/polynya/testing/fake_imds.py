@@ -1,0 +1,88 @@
+"""An instance metadata service on this machine: version 2, with tokens that are checked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Final
+from uuid import uuid4
+
+_METADATA: Final = "/latest/meta-data/"
+
+
+class FakeImds:
+    """What the service says, by path, and the tokens that it has given out.
+
+    Attributes:
+        address: its URL.
+        says: text by path of the metadata; what is not there is answered with 404.
+        tokens: those that are valid; clear it and all have expired.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.says: dict[str, str] = {}
+        self.tokens: set[str] = set()
+
+    def interrupts(self, at: str = "2026-01-01T00:02:00Z") -> None:
+        """Give the instance its Spot notice."""
+        self.says["spot/instance-action"] = f'{{"action": "terminate", "time": "{at}"}}'
+
+    def recommends(self, at: str = "2026-01-01T00:00:00Z") -> None:
+        """Recommend to rebalance."""
+        self.says["events/recommendations/rebalance"] = f'{{"noticeTime": "{at}"}}'
+
+
+@contextmanager
+def fake_imds() -> Iterator[FakeImds]:
+    """A service that answers until the end of the block, on a loopback address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = True
+    fake = FakeImds(f"http://127.0.0.1:{server.server_port}")
+    _Handler.services[server.server_port] = fake
+    serve = threading.Thread(target=server.serve_forever, args=(0.02,), name="imds", daemon=True)
+    serve.start()
+    try:
+        yield fake
+    finally:
+        server.shutdown()
+        server.server_close()
+        serve.join()
+        del _Handler.services[server.server_port]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    #: The services of this process, by port.
+    services: Final[dict[int, FakeImds]] = {}
+
+    @property
+    def _fake(self) -> FakeImds:
+        return self.services[self.server.server_address[1]]  # type: ignore[index]
+
+    def do_PUT(self) -> None:
+        wanted = self.headers.get("X-aws-ec2-metadata-token-ttl-seconds", "")
+        if self.path != "/latest/api/token" or not wanted.isdecimal():
+            self._answer(400, "")
+            return
+        token = uuid4().hex
+        self._fake.tokens.add(token)
+        self._answer(200, token)
+
+    def do_GET(self) -> None:
+        if self.headers.get("X-aws-ec2-metadata-token") not in self._fake.tokens:
+            self._answer(401, "")
+            return
+        text = self._fake.says.get(self.path.removeprefix(_METADATA))
+        self._answer(404 if text is None else 200, text or "")
+
+    def log_message(self, *_given: object) -> None:
+        """Say nothing."""
+
+    def _answer(self, status: int, text: str) -> None:
+        data = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
