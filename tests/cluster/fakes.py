@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from polynya.cluster.accept import WantedTask
-from polynya.cluster.messages import JobKey
+from polynya.cluster.unit import JobKey
 from polynya.engine.work.backlog import Backlog
 from polynya.model.config.task import StorageTask
 from polynya.observe.data import BatchCopied
@@ -71,8 +71,9 @@ def a_look(subject: str, health_percent: int) -> TableHealth:
 class FakeRun:
     """A job that works until it is told to stop."""
 
-    def __init__(self, job: JobKey, number: int, backlog: Backlog) -> None:
+    def __init__(self, job: JobKey, number: int, backlog: Backlog, epoch: int | None) -> None:
         self.job, self.number, self.backlog, self.stopped = job, number, backlog, False
+        self.epoch = epoch
 
     def stop(self) -> None:
         self.stopped = True
@@ -87,8 +88,10 @@ class FakeWorkers:
     def jobs(self, task: StorageTask) -> list[str]:
         return [f"{task.schema_}.{dataset.name}" for dataset in task.datasets]
 
-    def start(self, job: JobKey, task: StorageTask, run: int, backlog: Backlog) -> FakeRun:
-        self.runs.append(FakeRun(job, run, backlog))
+    def start(
+        self, job: JobKey, task: StorageTask, run: int, backlog: Backlog, epoch: int | None
+    ) -> FakeRun:
+        self.runs.append(FakeRun(job, run, backlog, epoch))
         return self.runs[-1]
 
     def alive(self) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,9 +15,12 @@ import pytest
 from polynya.cli.json_values import to_json
 from polynya.cluster.accept import Acceptance
 from polynya.cluster.agent import Agent, Ended, Pace, Ports
+from polynya.cluster.gossip.decode import read_record
+from polynya.cluster.gossip.messages import Heartbeat, Sender
+from polynya.cluster.gossip.stream_gossip import StreamGossip
 from polynya.cluster.messages import ConfigurationRead, DrainAsked, Observed, RunEnded
 from polynya.cluster.metrics import MetricsOutlet
-from polynya.cluster.outlets import STATE_FILE, StateFile, StreamOutlet
+from polynya.cluster.outlets import STATE_FILE, HeartbeatOutlet, StateFile
 from polynya.cluster.report import Node as NodeName
 from polynya.cluster.report import is_healthy, summary
 from polynya.formats.batch import FilePart
@@ -26,7 +28,8 @@ from polynya.model.errors import ConfigError, DependencyError, PolynyaError
 from polynya.observe.events import Event
 from polynya.store.bucket.configuration import Snapshot
 from polynya.store.object_store import LocalObjectStore
-from polynya.testing.fakes import FakeClock, MemoryRecordStream
+from polynya.testing.fakes import FakeClock
+from polynya.testing.streams import MemoryRecordStream
 from tests.cluster.fakes import (
     BROKEN,
     GOOD,
@@ -250,46 +253,64 @@ def test_metrics_have_the_names_that_the_cluster_scales_by(node: Node) -> None:
     for health in (95, 87):
         node.inbox.put(Observed(a.job, a_look(f"shop.{health}", health)))
 
-    for report in (node.report, node.report):
+    report = dict(node.report)
+    report["tasks"]["a"]["jobs"]["shop.a"]["fenced_total"] = 2
+    for _ in range(2):
         metrics.put(report)
 
     of_node, of_a, _ = written  # the second one comes within the same minute
     directive = of_node["_aws"]["CloudWatchMetrics"][0]
     assert (directive["Namespace"], directive["Dimensions"]) == ("Polynya", [["Cluster"]])
     assert (of_node["Cluster"], of_node["BacklogSeconds"], of_node["Records"]) == ("shop", 4.0, 7)
-    assert of_node["OldestUnmergedAge"] == 10.0
+    assert (of_node["OldestUnmergedAge"], of_node["Fenced"], of_a["Fenced"]) == (10.0, 2, 2)
     assert set(re.findall(r'runtime_metric\("(\w+)"', SCALING.read_text("utf-8"))) <= set(of_node)
     assert (of_a["Task"], of_a["LagSeconds"], of_a["Failures"]) == ("a", 10.0, 0)
     assert (of_a["TableHealth"], of_a["MaintenanceBytes"]) == (87, 0)
 
 
-def test_a_report_is_in_the_work_folder_and_on_the_stream(node: Node, tmp_path: Path) -> None:
-    stream = MemoryRecordStream()
-    outlet = StreamOutlet(stream, "n1", to_json)
+def test_a_report_is_in_the_work_folder(node: Node, tmp_path: Path) -> None:
     folder = LocalObjectStore(tmp_path / "state")
 
     assert StateFile(folder, to_json).put(node.report) is None
-    outlet.put(node.report)
-    _eventually(lambda: len(stream.records) == 1)
 
-    key, data = stream.records[0]
-    assert key == "n1"
-    assert b'"state":"running"' in data
     assert b'"state":"running"' in folder.get(STATE_FILE)
+
+
+def test_the_heart_of_a_report_is_on_the_stream(node: Node) -> None:
+    stream = MemoryRecordStream()
+    gossip = telling(stream)
+
+    outlet = HeartbeatOutlet(gossip, node.clock.monotonic)
+    assert outlet.put(node.report) is None
+    for _ in range(5):
+        node.inbox.put(Observed(node.workers.runs[0].job, a_batch_of(7)))
+    assert outlet.put(node.report) is None
+    gossip.turn()
+
+    ((key, data),) = stream.records
+    told = read_record(data, "shop")
+    assert isinstance(told, Heartbeat)
+    assert (key, told.sender.node, told.state) == ("n1.1", "n1", "running")
+    # Five steps of a second each in ten seconds.
+    loads = {one.unit: one.load for one in told.units}
+    assert loads == {("a", "shop.a"): 0.5, ("b", "shop.b"): 0.0}
+    # A node that shares nothing reads nothing: it needs no right to.
+    assert stream.reads == []
 
 
 def test_a_stream_that_fails_is_only_told(node: Node) -> None:
     stream = MemoryRecordStream()
     stream.failure = OUTAGE
-    outlet = StreamOutlet(stream, "n1", to_json)
+    gossip = telling(stream)
+    outlet = HeartbeatOutlet(gossip, node.clock.monotonic)
 
-    _eventually(lambda: outlet.put(node.report) == "POLYNYA-AWS-003: no answer")
+    outlet.put(node.report)
+    gossip.turn()
 
+    assert outlet.put(node.report) == "workload stream: POLYNYA-AWS-003: no answer"
     assert node.running() == ["shop.a", "shop.b"]
 
 
-def _eventually(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert true()
+def telling(stream: MemoryRecordStream) -> StreamGossip:
+    me = Sender("shop", "n1", "n1.1")
+    return StreamGossip(me, stream, clock=FakeClock(), draw=lambda: 0.0, wake=None)

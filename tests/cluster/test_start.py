@@ -72,7 +72,7 @@ def test_aws_gives_the_configuration_and_takes_the_reports(
         )
         records = kinesis.get_records(ShardIterator=shard["ShardIterator"])["Records"]
         assert [(one["PartitionKey"], one["Data"]) for one in records] == [("n1", b"{}")]
-        with pytest.raises(DependencyError, match="put the record"):
+        with pytest.raises(DependencyError, match="no such workload stream"):
             KinesisStream("nowhere", access, retry=Retry(deadline=0.1)).put("n1", b"{}")
 
 

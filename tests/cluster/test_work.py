@@ -6,12 +6,15 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from polynya.cluster.messages import JobKey, Observed, RoundEnded, RunEnded
+from polynya.cluster.messages import Observed, RoundEnded, RunEnded
+from polynya.cluster.unit import JobKey
 from polynya.cluster.work import JobRun
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.rounds import Rounds
 from polynya.engine.work.turns.unit import IDLE, Ended, Unit
-from polynya.model.errors import OperationError, SuspendedError
+from polynya.model.errors import FencedError, OperationError, SuspendedError
+from polynya.observe.events import Event
+from polynya.observe.node import UnitFenced
 from polynya.store.clock import SystemClock
 from polynya.testing.fakes import MemoryObjectStore
 
@@ -19,11 +22,14 @@ JOB = JobKey("users", "shop.users")
 
 
 class Inbox(SimpleQueue[Any]):
-    """What a job says of its rounds."""
+    """What a job says of its rounds; its events are kept."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
 
     def next(self) -> Any:
         while isinstance(message := self.get(timeout=20), Observed):
-            pass
+            self.events.append(message.event)
         return message
 
 
@@ -39,17 +45,19 @@ def failing(error: BaseException) -> Callable[[], Ended | None]:
     return work
 
 
-def added(*units: Unit, rounds: Rounds | None = None) -> tuple[JobRun, Inbox, Rounds]:
+def added(
+    *units: Unit, rounds: Rounds | None = None, epoch: int | None = None
+) -> tuple[JobRun, Inbox, Rounds]:
     inbox = Inbox()
     spark: Any = None
-    run = JobRun(JOB, 7, inbox, EngineContext(spark, MemoryObjectStore()))
+    run = JobRun(JOB, 7, inbox, EngineContext(spark, MemoryObjectStore(), epoch=epoch))
     rounds = rounds or Rounds(SystemClock(), poll_seconds=0.01)
     run.start(rounds, lambda _: units)
     return run, inbox, rounds
 
 
-def started(*units: Unit) -> tuple[JobRun, Inbox]:
-    run, inbox, rounds = added(*units)
+def started(*units: Unit, epoch: int | None = None) -> tuple[JobRun, Inbox]:
+    run, inbox, rounds = added(*units, epoch=epoch)
     rounds.start()
     return run, inbox
 
@@ -72,6 +80,30 @@ def test_a_failure_ends_the_run_and_a_suspended_dataset_does_not() -> None:
 
     said = [inbox.next() for _ in range(3)]
     assert said == [RoundEnded(JOB, 7, "decide"), RoundEnded(JOB, 7), RunEnded(JOB, 7, failure)]
+
+
+def test_a_newer_owner_of_any_table_ends_a_job_with_a_grant() -> None:
+    overtaken = FencedError("POLYNYA-LAKE-002", "node-2 took it", epoch=5, owner="node-2")
+    found = unit(failing(overtaken), "shop.taken")
+
+    _, inbox = started(unit(lambda: Ended(found=(found,))), epoch=4)
+
+    while isinstance(message := inbox.next(), RoundEnded):
+        assert message.held is None
+    assert message == RunEnded(JOB, 7, overtaken)
+    (fenced,) = {event for event in inbox.events if isinstance(event, UnitFenced)}
+    assert (fenced.subject, fenced.epoch, fenced.error) == ("shop.taken", 4, overtaken)
+
+
+def test_without_a_grant_such_a_table_waits_and_the_others_go_on() -> None:
+    overtaken = FencedError("POLYNYA-LAKE-002", "a command took it", epoch=5)
+    found = unit(failing(overtaken), "shop.taken")
+
+    _, inbox = started(unit(lambda: Ended(found=(found,))))
+
+    said = [inbox.next() for _ in range(12)]
+    assert RoundEnded(JOB, 7, "a command took it") in said
+    assert all(isinstance(one, RoundEnded) for one in said)
 
 
 def test_whatever_a_round_raises_is_the_failure_of_its_job_alone() -> None:

@@ -13,6 +13,7 @@ from polynya.cli.json_values import to_json
 from polynya.model.errors import (
     ConfigError,
     ConflictError,
+    FencedError,
     PolynyaError,
     SuspendedError,
 )
@@ -47,6 +48,23 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         Level.WARNING,
         "agent    n1: stopped after 1.4 s, cut off: shop.a",
         {"subject": "n1", "reason": "SIGTERM", "seconds": 1.45, "cut_off": ["shop.a"]},
+    ),
+    (
+        node.UnitFenced(
+            subject="shop.users",
+            epoch=3,
+            error=FencedError("POLYNYA-LAKE-060", "n2 owns it", epoch=4, owner="n2.9a"),
+        ),
+        Level.CAUTION,
+        "fenced   shop.users: n2 owns it (POLYNYA-LAKE-060)",
+        {
+            "subject": "shop.users",
+            "epoch": 3,
+            "newer_epoch": 4,
+            "newer_owner": "n2.9a",
+            "code": "POLYNYA-LAKE-060",
+            "message": "n2 owns it",
+        },
     ),
     (
         node.ReportFailed(subject="n1", message="the disk is full"),
@@ -133,7 +151,7 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
 EVENTS = [*OF_THE_ENGINE, *OF_A_NODE]
 #: How the name of a figure ends or begins that has a unit, or counts things.
 UNIT = re.compile(
-    r"(^|_)(seconds|bytes|percent|share|files)$|^(rows|files)(_|$)"
+    r"(^|_)(seconds|bytes|percent|share|files|epoch)$|^(rows|files)(_|$)"
     r"|^(events|current|prior|removed|manifests|snapshots)$"
 )
 

@@ -69,6 +69,8 @@ COMMANDS: Final = (
     _verb("migrate", "project.migrate:migrate", "Bring tables and views in line.", "apply"),
     _verb("run", "operate.run:run", "Process what has landed."),
     _verb("agent", "operate.agent:app", "Keep tasks running; take up edits; drain."),
+    _verb("cluster", "sharing.cluster:app", "Nodes that share work: look, drain, freeze, move."),
+    _verb("task", "sharing.task:app", "Stop, start and resume a task in a cluster."),
     _verb("reload", "operate.reload:reload", "Read a full load again, move the differences."),
     _verb("query", "inspect.query:query", "Answer SQL over the live views."),
     _verb("locate", "inspect.locate:locate", "Where the metadata file of a table is."),

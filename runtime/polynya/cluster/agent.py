@@ -7,51 +7,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from queue import Empty
 from typing import Any, Final
 
 from polynya.cluster.accept import Acceptance, InForce
+from polynya.cluster.ending import Ended, Ending
+from polynya.cluster.jobs import Job
 from polynya.cluster.messages import (
     ConfigurationRead,
     DrainAsked,
     Inbox,
+    LeaveAdvised,
     Message,
+    Noticed,
     Observed,
     RunEnded,
+    SharingEnded,
+    TurnTaken,
     Workers,
 )
+from polynya.cluster.outlets import Outlets
 from polynya.cluster.report import Facts, Node, node_report
+from polynya.cluster.sharing.part import Part
 from polynya.cluster.supervisor import Supervisor
+from polynya.cluster.unit import JobKey
 from polynya.cluster.watch import Watch
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.reading.loader import LoadedProject
 from polynya.observe.events import Event, EventSink
-from polynya.observe.node import (
-    AgentDraining,
-    AgentReady,
-    AgentStarted,
-    AgentStopped,
-    ReportFailed,
-)
+from polynya.observe.node import AgentReady, AgentStarted, ReportFailed
 from polynya.store.clock import Clock
-
-
-class Ended(Enum):
-    """How an agent ended; after RESTART its process has to start again."""
-
-    DRAINED = auto()
-    CUT_OFF = auto()
-    RESTART = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How often, in seconds, and how long a drain may take."""
-
-    poll: float = 10.0
-    report: float = 10.0
-    drain: float = 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +52,7 @@ class Ports:
         ready: called when the first good configuration is in force.
         draining: called when the agent is going to end for good.
         draw: numbers in [0, 1) that spread pauses.
+        join: makes this node a member of its cluster; None where nodes share nothing.
     """
 
     read: Callable[[], None]
@@ -77,13 +63,16 @@ class Ports:
     ready: Callable[[], None]
     draining: Callable[[], None]
     draw: Callable[[], float]
+    join: Callable[[LoadedProject], Part] | None = None
 
 
-@dataclass(slots=True)
-class _Drain:
-    reason: str
-    then: Ended
-    since: float
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often, in seconds, and how long a drain may take."""
+
+    poll: float = 10.0
+    report: float = 10.0
+    drain: float = 90.0
 
 
 #: Longest wait for a message, in seconds.
@@ -111,17 +100,23 @@ class Agent:
         self._workers: Workers | None = None
         self._supervisor: Supervisor | None = None
         self._works_for: ResolvedTarget | None = None
-        self._drain: _Drain | None = None
+        self._part: Part | None = None
+        self._ending = Ending(node.id, self._pace.drain, clock, self._tell, ports.draining)
         self._reported_at: float | None = None
         self._news = False
-        self._wrong: dict[int, str] = {}
+        self._outlets = Outlets(ports.reports)
 
     def run(self) -> Ended:
-        """Work until told to end."""
+        """Work until told to end.
+
+        Raises PolynyaError when this node can have no part in its cluster.
+        """
         self._tell(AgentStarted(subject=self._node.id))
         ended = None
         while ended is None:
             ended = self.turn(_PATIENCE)
+        if self._ending.failure is not None:
+            raise self._ending.failure
         return ended
 
     def turn(self, patience: float) -> Ended | None:
@@ -130,11 +125,11 @@ class Agent:
             self._take(message)
         self._ports.alive()
         now = self._clock.monotonic()
-        if self._drain is None:
+        if not self._ending.begun:
             self._watch.look(now)
-        if self._supervisor is not None:
-            self._supervisor.act(draining=self._drain is not None)
-        ended = self._ended(now)
+        handing_over = self._act()
+        at_work = [job.key.name for job in self._jobs.values() if job.running is not None]
+        ended = self._ending.come(at_work, handing_over=handing_over)
         every = _NEWS if self._news else self._pace.report
         due = self._reported_at is None or now - self._reported_at >= every
         if due or ended is not None:
@@ -142,9 +137,24 @@ class Agent:
             self._report("stopped" if ended is not None else self._state)
         return ended
 
+    def _act(self) -> bool:
+        """Decide about all jobs; returns whether others wait for this node to release units."""
+        draining, part = self._ending.begun, self._part
+        if self._supervisor is not None:
+            rights = part.rights() if part is not None else None
+            self._supervisor.act(draining=draining, rights=rights)
+        if part is None:
+            return False
+        part.show(self._jobs, state=self._state, draining=draining)
+        return not part.left
+
+    @property
+    def _jobs(self) -> Mapping[JobKey, Job]:
+        return {} if self._supervisor is None else self._supervisor.jobs
+
     @property
     def _state(self) -> str:
-        if self._drain is not None:
+        if self._ending.begun:
             return "draining"
         return "starting" if self._supervisor is None else "running"
 
@@ -158,64 +168,50 @@ class Agent:
 
     def _take(self, message: Message) -> None:
         if isinstance(message, DrainAsked):
-            self._begin_drain(message.reason, Ended.DRAINED)
+            self._ending.begin(message.reason, Ended.DRAINED, message.within_seconds)
         elif isinstance(message, ConfigurationRead):
-            if self._drain is None and (found := self._watch.taken(message.result)) is not None:
+            if not self._ending.begun and (found := self._watch.taken(message.result)) is not None:
                 self._configure(found)
+        elif isinstance(message, Noticed):
+            self._tell(message.event)
+        elif isinstance(message, SharingEnded):
+            self._ending.fail(message.error)
+        elif isinstance(message, LeaveAdvised | TurnTaken):
+            self._take_of_cluster(message)
         elif self._supervisor is not None:
             if isinstance(message, Observed):
                 self._ports.tell(replace(message.event, task=message.job.task))
             self._supervisor.take(message)
             failed = isinstance(message, RunEnded) and message.error is not None
             if failed and self._workers is not None and not self._workers.alive():
-                self._begin_drain("the Spark driver died", Ended.RESTART)
+                self._ending.begin("the Spark driver died", Ended.RESTART)
+
+    def _take_of_cluster(self, message: LeaveAdvised | TurnTaken) -> None:
+        if self._part is None or self._supervisor is None:
+            return
+        if isinstance(message, LeaveAdvised):
+            self._part.leave(message)
+        else:
+            self._supervisor.forgive(self._part.taken(message))
 
     def _configure(self, found: InForce) -> None:
         if self._supervisor is None:
             self._workers = self._ports.workers(found.project)
             self._works_for = found.project.target
             self._supervisor = Supervisor(self._workers, self._clock, self._tell, self._ports.draw)
+            if self._ports.join is not None:
+                self._part = self._ports.join(found.project)
             self._ports.ready()
             self._tell(AgentReady(subject=self._node.id, tasks=tuple(sorted(found.tasks))))
         elif found.project.target != self._works_for:
             # Catalog and jars are those with which the driver was started.
-            self._begin_drain("the target changed", Ended.RESTART)
+            self._ending.begin("the target changed", Ended.RESTART)
             return
         self._supervisor.configure(found.tasks)
 
-    def _begin_drain(self, reason: str, then: Ended) -> None:
-        if then is Ended.DRAINED:
-            self._ports.draining()
-        if self._drain is not None:
-            # An agent that was told to end does not start again.
-            self._drain.then = then if then is Ended.DRAINED else self._drain.then
-            return
-        self._drain = _Drain(reason, then, self._clock.monotonic())
-        within = self._pace.drain
-        self._tell(AgentDraining(subject=self._node.id, reason=reason, within_seconds=within))
-
-    def _ended(self, now: float) -> Ended | None:
-        drain, supervisor = self._drain, self._supervisor
-        if drain is None:
-            return None
-        busy = supervisor is not None and not supervisor.idle
-        if busy and now - drain.since < self._pace.drain:
-            return None
-        jobs = supervisor.jobs.values() if supervisor is not None else ()
-        cut_off = tuple(sorted(job.key.name for job in jobs if job.running is not None))
-        self._tell(
-            AgentStopped(
-                subject=self._node.id,
-                reason=drain.reason,
-                seconds=round(now - drain.since, 3),
-                cut_off=cut_off,
-            )
-        )
-        return Ended.CUT_OFF if cut_off and drain.then is Ended.DRAINED else drain.then
-
     def _report(self, state: str) -> None:
         now = self._clock.monotonic()
-        jobs = [] if self._supervisor is None else list(self._supervisor.jobs.values())
+        jobs = list(self._jobs.values())
         facts = Facts(
             node=self._node,
             at=self._clock.now(),
@@ -225,14 +221,10 @@ class Agent:
             unused=self._watch.unused,
             jobs=jobs,
             backlogs=[job.waiting(now) for job in jobs],
+            sharing=self._part.report() if self._part is not None else None,
         )
-        report = node_report(facts)
-        for number, put in enumerate(self._ports.reports):
-            wrong = put(report) or ""
-            # What lasts is said once.
-            if wrong and wrong != self._wrong.get(number):
-                self._tell(ReportFailed(subject=self._node.id, message=wrong))
-            self._wrong[number] = wrong
+        for wrong in self._outlets.put(node_report(facts)):
+            self._tell(ReportFailed(subject=self._node.id, message=wrong))
 
     def _tell(self, event: Event) -> None:
         self._news = True

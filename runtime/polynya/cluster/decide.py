@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from polynya.cluster.sharing.rights import Right
+
 
 class Action(StrEnum):
     """What is done about a job now."""
@@ -19,6 +21,8 @@ class Action(StrEnum):
     KEEP = "keep"
     WAIT = "wait"
     SUSPEND = "suspend"
+    YIELD = "yield"
+    """Leave it to others: this node has no right to it."""
     FORGET = "forget"
 
 
@@ -56,6 +60,9 @@ class JobFacts:
         tried: the version that `failures` are of.
         failures: in a row; a round that went well empties them.
         task_ended: why a policy ended the whole task in its wanted version, else None.
+        right: whether this node may run it; None where nodes share nothing.
+        epoch: under which it runs, or ran last.
+        fenced: the epoch of its table that ended its last run, None when none did.
     """
 
     wanted: str | None
@@ -64,6 +71,9 @@ class JobFacts:
     tried: str | None = None
     failures: tuple[Failure, ...] = ()
     task_ended: str | None = None
+    right: Right | None = None
+    epoch: int | None = None
+    fenced: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +109,33 @@ def decide(facts: JobFacts, *, now: float, draining: bool, rules: Rules) -> Deci
         return Decision(Action.FORGET, "it is no longer in the configuration")
     if draining:
         return Decision(Action.WAIT, "the node drains")
+    if facts.right is not None and (unable := _without_right(facts, facts.right)) is not None:
+        return unable
     if facts.task_ended is not None:
         return Decision(Action.SUSPEND, facts.task_ended)
     if facts.tried != facts.wanted or not facts.failures:
-        return Decision(Action.START, "new" if facts.tried is None else "its file changed")
+        return Decision(Action.START, _why_now(facts))
     return _of_failed(facts.failures, now, rules)
+
+
+def _without_right(facts: JobFacts, right: Right) -> Decision | None:
+    """What is done instead of starting a job that this node may not run, None when it may."""
+    if right.epoch is None:
+        return Decision(Action.YIELD, right.reason)
+    if facts.fenced is not None and right.epoch <= facts.fenced:
+        reason = f"its table is in epoch {facts.fenced}; whose it is by now is looked up"
+        return Decision(Action.WAIT, reason)
+    return None
+
+
+def _why_now(facts: JobFacts) -> str:
+    if facts.right is None:
+        return "new" if facts.tried is None else "its file changed"
+    if facts.tried is None:
+        return facts.right.reason
+    if facts.tried != facts.wanted:
+        return "its file changed"
+    return f"it goes on in epoch {facts.right.epoch}"
 
 
 def _of_running(facts: JobFacts, *, draining: bool) -> Decision:
@@ -117,6 +149,10 @@ def _of_running(facts: JobFacts, *, draining: bool) -> Decision:
         return Decision(Action.STOP, "its file changed")
     if facts.task_ended is not None:
         return Decision(Action.STOP, facts.task_ended)
+    if facts.right is not None and facts.right.epoch is None:
+        return Decision(Action.STOP, facts.right.reason)
+    if facts.right is not None and facts.right.epoch != facts.epoch:
+        return Decision(Action.STOP, f"it goes on in epoch {facts.right.epoch}")
     return Decision(Action.KEEP, "runs")
 
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from polynya.cluster.decide import Action, Decision, Failure, JobFacts, pause_after
-from polynya.cluster.messages import JobKey, Run
+from polynya.cluster.messages import Run
+from polynya.cluster.sharing.rights import Right, Where
+from polynya.cluster.unit import JobKey
 from polynya.engine.work.backlog import Backlog, Waiting
 from polynya.model.config.task import StorageTask
-from polynya.model.errors import PolynyaError, TaskStoppedError
+from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
 from polynya.observe.data import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
 from polynya.observe.events import Event
 from polynya.observe.upkeep import MaintenanceDone, TableHealth
@@ -32,13 +34,14 @@ class Job:
     Attributes:
         key: its name.
         task: the task that it belongs to, as wanted.
-        wanted, running, tried, failures: see `JobFacts`.
+        wanted, running, tried, failures, epoch, fenced: see `JobFacts`.
         run: what works, None when nothing does; `number` is that of the last one.
         decision: the last one.
         held: what of it waits for a decision of its owner: a suspended dataset.
         backlog: what waits for it, also while it does not work.
-        records, failed: totals since the agent started; so is `maintained`, in bytes that
-            maintenance wrote.
+        records, failed, fences: totals since the agent started; so is `maintained`, in bytes that
+            maintenance wrote, and `busy_seconds`, the time of steps that moved data.
+        where: see `Right`; None where nodes share nothing.
         health: of its tables when they were looked at last, in percent of the best shape.
         step: the last one.
     """
@@ -57,12 +60,18 @@ class Job:
     backlog: Backlog = field(default_factory=Backlog)
     records: int = 0
     failed: int = 0
+    fences: int = 0
     maintained: int = 0
+    busy_seconds: float = 0.0
+    where: Where | None = None
+    epoch: int | None = None
+    fenced: int | None = None
     health: dict[str, int] = field(default_factory=dict)
     step: Step | None = None
 
-    def facts(self, task_ended: str | None) -> JobFacts:
+    def facts(self, task_ended: str | None, right: Right | None) -> JobFacts:
         """What decisions are made of."""
+        self.where = right.where if right is not None else None
         return JobFacts(
             wanted=self.wanted,
             running=self.running,
@@ -70,13 +79,18 @@ class Job:
             tried=self.tried,
             failures=tuple(self.failures),
             task_ended=task_ended,
+            right=right,
+            epoch=self.epoch,
+            fenced=self.fenced,
         )
 
     @property
     def state(self) -> str:
-        """`running`, `stopping`, `waiting` or `suspended`."""
+        """`running`, `stopping`, `waiting`, `suspended`, `stopped` or `elsewhere`."""
         if self.running is not None:
             return "stopping" if self.stopping else "running"
+        if self.decision is not None and self.decision.action is Action.YIELD:
+            return self.where or "waiting"
         suspended = self.decision is not None and self.decision.action is Action.SUSPEND
         return "suspended" if suspended else "waiting"
 
@@ -98,9 +112,15 @@ class Job:
             self.failures, self.backlog = [], Backlog()
         self.backlog.resume(now)
 
-    def started(self, run: Run, number: int) -> None:
+    def yielded(self) -> None:
+        """It is not for this node: what was known of it here is of no use when it comes back."""
+        self.failures, self.backlog = [], Backlog()
+        self.tried = self.fenced = self.held = None
+
+    def started(self, run: Run, number: int, epoch: int | None) -> None:
         """It works from now on."""
         self.run, self.number, self.stopping, self.held = run, number, False, None
+        self.epoch, self.fenced = epoch, None
         self.running = self.tried = self.wanted
 
     def went_well(self, held: str | None) -> None:
@@ -112,6 +132,11 @@ class Job:
         self.run = self.running = None
         self.stopping = False
         if error is None:
+            return
+        if isinstance(error, FencedError) and self.epoch is not None:
+            # No failure of the job: whose it is has to be looked up.
+            self.fenced = max(error.epoch, self.epoch)
+            self.fences += 1
             return
         self.failed += 1
         self.failures.append(
@@ -129,6 +154,7 @@ class Job:
         if isinstance(event, BatchCopied | DatasetApplied | ReloadLoaded | ExtractApplied):
             # Data is where it was not before.
             self.step = Step(event.type, event.subject, at)
+            self.busy_seconds += getattr(event, "seconds", 0.0)
         if isinstance(event, BatchCopied | ReloadLoaded):
             self.records += event.rows_in
         if isinstance(event, MaintenanceDone):

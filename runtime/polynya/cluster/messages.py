@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
+from polynya.cluster.control.tasks import AskedOfTasks
+from polynya.cluster.coordination.standing import Standing
+from polynya.cluster.gossip.messages import Picture
+from polynya.cluster.unit import JobKey
 from polynya.engine.work.backlog import Backlog
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import PolynyaError
 from polynya.observe.events import Event
 from polynya.store.bucket.configuration import Snapshot
-
-
-class JobKey(NamedTuple):
-    """A piece of work that fails for itself: a dataset, or a task that finds its datasets."""
-
-    task: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +52,59 @@ class ConfigurationRead:
 
 @dataclass(frozen=True, slots=True)
 class DrainAsked:
-    """Somebody wants the agent to end, and why."""
+    """Somebody wants the agent to end, and why; within so many seconds (None: as configured)."""
+
+    reason: str
+    within_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveAdvised:
+    """Other nodes should have the work of this one, if there are any, and why."""
 
     reason: str
 
 
-Message: TypeAlias = Observed | RoundEnded | RunEnded | ConfigurationRead | DrainAsked
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """Something happened that concerns the node and no job."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTaken:
+    """The member of this node took a turn.
+
+    Attributes:
+        standing: what it knows now.
+        asked: what a person asks of tasks.
+        picture: what the other nodes told.
+    """
+
+    standing: Standing
+    asked: AskedOfTasks
+    picture: Picture
+
+
+@dataclass(frozen=True, slots=True)
+class SharingEnded:
+    """The member of this node cannot go on."""
+
+    error: PolynyaError
+
+
+Message: TypeAlias = (
+    Observed
+    | RoundEnded
+    | RunEnded
+    | ConfigurationRead
+    | DrainAsked
+    | LeaveAdvised
+    | Noticed
+    | TurnTaken
+    | SharingEnded
+)
 #: A signal handler may put into it, too: `put` of a SimpleQueue is reentrant.
 Inbox: TypeAlias = SimpleQueue[Message]
 
@@ -80,10 +124,14 @@ class Workers(Protocol):
         """Names of the pieces of work of a task."""
         ...
 
-    def start(self, job: JobKey, task: StorageTask, run: int, backlog: Backlog) -> Run:
+    def start(
+        self, job: JobKey, task: StorageTask, run: int, backlog: Backlog, epoch: int | None
+    ) -> Run:
         """Start a job, which tells `backlog` what waits.
 
-        Its messages bear the number `run`, the last of them is RunEnded.
+        It takes its tables over with the `epoch` that it was granted; None: nodes share nothing.
+        Its messages bear the number `run`, the last of them is RunEnded. Once a table has a newer
+        owner, a job with a grant ends, and the error of its RunEnded is a FencedError.
         """
         ...
 

@@ -40,16 +40,17 @@ class MetricsOutlet:
         cluster = {"Cluster": report["cluster"]}
         node = {"node": report["node"], "state": report["state"]}
         of_tasks: list[dict[str, object]] = []
-        totals = [0, 0]
+        totals = [0, 0, 0]
         for name, task in report["tasks"].items():
             jobs = task["jobs"].values()
             records = self._since(name, "records", jobs)
             failures = self._since(name, "failures", jobs)
-            totals = [totals[0] + records, totals[1] + failures]
+            fenced = self._since(name, "fenced_total", jobs)
+            totals = [totals[0] + records, totals[1] + failures, totals[2] + fenced]
             figures = [
                 _seconds("BacklogSeconds", sum(job["backlog"]["seconds"] for job in jobs)),
                 _seconds("LagSeconds", max(job["lag_seconds"] for job in jobs)),
-                *_counts(records, failures),
+                *_counts(records, failures, fenced),
                 *self._maintenance(name, jobs),
             ]
             of_tasks.append(emf_record(figures, {**cluster, "Task": name}, at, node))
@@ -88,5 +89,6 @@ def _seconds(name: str, value: float) -> Metric:
     return Metric(name, "Seconds", round(value, 3))
 
 
-def _counts(records: int, failures: int) -> list[Metric]:
-    return [Metric("Records", "Count", records), Metric("Failures", "Count", failures)]
+def _counts(records: int, failures: int, fenced: int) -> list[Metric]:
+    counts = {"Records": records, "Failures": failures, "Fenced": fenced}
+    return [Metric(name, "Count", count) for name, count in counts.items()]

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
-from queue import Full, Queue
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
 
-from polynya.model.errors import PolynyaError
+from polynya.cluster.gossip.messages import Report, UnitHeard
+from polynya.cluster.gossip.port import Gossip
+from polynya.cluster.sharing.loads import LoadMeter
+from polynya.cluster.unit import JobKey
 from polynya.store.object_store import LocalObjectStore
-from polynya.store.record_stream import RecordStream
 
 STATE_FILE: Final = "state.json"
 
-#: A Kinesis record has at most 1 MiB with its key.
-_STREAM_BYTES: Final = 1_000_000
-
 Encode: TypeAlias = Callable[[object], str]
 """A value as one line of JSON."""
+
+
+class Outlets:
+    """All places that take the reports of a node; what they return is what went wrong."""
+
+    def __init__(self, places: Iterable[Callable[[Mapping[str, Any]], str | None]]) -> None:
+        # As it is at each report: some are only known when the engine runs.
+        self._places = places
+        self._wrong: dict[int, str] = {}
+
+    def put(self, report: Mapping[str, Any]) -> list[str]:
+        """Give it to all; returns what is wrong and was not said before."""
+        news = []
+        for number, put in enumerate(self._places):
+            wrong = put(report) or ""
+            if wrong and wrong != self._wrong.get(number):
+                news.append(wrong)
+            self._wrong[number] = wrong
+        return news
 
 
 class StateFile:
@@ -35,36 +51,35 @@ class StateFile:
         return None
 
 
-class StreamOutlet:
-    """Reports on the workload stream, from a thread of its own: it may be slow to answer.
+class HeartbeatOutlet:
+    """The heart of a report on the workload stream, for a node that shares nothing.
 
-    While one is on its way the next ones are dropped; the one after that has all they had.
+    `now` is in monotonic seconds.
     """
 
-    def __init__(self, stream: RecordStream, node: str, encode: Encode) -> None:
-        self._stream, self._node, self._encode = stream, node, encode
-        self._queue: Queue[bytes] = Queue(maxsize=1)
-        self._wrong: str | None = None
-        threading.Thread(target=self._send, name="workload stream", daemon=True).start()
+    def __init__(self, gossip: Gossip, now: Callable[[], float]) -> None:
+        self._gossip, self._now = gossip, now
+        self._loads = LoadMeter()
 
-    def put(self, report: Mapping[str, object]) -> str | None:
-        """Send it; returns what was wrong with the last one, if anything."""
-        data = self._encode(report).encode()
-        if len(data) > _STREAM_BYTES:
-            data = self._encode({**report, "tasks": {}, "tasks_left_out": True}).encode()
-        try:
-            self._queue.put_nowait(data)
-        except Full:
-            return self._wrong or "the workload stream is slow"
-        return self._wrong
-
-    def _send(self) -> None:
-        while True:
-            data = self._queue.get()
-            try:
-                self._stream.put(self._node, data)
-                self._wrong = None
-            except PolynyaError as error:
-                self._wrong = f"{error.code}: {error}"
-            except Exception as error:  # noqa: BLE001 - the edge of the thread
-                self._wrong = f"workload stream: {type(error).__name__}: {error}"
+    def put(self, report: Mapping[str, Any]) -> str | None:
+        """Tell it; returns what was wrong with the last one, if anything."""
+        jobs = {
+            JobKey(task, name): job
+            for task, one in report["tasks"].items()
+            for name, job in one["jobs"].items()
+        }
+        totals = {key: job["busy_seconds"] for key, job in jobs.items()}
+        loads = self._loads.measured(totals, self._now())
+        units = (
+            UnitHeard(
+                unit=key,
+                epoch=0,
+                load=loads.get(key, 0.0),
+                lag_seconds=job["lag_seconds"],
+                backlog_seconds=job["backlog"]["seconds"],
+            )
+            for key, job in jobs.items()
+        )
+        self._gossip.tell(Report(report["state"], tuple(units)))
+        trouble = self._gossip.heard().trouble
+        return f"workload stream: {trouble}" if trouble is not None else None

@@ -16,7 +16,9 @@ from polynya.model.errors import PolynyaError
 FORMAT_VERSION: Final = "1.0"
 
 #: The state of a task is the first of these that one of its jobs is in.
-_WORST_FIRST: Final = ("suspended", "waiting", "stopping", "running")
+_WORST_FIRST: Final = ("suspended", "waiting", "stopping", "running", "stopped", "elsewhere")
+#: States of a job that nobody has to do anything about.
+_FINE: Final = ("running", "stopping", "stopped", "elsewhere")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Facts:
 
     `state` is `starting`, `running`, `draining` or `stopped`. `unread` is why the configuration
     could not be read when that was tried last, `unused` what lies there and is no file of the
-    project. `backlogs` are by job.
+    project. `backlogs` are by job. `sharing` is this node's part in its cluster, None without.
     """
 
     node: Node
@@ -45,6 +47,7 @@ class Facts:
     unused: Sequence[PolynyaError]
     jobs: Sequence[Job]
     backlogs: Sequence[Waiting]
+    sharing: Mapping[str, Any] | None = None
 
 
 def node_report(facts: Facts) -> dict[str, Any]:
@@ -58,6 +61,7 @@ def node_report(facts: Facts) -> dict[str, Any]:
         "state": facts.state,
         "configuration": _configuration(facts),
         "backlog": _rounded(total(facts.backlogs)),
+        "sharing": facts.sharing,
         "tasks": _tasks(facts),
     }
 
@@ -75,10 +79,7 @@ def summary(report: Mapping[str, Any]) -> str:
 def is_healthy(report: Mapping[str, Any]) -> bool:
     """Whether nothing in a report needs anybody."""
     configuration = report["configuration"]
-    fine = all(
-        task["state"] in ("running", "stopping") and not task["held"]
-        for task in report["tasks"].values()
-    )
+    fine = all(task["state"] in _FINE and not task["held"] for task in report["tasks"].values())
     return fine and not configuration["errors"] and configuration["unread"] is None
 
 
@@ -125,6 +126,9 @@ def _tasks(facts: Facts) -> dict[str, Any]:
             "version": job.running or job.wanted,
             "records": job.records,
             "failures": job.failed,
+            "busy_seconds": round(job.busy_seconds, 3),
+            "epoch": job.epoch if job.running is not None else None,
+            "fenced_total": job.fences,
             "maintenance_bytes": job.maintained,
             "health_percent": min(job.health.values(), default=None),
             "last_step": asdict(job.step) if job.step is not None else None,

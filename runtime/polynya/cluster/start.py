@@ -9,13 +9,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TextIO
+from uuid import uuid4
 
 from polynya.cluster.accept import Acceptance
 from polynya.cluster.agent import Agent, Pace, Ports
+from polynya.cluster.gossip.messages import Sender
+from polynya.cluster.gossip.port import Gossip
+from polynya.cluster.gossip.stream_gossip import StreamGossip
 from polynya.cluster.messages import ConfigurationRead, Inbox, Workers
 from polynya.cluster.metrics import MetricsOutlet
-from polynya.cluster.outlets import Encode, StateFile, StreamOutlet
+from polynya.cluster.outlets import Encode, HeartbeatOutlet, StateFile
 from polynya.cluster.report import Node, summary
+from polynya.cluster.sharing.join import Sharing, join
+from polynya.cluster.sharing.notices import watch_spot
+from polynya.cluster.sharing.part import Part
+from polynya.cluster.spot.imds import Imds
+from polynya.cluster.spot.watcher import is_on_demand
 from polynya.cluster.systemd import Notify, notifier, watchdog_seconds
 from polynya.cluster.work import EngineWorkers
 from polynya.engine.collaborators import start_engine
@@ -25,13 +34,14 @@ from polynya.model.contract.location import S3Location, parse_location
 from polynya.model.errors import ConflictError
 from polynya.model.reading.loader import LoadedProject
 from polynya.observe.events import EventSink
-from polynya.store.aws.kinesis import KinesisStream
 from polynya.store.bucket.config_bucket import BucketSource
 from polynya.store.bucket.configuration import ConfigurationSource, FolderSource
 from polynya.store.bucket.reader import POINTER
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.object_store import LocalObjectStore
 from polynya.store.places import store_at
+from polynya.store.record_stream import RecordStream
+from polynya.store.streams import stream_at
 
 _LOCK_FILE: Final = "lock"
 
@@ -43,6 +53,8 @@ class Settings:
     `config` is a folder or `s3://bucket/prefix`, `work` a folder of its own. `cluster` is the name
     under which metrics are found, None for the project's. `stream` is the workload stream.
     `metrics` takes records in the embedded metric format. `encode` makes a value one line of JSON.
+    `coordination` is where nodes agree on who does what, None where this one does everything.
+    `imds` is where to ask for Spot notices, None where nobody is asked.
     """
 
     config: str
@@ -54,6 +66,8 @@ class Settings:
     metrics: Callable[[Mapping[str, object]], None] | None
     encode: Encode
     pace: Pace
+    coordination: str | None = None
+    imds: Imds | None = None
 
 
 def source_of(config: str, work: Path) -> tuple[ConfigurationSource, Path]:
@@ -89,9 +103,12 @@ def make_agent(settings: Settings, tell: EventSink, inbox: Inbox) -> Agent:
 
     def workers(project: LoadedProject) -> Workers:
         engine = start_engine(project, long_lived=True)
-        if settings.stream is not None:
-            stream = KinesisStream(settings.stream, project.target.aws)
-            reports.append(StreamOutlet(stream, settings.node_id, settings.encode).put)
+        # Who shares work tells and hears on the stream by its member.
+        if settings.stream is not None and settings.coordination is None:
+            cluster = settings.cluster or project.project.name
+            stream = stream_at(settings.stream, project.target.aws, clock)
+            gossip = _teller(stream, cluster, settings.node_id)
+            reports.append(HeartbeatOutlet(gossip, clock.monotonic).put)
         return EngineWorkers(engine, inbox)
 
     ports = Ports(
@@ -103,10 +120,41 @@ def make_agent(settings: Settings, tell: EventSink, inbox: Inbox) -> Agent:
         ready=lambda: notify("READY=1"),
         draining=lambda: notify("STOPPING=1"),
         draw=random.random,
+        join=_joining(settings, inbox, tell),
     )
+    if settings.imds is not None:
+        watch_spot(settings.imds, settings.node_id, inbox)
     node = Node(settings.node_id, settings.cluster, clock.now())
     acceptance = Acceptance(work, settings.target, base)
     return Agent(node, acceptance, ports, clock=clock, inbox=inbox, pace=settings.pace)
+
+
+def _teller(stream: RecordStream, cluster: str, node: str) -> Gossip:
+    """Tells others how this node is, and reads nothing: it shares no work with them."""
+    me = Sender(cluster, node, f"{node}.{uuid4().hex[:12]}")
+    gossip = StreamGossip(me, stream, clock=SystemClock(), draw=random.random, wake=None)
+    gossip.start()
+    return gossip
+
+
+def _joining(
+    settings: Settings, inbox: Inbox, tell: EventSink
+) -> Callable[[LoadedProject], Part] | None:
+    place = settings.coordination
+    if place is None:
+        return None
+
+    def joined(project: LoadedProject) -> Part:
+        sharing = Sharing(
+            place=place,
+            cluster=settings.cluster or project.project.name,
+            node=settings.node_id,
+            stream=settings.stream,
+            on_demand=is_on_demand(settings.imds),
+        )
+        return join(sharing, project.target.aws, inbox, tell)
+
+    return joined
 
 
 def _in_background(source: ConfigurationSource, inbox: Inbox) -> None:

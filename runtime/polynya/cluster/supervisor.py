@@ -5,14 +5,16 @@ Lives in one thread; all it learns comes as messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import count
 from typing import Final
 
 from polynya.cluster.accept import WantedTask
 from polynya.cluster.decide import Action, Decision, Rules, decide
 from polynya.cluster.jobs import Job
-from polynya.cluster.messages import JobKey, Observed, RoundEnded, RunEnded, Workers
+from polynya.cluster.messages import Observed, RoundEnded, RunEnded, Workers
+from polynya.cluster.sharing.rights import Rights
+from polynya.cluster.unit import JobKey
 from polynya.observe import node
 from polynya.observe.events import Event, EventSink
 from polynya.store.clock import Clock
@@ -69,35 +71,44 @@ class Supervisor:
             else:
                 job.ended(message.error, self._clock.monotonic(), self._draw)
 
-    def act(self, *, draining: bool) -> None:
-        """Decide about every job and do it."""
+    def forgive(self, tasks: Collection[str]) -> None:
+        """Forget what failed in these tasks: their suspended and waiting jobs start again."""
+        for job in self.jobs.values():
+            if job.key.task in tasks:
+                job.failures = []
+
+    def act(self, *, draining: bool, rights: Rights | None = None) -> None:
+        """Decide about every job and do it; `rights` None: nodes share nothing."""
         ended: dict[str, str] = {}
         for job in self.jobs.values():
             if reason := job.ends_task:
                 ended[job.key.task] = reason
         now = self._clock.monotonic()
         for key, job in list(self.jobs.items()):
-            facts = job.facts(ended.get(key.task))
+            right = rights.of(key) if rights is not None else None
+            facts = job.facts(ended.get(key.task), right)
             decision = decide(facts, now=now, draining=draining, rules=self._rules)
             self._tell_news(job, decision, now)
-            self._carry_out(job, decision.action)
+            self._carry_out(job, decision.action, right.epoch if right is not None else None)
 
-    def _carry_out(self, job: Job, action: Action) -> None:
+    def _carry_out(self, job: Job, action: Action, epoch: int | None) -> None:
         if action is Action.START:
             number = next(self._numbers)
             job.prepare(self._clock.monotonic())
-            run = self._workers.start(job.key, job.task, number, job.backlog)
-            job.started(run, number)
+            run = self._workers.start(job.key, job.task, number, job.backlog, epoch)
+            job.started(run, number, epoch)
         elif action is Action.STOP and job.run is not None:
             job.stopping = True
             job.run.stop()
+        elif action is Action.YIELD:
+            job.yielded()
         elif action is Action.FORGET:
             del self.jobs[job.key]
 
     def _tell_news(self, job: Job, decision: Decision, now: float) -> None:
         before, job.decision = job.decision, decision
         waits = decision.action is Action.WAIT and decision.until is None
-        if decision == before or waits or decision.action is Action.KEEP:
+        if decision == before or waits or decision.action in _NO_NEWS:
             return
         self._tell(_event(job.key, decision, now))
 
@@ -113,6 +124,8 @@ def _event(key: JobKey, decision: Decision, now: float) -> Event:
     return _DECIDED[decision.action](subject=key.name, task=key.task, reason=decision.reason)
 
 
+#: A job that another node has is no news: its owner tells of it.
+_NO_NEWS: Final = frozenset({Action.KEEP, Action.YIELD})
 _DECIDED: Final = {
     Action.START: node.JobStarted,
     Action.STOP: node.JobStopped,

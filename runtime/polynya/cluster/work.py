@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from polynya.cluster.messages import Inbox, JobKey, Observed, RoundEnded, RunEnded
+from polynya.cluster.messages import Inbox, Observed, RoundEnded, RunEnded
+from polynya.cluster.unit import JobKey
 from polynya.engine.errors import as_polynya
 from polynya.engine.runner import units
 from polynya.engine.work.backlog import Backlog
@@ -20,8 +21,9 @@ from polynya.engine.work.turns.queue import Crew
 from polynya.engine.work.turns.rounds import Rounds
 from polynya.engine.work.turns.unit import Ended, Unit
 from polynya.lake.spark.session import is_alive
+from polynya.lake.table.fence import epoch_found
 from polynya.model.config.task import StorageTask
-from polynya.model.errors import PolynyaError, TaskStoppedError
+from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
 
 #: The units of a job. Its own is called like the job; it may find others.
 Units: TypeAlias = Callable[[EngineContext], Sequence[Unit]]
@@ -30,8 +32,9 @@ Units: TypeAlias = Callable[[EngineContext], Sequence[Unit]]
 class JobRun:
     """One run of a job.
 
-    It ends when its own unit fails. A table that this unit found and that fails holds nobody up: it
-    is tried again with a growing pause, and the rounds of the job say so.
+    It ends when its own unit fails, and when it has a grant and any of its tables has a newer
+    owner. Any other failure of a table that its unit found holds nobody up: the table is tried
+    again with a growing pause, and the rounds of the job say so.
     """
 
     def __init__(self, job: JobKey, run: int, inbox: Inbox, context: EngineContext) -> None:
@@ -57,9 +60,10 @@ class JobRun:
         rounds.add(Crew(self._context, goes_on=True, report=self._report, gone=self._gone), found)
 
     def _report(self, unit: Unit, ended: Ended) -> None:
-        own = unit.name == self._job.name
-        if ended.failure is not None and (own or self._ends_all(ended.failure)):
-            self._error = self._error or ended.failure
+        if ended.failure is not None and self._is_ended_by(unit, ended.failure):
+            # Of tables with a newer owner that with the highest epoch: one new grant is enough.
+            failures = [one for one in (self._error, ended.failure) if one is not None]
+            self._error = max(failures, key=epoch_found)
             self.stopping.set()
             return
         self._held.pop(unit.name, None)
@@ -68,8 +72,13 @@ class JobRun:
         held = next(iter(list(self._held.values())), None)
         self._inbox.put(RoundEnded(self._job, self._run, held))
 
-    def _ends_all(self, failure: PolynyaError) -> bool:
-        return isinstance(failure, TaskStoppedError) or not self._context.is_alive()
+    def _is_ended_by(self, unit: Unit, failure: PolynyaError) -> bool:
+        if isinstance(failure, FencedError) and self._context.epoch is not None:
+            # Who was overtaken in one table may be so in all: another node has the work.
+            return True
+        if isinstance(failure, TaskStoppedError) or unit.name == self._job.name:
+            return True
+        return not self._context.is_alive()
 
     def _gone(self) -> None:
         self._inbox.put(RunEnded(self._job, self._run, self._error))
@@ -88,9 +97,12 @@ class EngineWorkers:
         """Names of the pieces of work of a task."""
         return [unit.name for unit in units(self._engine, [task])]
 
-    def start(self, job: JobKey, task: StorageTask, run: int, backlog: Backlog) -> JobRun:
-        """Start a job with a stop, a backlog and a voice of its own."""
-        started = JobRun(job, run, self._inbox, replace(self._engine, backlog=backlog))
+    def start(
+        self, job: JobKey, task: StorageTask, run: int, backlog: Backlog, epoch: int | None
+    ) -> JobRun:
+        """Start a job with a stop, a backlog, a grant and a voice of its own."""
+        context = replace(self._engine, backlog=backlog, epoch=epoch)
+        started = JobRun(job, run, self._inbox, context)
 
         def own(context: EngineContext) -> Sequence[Unit]:
             return [unit for unit in units(context, [task]) if unit.name == job.name]

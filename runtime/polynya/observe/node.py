@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polynya.model.errors import PolynyaError
+from polynya.model.errors import FencedError, PolynyaError
 from polynya.observe.events import Event, Level, line, one_line
 
 
@@ -225,6 +225,37 @@ class JobForgotten(_JobDecided):
     """A job is no longer in the configuration."""
 
     type: ClassVar[str] = "job.forget"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitFenced(Event):
+    """A newer owner has a table of a unit of work: its run ends, and its state is dropped.
+
+    `epoch` is the one that the unit was granted.
+    """
+
+    type: ClassVar[str] = "unit.fenced"
+    epoch: int
+    error: FencedError
+
+    @property
+    def level(self) -> Level:
+        """Nothing is lost; often, it means that nodes disagree about who has what."""
+        return Level.CAUTION
+
+    def figures(self) -> Mapping[str, Any]:
+        """Both epochs, the newer owner, and the error as its code and one text."""
+        return {
+            "epoch": self.epoch,
+            "newer_epoch": self.error.epoch,
+            "newer_owner": self.error.owner,
+            "code": self.error.code,
+            "message": str(self.error),
+        }
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line("fenced", self.subject, one_line(self.error))
 
 
 def _counted(names: tuple[str, ...], noun: str) -> str:

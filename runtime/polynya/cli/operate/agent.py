@@ -50,6 +50,8 @@ def agent(
     metrics: Literal["emf"] | None = None,
     metrics_file: Path | None = None,
     stream: str | None = None,
+    coordination: str | None = None,
+    imds: str = "auto",
     poll_seconds: float = 10.0,
     drain_seconds: float = 90.0,
     context: Context,
@@ -61,10 +63,16 @@ def agent(
         work: folder of its own, for the last good configuration and its state; default
             `.polynya/agent` in the project folder.
         node_id: name of the node; default `POLYNYA_NODE_ID`, else the host's name.
-        cluster: dimension of its metrics; default `POLYNYA_CLUSTER`, else the project's name.
+        cluster: its name: the dimension of its metrics, and whom it shares work with; default
+            `POLYNYA_CLUSTER`, else the project's name.
         metrics: `emf` writes metrics in CloudWatch's embedded metric format once a minute.
         metrics_file: file for them; default standard output.
-        stream: Kinesis data stream, name or ARN, that takes its reports.
+        stream: Kinesis data stream, name or ARN, that takes its heartbeats and tells those of
+            others; or a folder or `s3://BUCKET/PREFIX` that stands in for one.
+        coordination: folder or `s3://BUCKET/PREFIX` where the nodes of a cluster agree on who does
+            what; default `POLYNYA_COORDINATION`, else this node does everything.
+        imds: `auto` asks the instance metadata service for Spot notices on EC2, `off` never; or the
+            URL of a stand-in on this machine.
         poll_seconds: time between two looks at the configuration.
         drain_seconds: longest time that running steps are given when it is told to end.
         context: given by `main`.
@@ -72,8 +80,10 @@ def agent(
     # Start-up time: pyspark.
     from queue import SimpleQueue
 
-    from polynya.cluster.agent import Ended, Pace
+    from polynya.cluster.agent import Pace
+    from polynya.cluster.ending import Ended
     from polynya.cluster.messages import DrainAsked
+    from polynya.cluster.spot.imds import imds_at
     from polynya.cluster.start import Settings, make_agent
 
     if poll_seconds <= 0 or drain_seconds < 0:
@@ -92,6 +102,8 @@ def agent(
         metrics=_metrics_writer(metrics, metrics_file),
         encode=to_json,
         pace=Pace(poll=poll_seconds, drain=drain_seconds),
+        coordination=coordination or environment.get("POLYNYA_COORDINATION") or None,
+        imds=imds_at(imds),
     )
     signals = _Signals(lambda name: inbox.put(DrainAsked(name)))
     ended = make_agent(settings, _voice(output), inbox).run()

@@ -73,6 +73,7 @@ def _block(report: Mapping[str, Any], age: float, *, alive: bool) -> str:
         f"  configuration  {identity}{edited if configuration['edited'] else ''}",
         f"  waiting        {waiting}",
     ]
+    lines += _sharing(report.get("sharing"))
     problems = [*configuration["errors"]]
     if configuration["unread"]:
         problems.append(configuration["unread"])
@@ -94,3 +95,20 @@ def _block(report: Mapping[str, Any], age: float, *, alive: bool) -> str:
             if job["state"] != "running" or task["held"]:
                 lines.append(f"                 {job['reason']}")
     return "\n".join(lines)
+
+
+def _sharing(sharing: Mapping[str, Any] | None) -> list[str]:
+    """This node's part in its cluster as people read it; nothing where nodes share nothing."""
+    if sharing is None:
+        return []
+    nodes, leader = sharing["nodes"], sharing["leader"] or "nobody"
+    leads = "this node" if sharing["leading"] else leader
+    state = sharing["state"] or "not yet a member"
+    lines = [f"  sharing        {state}, {sharing['units']} units, {nodes} nodes, led by {leads}"]
+    if sharing["frozen"]:
+        frozen = sharing["frozen"]
+        lines.append(f"  frozen         by {frozen['by']}: {frozen['reason']}")
+    lines += [f"  trouble        {text}" for text in sharing["troubles"]]
+    if sharing["stream_trouble"]:
+        lines.append(f"  stream         {sharing['stream_trouble']}")
+    return lines

@@ -12,15 +12,28 @@ from polynya.model.errors.pages import (
     bucket,
     configuration,
     expiry,
+    gossip,
     machine,
     maintenance,
     operation,
+    sharing,
     stage,
     views,
 )
 from polynya.model.errors.pages.page import ErrorPage
 
-FAMILIES: Final = (bucket, configuration, expiry, machine, maintenance, operation, stage, views)
+FAMILIES: Final = (
+    bucket,
+    configuration,
+    expiry,
+    gossip,
+    machine,
+    maintenance,
+    operation,
+    sharing,
+    stage,
+    views,
+)
 
 ERROR_PAGES: Final[dict[str, ErrorPage]] = {
     page.code: page for family in FAMILIES for page in family.PAGES

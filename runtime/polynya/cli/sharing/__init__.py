@@ -1,0 +1,1 @@
+"""The verbs for clusters of nodes that share work."""

@@ -1,0 +1,61 @@
+"""`polynya cluster drain` and `undrain`: let a node have nothing, and have units again."""
+
+from __future__ import annotations
+
+from polynya.cli.context import Context
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.sharing.place import place_of
+
+
+def drain(
+    node: str,
+    /,
+    *,
+    reason: str = "",
+    coordination: str | None = None,
+    cluster: str | None = None,
+    context: Context,
+) -> int:
+    """Let the other nodes take all units of a node, and keep it empty until `undrain`.
+
+    The agent of the node goes on running.
+
+    For example: `polynya cluster drain n2 --reason "new kernel"`.
+
+    Args:
+        node: id of the node.
+        reason: what others are told.
+        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
+            `POLYNYA_COORDINATION`.
+        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        context: given by `main`.
+    """
+    place_of(context, coordination, cluster).wishes().drain(node, reason)
+    data = {"node": node, "drained": True, "reason": reason}
+    context.output.result("cluster.drain", data, f"{node} is to hand its units over")
+    return ExitCode.OK
+
+
+def undrain(
+    node: str,
+    /,
+    *,
+    coordination: str | None = None,
+    cluster: str | None = None,
+    context: Context,
+) -> int:
+    """Let a node have units again.
+
+    For example: `polynya cluster undrain n2`.
+
+    Args:
+        node: id of the node.
+        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
+            `POLYNYA_COORDINATION`.
+        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        context: given by `main`.
+    """
+    was = place_of(context, coordination, cluster).wishes().undrain(node)
+    text = f"{node} gets units again" if was else f"nobody had asked to drain {node}"
+    context.output.result("cluster.drain", {"node": node, "drained": False, "was": was}, text)
+    return ExitCode.OK

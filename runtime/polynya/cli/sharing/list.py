@@ -1,0 +1,40 @@
+"""`polynya cluster list`: the clusters of a coordination place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from polynya.cli.context import Context
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.sharing.place import Place, store_of
+from polynya.cli.sharing.seen import seen
+
+
+def list_(*, coordination: str | None = None, context: Context) -> int:
+    """List the clusters that ever had a node at a coordination place, each with its status.
+
+    Leases are watched for up to 12 seconds where it is not clear whether a node lives.
+
+    For example: `polynya cluster list --coordination s3://acme-config/coordination`.
+
+    Args:
+        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
+            `POLYNYA_COORDINATION`.
+        context: given by `main`.
+    """
+    # Start-up time: pydantic models of all documents.
+    from polynya.cluster.control.reading import clusters_at
+
+    store, name = store_of(context, coordination)
+    at = Place(name, "", store)
+    for cluster in clusters_at(store):
+        one = seen(replace(at, cluster=cluster))
+        data = {
+            "cluster": cluster,
+            "status": one.status,
+            "reason": one.reason,
+            "since": one.since,
+        }
+        text = f"{cluster}: {one.status}: {one.reason}"
+        context.output.result("cluster", data, text)
+    return ExitCode.OK

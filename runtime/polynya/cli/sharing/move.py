@@ -1,0 +1,100 @@
+"""`polynya cluster move` and `unmove`: put units on a node of one's choice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from polynya.cli.context import Context
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.options import usage_error
+from polynya.cli.sharing.place import Place, place_of
+
+if TYPE_CHECKING:
+    from polynya.cluster.unit import JobKey
+
+
+def move(
+    unit: str,
+    node: str,
+    /,
+    *,
+    reason: str = "",
+    coordination: str | None = None,
+    cluster: str | None = None,
+    context: Context,
+) -> int:
+    """Let a task, or one dataset of it, be on a node until `unmove`, as long as that is ready.
+
+    For example: `polynya cluster move shop/orders n2`.
+
+    Args:
+        unit: `TASK` for all its units, or `TASK/DATASET`.
+        node: id of the node.
+        reason: what others are told.
+        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
+            `POLYNYA_COORDINATION`.
+        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        context: given by `main`.
+    """
+    place = place_of(context, coordination, cluster)
+    wishes = place.wishes()
+    for one in _units(place, unit):
+        wishes.move(one, node, reason)
+        data = {"task": one.task, "name": one.name, "node": node, "reason": reason}
+        context.output.result("cluster.move", data, f"{one.task}/{one.name} is to go to {node}")
+    return ExitCode.OK
+
+
+def unmove(
+    unit: str,
+    /,
+    *,
+    coordination: str | None = None,
+    cluster: str | None = None,
+    context: Context,
+) -> int:
+    """Let the leader place units again that somebody moved.
+
+    For example: `polynya cluster unmove shop/orders`.
+
+    Args:
+        unit: `TASK` for all its units, or `TASK/DATASET`.
+        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
+            `POLYNYA_COORDINATION`.
+        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        context: given by `main`.
+    """
+    place = place_of(context, coordination, cluster)
+    wishes = place.wishes()
+    for one in _units(place, unit):
+        was = wishes.unmove(one)
+        what = "goes where the leader wants it" if was else "was not moved by anybody"
+        data = {"task": one.task, "name": one.name, "node": None, "was": was}
+        context.output.result("cluster.move", data, f"{one.task}/{one.name} {what}")
+    return ExitCode.OK
+
+
+def _units(place: Place, text: str) -> list[JobKey]:
+    """The units that a text names, of those that the cluster knows."""
+    # Start-up time: pydantic models of all documents.
+    from polynya.cluster.control.reading import known_units, read_cluster
+
+    task, _, dataset = text.partition("/")
+    known = known_units(read_cluster(place.store, place.cluster))
+    found = [
+        one
+        for one in known
+        if one.task == task and (not dataset or one.name == dataset or _last(one) == dataset)
+    ]
+    if not found:
+        names = ", ".join(f"{one.task}/{one.name}" for one in known[:20])
+        raise usage_error(
+            f"the cluster {place.cluster} has no unit `{text}`",
+            f"one of {names}" if names else "start its agents first",
+        )
+    return found
+
+
+def _last(unit: JobKey) -> str:
+    """The dataset without its schema."""
+    return unit.name.rpartition(".")[2]

@@ -1,0 +1,43 @@
+"""`polynya cluster nodes`: the nodes of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from polynya.cli.context import Context
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.sharing.place import place_of
+from polynya.cli.sharing.seen import seen
+
+
+def nodes(
+    *,
+    coordination: str | None = None,
+    cluster: str | None = None,
+    gone: bool = False,
+    context: Context,
+) -> int:
+    """List the nodes of a cluster with their state, units and the reason of what is not usual.
+
+    Leases are watched for up to 12 seconds where it is not clear whether a node lives.
+
+    For example: `polynya cluster nodes --json`.
+
+    Args:
+        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
+            `POLYNYA_COORDINATION`.
+        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        gone: also processes that have left.
+        context: given by `main`.
+    """
+    found = seen(place_of(context, coordination, cluster))
+    for one in found.nodes:
+        if one.state == "gone" and not gone:
+            continue
+        leads = ", leads" if one.leads else ""
+        kind = "On-Demand" if one.on_demand else "Spot"
+        why = f": {one.reason}" if one.reason else ""
+        since = f"since {one.since:%Y-%m-%d %H:%M:%S} UTC"
+        text = f"{one.node}: {one.state}{why}, {one.units} units{leads}, {kind}, {since}"
+        context.output.result("cluster.node", asdict(one), text)
+    return ExitCode.OK

@@ -1,0 +1,80 @@
+"""Where a cluster is found: the coordination place and the name that a command means."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import random
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from polynya.cli.context import CommandContext
+from polynya.cli.options import usage_error
+from polynya.model.config.aws import AwsAccess
+from polynya.model.errors import ConfigError
+from polynya.model.reading.loader import LoadedProject
+from polynya.store.clock import SystemClock
+
+if TYPE_CHECKING:
+    from polynya.cluster.control.wishes import Wishes
+    from polynya.store.object_store import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cluster at its coordination place."""
+
+    name: str
+    cluster: str
+    store: ObjectStore
+
+    def wishes(self) -> Wishes:
+        """What this person asks of it."""
+        # Start-up time: pydantic models of all documents.
+        from polynya.cluster.control.wishes import Wishes
+        from polynya.cluster.coordination.register import Register
+
+        by = f"{getpass.getuser()}@{socket.gethostname()}"
+        register = Register(self.store, self.cluster, random.SystemRandom())
+        return Wishes(register, by, SystemClock().now)
+
+
+def place_of(context: CommandContext, coordination: str | None, cluster: str | None) -> Place:
+    """The cluster that the options name, or the environment, or the project.
+
+    Raises:
+        ConfigError: nothing names a coordination place (POLYNYA-CLI-001).
+    """
+    store, name = store_of(context, coordination)
+    named = cluster or os.environ.get("POLYNYA_CLUSTER")
+    if not named:
+        project = _project(context)
+        if project is None:
+            raise usage_error("no cluster is named", "add `--cluster NAME`, or set POLYNYA_CLUSTER")
+        named = project.project.name
+    return Place(name, named, store)
+
+
+def store_of(context: CommandContext, coordination: str | None) -> tuple[ObjectStore, str]:
+    """The coordination place that an option or the environment names, and its name."""
+    # Start-up time: pyarrow.
+    from polynya.cluster.control.place import coordination_store
+
+    name = coordination or os.environ.get("POLYNYA_COORDINATION")
+    if not name:
+        raise usage_error(
+            "no coordination place is named",
+            "add `--coordination PLACE` as the agents have it, or set POLYNYA_COORDINATION",
+        )
+    project = _project(context)
+    access = project.target.aws if project is not None else AwsAccess()
+    return coordination_store(name, access), name
+
+
+def _project(context: CommandContext) -> LoadedProject | None:
+    """The project, if this is the folder of one: whoever looks at a cluster needs none."""
+    try:
+        return context.load(tolerant=True)
+    except ConfigError:
+        return None

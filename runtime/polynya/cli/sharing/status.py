@@ -1,0 +1,69 @@
+"""`polynya cluster status`: one cluster in a few lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from polynya.cli.context import Context
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.sharing.place import place_of
+from polynya.cli.sharing.seen import seen
+
+if TYPE_CHECKING:
+    from polynya.cluster.control.status import ClusterStatus
+
+
+def status(*, coordination: str | None = None, cluster: str | None = None, context: Context) -> int:
+    """Show the status of a cluster, why, and since when. Exit code 1 when it needs attention.
+
+    Leases are watched for up to 12 seconds where it is not clear whether a node lives.
+
+    For example: `polynya cluster status --coordination s3://acme-config/coordination`.
+
+    Args:
+        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
+            `POLYNYA_COORDINATION`.
+        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        context: given by `main`.
+    """
+    # Start-up time: pydantic models of all documents.
+    from polynya.cluster.control.status import ClusterIs
+
+    place = place_of(context, coordination, cluster)
+    found = seen(place)
+    nodes = Counter[str](one.state for one in found.nodes)
+    units = Counter[str](one.state for one in found.units)
+    data = {
+        "cluster": place.cluster,
+        "status": found.status,
+        "reason": found.reason,
+        "since": found.since,
+        "leader": found.leader,
+        "frozen": found.frozen,
+        "nodes": dict(nodes),
+        "units": dict(units),
+        "troubles": list(found.troubles),
+    }
+    context.output.result("cluster.status", data, _block(place.cluster, found, nodes, units))
+    fine = found.status is ClusterIs.RUNNING and not found.troubles
+    return ExitCode.OK if fine else ExitCode.FAILED
+
+
+def _block(name: str, found: ClusterStatus, nodes: Counter[str], units: Counter[str]) -> str:
+    since = f" since {found.since:%Y-%m-%d %H:%M:%S} UTC" if found.since is not None else ""
+    lines = [
+        f"{name}: {found.status}{since}",
+        f"  because        {found.reason}",
+        f"  nodes          {_counted(nodes)}",
+        f"  units          {_counted(units)}",
+        f"  leader         {found.leader or 'nobody; work goes on, nothing is balanced'}",
+    ]
+    if found.frozen is not None:
+        lines.append(f"  frozen         {found.frozen}")
+    lines += [f"  trouble        {text}" for text in found.troubles]
+    return "\n".join(lines)
+
+
+def _counted(states: Counter[str]) -> str:
+    return ", ".join(f"{number} {state}" for state, number in sorted(states.items())) or "none"

@@ -1,0 +1,194 @@
+"""How a cluster is, in words a person can act on: pure functions of what was read.
+
+Only what the objects say: there is no figure here of nodes that somebody wants, or of data that
+waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, Literal, TypeAlias
+
+from polynya.cluster.control.reading import Reading
+from polynya.cluster.coordination.documents import NodeLease
+from polynya.cluster.unit import JobKey
+
+NodeIs: TypeAlias = Literal["ready", "draining", "gone", "silent"]
+UnitIs: TypeAlias = Literal["owned", "moving", "unowned", "stopped"]
+
+#: Units of a list in a reason; the rest is counted.
+_NAMED: Final = 3
+
+
+class ClusterIs(StrEnum):
+    """The statuses of a cluster."""
+
+    RUNNING = "Running"
+    UNDER_PROVISIONED = "Running (under-provisioned)"
+    STOPPED = "Stopped"
+    DISCONNECTED = "Disconnected"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """A process of a node. `reason` is empty for one that just works."""
+
+    node: str
+    incarnation: str
+    state: NodeIs
+    reason: str
+    since: datetime
+    on_demand: bool
+    leads: bool
+    units: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnitStatus:
+    """A unit of work: who has it, since when and why."""
+
+    task: str
+    name: str
+    state: UnitIs
+    node: str | None
+    epoch: int
+    reason: str
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """A cluster as its objects show it."""
+
+    status: ClusterIs
+    reason: str
+    since: datetime | None
+    leader: str | None
+    frozen: str | None
+    nodes: Sequence[NodeStatus]
+    units: Sequence[UnitStatus]
+    troubles: Sequence[str]
+
+
+def cluster_status(reading: Reading, silent: Collection[str]) -> ClusterStatus:
+    """The status of a cluster; `silent` are incarnations whose leases nobody renewed in time."""
+    nodes = _nodes(reading, silent)
+    alive = {one.incarnation for one in nodes if one.state in ("ready", "draining")}
+    units = _units(reading, alive)
+    status, reason, since = _judged(reading, nodes, units)
+    freeze, leader = reading.freeze, reading.leader
+    leads = leader is not None and leader.incarnation in alive
+    return ClusterStatus(
+        status=status,
+        reason=reason,
+        since=since,
+        leader=leader.node if leader is not None and leads else None,
+        frozen=None if freeze is None else f"{freeze.by}: {freeze.reason}",
+        nodes=nodes,
+        units=units,
+        troubles=reading.troubles,
+    )
+
+
+def _nodes(reading: Reading, silent: Collection[str]) -> list[NodeStatus]:
+    owners = [one.owner for one in reading.units.values()]
+    found = []
+    for incarnation, lease in reading.leases.items():
+        state: NodeIs = "silent" if incarnation in silent else lease.state
+        found.append(
+            NodeStatus(
+                node=lease.node,
+                incarnation=incarnation,
+                state=state,
+                reason=_of_node(reading, lease, state),
+                since=lease.since,
+                on_demand=lease.on_demand,
+                leads=reading.leader is not None and reading.leader.incarnation == incarnation,
+                units=owners.count(incarnation),
+                version=lease.version,
+            )
+        )
+    return sorted(found, key=lambda one: (one.node, one.since))
+
+
+def _of_node(reading: Reading, lease: NodeLease, state: NodeIs) -> str:
+    wish = reading.drains.get(lease.node)
+    if state == "silent":
+        return "its lease is not renewed: others take its units"
+    if state == "draining":
+        return "it hands its units over, to end"
+    if state == "ready" and wish is not None:
+        return f"drained by {wish.by}" + (f": {wish.reason}" if wish.reason else "")
+    return "it has left" if state == "gone" else ""
+
+
+def _units(reading: Reading, alive: Collection[str]) -> list[UnitStatus]:
+    planned = {
+        unit: (incarnation, reason)
+        for incarnation, plan in reading.plans.items()
+        if incarnation in alive
+        for unit, reason in plan.reasons().items()
+    }
+    known = sorted(planned.keys() | {unit for unit, one in reading.units.items() if one.owner})
+    return [_unit(reading, unit, planned.get(unit), alive) for unit in known]
+
+
+def _unit(
+    reading: Reading, unit: JobKey, planned: tuple[str, str] | None, alive: Collection[str]
+) -> UnitStatus:
+    one = reading.units.get(unit)
+    owner = one.owner if one is not None and one.owner in alive else None
+    stopped = reading.tasks.get(unit.task)
+    state: UnitIs = "owned"
+    reason = one.reason if one is not None else ""
+    if stopped is not None and stopped.state == "stopped":
+        state, reason = "stopped", f"stopped by {stopped.by}: {stopped.reason}".rstrip(": ")
+    elif owner is None:
+        state = "unowned"
+        reason = "no node has it" if planned is None else f"goes to {_name(reading, planned[0])}"
+    elif planned is not None and planned[0] != owner:
+        state, reason = "moving", f"to {_name(reading, planned[0])}: {planned[1]}"
+    return UnitStatus(
+        task=unit.task,
+        name=unit.name,
+        state=state,
+        node=_name(reading, owner) if owner is not None else None,
+        epoch=one.epoch if one is not None else 0,
+        reason=reason,
+        since=one.since if one is not None else None,
+    )
+
+
+def _judged(
+    reading: Reading, nodes: Sequence[NodeStatus], units: Sequence[UnitStatus]
+) -> tuple[ClusterIs, str, datetime | None]:
+    by_state: Mapping[str, list[NodeStatus]] = {
+        state: [one for one in nodes if one.state == state]
+        for state in ("ready", "draining", "gone", "silent")
+    }
+    ready = [one for one in by_state["ready"] if one.node not in reading.drains]
+    newest = max((one.since for one in nodes), default=None)
+    if not by_state["ready"] and not by_state["draining"]:
+        if by_state["silent"]:
+            names = ", ".join(sorted({one.node for one in by_state["silent"]}))
+            return ClusterIs.DISCONNECTED, f"no lease is renewed; last had one: {names}", newest
+        return ClusterIs.STOPPED, "all nodes have left" if nodes else "no node ever came", newest
+    if not ready:
+        return ClusterIs.UNDER_PROVISIONED, "no node is ready: all of them drain", newest
+    unowned = [one for one in units if one.state == "unowned"]
+    if unowned:
+        named = ", ".join(one.name for one in unowned[:_NAMED])
+        more = f" and {len(unowned) - _NAMED} more" if len(unowned) > _NAMED else ""
+        since = min((one.since for one in unowned if one.since is not None), default=newest)
+        return ClusterIs.UNDER_PROVISIONED, f"no node has {named}{more}", since
+    counted = f"{len(ready)} node{'' if len(ready) == 1 else 's'}, {len(units)} units"
+    return ClusterIs.RUNNING, counted, min(one.since for one in ready)
+
+
+def _name(reading: Reading, incarnation: str) -> str:
+    lease = reading.leases.get(incarnation)
+    return lease.node if lease is not None else incarnation

@@ -1,0 +1,166 @@
+"""The objects of a cluster: small JSON documents, each with a version and a nonce.
+
+Unknown fields survive when a document is written again, so that nodes of two versions can share a
+cluster. A document of a higher major version `v` is not understood, hence never written over.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from polynya.cluster.unit import JobKey
+from polynya.model.errors import OperationError
+
+#: Largest document that is read, in bytes: a plan of many thousand units.
+MAX_DOCUMENT_BYTES: Final = 16_000_000
+VERSION: Final = 1
+
+Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=1024)]
+Text: TypeAlias = Annotated[str, Field(max_length=4096)]
+Count: TypeAlias = Annotated[int, Field(ge=0)]
+NodeState: TypeAlias = Literal["ready", "draining", "gone"]
+
+
+class Document(BaseModel):
+    """What all have in common. `nonce` is another one with each write, set by the register."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="allow")
+
+    v: int = VERSION
+    nonce: Text = ""
+
+    def encoded(self) -> bytes:
+        """The object's content."""
+        return self.model_dump_json().encode() + b"\n"
+
+
+class NodeLease(Document):
+    """`nodes/<incarnation>`: a process of a node, alive while it renews this.
+
+    Attributes:
+        on_demand: the machine is not a Spot instance.
+        capacity: how much work it can do next to others: its processors.
+        since: when it came into its state.
+        version: of Polynya.
+        renewed_at: the clock of the node when it renewed the lease, for people; no node uses it.
+    """
+
+    node: Name
+    incarnation: Name
+    state: NodeState
+    on_demand: bool = False
+    capacity: Annotated[float, Field(gt=0, le=1_000_000)] = 1.0
+    since: datetime
+    version: Text = ""
+    renewed_at: datetime | None = None
+
+
+class LeaderLease(Document):
+    """`leader`: who plans; nobody when `incarnation` is None. `term` grows with each holder."""
+
+    node: Name | None = None
+    incarnation: Name | None = None
+    term: Count
+
+
+#: A unit of a plan: its task, its name and why it is there.
+PlannedUnit: TypeAlias = tuple[Name, Name, Text]
+
+
+class Plan(Document):
+    """`plans/<incarnation>`: what this node is to have. `number` grows with each writing."""
+
+    term: Count
+    number: Count
+    units: tuple[PlannedUnit, ...] = ()
+
+    def reasons(self) -> dict[JobKey, str]:
+        """The units, each with its reason."""
+        return {JobKey(task, name): reason for task, name, reason in self.units}
+
+
+class Ownership(Document):
+    """`units/<task>/<name>`: who works on it; nobody when `owner` is None.
+
+    `owner` is an incarnation. `epoch` grows by at least 1 with each new owner and never falls.
+    """
+
+    owner: Name | None = None
+    node: Name | None = None
+    epoch: Count
+    since: datetime
+    reason: Text = ""
+
+
+class Freeze(Document):
+    """`freeze`: nothing moves while this exists."""
+
+    by: Text
+    reason: Text = ""
+    since: datetime
+
+
+class DrainWish(Document):
+    """`drains/<node>`: the node is to have nothing while this exists."""
+
+    by: Text
+    reason: Text = ""
+    since: datetime
+
+
+class MoveWish(Document):
+    """`moves/<task>/<name>`: the unit is to be on the node `to` while this exists."""
+
+    to: Name
+    by: Text
+    reason: Text = ""
+    since: datetime
+
+
+class TaskWish(Document):
+    """`tasks/<task>`: the task stands still while this says `stopped`."""
+
+    state: Literal["stopped", "started"]
+    by: Text
+    reason: Text = ""
+    since: datetime
+
+
+D = TypeVar("D", bound=Document)
+
+
+class NewerDocumentError(OperationError):
+    """Raised for a document of a version that this Polynya does not know."""
+
+
+def parse(kind: type[D], data: bytes, where: str) -> D:
+    """The document in an object.
+
+    Raises:
+        OperationError: it is no such document (POLYNYA-AGT-012).
+        NewerDocumentError: it is of a newer version (the same code).
+    """
+    try:
+        known = Document.model_validate_json(data)
+        if known.v > VERSION:
+            newer = f"version {known.v} of a newer Polynya; this one knows {VERSION}"
+            raise _foreign(where, newer, NewerDocumentError)
+        return kind.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise _foreign(where, f"{place}: {first['msg']}" if place else first["msg"]) from None
+
+
+def _foreign(where: str, why: str, kind: type[OperationError] = OperationError) -> OperationError:
+    return kind(
+        "POLYNYA-AGT-012",
+        "an object of the cluster cannot be read",
+        where=where,
+        state="it is left as it is; what does not need it goes on",
+        fix="upgrade this node, or delete the object if it is damaged",
+        why=why,
+    )

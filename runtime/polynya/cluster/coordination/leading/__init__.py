@@ -1,0 +1,1 @@
+"""What a leader does: hold the lease, decide who has what, write the plans."""

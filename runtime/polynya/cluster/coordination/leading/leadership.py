@@ -1,0 +1,82 @@
+"""Who leads: a lease that one of the members holds. Without a leader only balancing stops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from polynya.cluster.coordination.documents import LeaderLease
+from polynya.cluster.coordination.paths import LEADER
+from polynya.cluster.coordination.register import Found, Register
+from polynya.cluster.coordination.sightings import Sightings
+from polynya.cluster.coordination.standing import Me, Pace
+from polynya.store.clock import Clock
+
+
+class Leadership:
+    """The leader's lease, as this member sees it.
+
+    Attributes:
+        holder: the incarnation that leads, as far as known.
+        term: of the holder.
+    """
+
+    def __init__(self, register: Register, me: Me, clock: Clock, pace: Pace) -> None:
+        self._register, self._me, self._clock, self._pace = register, me, clock, pace
+        self._sightings = Sightings(longest_gap=1.5 * pace.renew)
+        self._sent = self._until = -math.inf
+        self.holder: str | None = None
+        self.term = 0
+
+    @property
+    def leading(self) -> bool:
+        """Whether this member leads, and no other can take it for dead yet."""
+        return self._clock.monotonic() < self._until
+
+    def turn(self, me: str, *, willing: bool, over: Callable[[str], bool]) -> None:
+        """Look who leads; renew or resign when it is us, follow on when nobody does.
+
+        Args:
+            me: our incarnation.
+            willing: we may lead.
+            over: whether an incarnation is known to be dead or to have no lease.
+
+        Raises what the store raises.
+        """
+        asked = self._clock.monotonic()
+        found = self._register.read(LeaderLease, LEADER)
+        answered = self._clock.monotonic()
+        versions = {LEADER: found.version} if found else {}
+        self._sightings.look(versions, asked=asked, answered=answered)
+        self.holder = found.document.incarnation if found else None
+        self.term = found.document.term if found else 0
+        if found is not None and self.holder == me:
+            self._hold(found, willing=willing)
+            return
+        self._until = -math.inf
+        silent = self._sightings.silent(LEADER) or 0.0
+        vacant = self.holder is None or silent >= self._pace.ttl or over(self.holder)
+        if willing and vacant:
+            self._follow(me, found)
+
+    def _hold(self, found: Found[LeaderLease], *, willing: bool) -> None:
+        if not willing:
+            self._until = -math.inf
+            nobody = found.document.model_copy(update={"node": None, "incarnation": None})
+            if self._register.write(LEADER, nobody, found.version):
+                self.holder = None
+        elif self._clock.monotonic() >= self._sent + self._pace.renew:
+            self._write(found.document, found.version)
+
+    def _follow(self, me: str, found: Found[LeaderLease] | None) -> None:
+        ours = {"node": self._me.node, "incarnation": me, "term": self.term + 1}
+        before = found.document if found is not None else LeaderLease(term=0)
+        if self._write(before.model_copy(update=ours), found.version if found else None):
+            self.holder, self.term = me, self.term + 1
+
+    def _write(self, lease: LeaderLease, version: str | None) -> bool:
+        sent = self._clock.monotonic()
+        if not self._register.write(LEADER, lease, version):
+            return False
+        self._sent, self._until = sent, sent + self._pace.trust * self._pace.ttl
+        return True

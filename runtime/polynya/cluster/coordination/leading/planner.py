@@ -1,0 +1,267 @@
+"""What the leader does in a turn: learn of nodes and wishes, have units placed, write the plans."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeAlias
+
+from polynya.cluster.coordination.census import Census
+from polynya.cluster.coordination.documents import DrainWish, MoveWish, Plan
+from polynya.cluster.coordination.leading.plans import Change, assignment, by_incarnation, changes
+from polynya.cluster.coordination.paths import (
+    DRAINS,
+    MOVES,
+    PLANS,
+    name_of,
+    node_path,
+    plan_path,
+    unit_at,
+)
+from polynya.cluster.coordination.register import Register, attempted
+from polynya.cluster.coordination.shelf import BATCH, GoOn, Shelf, told
+from polynya.cluster.coordination.standing import Decided, Seen, Together
+from polynya.cluster.placement.facts import NodeFacts, Proposal, UnitFacts
+from polynya.cluster.placement.load import Loads
+from polynya.cluster.unit import JobKey
+from polynya.store.clock import Clock
+
+#: `placement.propose` with its rules.
+Propose: TypeAlias = Callable[
+    [Sequence[NodeFacts], Sequence[UnitFacts], Mapping[JobKey, str]], Proposal
+]
+
+#: Leases that are deleted in one turn at most.
+_TIDIED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a leader did in a turn. `unfinished`: there is more to write or to read."""
+
+    decided: tuple[Decided, ...] = ()
+    troubles: tuple[str, ...] = ()
+    unfinished: bool = False
+
+
+class Planner:
+    """The plans of a cluster, while this member leads."""
+
+    def __init__(
+        self,
+        register: Register,
+        census: Census,
+        propose: Propose,
+        *,
+        clock: Clock,
+        together: Together,
+    ) -> None:
+        self._register, self._census, self._propose = register, census, propose
+        self._clock, self._pace, self._together = clock, census.pace, together
+        self._plans = Shelf(register, Plan, PLANS, together)
+        self._drains = Shelf(register, DrainWish, DRAINS, together)
+        self._moves = Shelf(register, MoveWish, MOVES, together)
+        self._placed: dict[JobKey, str] | None = None
+        self._reasons: dict[JobKey, str] = {}
+        self._moved_at: dict[JobKey, float] = {}
+        self._loads, self._loads_at = Loads(), clock.monotonic()
+        self._facts: object = None
+        self._proposed_at = -math.inf
+        #: Edition of the plans in which they were as they should be.
+        self._settled: int | None = None
+        self._parsed: dict[str, tuple[Plan, Mapping[JobKey, str]]] = {}
+
+    def resign(self) -> None:
+        """Another one leads: what this member wanted counts no more."""
+        self._placed, self._facts, self._settled, self._moved_at = None, None, None, {}
+        self._loads = Loads()
+
+    @property
+    def drained(self) -> Mapping[str, str]:
+        """The nodes that a person drains, and who."""
+        documents = self._drains.documents.items()
+        return {name_of(path.rpartition("/")[2]): found.document.by for path, found in documents}
+
+    def planned(self) -> dict[str, int]:
+        """How many units each plan has."""
+        return {one: len(plan.units) for one, plan in self._stored().items()}
+
+    def turn(self, term: int, seen: Seen, go_on: GoOn) -> Planned:
+        """Plan once. Raises what the store raises."""
+        complete = [
+            self._census.study(go_on),
+            self._plans.refresh(go_on),
+            self._drains.refresh(go_on),
+            self._moves.refresh(go_on),
+        ]
+        troubles = (
+            *self._census.troubles,
+            *self._plans.troubles,
+            *self._drains.troubles,
+            *self._moves.troubles,
+        )
+        if not all(complete) or seen.wanted is None:
+            return Planned(troubles=troubles, unfinished=seen.wanted is not None)
+        decided = self._place(self._nodes(), seen, seen.wanted)
+        wrong, unfinished = self._write(term, go_on)
+        self._tidy()
+        return Planned(tuple(decided), (*troubles, *wrong), unfinished)
+
+    def _nodes(self) -> list[NodeFacts]:
+        drained, facts = self.drained, []
+        for incarnation in sorted(self._census.listed):
+            lease = self._census.lease(incarnation)
+            if lease is None or lease.state == "gone" or self._census.dead(incarnation):
+                continue
+            # It would never hear of what is planned for it if its plan cannot be written.
+            hears = self._understood(incarnation)
+            ready = lease.state == "ready" and lease.node not in drained and hears
+            facts.append(
+                NodeFacts(
+                    incarnation=incarnation,
+                    node=lease.node,
+                    state="ready" if ready else "draining",
+                    on_demand=lease.on_demand,
+                    capacity=lease.capacity,
+                    age_seconds=self._census.age(incarnation),
+                )
+            )
+        return facts
+
+    def _place(
+        self, nodes: list[NodeFacts], seen: Seen, wanted: frozenset[JobKey]
+    ) -> list[Decided]:
+        """Have units placed: at once if nodes, units or wishes changed, else now and then."""
+        pins = {
+            unit: found.document.to
+            for path, found in self._moves.documents.items()
+            if (unit := unit_at(path)) is not None
+        }
+        now = self._clock.monotonic()
+        who = [(one.incarnation, one.state, one.on_demand, one.capacity) for one in nodes]
+        facts = (who, wanted, pins)
+        due = now >= self._proposed_at + self._pace.balance
+        if self._placed is not None and facts == self._facts and not due:
+            return []
+        if self._placed is None:
+            living = frozenset(one.incarnation for one in nodes)
+            self._placed = assignment(self._stored().items(), living)
+            self._reasons = {u: why for plan in self._units().values() for u, why in plan.items()}
+        self._loads = self._loads.after(now - self._loads_at, seen.loads, wanted)
+        self._loads_at = now
+        typical = self._loads.typical
+        units = [self._unit(unit, typical, seen, pins, now) for unit in wanted]
+        proposal = self._propose(nodes, units, self._placed)
+        self._facts, self._proposed_at = facts, now
+        self._settled = None
+        self._placed = dict(proposal.assignment)
+        for move in proposal.moves:
+            self._reasons[move.unit] = move.reason
+            if move.source is not None:
+                self._moved_at[move.unit] = now
+        return [
+            Decided("planned", move.unit, move.reason, node=move.target) for move in proposal.moves
+        ]
+
+    def _unit(
+        self, unit: JobKey, typical: float, seen: Seen, pins: Mapping[JobKey, str], now: float
+    ) -> UnitFacts:
+        moved = self._moved_at.get(unit)
+        return UnitFacts(
+            unit=unit,
+            load=self._loads.values.get(unit, typical),
+            heavy=unit in seen.heavy,
+            moved_seconds_ago=None if moved is None else now - moved,
+            pinned_to=pins.get(unit),
+        )
+
+    def _stored(self) -> dict[str, Plan]:
+        return {
+            name_of(path.removeprefix(f"{PLANS}/")): found.document
+            for path, found in self._plans.documents.items()
+        }
+
+    def _units(self) -> dict[str, Mapping[JobKey, str]]:
+        """The units of each stored plan; of a plan that is as it was they are not made again."""
+        found = {}
+        for incarnation, plan in self._stored().items():
+            known = self._parsed.get(incarnation)
+            units = plan.reasons() if known is None or known[0] is not plan else known[1]
+            found[incarnation] = (plan, units)
+        self._parsed = found
+        return {incarnation: units for incarnation, (_, units) in found.items()}
+
+    def _write(self, term: int, go_on: GoOn) -> tuple[list[str], bool]:
+        """Write what differs, what loses units first. What failed, and whether there is more."""
+        if self._settled == self._plans.edition:
+            return [], False
+        desired = by_incarnation(self._placed or {}, self._reasons)
+        wrong: list[str] = []
+        for loses in (True, False):
+            now = [one for one in changes(self._units(), desired) if one.loses == loses]
+            for start in range(0, len(now), BATCH):
+                if not go_on():
+                    return wrong, True
+                wrong += self._write_batch(now[start : start + BATCH], term)
+        left = [one for one in changes(self._units(), desired) if self._understood(one.incarnation)]
+        self._settled = None if left else self._plans.edition
+        return wrong, bool(left)
+
+    def _write_batch(self, batch: Sequence[Change], term: int) -> list[str]:
+        known = self._plans.documents
+        batch = [one for one in batch if self._writable(one.incarnation, term)]
+        plans, calls = [], []
+        for change in batch:
+            path = plan_path(change.incarnation)
+            before = known[path].document if path in known else Plan(term=term, number=0)
+            units = tuple((unit.task, unit.name, why) for unit, why in sorted(change.units.items()))
+            update = {"term": term, "number": before.number + 1, "units": units}
+            plan = before.model_copy(update=update)
+            # What somebody destroyed is written over: a plan is the leader's own.
+            version = known[path].version if path in known else self._plans.damaged(path)
+            plans.append((path, plan))
+            calls.append(attempted(partial(self._register.write, path, plan, version)))
+        wrong = []
+        for (path, plan), result in zip(plans, self._together(calls), strict=True):
+            if result is True:
+                self._plans.wrote(path, plan)
+                continue
+            # Read again in the next turn: until then its units count as those of this node.
+            self._plans.doubt(path)
+            if isinstance(result, Exception):
+                wrong.append(told(result))
+        return wrong
+
+    def _understood(self, incarnation: str) -> bool:
+        """Whether its plan is not of a newer version, which is not written over."""
+        return not self._plans.newer(plan_path(incarnation))
+
+    def _writable(self, incarnation: str, term: int) -> bool:
+        """A plan of which the version is known, that there is not yet, or that is damaged.
+
+        Not one of a later term: then another one leads, and this member has not heard of it yet.
+        """
+        found = self._plans.documents.get(plan_path(incarnation))
+        if found is None:
+            return self._understood(incarnation)
+        return bool(found.version) and found.document.term <= term
+
+    def _tidy(self) -> None:
+        """Delete what is dead for long: leases that nobody renews, and plans without a lease."""
+        old = [
+            (node_path(one), info.version)
+            for one, info in self._census.listed.items()
+            if self._census.silent(one) >= self._pace.forget
+        ]
+        old += [
+            (path, found.version)
+            for path, found in self._plans.documents.items()
+            if not found.document.units
+            and found.version
+            and name_of(path.removeprefix(f"{PLANS}/")) not in self._census.listed
+        ]
+        for path, version in old[:_TIDIED]:
+            if self._register.delete(path, version):
+                self._plans.deleted(path)

@@ -1,0 +1,305 @@
+"""A node as a member of its cluster: one turn after the other, all I/O through the object store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from random import Random
+from typing import Final
+
+from polynya.cluster.coordination.census import Census
+from polynya.cluster.coordination.documents import Freeze, Plan
+from polynya.cluster.coordination.leading.leadership import Leadership
+from polynya.cluster.coordination.leading.planner import Planner, Propose
+from polynya.cluster.coordination.owning.claiming import Claims
+from polynya.cluster.coordination.owning.holdings import Holdings
+from polynya.cluster.coordination.owning.records import Records
+from polynya.cluster.coordination.paths import FREEZE, node_of, plan_path
+from polynya.cluster.coordination.probe import probe
+from polynya.cluster.coordination.register import STORE_ERRORS, Register
+from polynya.cluster.coordination.session import Session
+from polynya.cluster.coordination.shelf import told
+from polynya.cluster.coordination.standing import (
+    Decided,
+    Me,
+    NodeSeen,
+    Pace,
+    Seen,
+    Standing,
+    Together,
+    one_by_one,
+)
+from polynya.cluster.unit import JobKey
+from polynya.model.errors import OperationError, PolynyaError
+from polynya.store.clock import Clock
+from polynya.store.object_store import ObjectStore
+
+#: Errors that end the agent: it must not work in this cluster.
+_FATAL: Final = frozenset({"POLYNYA-AGT-010", "POLYNYA-AGT-011"})
+
+
+class Member:
+    """This node's part in the cluster. Lives in one thread; starts none.
+
+    Args:
+        store: the coordination place. A store that tries a write again by itself must take an
+            object that holds exactly the same bytes for its own, as `S3ObjectStore` does.
+        cluster: its name; all objects are below it.
+        me: this node.
+        propose: `placement.propose` with its rules, for when this node leads.
+        clock: its monotonic time goes on while the machine is suspended (`BootClock`).
+        random: of incarnations, nonces and jitter; in production a `SystemRandom`.
+        pace: times of the protocol.
+        together: does independent requests at the same time.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        cluster: str,
+        me: Me,
+        propose: Propose,
+        *,
+        clock: Clock,
+        random: Random,
+        pace: Pace | None = None,
+        together: Together = one_by_one,
+    ) -> None:
+        pace = pace or Pace()
+        register = Register(store, cluster, random)
+        records = Records(register, together)
+        self._store, self._cluster, self._me = store, cluster, me
+        self._register, self._clock, self._random, self._pace = register, clock, random, pace
+        self._census = Census(register, clock, pace, together)
+        self._session = Session(register, me, clock, pace)
+        self._leadership = Leadership(register, me, clock, pace)
+        self._planner = Planner(register, self._census, propose, clock=clock, together=together)
+        self._holdings = Holdings(records, clock, pace)
+        self._claims = Claims(records, self._census, self._holdings, me=me, clock=clock)
+        self._probed = False
+        self._frozen: Freeze | None = None
+        self._moves_allowed = False
+        self._plan: dict[JobKey, str] = {}
+        self._fenced: dict[JobKey, int] = {}
+        self._revoked: frozenset[JobKey] = frozenset()
+        self._lapses = 0
+        self._started = 0.0
+        self._failed = self._unfinished = False
+        self._decided: list[Decided] = []
+        self._troubles: list[str] = []
+
+    def turn(self, seen: Seen) -> Standing:
+        """One round: renew the lease, lead if nobody else does, follow the plan.
+
+        What fails in the store is among the `troubles` of the result and tried again next time.
+
+        Raises:
+            OperationError: the store does not enforce conditions of writes (POLYNYA-AGT-010).
+            ConflictError: another process with the same node id took our place (POLYNYA-AGT-011).
+        """
+        self._begin_turn(seen)
+        if self._session.state != "gone" and self._joined(seen):
+            self._step("renew the session", lambda: self._keep(seen))
+            self._step("look for a freeze", self._look_for_freeze)
+            self._step("look who leads", lambda: self._look_for_leader(seen))
+            self._step("lead", lambda: self._lead(seen))
+            self._step("read the plan", self._read_plan)
+            self._reconcile(seen)
+            if seen.draining:
+                self._step("leave", lambda: self._leave(seen))
+        return self._standing(seen)
+
+    def _begin_turn(self, seen: Seen) -> None:
+        self._started = self._clock.monotonic()
+        self._failed = self._unfinished = False
+        # Until the store has said that the cluster is not frozen.
+        self._moves_allowed = False
+        self._decided, self._troubles = [], []
+        self._holdings.decided, self._holdings.troubles = self._decided, self._troubles
+        for unit, epoch in seen.fenced.items():
+            self._fenced[unit] = max(epoch, self._fenced.get(unit, 0))
+
+    def _step(self, what: str, call: Callable[[], object]) -> None:
+        """Do it; the store may fail. An outage that takes its time takes that of one step."""
+        spent = self._clock.monotonic() - self._started
+        if self._failed and spent > self._pace.turn:
+            return
+        try:
+            call()
+        except STORE_ERRORS as error:
+            if isinstance(error, PolynyaError) and error.code in _FATAL:
+                raise
+            self._failed = True
+            self._troubles.append(f"{told(error)} (to {what})")
+
+    def _go_on(self) -> bool:
+        """Whether a long step has time for more. The session is renewed in the meantime."""
+        state = self._session.state
+        if state is not None:
+            self._step("renew the session", lambda: self._session.keep(state))
+        self._doubt_after_lapse()
+        more = self._clock.monotonic() - self._started < self._pace.renew
+        self._unfinished = self._unfinished or not more
+        return more
+
+    def _joined(self, seen: Seen) -> bool:
+        """Whether this node is a member, which it becomes with its first configuration."""
+        if self._session.state is None:
+            if seen.wanted is None or seen.draining:
+                return False
+            if not self._probed:
+                self._step("probe the store", self._probe)
+        if self._probed:
+            if self._census.due or self._leadership.leading or self._claims.waiting:
+                self._step("list the nodes", self._census.look)
+            if self._session.state is None and not self._failed:
+                self._step("begin a session", lambda: self._session.begin(self._census.listed))
+        if self._holdings.me != self._session.incarnation:
+            self._holdings.begin(self._session.incarnation)
+            self._plan = {}
+        return self._session.state is not None
+
+    def _probe(self) -> None:
+        probe(self._store, self._cluster, self._register.token())
+        self._probed = True
+
+    def _keep(self, seen: Seen) -> None:
+        for one in self._census.listed:
+            ours = one == self._session.incarnation or one in self._session.before
+            if node_of(one) == self._me.node and not ours and not self._census.dead(one):
+                self._troubles.append(f"POLYNYA-AGT-011: {one} runs with the id of this node, too")
+        self._session.keep("draining" if seen.draining else "ready")
+
+    def _look_for_freeze(self) -> None:
+        try:
+            found = self._register.read(Freeze, FREEZE)
+        except OperationError as error:
+            # That it is there is what counts.
+            self._troubles.append(told(error))
+            self._frozen = Freeze(by="?", since=self._clock.now())
+        else:
+            self._frozen = found.document if found is not None else None
+        self._moves_allowed = self._frozen is None
+
+    def _look_for_leader(self, seen: Seen) -> None:
+        willing = not seen.draining and seen.wanted is not None and self._session.trusted
+        self._leadership.turn(self._session.incarnation, willing=willing, over=self._over)
+
+    def _over(self, incarnation: str) -> bool:
+        """Whether a process is known to be no member any more."""
+        if incarnation in self._session.before:
+            return True
+        lease = self._census.lease(incarnation)
+        gone = lease is not None and lease.state == "gone"
+        if incarnation in self._census.listed and not gone and not self._census.dead(incarnation):
+            return False
+        # It may have begun, or renewed its lease, since the leases were listed.
+        return self._census.verdicts({incarnation})[incarnation] in {"gone", "dead"}
+
+    def _lead(self, seen: Seen) -> None:
+        if not self._leadership.leading:
+            self._planner.resign()
+        elif self._moves_allowed:
+            planned = self._planner.turn(self._leadership.term, seen, self._go_on)
+            self._decided += planned.decided
+            self._troubles += planned.troubles
+            self._unfinished = self._unfinished or planned.unfinished
+
+    def _read_plan(self) -> None:
+        """A plan that is not there, or cannot be understood, leaves the last one in force."""
+        found = self._register.read(Plan, plan_path(self._session.incarnation))
+        if found is not None:
+            self._plan = found.document.reasons()
+
+    def _reconcile(self, seen: Seen) -> None:
+        """Bring what we own in line with what we are to have."""
+        if not self._session.trusted:
+            return
+        self._doubt_after_lapse()
+        holdings, go_on = self._holdings, self._go_on
+        holdings.fenced(self._fenced, go_on)
+        self._fenced = {}
+        holdings.check(go_on)
+        leaving = holdings.units - self._kept(seen)
+        reason = "this node drains" if seen.draining else "the leader wants it elsewhere"
+        stops = sorted((leaving & seen.working) - self._revoked)
+        self._decided += [Decided("revoked", unit, reason) for unit in stops]
+        # A job that is between two tries starts again unless the agent was told to stop it: what
+        # goes is released in a turn after that. Who drains starts nothing.
+        told_to_stop = leaving if seen.draining else leaving & self._revoked
+        self._unfinished = self._unfinished or bool(leaving - told_to_stop)
+        self._revoked = leaving
+        if self._moves_allowed:
+            holdings.release(told_to_stop - seen.working, reason, go_on)
+            if not seen.draining:
+                known = seen.wanted or frozenset()
+                more = self._claims.turn([unit for unit in self._plan if unit in known], go_on)
+                self._unfinished = self._unfinished or more
+
+    def _kept(self, seen: Seen) -> Set[JobKey]:
+        """What this node is to have, of what it owns. A freeze leaves everything where it is."""
+        if seen.draining:
+            return frozenset()
+        return self._plan.keys() if self._frozen is None else self._holdings.units
+
+    def _leave(self, seen: Seen) -> None:
+        """With nothing left to release, the others need not wait for our lease to run out."""
+        if not seen.working and (self._frozen is not None or not self._holdings.units):
+            self._session.keep("gone")
+
+    def _doubt_after_lapse(self) -> None:
+        if self._lapses != self._session.lapses:
+            self._lapses = self._session.lapses
+            self._holdings.doubt()
+
+    def _standing(self, seen: Seen) -> Standing:
+        self._doubt_after_lapse()
+        session, kept = self._session, self._kept(seen)
+        joined = session.state is not None
+        return Standing(
+            incarnation=session.incarnation,
+            grants={unit: epoch for unit, epoch in self._holdings.sure().items() if unit in kept},
+            grants_until=session.until,
+            revoked=self._holdings.units - kept,
+            state=session.state,
+            left=session.state == "gone" or (seen.draining and not joined),
+            leader=self._leadership.holder,
+            leading=self._leadership.leading,
+            frozen=self._frozen,
+            nodes=self._nodes(),
+            waiting=self._claims.waiting | self._unknown(seen),
+            decided=tuple(self._decided),
+            troubles=tuple(self._troubles),
+            next_turn_seconds=self._next_turn(seen),
+        )
+
+    def _unknown(self, seen: Seen) -> dict[JobKey, str]:
+        """Units of the plan that only the leader's configuration has, so far."""
+        if seen.draining or seen.wanted is None:
+            return {}
+        missing = self._plan.keys() - seen.wanted - self._holdings.units
+        return dict.fromkeys(sorted(missing), "the configuration of this node does not have it")
+
+    def _next_turn(self, seen: Seen) -> float:
+        """Seconds until the next turn; spread, so that many nodes do not ask at the same time."""
+        hurry = self._unfinished or self._failed or seen.draining
+        seconds = self._pace.soon if hurry else self._pace.turn
+        return seconds * (0.8 + 0.2 * self._random.random())
+
+    def _nodes(self) -> dict[str, NodeSeen]:
+        leading = self._leadership.leading
+        drained = self._planner.drained if leading else {}
+        planned = self._planner.planned() if leading else None
+        seen = {}
+        for one in self._census.listed:
+            lease, node = self._census.lease(one), node_of(one)
+            seen[one] = NodeSeen(
+                incarnation=one,
+                node=node,
+                state=lease.state if lease is not None else None,
+                dead=self._census.dead(one),
+                silent_seconds=self._census.silent(one),
+                on_demand=lease is not None and lease.on_demand,
+                drained_by=drained.get(node),
+                planned=None if planned is None else planned.get(one, 0),
+            )
+        return seen

@@ -1,0 +1,131 @@
+"""Claims of the units that the leader wants this node to have: so many in a turn, each in order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from polynya.cluster.coordination.census import Census, Verdict
+from polynya.cluster.coordination.documents import Ownership
+from polynya.cluster.coordination.owning.decide import Claim, decide
+from polynya.cluster.coordination.owning.holdings import Holdings
+from polynya.cluster.coordination.owning.records import Read, Records, Write
+from polynya.cluster.coordination.register import Found
+from polynya.cluster.coordination.shelf import GoOn, told
+from polynya.cluster.coordination.standing import Me
+from polynya.cluster.unit import JobKey
+from polynya.store.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A unit of another owner, whose record is in this version since then."""
+
+    version: str
+    since: float
+    looked: float
+    reason: str
+
+
+class Claims:
+    """What this node claims. `waiting`: units that it does not get yet, each with why."""
+
+    def __init__(
+        self, records: Records, census: Census, holdings: Holdings, *, me: Me, clock: Clock
+    ) -> None:
+        self._records, self._census, self._holdings = records, census, holdings
+        self._me, self._clock, self._pace = me, clock, census.pace
+        self._waiting: dict[JobKey, _Waiting] = {}
+        self._allowed = 0.0
+        self._allowed_at: float | None = None
+
+    @property
+    def waiting(self) -> dict[JobKey, str]:
+        """Units that are still of others, each with what it waits for."""
+        return {unit: one.reason for unit, one in self._waiting.items()}
+
+    def turn(self, planned: Collection[JobKey], go_on: GoOn) -> bool:
+        """Claim what may be claimed. True when there is more, which only the pace forbids."""
+        open_ = set(planned) - self._holdings.units
+        self._waiting = {unit: one for unit, one in self._waiting.items() if unit in open_}
+        self._refill()
+        # What nobody is known to have comes first, then what was looked at longest ago.
+        fresh = sorted(open_ - self._waiting.keys())
+        stale = sorted(self._waiting, key=lambda unit: (self._waiting[unit].looked, unit))
+        fresh_now = fresh[: min(int(self._allowed), self._pace.most)]
+        looked = [*fresh_now, *stale][: self._pace.most]
+        for batch in self._records.read(looked, go_on):
+            self._claim(batch)
+        return len(fresh) > len(fresh_now)
+
+    def _refill(self) -> None:
+        """All nodes together stay below the limits of the store, however many they are."""
+        now = self._clock.monotonic()
+        most = self._pace.most
+        rate = min(most / self._pace.turn, self._pace.claims_per_second / self._census.renewing())
+        if self._allowed_at is None:
+            self._allowed = rate * self._pace.turn
+        else:
+            gained = (now - self._allowed_at) * rate
+            self._allowed = min(self._allowed + gained, max(1.0, rate * self._pace.turn))
+        self._allowed_at = now
+
+    def _claim(self, batch: Mapping[JobKey, Read]) -> None:
+        now = self._clock.monotonic()
+        owners = {read.document.owner for read in batch.values() if isinstance(read, Found)}
+        others = {one for one in owners if one is not None and one != self._holdings.me}
+        verdicts = self._census.verdicts(others)
+        writes: dict[JobKey, Write] = {}
+        for unit, read in batch.items():
+            if isinstance(read, Exception):
+                self._holdings.troubles.append(told(read))
+                continue
+            since = self._since(unit, read, now)
+            record = None if read is None else read.document
+            decision = decide(
+                record,
+                me=self._holdings.me,
+                owner=_verdict(record, verdicts),
+                waited=now - since,
+                hand_off=self._pace.hand_off,
+                floor=self._holdings.floors.get(unit, 0),
+            )
+            if isinstance(decision, Claim) and self._allowed >= 1:
+                self._allowed -= 1
+                writes[unit] = (self._ours(record, decision), read.version if read else None)
+            elif read is not None:
+                self._waiting[unit] = _Waiting(read.version, since, now, decision.reason)
+        self._write(writes)
+
+    def _since(self, unit: JobKey, read: Found[Ownership] | None, now: float) -> float:
+        """When this record was seen first, in its version."""
+        waiting = self._waiting.get(unit)
+        same = waiting is not None and read is not None and waiting.version == read.version
+        return waiting.since if waiting is not None and same else now
+
+    def _ours(self, record: Ownership | None, claim: Claim) -> Ownership:
+        now = self._clock.now()
+        update = {
+            "owner": self._holdings.me,
+            "node": self._me.node,
+            "epoch": claim.epoch,
+            "since": now,
+            "reason": claim.reason,
+        }
+        return (record or Ownership(epoch=0, since=now)).model_copy(update=update)
+
+    def _write(self, writes: Mapping[JobKey, Write]) -> None:
+        for unit, result in self._records.write(writes).items():
+            record = writes[unit][0]
+            if result is True:
+                self._waiting.pop(unit, None)
+                self._holdings.take(unit, record.epoch, record.reason)
+            elif isinstance(result, Exception):
+                # If it was written after all, the record says next time that it is ours.
+                self._holdings.troubles.append(told(result))
+
+
+def _verdict(record: Ownership | None, verdicts: Mapping[str, Verdict]) -> Verdict:
+    if record is None or record.owner is None:
+        return "gone"
+    return verdicts.get(record.owner, "unknown")

@@ -1,0 +1,1 @@
+"""What AWS says to an instance about its end: notices, recommendations, lifecycle states."""

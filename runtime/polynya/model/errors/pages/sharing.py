@@ -1,0 +1,82 @@
+"""Pages of nodes that share the work of a project, and of instances that AWS takes back."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from polynya.model.errors.pages.page import ErrorPage
+
+PAGES: Final = (
+    ErrorPage(
+        "POLYNYA-AGT-010",
+        "the coordination place does not enforce conditions",
+        "Nodes decide who does what by writes that succeed only if an object is as it was read, "
+        "or does not exist yet. At its start a node tries that, and this store took a write whose "
+        "condition did not hold. Use a store with conditional writes, such as Amazon S3 or a "
+        "local folder, or run without `--coordination` on one node.",
+    ),
+    ErrorPage(
+        "POLYNYA-AGT-011",
+        "another process took the place of this node",
+        "Two agents with one node id share a cluster, or this one was replaced while it stood "
+        "still. The one that started last goes on; its tables are safe, because each commit names "
+        "its epoch. Give each node an id of its own (`--node-id`).",
+    ),
+    ErrorPage(
+        "POLYNYA-AGT-012",
+        "an object of the cluster cannot be read",
+        "Nodes coordinate through small JSON objects. One that is damaged, or was written by a "
+        "newer Polynya in a format that this one does not know, is reported and never written "
+        "over. Upgrade the node; delete a damaged object by hand: the nodes write it again.",
+    ),
+    ErrorPage(
+        "POLYNYA-AGT-013",
+        "the records of who owns a unit contradict each other",
+        "Each new owner of a unit has a higher epoch. Here an object of the cluster was deleted, "
+        "set back or written by hand, or the store took a write that it should have refused. The "
+        "node gives the unit up and claims it again in a higher epoch; tables stay right, because "
+        "each commit is refused when the epoch of its table is not its own. Find out who writes "
+        "below the coordination place; only agents may.",
+    ),
+    ErrorPage(
+        "POLYNYA-AGT-014",
+        "the coordination place refused a write whose condition held",
+        "At its start a node tries conditional writes. One that had to succeed did not, although "
+        "nobody else knows the object. A store may refuse for a moment while it is busy, so the "
+        "node tries again with every turn. If it lasts, the store has no conditional writes that "
+        "work: use Amazon S3 or a local folder.",
+    ),
+    ErrorPage(
+        "POLYNYA-AGT-020",
+        "no place to ask for Spot notices",
+        "`--imds` is `auto` (ask the instance metadata service on an EC2 instance, nowhere else), "
+        "`off`, or for tests the URL of a stand-in on a loopback address of this machine, such as "
+        "http://127.0.0.1:1338.",
+    ),
+    ErrorPage(
+        "POLYNYA-AGT-021",
+        "the instance metadata service does not answer",
+        "On an EC2 instance the agent asks the service every 5 seconds whether AWS is going to "
+        "take the instance back. Without an answer the node works on; if it is interrupted, others "
+        "take its work over when its lease has expired. Check that the process reaches "
+        "169.254.169.254 with IMDSv2, or start the agent with `--imds off`.",
+    ),
+    ErrorPage(
+        "POLYNYA-LAKE-060",
+        "the epoch that was granted is too low",
+        "Coordination granted this node a unit of work with an epoch, and a table of it has seen "
+        "that epoch in other hands, or a higher one. Nothing was written. Either another node has "
+        "the work by now and this one did not know it yet, or a command such as `reload`, or a "
+        "run without coordination, took the table over. The agent ends the job and looks up who "
+        "has the work. If it still has it, it raises its epoch above that of the table and starts "
+        "again: nothing has to be done. If it happens all the time, two clusters, or a cluster "
+        "and `polynya run`, work on the same tables: end one of them.",
+    ),
+    ErrorPage(
+        "POLYNYA-AGT-022",
+        "an object of the cluster is changed all the time",
+        "A wish such as `polynya cluster drain` is an object that is written only if it is still "
+        "as it was read. Several tries met another change each time. Look at what is in force with "
+        "`polynya cluster status`, and see who else writes it: a script in a loop, perhaps.",
+    ),
+)

@@ -1,0 +1,156 @@
+"""`polynya cluster` and `polynya task`, on the objects of a cluster in a folder."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polynya.cli.main import main
+from polynya.cluster.control.reading import read_cluster
+from polynya.cluster.coordination import paths
+from polynya.cluster.coordination.documents import LeaderLease, NodeLease, Ownership, Plan
+from polynya.cluster.coordination.register import Register
+from polynya.cluster.unit import JobKey
+from polynya.store.object_store import LocalObjectStore
+
+X, Y = JobKey("sales", "shop.orders"), JobKey("sales", "shop.items")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two nodes that renewed their leases a moment ago, with a unit each; the first leads."""
+    place = tmp_path / "coordination"
+    place.mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("POLYNYA_COORDINATION", str(place))
+    monkeypatch.setenv("POLYNYA_CLUSTER", "main")
+    register, now = Register(LocalObjectStore(place), "main", random.Random(1)), datetime.now(UTC)
+    for node, unit in (("n1", X), ("n2", Y)):
+        me = f"{node}.aa"
+        lease = NodeLease(node=node, incarnation=me, state="ready", since=now, renewed_at=now)
+        owner = Ownership(owner=me, node=node, epoch=3, since=now, reason="nobody had it")
+        plan = Plan(term=1, number=1, units=((unit.task, unit.name, "balance"),))
+        assert register.write(paths.node_path(me), lease, None)
+        assert register.write(paths.unit_path(unit), owner, None)
+        assert register.write(paths.plan_path(me), plan, None)
+    leader = LeaderLease(node="n1", incarnation="n1.aa", term=1)
+    assert register.write(paths.LEADER, leader, None)
+    return place
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[dict[str, Any]]]:
+    code = main([*arguments, "--json"])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return code, [line for line in lines if line["type"] != "version"]
+
+
+def test_status_nodes_and_tasks_of_a_cluster(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, (status,) = call(capsys, "cluster", "status")
+    assert code == 0
+    assert (status["status"], status["reason"]) == ("Running", "2 nodes, 2 units")
+    assert (status["leader"], status["nodes"], status["units"]) == (
+        "n1", {"ready": 2}, {"owned": 2},
+    )  # fmt: skip
+    _, nodes = call(capsys, "cluster", "nodes")
+    assert [(one["node"], one["state"], one["units"]) for one in nodes] == [
+        ("n1", "ready", 1),
+        ("n2", "ready", 1),
+    ]
+    _, units = call(capsys, "cluster", "tasks", "sales")
+    assert [(one["name"], one["node"], one["epoch"]) for one in units] == [
+        ("shop.items", "n2", 3),
+        ("shop.orders", "n1", 3),
+    ]
+    _, clusters = call(capsys, "cluster", "list")
+    assert [(one["cluster"], one["status"]) for one in clusters] == [("main", "Running")]
+
+
+def test_people_read_the_same(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster", "status"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("main: Running since ")
+    assert "  units          2 owned\n" in shown
+    assert main(["cluster", "tasks"]) == 0
+    assert "sales/shop.orders: owned on n1, epoch 3: nobody had it\n" in capsys.readouterr().out
+
+
+def test_a_node_whose_lease_is_old_is_watched_and_then_silent(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polynya.cli.sharing.seen.LOOK_SECONDS", 0.2)
+    monkeypatch.setattr("polynya.cli.sharing.seen._STEP_SECONDS", 0.05)
+    path = place / "main" / "nodes" / "n2.aa"
+    lease = json.loads(path.read_text())
+    old = (datetime.now(UTC) - timedelta(minutes=5)).isoformat()
+    path.write_text(json.dumps(lease | {"renewed_at": old}))
+
+    code, (status,) = call(capsys, "cluster", "status")
+
+    assert code == 1
+    assert status["status"] == "Running (under-provisioned)"
+    assert status["reason"] == "no node has shop.items"
+
+
+def test_wishes_are_written_for_the_nodes_and_withdrawn(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments in (
+        ["cluster", "drain", "n2", "--reason", "kernel"],
+        ["cluster", "freeze", "--reason", "audit"],
+        ["cluster", "move", "sales/orders", "n2"],
+        ["task", "stop", "sales", "--reason", "month end"],
+    ):
+        assert main(arguments) == 0
+    found = read_cluster(LocalObjectStore(place), "main")
+    assert found.drains["n2"].reason == "kernel"
+    assert found.freeze is not None
+    assert found.freeze.reason == "audit"
+    assert {unit: wish.to for unit, wish in found.moves.items()} == {X: "n2"}
+    assert found.tasks["sales"].reason == "month end"
+    capsys.readouterr()
+
+    done = [
+        call(capsys, *arguments)[1][0]["was"]
+        for arguments in (
+            ["cluster", "undrain", "n2"], ["cluster", "unfreeze"],
+            ["cluster", "unmove", "sales/shop.orders"], ["task", "start", "sales"],
+            ["task", "start", "sales"],
+        )
+    ]  # fmt: skip
+
+    assert done == [True, True, True, True, False]
+    after = read_cluster(LocalObjectStore(place), "main")
+    assert (after.drains, after.freeze, after.moves, after.tasks) == ({}, None, {}, {})
+
+
+def test_a_task_is_moved_with_all_its_units_and_an_unknown_one_is_refused(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cluster", "move", "sales", "n1"]) == 0
+    assert len(read_cluster(LocalObjectStore(place), "main").moves) == 2
+    capsys.readouterr()
+
+    assert main(["cluster", "move", "sales/nothing", "n1"]) == 2
+
+    said = capsys.readouterr().err
+    assert "no unit `sales/nothing`" in said
+    assert "sales/shop.items, sales/shop.orders" in said
+
+
+def test_who_names_no_place_is_told_what_to_add(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("POLYNYA_COORDINATION", raising=False)
+
+    assert main(["cluster", "status"]) == 2
+    assert "--coordination PLACE" in capsys.readouterr().err
+    assert main(["cluster", "status", "--coordination", str(tmp_path)]) == 2
+    assert "--cluster NAME" in capsys.readouterr().err

@@ -1,0 +1,78 @@
+"""Documents of a cluster: paths, unknown fields, and what is of a newer version."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from polynya.cluster.coordination import paths
+from polynya.cluster.coordination.documents import LeaderLease, Ownership, Plan, parse
+from polynya.cluster.unit import JobKey
+from polynya.model.errors import OperationError
+from polynya.store.object_store import checked_path
+
+AT = datetime(2026, 11, 23, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "a/b", "..", ".", ".hidden", "ä ö", "50%", "a\\b", "\0", "%2E", "x" * 80]
+)
+def test_every_name_is_one_element_of_a_path_and_comes_back(name: str) -> None:
+    unit = JobKey(name, name)
+
+    path = paths.unit_path(unit)
+
+    assert checked_path(path).parts[0] == "units"
+    assert len(checked_path(path).parts) == 3
+    assert paths.unit_at(path) == unit
+
+
+def test_two_names_never_share_a_path() -> None:
+    names = ["a/b", "a%2Fb", "a", "a.b", ".a", "%2Ea", "A"]
+    assert len({paths.element(name) for name in names}) == len(names)
+
+
+def test_an_incarnation_names_its_node_whatever_the_name_holds() -> None:
+    assert paths.node_of(paths.incarnation_of("ip-10.0.0.1", "a1b2")) == "ip-10.0.0.1"
+
+
+def test_unknown_fields_survive_a_rewrite() -> None:
+    data = Ownership(epoch=3, since=AT).encoded()
+    newer = json.dumps({**json.loads(data), "region": {"name": "north"}}).encode()
+
+    written = parse(Ownership, newer, "units/a/b").model_copy(update={"epoch": 4}).encoded()
+
+    assert json.loads(written)["region"] == {"name": "north"}
+    assert json.loads(written)["epoch"] == 4
+
+
+def test_a_document_comes_back_as_it_was() -> None:
+    plan = Plan(term=1, number=2, units=(("t", "s.n", "new"),))
+
+    assert parse(Plan, plan.encoded(), "plans/a") == plan
+    assert plan.reasons() == {JobKey("t", "s.n"): "new"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"v": 2, "term": 1}',
+        b'{"v": 1, "term": -1}',
+        b'{"v": 1, "term": "x"}',
+        b'{"v": 1}',
+        b"\xff",
+        b"[" * 100_000,
+    ],
+)
+def test_what_is_no_document_is_refused_by_name(data: bytes) -> None:
+    with pytest.raises(OperationError) as caught:
+        parse(LeaderLease, data, "leader")
+
+    assert caught.value.code == "POLYNYA-AGT-012"
+    assert caught.value.where == "leader"

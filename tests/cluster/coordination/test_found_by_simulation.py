@@ -1,0 +1,112 @@
+"""What the simulator (tests/cluster/simulation) found, each as the shortest way to see it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from polynya.cluster.coordination.paths import move_path, plan_path
+from tests.cluster.coordination.lab import CLUSTER, Lab, Node, outage
+
+
+def plan_of(node: Node) -> str:
+    """Where the plan of a node is."""
+    assert node.standing is not None
+    return f"{CLUSTER}/{plan_path(node.standing.incarnation)}"
+
+
+def test_a_leader_that_joined_after_the_nodes_were_listed_is_not_taken_for_gone() -> None:
+    lab = Lab(2, wanted=2)
+    first, second = lab.nodes
+    second.turn()
+
+    def join_meanwhile(kind: str, path: str) -> None:
+        if kind == "read" and path.endswith("/leader"):
+            second.store.before = lambda kind, path: None
+            lab.store.delete(f"{CLUSTER}/leader")
+            first.turn()
+
+    # The second one lists the nodes, the first one joins and leads, the second one looks who leads.
+    second.store.before = join_meanwhile
+    second.turn()
+
+    assert lab.leaders() == [first.name]
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"v": 1}', b"\xff\x00"])
+def test_a_plan_that_somebody_destroyed_is_written_again(damage: bytes) -> None:
+    lab = Lab(2, wanted=4)
+    lab.passes(60)
+    lab.kill(lab.nodes[0])
+    lab.store.put(plan_of(lab.nodes[0]), damage)
+
+    lab.passes(90)
+
+    assert lab.settled()
+    assert json.loads(lab.store.get(plan_of(lab.nodes[0])))["units"]
+
+
+def test_a_node_whose_plan_is_of_a_newer_version_gets_nothing() -> None:
+    lab = Lab(2, wanted=4)
+    lab.passes(60)
+    leader = next(node for node in lab.nodes if node.standing and node.standing.leading)
+    other = next(node for node in lab.nodes if node is not leader)
+    lab.store.put(plan_of(other), b'{"v": 2}')
+    lab.kill(other)
+
+    lab.passes(60)
+
+    assert lab.settled()
+    assert lab.store.get(plan_of(other)) == b'{"v": 2}'
+
+
+def test_a_unit_between_two_tries_is_released_after_the_agent_was_told_to_stop_it() -> None:
+    lab = Lab(2, wanted=4)
+    lab.passes(60)
+    leader = next(node for node in lab.nodes if node.standing and node.standing.leading)
+    other = next(node for node in lab.nodes if node is not leader)
+    unit = min(leader.granted)
+    leader.jobs.discard(unit)
+    wish = {"to": other.name, "by": "ann", "since": lab.clock.now().isoformat()}
+    lab.store.put(f"{CLUSTER}/{move_path(unit)}", json.dumps(wish).encode())
+
+    told = leader.turn()
+    released_at_once = leader.did("released")
+    leader.turn()
+
+    assert told.revoked == {unit}
+    assert released_at_once == []
+    assert [one.unit for one in leader.did("released")] == [unit]
+
+
+def test_nothing_moves_while_nobody_knows_whether_the_cluster_is_frozen() -> None:
+    lab = Lab(1, wanted=2)
+    node = lab.nodes[0]
+
+    def lost(kind: str, path: str) -> None:
+        if path.endswith("/freeze"):
+            raise outage(path)
+
+    node.store.before = lost
+    lab.passes(30)
+    moved = list(node.history)
+    node.store.before = lambda kind, path: None
+    lab.passes(10)
+
+    assert moved == []
+    assert lab.settled()
+
+
+def test_a_leader_that_has_not_heard_of_its_successor_leaves_its_plans_alone() -> None:
+    lab = Lab(2, wanted=4)
+    lab.passes(60)
+    leader = next(node for node in lab.nodes if node.standing and node.standing.leading)
+    other = next(node for node in lab.nodes if node is not leader)
+    plan = json.loads(lab.store.get(plan_of(other)))
+    later = json.dumps({**plan, "term": plan["term"] + 1, "units": []}).encode()
+    lab.store.put(plan_of(other), later)
+
+    leader.turn()
+
+    assert lab.store.get(plan_of(other)) == later

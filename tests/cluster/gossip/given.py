@@ -1,0 +1,91 @@
+"""Processes, heartbeats and streams that tests of gossip begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+from polynya.cluster.gossip.host import Busy
+from polynya.cluster.gossip.messages import Heartbeat, Report, Sender, UnitHeard
+from polynya.cluster.gossip.stream_gossip import StreamGossip
+from polynya.cluster.unit import JobKey
+from polynya.store.record_stream import RecordStream
+from polynya.testing.fakes import FakeClock
+
+CLUSTER = "shop"
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def process(name: str = "n1", cluster: str = CLUSTER) -> Sender:
+    return Sender(cluster, name, f"{name}.1")
+
+
+def unit(name: str = "orders", **parts: Any) -> UnitHeard:
+    known: dict[str, Any] = {
+        "unit": JobKey("sales", f"shop.{name}"),
+        "epoch": 3,
+        "load": 0.25,
+        "lag_seconds": 1.5,
+        "backlog_seconds": 2.0,
+    }
+    return UnitHeard(**{**known, **parts})
+
+
+def heartbeat(seq: int = 1, *units: UnitHeard, sender: Sender | None = None, **parts: Any) -> Any:
+    known: dict[str, Any] = {
+        "sender": sender or process(),
+        "seq": seq,
+        "at": AT,
+        "state": "running",
+        "cpu": 0.5,
+        "memory": 0.75,
+        "units": units,
+    }
+    return Heartbeat(**{**known, **parts})
+
+
+def names(units: Iterable[UnitHeard]) -> list[str]:
+    return [one.unit.name.removeprefix("shop.") for one in units]
+
+
+class Node:
+    """A process that gossips in turns; `woken` counts reasons to look at the store."""
+
+    def __init__(self, name: str, stream: RecordStream, clock: FakeClock) -> None:
+        self.me = process(name)
+        self.woken = 0
+        draws = count(len(name) + sum(name.encode()))
+        self.gossip = StreamGossip(
+            self.me,
+            stream,
+            clock=clock,
+            draw=lambda: next(draws) * 0.618 % 1,
+            wake=self._wake,
+            look=lambda: Busy(0.5, 0.75),
+        )
+        self.works()
+
+    def works(self, *units: UnitHeard, state: str = "running") -> None:
+        self.gossip.tell(Report(state, units))
+
+    def hears(self) -> Mapping[str, Any]:
+        """What it knows of each process, by node."""
+        heard = self.gossip.heard().nodes.values()
+        return {one.heartbeat.sender.node: one for one in heard}
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+
+def let_pass(seconds: float, clock: FakeClock, *nodes: Node) -> None:
+    """Let time pass, and each node take the turns that it wants."""
+    end = clock.monotonic() + seconds
+    due = {node: clock.monotonic() for node in nodes}
+    while (now := min(due.values())) <= end:
+        clock.sleep(max(now - clock.monotonic(), 0.0))
+        for node in nodes:
+            if due[node] <= now:
+                due[node] = now + max(node.gossip.turn(), 0.05)
+    clock.sleep(max(end - clock.monotonic(), 0.0))

@@ -1,0 +1,166 @@
+"""Messages as records, and back: what is told is heard, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from polynya.cluster.gossip.decode import Skipped, read_record
+from polynya.cluster.gossip.encode import MOST_BYTES, MOST_PARTS, heartbeat_records, hint_record
+from polynya.cluster.gossip.messages import Heartbeat, Hint
+from tests.cluster.gossip.given import AT, CLUSTER, heartbeat, names, process, unit
+
+
+def test_a_heartbeat_is_read_as_it_was_told() -> None:
+    told = heartbeat(7, unit("orders"), unit("users", epoch=0, load=0.0))
+
+    (record,) = heartbeat_records(told)
+
+    assert read_record(record, CLUSTER) == told
+
+
+def test_a_hint_is_read_as_it_was_told() -> None:
+    told = Hint("planned", process(), 9, AT + timedelta(milliseconds=5), ("n2.1", "n3.1"))
+
+    assert read_record(hint_record(told), CLUSTER) == told
+
+
+def test_a_hint_for_very_many_is_for_all() -> None:
+    told = Hint("planned", process(), 9, AT, tuple(f"n{number}.1" for number in range(2000)))
+
+    assert read_record(hint_record(told), CLUSTER) == replace(told, to=())
+
+
+def test_what_is_not_known_of_the_machine_is_left_open() -> None:
+    (record,) = heartbeat_records(heartbeat(1, cpu=None, memory=None))
+
+    read = read_record(record, CLUSTER)
+
+    assert isinstance(read, Heartbeat)
+    assert (read.cpu, read.memory) == (None, None)
+
+
+def test_many_units_take_several_records_with_the_largest_backlog_first() -> None:
+    units = [unit(f"t{number}", backlog_seconds=float(number)) for number in range(300)]
+
+    records = heartbeat_records(heartbeat(1, *units))
+
+    read: list[Any] = [read_record(record, CLUSTER) for record in records]
+    assert max(map(len, records)) <= MOST_BYTES
+    assert [(one.part, one.parts) for one in read] == [
+        (number, len(records)) for number in range(1, len(records) + 1)
+    ]
+    told = [name for one in read for name in names(one.units)]
+    assert told == [f"t{number}" for number in reversed(range(300))]
+    assert {one.left_out for one in read} == {0}
+
+
+def test_units_for_which_there_is_no_room_are_counted() -> None:
+    units = [unit(f"t{number}", backlog_seconds=float(number)) for number in range(3000)]
+
+    records = heartbeat_records(heartbeat(1, *units))
+
+    read: list[Any] = [read_record(record, CLUSTER) for record in records]
+    assert len(records) == MOST_PARTS
+    assert max(map(len, records)) <= MOST_BYTES
+    told = [name for one in read for name in names(one.units)]
+    assert told == [f"t{number}" for number in reversed(range(3000))][: len(told)]
+    assert {one.left_out for one in read} == {3000 - len(told)}
+    assert len(told) > 500
+
+
+def test_a_name_that_fills_a_record_takes_no_place_from_others() -> None:
+    records = heartbeat_records(heartbeat(1, unit("x" * MOST_BYTES), unit("orders")))
+
+    read: list[Any] = [read_record(record, CLUSTER) for record in records]
+    assert [(names(one.units), one.left_out) for one in read] == [(["orders"], 1)]
+
+
+def test_fields_of_a_later_version_of_this_program_are_passed_over() -> None:
+    told = heartbeat(7, unit("orders"))
+    written = json.loads(heartbeat_records(told)[0])
+    written["new"] = {"a": [1]}
+    written["units"][0]["new"] = None
+
+    assert read_record(json.dumps(written).encode(), CLUSTER) == told
+
+
+WRONG_FIELDS = [
+    ("node", None), ("node", ""), ("node", 5), ("node", "x" * 513), ("node", "a\nb"),
+    ("node", "\x1b[2J"), ("node", "\ud800"), ("node", ["n1"]), ("incarnation", {}),
+    ("seq", -1), ("seq", 1.0), ("seq", "1"), ("seq", True), ("seq", 2**63),
+    ("at", "yesterday"), ("at", "2026-01-01T00:00:00"), ("at", 5),
+    ("at", "0001-01-01T00:00:00+14:00"),
+    ("state", None), ("cpu", "much"), ("cpu", -0.1), ("memory", 1e300), ("memory", True),
+    ("part", 0), ("part", 2), ("parts", 99), ("parts", None), ("left_out", -1),
+    ("units", None), ("units", {}), ("units", [[]]), ("units", [{}]), ("units", "sales"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "value"), WRONG_FIELDS)
+def test_a_field_that_is_wrong_is_seen(field: str, value: object) -> None:
+    written = json.loads(heartbeat_records(heartbeat(7, unit()))[0])
+
+    record = json.dumps({**written, field: value}).encode()
+
+    assert read_record(record, CLUSTER) is Skipped.FIELD
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("task", 1), ("name", "a\0b"), ("epoch", -1), ("epoch", 0.5), ("load", "1"), ("load", -1),
+     ("lag_seconds", None), ("backlog_seconds", True), ("backlog_seconds", 1e11)],
+)  # fmt: skip
+def test_a_field_of_a_unit_that_is_wrong_is_seen(field: str, value: object) -> None:
+    written = json.loads(heartbeat_records(heartbeat(7, unit()))[0])
+    written["units"][0][field] = value
+
+    assert read_record(json.dumps(written).encode(), CLUSTER) is Skipped.FIELD
+
+
+@pytest.mark.parametrize("field", ["type", "node", "incarnation", "seq", "at", "state", "units"])
+def test_a_field_that_is_missing_is_seen(field: str) -> None:
+    written = json.loads(heartbeat_records(heartbeat(7, unit()))[0])
+    del written[field]
+
+    assert read_record(json.dumps(written).encode(), CLUSTER) is Skipped.FIELD
+
+
+def _of_cluster(**parts: object) -> bytes:
+    written = json.loads(heartbeat_records(heartbeat(7, unit()))[0])
+    return json.dumps({**written, **parts}).encode()
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        (b"", Skipped.NOT_JSON),
+        (b"\xff\xfe\x00", Skipped.NOT_JSON),
+        (b"[1]", Skipped.NOT_JSON),
+        (b'"node"', Skipped.NOT_JSON),
+        (b"null", Skipped.NOT_JSON),
+        (b"[" * MOST_BYTES, Skipped.NOT_JSON),
+        (b'{"v": 1, "v": 1}', Skipped.NOT_JSON),
+        (b'{"v": NaN}', Skipped.NOT_JSON),
+        (b'{"v": -Infinity}', Skipped.NOT_JSON),
+        (b'{"v": 1' + b"0" * 9000 + b"}", Skipped.NOT_JSON),
+        (b'{"type": "doctor"}', Skipped.VERSION),
+        (b'{"format_version": "1.0", "node": "n1"}', Skipped.VERSION),
+        (_of_cluster(v=2), Skipped.VERSION),
+        (_of_cluster(v=True), Skipped.VERSION),
+        (_of_cluster(v="1"), Skipped.VERSION),
+        (_of_cluster(cluster="other"), Skipped.CLUSTER),
+        (_of_cluster(cluster=["shop"]), Skipped.CLUSTER),
+        (_of_cluster(type="order"), Skipped.TYPE),
+        (_of_cluster(type=["node"]), Skipped.TYPE),
+        (_of_cluster(pad="x" * MOST_BYTES), Skipped.HUGE),
+        (_of_cluster(type="planned", to="n1.1"), Skipped.FIELD),
+        (_of_cluster(type="planned", to=["n1.1"] * 65), Skipped.FIELD),
+    ],
+)
+def test_what_is_no_message_of_this_cluster_is_told_apart(record: bytes, why: Skipped) -> None:
+    assert read_record(record, CLUSTER) is why

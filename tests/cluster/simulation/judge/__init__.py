@@ -1,0 +1,1 @@
+"""What must hold, judged without the code under test."""

@@ -1,0 +1,1 @@
+"""Protocol bugs planted into the real code: the simulator has to catch every one."""

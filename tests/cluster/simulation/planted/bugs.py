@@ -1,0 +1,13 @@
+"""All planted bugs by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.cluster.simulation.planted.bug import Bug
+from tests.cluster.simulation.planted.commits import COMMITS
+from tests.cluster.simulation.planted.leading import LEADING
+from tests.cluster.simulation.planted.leases import LEASES
+from tests.cluster.simulation.planted.owning import OWNING
+
+BUGS: Mapping[str, Bug] = {bug.name: bug for bug in (*COMMITS, *LEASES, *OWNING, *LEADING)}

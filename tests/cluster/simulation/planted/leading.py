@@ -1,0 +1,107 @@
+"""Bugs in who leads, and in what a leader does. The last three were in this project."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from polynya.cluster.coordination.documents import LeaderLease
+from polynya.cluster.coordination.leading.leadership import Leadership
+from polynya.cluster.coordination.member import Member
+from polynya.cluster.coordination.register import Found
+from polynya.cluster.coordination.shelf import Shelf
+from tests.cluster.simulation.planted.bug import Bug, Patch
+
+
+def same_term(self: Leadership, me: str, found: Found[LeaderLease] | None) -> None:
+    """Whoever follows has the term of the one before."""
+    ours = {"node": self._me.node, "incarnation": me, "term": max(self.term, 1)}
+    before = found.document if found is not None else LeaderLease(term=0)
+    if self._write(before.model_copy(update=ours), found.version if found else None):
+        self.holder, self.term = me, max(self.term, 1)
+
+
+def led_once(self: Leadership) -> bool:
+    """Who ever led goes on leading."""
+    return self._until > -math.inf or self._sent > -math.inf
+
+
+def never_over(self: Leadership, me: str, found: Found[LeaderLease] | None) -> None:
+    """Nobody follows a leader that has gone."""
+    if found is None:
+        _follow(self, me, found)
+
+
+_follow = Leadership._follow
+
+
+def not_looked(self: Member) -> None:
+    """A freeze is not looked for."""
+    self._moves_allowed = True
+
+
+def only_new(self: Member) -> None:
+    """A plan is read once."""
+    if not self._plan:
+        _read_plan(self)
+
+
+_read_plan = Member._read_plan
+
+
+def listed_only(self: Member, incarnation: str) -> bool:
+    """As it was: who is not in the last listing is no member."""
+    return incarnation not in self._census.listed or self._census.dead(incarnation)
+
+
+def at_once(self: Member, seen: Any) -> None:
+    """As it was: what is to go is released in the turn that says so."""
+    self._revoked = self._holdings.units - self._kept(seen)
+    _reconcile(self, seen)
+
+
+_reconcile = Member._reconcile
+
+
+LEADING = (
+    Bug(
+        "a new leader has the term of the last one",
+        "-",
+        lambda: (Patch(Leadership, "_follow", same_term),),
+    ),
+    Bug(
+        "nobody follows a leader that died",
+        "iceberg#12372 no coordinator",
+        lambda: (Patch(Leadership, "_follow", never_over),),
+    ),
+    Bug(
+        "who led once goes on planning",
+        "zombie coordinators: iceberg#13593, #16016",
+        lambda: (Patch(Leadership, "leading", property(led_once)),),
+    ),
+    Bug(
+        "a freeze does not stop anything",
+        "-",
+        lambda: (Patch(Member, "_look_for_freeze", not_looked),),
+    ),
+    Bug(
+        "a plan is read once",
+        "KCL#1743: assignments that nobody takes up",
+        lambda: (Patch(Member, "_read_plan", only_new),),
+    ),
+    Bug(
+        "a destroyed plan is never written again",
+        "this project, found by the simulator",
+        lambda: (Patch(Shelf, "damaged", lambda self, path: None),),
+    ),
+    Bug(
+        "a leader that has just joined is taken for gone",
+        "this project, found by the simulator",
+        lambda: (Patch(Member, "_over", listed_only),),
+    ),
+    Bug(
+        "a unit is released before its agent heard that it goes",
+        "this project, found by the simulator",
+        lambda: (Patch(Member, "_reconcile", at_once),),
+    ),
+)

@@ -1,0 +1,84 @@
+"""Run seeds: one history each, and what came of it."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tests.cluster.simulation.drill import Drill, Under
+from tests.cluster.simulation.judge.oracle import Violation
+from tests.cluster.simulation.parts.world import World
+from tests.cluster.simulation.plan import PROMPT, Plan, drawn
+
+#: When faults are healed and a node works, all that waits is done after so many seconds.
+PROGRESS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of one seed. `failure` is what was wrong, None when all held."""
+
+    seed: int
+    failure: str | None
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def run(seed: int, under: Under | None = None, plan: Plan | None = None) -> Outcome:
+    """The history of a seed."""
+    plan = plan or drawn(seed)
+    world = World(seed)
+    drill = Drill(world, plan, under or Under())
+    failure = None
+    try:
+        _live(drill)
+    except Violation as wrong:
+        failure = str(wrong)
+    except Exception as error:
+        # What a member may not raise.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        failure = f"at {world.now:.3f} s: {error!r} in {place.filename}:{place.lineno}"
+    return Outcome(seed, failure, _counted(drill))
+
+
+def _live(drill: Drill) -> None:
+    world, plan, oracle = drill.world, drill.plan, drill.oracle
+    last = max(plan.heals, plan.feeds)
+    world.run(last)
+    deadline = last + PROGRESS
+    while world.now < deadline and not all(drill.units_done.values()):
+        world.run(world.now + 5)
+    oracle.judge_tables()
+    if plan.calm:
+        oracle.judge_calm()
+        oracle.counts["calm lives judged"] += 1
+    if plan.kinds <= PROMPT and "crash" in plan.kinds:
+        oracle.counts["recoveries judged"] += len(oracle.judge_recovery(world.now))
+    late = sorted(unit.name for unit, done in drill.units_done.items() if not done)
+    if late:
+        oracle.fail(f"no progress in {PROGRESS:g} s after all faults were healed: {late}")
+
+
+def _counted(drill: Drill) -> Counter[str]:
+    """What happened, by name; faults are those of `Drill.counts`."""
+    counts = Counter({f"fault: {name}": count for name, count in drill.counts.items()})
+    counts.update(drill.oracle.counts)
+    counts["schedules"] = 1
+    counts["claims"] = drill.oracle.records.claims
+    counts["rows"] = sum(feed.table.state.position for feed in drill.feeds.values())
+    counts["takeovers"] = sum(
+        len({commit.state.epoch for commit in feed.table.commits}) for feed in drill.feeds.values()
+    )
+    counts["commits"] = sum(len(feed.table.commits) for feed in drill.feeds.values())
+    counts["requests"] = sum(drill.objects.requests.values())
+    counts["simulated seconds"] = int(drill.world.now)
+    return counts
+
+
+def total(outcomes: Iterable[Outcome]) -> Counter[str]:
+    """The counts of all."""
+    found: Counter[str] = Counter()
+    for outcome in outcomes:
+        found.update(outcome.counts)
+    return found

@@ -1,0 +1,1 @@
+"""A thousand nodes and a hundred thousand units."""

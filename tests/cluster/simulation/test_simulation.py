@@ -1,0 +1,73 @@
+"""Seeded lives of a cluster: the real protocol under faults keeps every row exactly once."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from tests.cluster.simulation.many import vacuous
+from tests.cluster.simulation.plan import KINDS, drawn
+from tests.cluster.simulation.planted.bugs import BUGS
+from tests.cluster.simulation.planted.catching import catch
+from tests.cluster.simulation.run import run
+
+QUICK = 100
+#: Enough seeds for each planted bug; the table in docs/reliability.md says how many it takes.
+PATIENCE = 3000
+CONTROL = "fence off: commits are made whatever the state is"
+
+
+def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as a person does."""
+    return subprocess.run(
+        [sys.executable, "-m", "tests.cluster.simulation", *arguments],
+        env=os.environ,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_faults_neither_lose_nor_double_a_row() -> None:
+    # In a process of its own: there the seeds are those that `--seed` replays.
+    done = simulate("--count", str(QUICK), "--jobs", "1")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{QUICK} schedules" in done.stdout
+
+
+def test_a_seed_replays_to_the_same_end() -> None:
+    first, second = run(7), run(7)
+
+    assert first == second
+
+
+def test_without_the_fence_of_the_table_rows_are_doubled() -> None:
+    caught = catch(CONTROL, first=1, most=100)
+
+    assert caught.seeds is not None
+    assert re.search(r"more than once|committed after|committed in epoch", caught.how), caught.how
+
+
+def test_every_kind_of_fault_is_drawn() -> None:
+    drawn_kinds = Counter(kind for seed in range(300) for kind in drawn(seed).kinds)
+
+    assert drawn_kinds.keys() == {*KINDS, "stick"}
+
+
+def test_a_run_in_which_nothing_happens_proves_nothing() -> None:
+    busy = Counter({"schedules": 10, "fault: crash": 20, "takeovers": 20, "fenced": 1, "rows": 900})
+
+    assert vacuous(busy) == []
+    for name in ("fault: crash", "takeovers", "fenced", "rows"):
+        assert vacuous(Counter(busy | Counter()) - Counter({name: 10_000}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", BUGS)
+def test_planted_bugs_are_caught(bug: str) -> None:
+    assert catch(bug, first=1, most=PATIENCE).seeds is not None

@@ -1,0 +1,85 @@
+"""A job of an agent whose table another node takes: it ends, and goes on with a higher epoch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from polynya.cluster.messages import Observed, RunEnded
+from polynya.cluster.unit import JobKey
+from polynya.cluster.work import EngineWorkers
+from polynya.engine.work.backlog import Backlog
+from polynya.model.errors import FencedError
+from polynya.observe.data import BatchCopied
+from polynya.observe.events import Event
+from polynya.observe.node import UnitFenced
+from polynya.store.clock import SystemClock
+from tests.lab.lab import Feed, Lab, put
+
+
+class Job:
+    """One job of a node that shares its work, and what it says."""
+
+    def __init__(self, users: Feed) -> None:
+        self._inbox: SimpleQueue[Any] = SimpleQueue()
+        engine = replace(users.lab.context("never"), clock=SystemClock(), owner="node-1")
+        self._workers = EngineWorkers(engine, self._inbox)
+        self._key, self._task = JobKey(users.task.name, users.view), users.task
+        self._runs = 0
+
+    def start(self, epoch: int) -> Any:
+        """Start it with a grant."""
+        self._runs += 1
+        return self._workers.start(self._key, self._task, self._runs, Backlog(), epoch)
+
+    def until(self, kind: type[Event]) -> Any:
+        """The next event of a kind."""
+        while True:
+            message = self._inbox.get(timeout=120)
+            assert not isinstance(message, RunEnded), message
+            if isinstance(message, Observed) and isinstance(message.event, kind):
+                return message.event
+
+    def ended(self) -> Any:
+        """How the run ended that was started last."""
+        while not isinstance(message := self._inbox.get(timeout=120), RunEnded):
+            pass
+        assert message.run == self._runs
+        return message.error
+
+
+@pytest.mark.slow
+def test_a_job_ends_with_its_table_and_goes_on_with_a_higher_epoch(lab: Lab) -> None:
+    users = lab.feed(maintenance={"enabled": False})
+    users.land(put(1, 1, name="Ann"))
+    job = Job(users)
+    job.start(epoch=5)
+    job.until(BatchCopied)
+    assert users.table().state.ownership.owner == "node-1"
+
+    other = users.table("node-2")
+    other.granted = 6
+    other.take_over()
+    users.land(put(2, 2, name="Ben"))
+
+    told = job.until(UnitFenced)
+    error = job.ended()
+    assert isinstance(error, FencedError)
+    assert (told.epoch, told.error.epoch, error.epoch) == (5, 6, 6)
+    # Neither the grant that it had nor that of the other node is enough.
+    for epoch in (5, 6):
+        job.start(epoch)
+        error = job.ended()
+        assert (error.code, error.epoch, error.owner) == ("POLYNYA-LAKE-060", 6, "node-2")
+    assert users.table().state.epoch == 6
+    # It has the work all the same: nobody waits until the other one has been silent.
+    run = job.start(epoch=7)
+    job.until(BatchCopied)
+    run.stop()
+    assert job.ended() is None
+    assert users.current("id", "name") == [(1, "Ann"), (2, "Ben")]
+    assert users.table().state.ownership.owner == "node-1"
+    assert users.table().state.epoch == 7
