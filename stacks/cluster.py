@@ -16,12 +16,13 @@ from polynya_constructs.cluster.scaling import ONE_MINUTE, Scaling
 from polynya_constructs.cluster.spot_fallback import SpotFallback
 from polynya_constructs.cluster.strategies import STRATEGIES
 from polynya_constructs.cluster.wake import Wake
-from polynya_constructs.nodes.access import grant_configuration, grant_tables
+from polynya_constructs.nodes.access import grant_configuration, grant_hearing, grant_tables
 from polynya_constructs.nodes.machine_image import PinnedImage
 from polynya_constructs.notifications import Notifications
 from stacks.boot import cluster_boot
 from stacks.handover import read_lakehouse, read_vpc
 from stacks.settings.cluster import ClusterSettings
+from stacks.settings.cluster_checks import idle_nodes
 from stacks.settings.stage import StageConfig
 
 
@@ -62,6 +63,8 @@ class ClusterStack(cdk.Stack):
                 "the machine image is not pinned: a deploy replaces nodes whenever there is a "
                 f"newer one. fix: make images STAGE={stage.name}",
             )
+        if idle := idle_nodes(settings):
+            cdk.Annotations.of(self).add_warning_v2("polynya:idleNodes", idle)
         boot = cluster_boot(self, settings=settings, lakehouse=lakehouse, log_group=log_group)
         self.cluster = Cluster(
             self,
@@ -75,9 +78,11 @@ class ClusterStack(cdk.Stack):
             root_volume_gib=settings.root_volume_gib,
             session_manager=stage.network.session_manager,
         )
+        # Nodes agree in a folder that is called as their group: its name is in their metadata.
         grant_configuration(
-            self.cluster.role, lakehouse, project=settings.project, coordination=settings.name
+            self.cluster.role, lakehouse, project=settings.project, coordination=name
         )
+        grant_hearing(self.cluster.role, lakehouse)
         own = replace(lakehouse, databases=stage.databases_of(settings))
         grant_tables(self.cluster.role, own)
         log_group.grant_write(self.cluster.role)

@@ -13,7 +13,7 @@ from constructs import Construct
 from polynya_constructs.buckets import AccessLogBucket, DataBucket
 from polynya_constructs.catalog import LakehouseCatalog
 from polynya_constructs.cluster.strategies import STRATEGIES
-from polynya_constructs.coordination import enforce_conditional_writes
+from polynya_constructs.coordination import enforce_conditional_writes, forget_old_versions
 from polynya_constructs.removal import KEPT
 from polynya_constructs.workload_stream import WorkloadStream
 from stacks.handover import CONFIGURATION, KEY, LANDING, NOTHING, STREAM, WAREHOUSE, publish
@@ -53,7 +53,7 @@ class StorageStack(cdk.Stack):
         # Iceberg never overwrites an object and expires its own snapshots: versions only guard
         # against deletion by mistake, and they cost as much as the data.
         self.warehouse = self._bucket("Warehouse", storage.warehouse, old_versions_days=7)
-        self._enforce_conditional_writes()
+        self._guard_coordination()
         self.stream = self._stream(settings.stream)
         LakehouseCatalog(
             self,
@@ -122,12 +122,15 @@ class StorageStack(cdk.Stack):
             removal_policy=self._removal_policy,
         ).bucket
 
-    def _enforce_conditional_writes(self) -> None:
+    def _guard_coordination(self) -> None:
+        if isinstance(self.configuration, s3.Bucket):
+            forget_old_versions(self.configuration)
         if not enforce_conditional_writes(self.configuration).statement_added:
             cdk.Annotations.of(self).add_warning_v2(
                 "polynya:conditionalWrites",
                 "The policy of an existing configuration bucket is not changed from here: add the "
-                "statement ConditionalWritesOnly of docs/deploy.md to it.",
+                "statement ConditionalWritesOnly of docs/deploy.md to it, and expire old versions "
+                "below coordination/ after a day.",
             )
 
     def _stream(self, settings: StreamSettings) -> kinesis.IStream | None:

@@ -56,10 +56,13 @@ class ClusterSettings(Frozen):
     strategy: StrategyName = Field(
         default=StrategyName.LOW_LATENCY, description="How cost is weighed against delay."
     )
-    maximum: Count = Field(
-        default=1, description="Nodes at most; more than one is refused until nodes share work."
-    )
+    maximum: Count = Field(default=1, description="Nodes at most; they share the tasks.")
     minimum: Count | None = Field(default=None, description="Nodes at least.")
+    datasets: Annotated[int, Field(ge=1, strict=True)] | None = Field(
+        default=None,
+        description="How many datasets its tasks keep, about: more nodes than that are of no use, "
+        "and synthesis warns of them.",
+    )
     on_demand_base: Count | None = Field(
         default=None, description="Nodes that are always On-Demand."
     )

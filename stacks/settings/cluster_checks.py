@@ -36,8 +36,6 @@ def cluster_problems(stage: StageConfig) -> Iterator[Problem]:
             setting = wrong.setting if wrong.setting in cluster.model_fields_set else "strategy"
             yield Problem((*path, setting), "POLYNYA-STG-002", str(wrong))
         yield from _boot_problems(cluster.boot, (*path, "boot"))
-        if cluster.boot is None:
-            yield from _shared_problems(cluster, path)
     yield from _same_project(stage)
     yield from _database_problems(stage)
     if agent := stage.network_agent:
@@ -49,21 +47,16 @@ def cluster_problems(stage: StageConfig) -> Iterator[Problem]:
         yield from _boot_problems(agent.boot, (*path, "boot"))
 
 
-def _shared_problems(cluster: ClusterSettings, path: NodePath) -> Iterator[Problem]:
-    """Yield more nodes than one: they would all do the same work, and only one would commit."""
-    least = cluster.minimum or 0
-    bounds = [
-        ("maximum", cluster.maximum),
-        ("minimum", least),
-        *(("schedules", each.maximum or each.minimum or 0) for each in cluster.schedules),
-    ]
-    for name, nodes in bounds:
-        if nodes > 1:
-            message = f"{nodes} nodes, and nodes do not share the tasks of a project yet"
-            fix = "set `maximum: 1`, and give each project a cluster of its own"
-            key = name if name in cluster.model_fields_set else "name"
-            yield Problem((*path, key), "POLYNYA-STG-002", message, fix)
-            return
+def idle_nodes(cluster: ClusterSettings) -> str | None:
+    """What to say of a cluster that may have more nodes than there is to share."""
+    most = max([cluster.maximum, *(each.maximum or 0 for each in cluster.schedules)])
+    if cluster.datasets is None or most <= cluster.datasets:
+        return None
+    return (
+        f"cluster {cluster.name} may have {most} nodes for {cluster.datasets} datasets, and one "
+        "node at a time works on a dataset: the others idle. fix: lower `maximum`, or correct "
+        "`datasets`"
+    )
 
 
 def _same_project(stage: StageConfig) -> Iterator[Problem]:
@@ -76,7 +69,7 @@ def _same_project(stage: StageConfig) -> Iterator[Problem]:
             if mine.startswith(theirs) or theirs.startswith(mine):
                 message = f"project `{cluster.project}` is that of cluster `{other}`, too"
                 key = "project" if "project" in cluster.model_fields_set else "name"
-                fix = "give each cluster a project of its own: nodes do not share tasks yet"
+                fix = "give each cluster a project of its own: nodes share within a cluster only"
                 yield Problem(("clusters", index, key), "POLYNYA-STG-002", message, fix)
         seen[cluster.project] = cluster.name
 

@@ -101,7 +101,9 @@ def test_a_node_boots_to_a_running_agent_and_drains(boot: Boot) -> None:
     started = json.loads(node.file("first"))
     agent, config, place, *options = started["arguments"]
     assert (agent, config, options[:-1]) == (
-        "agent", "--config", ["--work", "/var/lib/polynya", "--metrics", "emf", "--stream"]
+        "agent", "--config",
+        ["--work", "/var/lib/polynya", "--metrics", "emf",
+         "--coordination", place.replace("/project", "/coordination"), "--stream"],
     )  # fmt: skip
     assert re.fullmatch(r"s3://\S*configurationbucket\S*/project", place)
     assert started["user"] != 0
@@ -221,7 +223,8 @@ def test_user_data_fits_and_names_exactly_what_is_fetched(assembly: Assembly) ->
     )
 
     assert len(cheap.encode()) < 16_384
-    assert re.search(r"^AGENT_OPTIONS='--stream \S+ --target prod'$", steady, re.MULTILINE)
+    options = r"^AGENT_OPTIONS='--coordination s3://\S+/coordination --stream \S+ --target prod'$"
+    assert re.search(options, steady, re.MULTILINE)
     assert "/teams/sales'\n" in steady
     keys = set(re.findall(r"s3://[^/]+/(\S+?)'?$", cheap, re.MULTILINE))
     code = {key for _, key in published(assembly, "Clustercheap") if key.endswith(".tar")}

@@ -138,6 +138,8 @@ def test_a_strategy_becomes_its_policies(
     for target in targets:
         *inputs, result = target["CustomizedMetricSpecification"]["Metrics"]
         assert [metric["MetricStat"]["Period"] for metric in inputs] == [60, 60]
+        # Each node tells the backlog of its own datasets; of nodes AWS tells the number.
+        assert [metric["MetricStat"]["Stat"] for metric in inputs] == ["Sum", "Average"]
         assert result["Expression"].endswith("backlog / IF(nodes > 0, nodes, 1))")
     steps = [p["StepAdjustments"] for p in policies if "StepAdjustments" in p]
     assert sorted([step["ScalingAdjustment"] for step in one] for one in steps) == changes

@@ -70,6 +70,17 @@ def test_blind_writes_to_the_coordination_prefix_are_denied(assembly: Assembly) 
     }
 
 
+def test_renewed_leases_are_not_kept_as_long_as_the_configuration(assembly: Assembly) -> None:
+    buckets = resources(assembly.templates["prod/Storage"], "AWS::S3::Bucket")
+
+    rules = buckets["ConfigurationBucket4C9EE6EF"]["LifecycleConfiguration"]["Rules"]
+    days = [
+        (rule.get("Prefix", ""), rule["NoncurrentVersionExpiration"]["NoncurrentDays"])
+        for rule in rules
+    ]
+    assert days == [("", 365), ("coordination/", 1)]
+
+
 def test_what_is_brought_along_is_not_made(assembly: Assembly) -> None:
     network, storage = kinds(assembly, "borrowed/Network"), kinds(assembly, "borrowed/Storage")
 

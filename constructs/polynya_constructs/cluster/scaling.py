@@ -78,8 +78,9 @@ class Scaling(Construct):
         """
         super().__init__(scope, id_)
         self._group, self._strategy, self._arrivals = group, strategy, arrivals
-        self.backlog = runtime_metric("BacklogSeconds", cluster)
-        self.oldest_age = runtime_metric("OldestUnmergedAge", cluster)
+        # Each node publishes the backlog of its own units, once a minute.
+        self.backlog = runtime_metric("BacklogSeconds", cluster, statistic="Sum")
+        self.oldest_age = runtime_metric("OldestUnmergedAge", cluster, statistic="Maximum")
         self.nodes = group_metric("GroupInServiceInstances", group)
         self.desired = group_metric("GroupDesiredCapacity", group)
         if strategy.tracking:
@@ -214,13 +215,13 @@ class Scaling(Construct):
         )
 
 
-def runtime_metric(name: str, cluster: str) -> cloudwatch.Metric:
+def runtime_metric(name: str, cluster: str, *, statistic: str) -> cloudwatch.Metric:
     """A metric that the agents of a cluster publish."""
     return cloudwatch.Metric(
         namespace=NAMESPACE,
         metric_name=name,
         dimensions_map={"Cluster": cluster},
-        statistic="Maximum",
+        statistic=statistic,
         period=ONE_MINUTE,
     )
 

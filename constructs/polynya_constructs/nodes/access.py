@@ -80,6 +80,20 @@ def grant_configuration(
     )
 
 
+def grant_hearing(role: iam.Role, lakehouse: Lakehouse) -> None:
+    """Let `role` read what the nodes tell each other on the workload stream, if there is one.
+
+    What they agree on is in the configuration bucket; without the stream they only agree later.
+    """
+    if lakehouse.stream:
+        allow(
+            role,
+            "HearOthers",
+            actions=["kinesis:GetRecords", "kinesis:GetShardIterator", "kinesis:ListShards"],
+            resources=[lakehouse.stream.stream_arn],
+        )
+
+
 def grant_tables(role: iam.Role, lakehouse: Lakehouse) -> None:
     """Let `role` read what landed and keep the tables of the databases of `lakehouse`, no others.
 

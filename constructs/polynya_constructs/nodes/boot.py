@@ -12,6 +12,7 @@ from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 
+from polynya_constructs.coordination import COORDINATION_PREFIX
 from polynya_constructs.packaging.package import PYTHON
 from polynya_constructs.runtime_package import RuntimePackage
 
@@ -31,12 +32,13 @@ def node_boot(
     """Return user data that fetches and verifies the runtime and starts its agent under systemd.
 
     It runs on Amazon Linux 2023 without internet access; who and where the node is, it learns from
-    the instance's metadata and tags. The launch hook is completed when the agent is ready, and
-    abandoned when anything fails, with the reason in the log group.
+    the instance's metadata and tags. It shares the tasks with the other nodes of its cluster, by
+    objects below the coordination prefix of the configuration bucket. The launch hook is completed
+    when the agent is ready, and abandoned when anything fails, with the reason in the log group.
 
     Args:
         package: what is fetched; let the role of the nodes read it.
-        configuration: the bucket of the tasks.
+        configuration: the bucket of the tasks, in which nodes agree on who does what.
         project: prefix of the tasks in it.
         stream: where the agent tells its state; None: nowhere.
         log_group: where it logs; let the role write to it.
@@ -44,7 +46,9 @@ def node_boot(
         ready_within: how long the agent may take for its first reading of the configuration;
             default 6 minutes. The launch hook has to wait longer, the boot before it included.
     """
-    options = ["--stream", stream.stream_name] if stream else []
+    agreed = COORDINATION_PREFIX.rstrip("/")
+    options = ["--coordination", f"s3://{configuration.bucket_name}/{agreed}"]
+    options += ["--stream", stream.stream_name] if stream else []
     options += ["--target", target] if target else []
     variables = {
         "PYTHON": PYTHON,

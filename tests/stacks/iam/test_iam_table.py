@@ -227,7 +227,7 @@ def statement(assembly: Assembly, path: str, sid: str) -> tuple[dict[str, Templa
          "node: s3:PutObject on warehouse/sales_clustered_internal"),
         ("Cluster-cheap", "Coordinate",
          {"Resource": f"{STORAGE}configurationbucket4c9ee6ef/coordination/*"},
-         "node: s3:PutObject on configuration/coordination/steady"),
+         "node: s3:PutObject on configuration/coordination/polynya-clustered-steady"),
         ("Cluster-cheap", "ReadTasks",
          {"Resource": f"{STORAGE}configurationbucket4c9ee6ef/*"},
          "node: s3:GetObject on configuration/teams/sales"),

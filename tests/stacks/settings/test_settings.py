@@ -244,10 +244,7 @@ def test_the_stages_of_the_repository_are_right() -> None:
             "clusters: [{name: a, project: x/y}, {name: b, project: x}]",
             "4:47: clusters[1].project: project `x` is that of cluster `a`, too; give each",
         ),
-        (
-            "clusters: [{name: a, maximum: 4}]",
-            "4:22: clusters[0].maximum: 4 nodes, and nodes do not share the tasks of a project",
-        ),
+        ("clusters: [{name: a, datasets: 0}]", "4:22: clusters[0].datasets: `0` is out of range"),
         (
             "clusters: [{name: a, instance_types: [t4g.nano]}]",
             "4:22: clusters[0].instance_types: instance type t4g.nano is too small: a node needs 8",
