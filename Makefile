@@ -39,6 +39,11 @@ install: $(DONE)/runtime ## Set up .venv with .venv/bin/polynya, Java and the ja
 demo: install ## Run the example project on a real PostgreSQL capture and check it against the source
 	@$(BIN)/python -m examples.demo
 
+# Needs the stand-in servers of the tests. With node_modules it has a local Kinesis server, too.
+.PHONY: cluster-demo
+cluster-demo: dev ## Four agents share a project, lose nodes and get new ones; the tables stay right
+	@$(BIN)/python -m tests.cluster_demo $(ARGS)
+
 ##@ Develop
 
 .PHONY: check
@@ -52,6 +57,7 @@ test: dev ## Everything that CI runs: what `make check` does, stacks, tests with
 	@$(PYTEST) -m "not slow" $(ARGS)
 
 .PHONY: test-slow
+test-slow: node_modules/.package-lock.json
 test-slow: dev ## The long tests: kills, every arrival order, random histories, the demo
 	@$(PYTEST) -m slow $(ARGS)
 
@@ -71,6 +77,10 @@ newcomer: dev ## First days of a user: pages, a feed, 2 x 15 minutes of files, b
 .PHONY: soak
 soak: dev ## Ten tables fed for 2 hours, with maintenance and without: what levels off; ARGS=--help
 	@$(BIN)/python -m tests.soak $(ARGS)
+
+.PHONY: simulate-cluster
+simulate-cluster: dev ## 200,000 seeded lives of a cluster's protocol under faults, on all cores; FIRST, COUNT
+	@$(BIN)/python -m tests.cluster.simulation --first $(or $(FIRST),1) --count $(or $(COUNT),200000) $(ARGS)
 
 .PHONY: unit
 unit: dev ## The tests without a JVM and without the stacks

@@ -88,15 +88,19 @@ def shared_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield write_project(folder, project=PROJECT)
         return
     # Late: no other test needs it.
-    from tests.aws import aws_server
+    from tests.aws import aws_server, glue_that_checks_versions
 
-    with aws_server("acme-lake") as endpoint:
+    with aws_server("acme-lake") as endpoint, glue_that_checks_versions():
         yield write_project(folder, project=aws_project(endpoint))
 
 
 @pytest.fixture(scope="session")
 def spark(shared_project: Path) -> SparkSession:
-    """The session; tests keep apart by schemas of their own."""
+    """The session; tests keep apart by schemas of their own.
+
+    With POLYNYA_TEST_REST it reaches its catalog by the REST protocol
+    (`tests/e2e/rest/test_lake_on_rest.py`).
+    """
     # Late: a run without Spark tests need not import PySpark.
     from polynya.engine.start import start_spark
     from polynya.lake.spark import session
@@ -106,7 +110,13 @@ def spark(shared_project: Path) -> SparkSession:
     long_lived = "POLYNYA_TEST_LONG_LIVED" in os.environ
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "ROOMY_JVM", (*session.ROOMY_JVM, *ROOM_FOR_GARBAGE))
-        return start_spark(load_project(shared_project), long_lived=long_lived)
+        started = start_spark(load_project(shared_project), long_lived=long_lived)
+    if "POLYNYA_TEST_REST" in os.environ:
+        # Late: no other test needs it.
+        from tests.e2e.rest.catalog import behind_rest
+
+        behind_rest(started)
+    return started
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""A cluster on one machine: agents that share a project, faults, and the proof of the tables."""

@@ -1,0 +1,128 @@
+"""Agents in processes of their own, and what they say."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tests.oracle.packs.driver import ROOT, command, environment
+
+Said = dict[str, Any]
+
+
+class Failed(Exception):
+    """The demo cannot go on; the message says why."""
+
+
+@dataclass
+class Agent:
+    """One node: a process group, its output, its work folder."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    output: Path
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def runs(self) -> bool:
+        """Whether its process does."""
+        return self.process.poll() is None
+
+    def said(self) -> list[Said]:
+        """Its events so far."""
+        lines = self.output.read_text("utf-8", "replace").split("\n")[:-1]
+        events = []
+        for line in lines:
+            if line.startswith('{"type"'):
+                event = json.loads(line)
+                if "at" in event:
+                    events.append({**event, "node": self.name})
+        return events
+
+    def kill(self) -> None:
+        """As a power cut would end it: the JVM, too."""
+        self.signal(signal.SIGKILL)
+        self.process.wait()
+
+    def terminate(self) -> None:
+        """Ask it to end, as a service manager does."""
+        if self.runs:
+            self.signal(signal.SIGTERM)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to all its processes."""
+        os.killpg(self.process.pid, number)
+
+
+class Agents:
+    """All agents of the demo, those that ended included."""
+
+    def __init__(self, folder: Path, options: list[str], variables: Mapping[str, str]) -> None:
+        self._folder, self._options = folder, options
+        self._variables = {**environment(), **variables}
+        self.all: dict[str, Agent] = {}
+
+    def start(self, name: str, *more: str) -> Agent:
+        """Start a node."""
+        output = self._folder / f"{name}.jsonl"
+        work = self._folder / "work" / name
+        line = command(
+            "agent", *self._options, "--node-id", name, "--work", str(work),
+            "--poll-seconds", "2", *more,
+        )  # fmt: skip
+        with output.open("wb") as sink:
+            process = subprocess.Popen(
+                line, env=self._variables, cwd=ROOT, stdout=sink, stderr=sink,
+                start_new_session=True,
+            )  # fmt: skip
+        self.all[name] = Agent(name, process, output)
+        return self.all[name]
+
+    def polynya(self, *arguments: str) -> list[Said]:
+        """The JSON lines of a command, whatever its exit code."""
+        done = subprocess.run(
+            command(*arguments, "--json", "--quiet"),
+            env=self._variables, cwd=ROOT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        if done.returncode not in (0, 1):
+            raise Failed(f"polynya {' '.join(arguments)}: {done.stdout}{done.stderr}")
+        return lines
+
+    def said(self) -> list[Said]:
+        """Events of all agents in the order of their time."""
+        events = [event for agent in self.all.values() for event in agent.said()]
+        return sorted(events, key=lambda event: str(event["at"]))
+
+    def owners(self) -> dict[str, str]:
+        """The node that claimed each unit last, of those that still run."""
+        found: dict[str, str] = {}
+        for event in self.said():
+            if event["type"] in ("unit.claimed", "unit.raised"):
+                found[event["subject"]] = event["node"]
+            elif event["type"] in ("unit.released", "unit.lost") and (
+                found.get(event["subject"]) == event["node"]
+            ):
+                del found[event["subject"]]
+        return {unit: node for unit, node in found.items() if self.all[node].runs}
+
+    def end(self) -> None:
+        """Kill what still runs."""
+        for agent in self.all.values():
+            if agent.runs:
+                agent.kill()
+
+
+def after(events: list[Said], moment: datetime, kind: str) -> Iterator[Said]:
+    """Events of a kind after a moment."""
+    for event in events:
+        if event["type"] == kind and datetime.fromisoformat(event["at"]) > moment:
+            yield event
