@@ -11,6 +11,7 @@ from polynya.engine.runner import run_once, units
 from polynya.engine.verbs.maintain import maintain
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.tidying.beside import LOOK_SECONDS, MaintenanceBeside
+from polynya.engine.work.tidying.patience import Patience
 from polynya.engine.work.turns.unit import IDLE, Turn
 from polynya.lake.maintenance import actions
 from polynya.lake.maintenance.look.record import PROPERTY, Record
@@ -97,6 +98,27 @@ def test_who_is_wanted_gives_way_before_anything_is_written(fed: Feed) -> None:
     assert not done.whole
     assert done.written_bytes == 0
     assert "gave way" in done.ended
+
+
+def test_who_gave_way_works_on_for_a_while_the_next_time(fed: Feed) -> None:
+    table = WorkingDataset.existing(fed.lab.context(), fed.dataset)
+    beside = MaintenanceBeside(fed.dataset)
+    for _ in range(2):
+        beside.after(table, IDLE)
+        beside.unit.step(Turn(at_once=False, is_wanted=lambda: True))
+        fed.lab.clock.sleep(61)
+
+    assert [one.whole for one in told(fed, MaintenanceDone)] == [False, True]
+    assert fed.current("id", "name") == ROWS
+
+
+def test_patience_grows_while_others_always_wait_and_ends_with_the_work() -> None:
+    patience, seconds = Patience(), []
+    for whole in (False, False, False, False, False, False, True):
+        patience.ended(whole=whole)
+        seconds.append(patience.seconds)
+
+    assert seconds == [1, 2, 4, 8, 16, 16, 0]
 
 
 def test_what_is_switched_off_is_not_even_looked_at(fed: Feed) -> None:

@@ -2,7 +2,7 @@
 
 The unit that copies says when there may be something to do, which costs it nothing. The queue gives
 the maintenance a turn when no copy and no apply wants one; it gives the turn back as soon as one
-does. Whatever goes wrong in it stops no data.
+does, or some seconds later when it has given way before. Whatever goes wrong in it stops no data.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 from polynya.engine.errors import as_polynya
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.tidying.act import act, chosen, looked, tell_health
+from polynya.engine.work.tidying.patience import Patience
 from polynya.engine.work.turns.unit import OVER, Ended, Turn, Unit
 from polynya.engine.work.upkeep.choose import Verdict
 from polynya.lake.maintenance.base import Limits
@@ -43,6 +44,7 @@ class MaintenanceBeside:
         self._not_before = 0.0
         self._again_at: float | None = None
         self._pause = 0.0
+        self._patience = Patience()
 
     def after(self, table: WorkingDataset, ended: Ended) -> Ended:
         """How a turn ends of the unit that copies: with maintenance asked for if there may be any.
@@ -103,8 +105,10 @@ class MaintenanceBeside:
         budget = table.table.dataset.maintenance.budget
 
         def give_way() -> bool:
-            late = turn.at_once and context.clock.monotonic() - began > ONCE_SECONDS
-            return late or context.stop.is_set() or turn.is_wanted()
+            worked = context.clock.monotonic() - began
+            late = turn.at_once and worked > ONCE_SECONDS
+            wanted = worked >= self._patience.seconds and turn.is_wanted()
+            return late or context.stop.is_set() or wanted
 
         left = context.upkeep.left(budget, began).written_bytes
         limits = Limits(context.clock.now(), budget_bytes=left, give_way=give_way)
@@ -112,8 +116,11 @@ class MaintenanceBeside:
         ended = context.clock.monotonic()
         context.upkeep.took(outcome.written_bytes, ended - began, ended)
         self._pause = 0.0
+        self._patience.ended(whole=outcome.whole)
         # There may be more to do, and other actions may pay.
         self._not_before = ended if outcome.whole else ended + 1.0
+        if not outcome.whole:
+            self._seen = None
         return OVER
 
     def _failed(self, table: WorkingDataset, action: str, error: Exception) -> Ended:
