@@ -12,7 +12,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.plain import PlainApplier
+from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
 from polynya.lake.iceberg.commit import Committed, Step
 from polynya.lake.iceberg.gateway import IcebergTable
@@ -23,6 +25,7 @@ from polynya.lake.maintenance.rewrite.data_files import RULE, rewrite_data_files
 from polynya.lake.read.verify import verify
 from polynya.lake.table import dataset
 from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.replayed import quarantined
 from polynya.model.contract.headers import Partition
 from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
@@ -70,6 +73,20 @@ def counts(table: DatasetTable) -> tuple[int, int, int]:
     return found[0], found[1], len(table.table.position_deletes(snapshot) or ())
 
 
+def files_of(table: DatasetTable, partition: Partition) -> int:
+    assert table.state.snapshot is not None
+    return len(table.table.files(partition, table.state.snapshot))
+
+
+def replayed(users: Feed, table: DatasetTable, number: int) -> None:
+    """Read a quarantined record again, which has a key by now."""
+    assert table.state.snapshot is not None
+    everyone = users.stored("quarantine", "hdr__quarantine.id")
+    _, chosen = quarantined(users.lab.spark, table.table, table.state.snapshot, everyone[number])
+    batch = users.batch(put(50 + number, 50 + number))
+    copy_batch(table, batch, FastApplier(), replayed=chosen, now=STARTED)
+
+
 def everything(users: Feed) -> tuple[Any, ...]:
     """All rows of the table and of its views."""
     stored = [users.stored(one, "*") for one in ("current", "prior", "changes")]
@@ -109,6 +126,25 @@ def test_rows_stay_the_same_in_every_column(users: Feed) -> None:
         rows = read(users.lab.project, namespace, name, names, here)
         seen = sorted((tuple(row[one] for one in names) for row in rows), key=repr)
         assert seen == users.stored("current", *names)
+
+
+def test_rejected_records_are_joined_and_can_still_be_replayed(users: Feed) -> None:
+    """One is replayed before they are joined, one after."""
+    table = owned(users)
+    for seq in range(21, 25):
+        copied(users, table, put(None, seq))
+    replayed(users, table, 0)
+    before = users.stored("quarantine", "hdr__quarantine")
+    assert (files_of(table, Partition.QUARANTINE), len(before)) == (4, 3)
+
+    done = rewrite(table)
+
+    assert done.whole
+    assert files_of(table, Partition.QUARANTINE) == 1
+    assert users.stored("quarantine", "hdr__quarantine") == before
+    replayed(users, table, 1)
+    assert users.stored("quarantine", "hdr__quarantine") == [before[0], before[2]]
+    assert not verify(table).findings
 
 
 def test_what_is_in_shape_stays(users: Feed) -> None:

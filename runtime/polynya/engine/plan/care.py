@@ -12,7 +12,6 @@ from pyiceberg.table import Table
 
 from polynya.engine.work.upkeep.choose import Choice, choose
 from polynya.lake.maintenance.look.facts import (
-    REWRITTEN,
     files_facts,
     may_be_joined,
     may_be_rewritten,
@@ -21,6 +20,7 @@ from polynya.lake.maintenance.look.facts import (
 from polynya.lake.maintenance.look.health import Health, health_of
 from polynya.lake.maintenance.look.record import Done, Record
 from polynya.lake.maintenance.look.rule import BUILT_NAMES, kept_for, rule_of
+from polynya.lake.maintenance.rewrite.plan import REWRITTEN
 from polynya.lake.read.inspect import data_files, data_manifests
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.maintenance.actions import ActionName

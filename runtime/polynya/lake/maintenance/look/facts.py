@@ -15,10 +15,7 @@ from polynya.lake.maintenance.expiry.choice import Keep, choose
 from polynya.lake.maintenance.look.record import Record
 from polynya.lake.maintenance.rewrite.plan import Rule
 from polynya.model.config.maintenance.settings import SnapshotExpiry
-from polynya.model.contract.headers import Partition
 
-#: Partitions whose files are written again.
-REWRITTEN: Final = (Partition.CURRENT, Partition.PRIOR, Partition.RETAINED)
 #: The first format whose position deletes are vectors.
 _VECTORS_SINCE: Final = 3
 #: How often a table is taken to be read in an hour, by queries that nobody tells us of...

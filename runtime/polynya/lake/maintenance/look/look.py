@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.maintenance.look.facts import (
-    REWRITTEN,
     TableFacts,
     files_facts,
     may_be_joined,
@@ -24,7 +23,7 @@ from polynya.lake.maintenance.look.facts import (
 )
 from polynya.lake.maintenance.look.record import PROPERTY, Record
 from polynya.lake.maintenance.look.rule import kept_for
-from polynya.lake.maintenance.rewrite.plan import Rule
+from polynya.lake.maintenance.rewrite.plan import REWRITTEN, Rule
 from polynya.lake.table.dataset import DatasetTable
 from polynya.observe.trace import span
 

@@ -16,7 +16,7 @@ from polynya.lake.iceberg.deletes.positions import Deleted, are_read_by, counted
 from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable, ThroughJava
 from polynya.lake.iceberg.reading import each_read, is_read_by, stored_file
-from polynya.lake.maintenance.rewrite.plan import FileFacts
+from polynya.lake.maintenance.rewrite.plan import REWRITTEN, FileFacts
 from polynya.lake.maintenance.rewrite.sorting import ordered_by
 from polynya.model.config.dataset import Layout
 from polynya.model.contract import headers as h
@@ -24,8 +24,6 @@ from polynya.model.contract.headers import Partition
 from polynya.observe.trace import span
 from polynya.store.data_files import DataFiles, ReadFiles
 
-#: Partitions whose files are written again. Those of Changes go with the next apply.
-REWRITTEN: Final = (Partition.CURRENT, Partition.PRIOR, Partition.RETAINED)
 #: Kept events leave the table file by file: a file has those of this part of their retention.
 WINDOWS: Final = 20
 
@@ -93,13 +91,13 @@ def _lows(
 
     def low(file: DataFile) -> Any:
         order = ordered_by(layout, shape, file.partition)
-        name = order[0][0] if order else _AGES[Partition(file.partition)]
+        name = order[0][0] if order else _AGES.get(Partition(file.partition))
         return _low(store, file, columns[name]) if name in columns else None
 
     return each_read(store, low, files)
 
 
-#: What files are joined by where their rows are not ordered by key.
+#: What files are joined by where their rows are not ordered by key. Rejected records have neither.
 _AGES: Final = {
     Partition.CURRENT: h.CHANGE_IDENTIFIER,
     Partition.PRIOR: h.CHANGE_IDENTIFIER,

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from polynya.lake.iceberg.deletes.positions import Deleted, deleted_places, of_files
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.staging import PLACES
-from polynya.lake.maintenance.rewrite.facts import REWRITTEN, Seen, reader_of
+from polynya.lake.maintenance.rewrite.facts import Seen, reader_of
+from polynya.lake.maintenance.rewrite.plan import REWRITTEN
 from polynya.lake.maintenance.rewrite.write import StagedGroup
 from polynya.lake.table.dataset import DatasetTable
 from polynya.observe.trace import span

@@ -15,7 +15,16 @@ from math import ceil
 from typing import Any, Final, Literal, TypeAlias
 
 from polynya.lake.iceberg.files import DataFile
+from polynya.model.contract.headers import Partition
 
+#: Partitions whose files are written again. Those of Changes go with the next apply. A stream with
+#: a bad record in most batches leaves a file of quarantine with each.
+REWRITTEN: Final = (
+    Partition.CURRENT,
+    Partition.PRIOR,
+    Partition.RETAINED,
+    Partition.QUARANTINE,
+)
 MEBIBYTE: Final = 2**20
 #: What a reader does to open one more file, in bytes that it would read in the same time.
 OPEN_BYTES: Final = MEBIBYTE // 4
