@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.sharing.place import place_of
+from polynya.cli.sharing.place import ANYWHERE, Where, place_of
 
 
 def drain(
@@ -12,8 +12,7 @@ def drain(
     /,
     *,
     reason: str = "",
-    coordination: str | None = None,
-    cluster: str | None = None,
+    where: Where = ANYWHERE,
     context: Context,
 ) -> int:
     """Let the other nodes take all units of a node, and keep it empty until `undrain`.
@@ -25,12 +24,10 @@ def drain(
     Args:
         node: id of the node.
         reason: what others are told.
-        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
-            `POLYNYA_COORDINATION`.
-        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        where: the cluster.
         context: given by `main`.
     """
-    place_of(context, coordination, cluster).wishes().drain(node, reason)
+    place_of(context, where).wishes().drain(node, reason)
     data = {"node": node, "drained": True, "reason": reason}
     context.output.result("cluster.drain", data, f"{node} is to hand its units over")
     return ExitCode.OK
@@ -40,8 +37,7 @@ def undrain(
     node: str,
     /,
     *,
-    coordination: str | None = None,
-    cluster: str | None = None,
+    where: Where = ANYWHERE,
     context: Context,
 ) -> int:
     """Let a node have units again.
@@ -50,12 +46,10 @@ def undrain(
 
     Args:
         node: id of the node.
-        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
-            `POLYNYA_COORDINATION`.
-        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        where: the cluster.
         context: given by `main`.
     """
-    was = place_of(context, coordination, cluster).wishes().undrain(node)
+    was = place_of(context, where).wishes().undrain(node)
     text = f"{node} gets units again" if was else f"nobody had asked to drain {node}"
     context.output.result("cluster.drain", {"node": node, "drained": False, "was": was}, text)
     return ExitCode.OK

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.sharing.place import place_of
+from polynya.cli.sharing.place import ANYWHERE, Where, place_of
 
 
 def freeze(
     *,
     reason: str = "",
-    coordination: str | None = None,
-    cluster: str | None = None,
+    where: Where = ANYWHERE,
     context: Context,
 ) -> int:
     """Let no unit move until `unfreeze`; work goes on. What a dead node had waits, too.
@@ -20,32 +19,26 @@ def freeze(
 
     Args:
         reason: what others are told.
-        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
-            `POLYNYA_COORDINATION`.
-        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        where: the cluster.
         context: given by `main`.
     """
-    place = place_of(context, coordination, cluster)
+    place = place_of(context, where)
     place.wishes().freeze(reason)
     data = {"cluster": place.cluster, "frozen": True, "reason": reason}
     context.output.result("cluster.freeze", data, f"{place.cluster} is frozen: nothing moves")
     return ExitCode.OK
 
 
-def unfreeze(
-    *, coordination: str | None = None, cluster: str | None = None, context: Context
-) -> int:
+def unfreeze(*, where: Where = ANYWHERE, context: Context) -> int:
     """Let units move again.
 
     For example: `polynya cluster unfreeze`.
 
     Args:
-        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
-            `POLYNYA_COORDINATION`.
-        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        where: the cluster.
         context: given by `main`.
     """
-    place = place_of(context, coordination, cluster)
+    place = place_of(context, where)
     was = place.wishes().unfreeze()
     text = f"{place.cluster}: units move again" if was else f"{place.cluster} was not frozen"
     data = {"cluster": place.cluster, "frozen": False, "was": was}

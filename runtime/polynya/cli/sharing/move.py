@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
-from polynya.cli.sharing.place import Place, place_of
+from polynya.cli.sharing.place import ANYWHERE, Place, Where, place_of
 
 if TYPE_CHECKING:
     from polynya.cluster.unit import JobKey
@@ -19,8 +19,7 @@ def move(
     /,
     *,
     reason: str = "",
-    coordination: str | None = None,
-    cluster: str | None = None,
+    where: Where = ANYWHERE,
     context: Context,
 ) -> int:
     """Let a task, or one dataset of it, be on a node until `unmove`, as long as that is ready.
@@ -31,12 +30,10 @@ def move(
         unit: `TASK` for all its units, or `TASK/DATASET`.
         node: id of the node.
         reason: what others are told.
-        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
-            `POLYNYA_COORDINATION`.
-        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        where: the cluster.
         context: given by `main`.
     """
-    place = place_of(context, coordination, cluster)
+    place = place_of(context, where)
     wishes = place.wishes()
     for one in _units(place, unit):
         wishes.move(one, node, reason)
@@ -49,8 +46,7 @@ def unmove(
     unit: str,
     /,
     *,
-    coordination: str | None = None,
-    cluster: str | None = None,
+    where: Where = ANYWHERE,
     context: Context,
 ) -> int:
     """Let the leader place units again that somebody moved.
@@ -59,12 +55,10 @@ def unmove(
 
     Args:
         unit: `TASK` for all its units, or `TASK/DATASET`.
-        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
-            `POLYNYA_COORDINATION`.
-        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        where: the cluster.
         context: given by `main`.
     """
-    place = place_of(context, coordination, cluster)
+    place = place_of(context, where)
     wishes = place.wishes()
     for one in _units(place, unit):
         was = wishes.unmove(one)

@@ -6,14 +6,13 @@ from dataclasses import asdict
 
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.sharing.place import place_of
+from polynya.cli.sharing.place import ANYWHERE, Where, place_of
 from polynya.cli.sharing.seen import seen
 
 
 def nodes(
     *,
-    coordination: str | None = None,
-    cluster: str | None = None,
+    where: Where = ANYWHERE,
     gone: bool = False,
     context: Context,
 ) -> int:
@@ -24,13 +23,11 @@ def nodes(
     For example: `polynya cluster nodes --json`.
 
     Args:
-        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
-            `POLYNYA_COORDINATION`.
-        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        where: the cluster.
         gone: also processes that have left.
         context: given by `main`.
     """
-    found = seen(place_of(context, coordination, cluster))
+    found = seen(place_of(context, where))
     for one in found.nodes:
         if one.state == "gone" and not gone:
             continue

@@ -7,7 +7,9 @@ import os
 import random
 import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from cyclopts import Parameter
 
 from polynya.cli.context import CommandContext
 from polynya.cli.options import usage_error
@@ -19,6 +21,25 @@ from polynya.store.clock import SystemClock
 if TYPE_CHECKING:
     from polynya.cluster.control.wishes import Wishes
     from polynya.store.object_store import ObjectStore
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The options by which all verbs name a cluster.
+
+    Attributes:
+        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
+            `POLYNYA_COORDINATION`.
+        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+    """
+
+    coordination: str | None = None
+    cluster: str | None = None
+
+
+#: What the environment or the project names.
+ANYWHERE: Final = Where()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +61,14 @@ class Place:
         return Wishes(register, by, SystemClock().now)
 
 
-def place_of(context: CommandContext, coordination: str | None, cluster: str | None) -> Place:
+def place_of(context: CommandContext, where: Where) -> Place:
     """The cluster that the options name, or the environment, or the project.
 
     Raises:
         ConfigError: nothing names a coordination place (POLYNYA-CLI-001).
     """
-    store, name = store_of(context, coordination)
-    named = cluster or os.environ.get("POLYNYA_CLUSTER")
+    store, name = store_of(context, where.coordination)
+    named = where.cluster or os.environ.get("POLYNYA_CLUSTER")
     if not named:
         project = _project(context)
         if project is None:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.sharing.place import place_of
+from polynya.cli.sharing.place import ANYWHERE, Where, place_of
 from polynya.cli.sharing.seen import seen
 
 if TYPE_CHECKING:
     from polynya.cluster.control.status import ClusterStatus
 
 
-def status(*, coordination: str | None = None, cluster: str | None = None, context: Context) -> int:
+def status(*, where: Where = ANYWHERE, context: Context) -> int:
     """Show the status of a cluster, why, and since when. Exit code 1 when it needs attention.
 
     Leases are watched for up to 12 seconds where it is not clear whether a node lives.
@@ -22,15 +22,13 @@ def status(*, coordination: str | None = None, cluster: str | None = None, conte
     For example: `polynya cluster status --coordination s3://acme-config/coordination`.
 
     Args:
-        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
-            `POLYNYA_COORDINATION`.
-        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        where: the cluster.
         context: given by `main`.
     """
     # Start-up time: pydantic models of all documents.
     from polynya.cluster.control.status import ClusterIs
 
-    place = place_of(context, coordination, cluster)
+    place = place_of(context, where)
     found = seen(place)
     nodes = Counter[str](one.state for one in found.nodes)
     units = Counter[str](one.state for one in found.units)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polynya.cli.context import Context, verb_app
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.sharing.place import place_of
+from polynya.cli.sharing.place import ANYWHERE, Where, place_of
 
 app = verb_app("task", "Stop, start and resume a task in a running cluster.")
 
@@ -15,8 +15,7 @@ def stop(
     /,
     *,
     reason: str = "",
-    coordination: str | None = None,
-    cluster: str | None = None,
+    where: Where = ANYWHERE,
     context: Context,
 ) -> int:
     """Let a task stand still on all nodes, after its running steps, until `start`.
@@ -26,12 +25,10 @@ def stop(
     Args:
         task: name of the task.
         reason: what others are told.
-        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
-            `POLYNYA_COORDINATION`.
-        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        where: the cluster.
         context: given by `main`.
     """
-    place_of(context, coordination, cluster).wishes().stop(task, reason)
+    place_of(context, where).wishes().stop(task, reason)
     data = {"task": task, "stopped": True, "reason": reason}
     context.output.result("task.wish", data, f"{task} is to stand still")
     return ExitCode.OK
@@ -42,8 +39,7 @@ def start(
     task: str,
     /,
     *,
-    coordination: str | None = None,
-    cluster: str | None = None,
+    where: Where = ANYWHERE,
     context: Context,
 ) -> int:
     """Let a task go on that somebody stopped.
@@ -52,12 +48,10 @@ def start(
 
     Args:
         task: name of the task.
-        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
-            `POLYNYA_COORDINATION`.
-        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        where: the cluster.
         context: given by `main`.
     """
-    was = place_of(context, coordination, cluster).wishes().start(task)
+    was = place_of(context, where).wishes().start(task)
     text = f"{task} goes on" if was else f"nobody had stopped {task}"
     context.output.result("task.wish", {"task": task, "stopped": False, "was": was}, text)
     return ExitCode.OK
@@ -69,8 +63,7 @@ def resume(
     /,
     *,
     reason: str = "",
-    coordination: str | None = None,
-    cluster: str | None = None,
+    where: Where = ANYWHERE,
     context: Context,
 ) -> int:
     """Let the suspended jobs of a task be tried again without an edit of its file.
@@ -83,12 +76,10 @@ def resume(
     Args:
         task: name of the task.
         reason: what others are told.
-        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
-            `POLYNYA_COORDINATION`.
-        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        where: the cluster.
         context: given by `main`.
     """
-    place_of(context, coordination, cluster).wishes().resume(task, reason)
+    place_of(context, where).wishes().resume(task, reason)
     data = {"task": task, "stopped": False, "resumed": True, "reason": reason}
     context.output.result("task.wish", data, f"what failed in {task} is tried again")
     return ExitCode.OK

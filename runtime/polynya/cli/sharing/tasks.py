@@ -6,15 +6,14 @@ from dataclasses import asdict
 
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.sharing.place import place_of
+from polynya.cli.sharing.place import ANYWHERE, Where, place_of
 from polynya.cli.sharing.seen import seen
 
 
 def tasks(
     task: str | None = None,
     *,
-    coordination: str | None = None,
-    cluster: str | None = None,
+    where: Where = ANYWHERE,
     context: Context,
 ) -> int:
     """List the units of work of a cluster: the node of each, since when and why.
@@ -25,17 +24,15 @@ def tasks(
 
     Args:
         task: only units of this task.
-        coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
-            `POLYNYA_COORDINATION`.
-        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        where: the cluster.
         context: given by `main`.
     """
-    found = seen(place_of(context, coordination, cluster))
+    found = seen(place_of(context, where))
     for one in found.units:
         if task not in (None, one.task):
             continue
-        where = f" on {one.node}" if one.node is not None else ""
+        place = f" on {one.node}" if one.node is not None else ""
         why = f": {one.reason}" if one.reason else ""
-        text = f"{one.task}/{one.name}: {one.state}{where}, epoch {one.epoch}{why}"
+        text = f"{one.task}/{one.name}: {one.state}{place}, epoch {one.epoch}{why}"
         context.output.result("cluster.unit", asdict(one), text)
     return ExitCode.OK
