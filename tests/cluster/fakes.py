@@ -84,6 +84,7 @@ class FakeWorkers:
 
     def __init__(self) -> None:
         self.runs: list[FakeRun] = []
+        self.busy = 0.0
 
     def jobs(self, task: StorageTask) -> list[str]:
         return [f"{task.schema_}.{dataset.name}" for dataset in task.datasets]
@@ -93,6 +94,9 @@ class FakeWorkers:
     ) -> FakeRun:
         self.runs.append(FakeRun(job, run, backlog, epoch))
         return self.runs[-1]
+
+    def busy_seconds(self) -> float:
+        return self.busy
 
     def alive(self) -> bool:
         return True

@@ -25,7 +25,9 @@ from polynya.cluster.report import Node as NodeName
 from polynya.cluster.report import is_healthy, summary
 from polynya.formats.batch import FilePart
 from polynya.model.errors import ConfigError, DependencyError, PolynyaError
+from polynya.observe.emf import emf_records
 from polynya.observe.events import Event
+from polynya.observe.figures import Minute
 from polynya.store.bucket.configuration import Snapshot
 from polynya.store.object_store import LocalObjectStore
 from polynya.testing.fakes import FakeClock
@@ -245,7 +247,7 @@ def test_who_is_told_to_end_does_not_start_anew(node: Node) -> None:
 
 
 def test_metrics_have_the_names_that_the_cluster_scales_by(node: Node) -> None:
-    written: list[Mapping[str, Any]] = []
+    written: list[Minute] = []
     metrics = MetricsOutlet(written.append)
     a = node.workers.runs[0]
     a.backlog.found("shop.a", [FilePart("1", 4_000_000)], node.clock.monotonic())
@@ -258,12 +260,16 @@ def test_metrics_have_the_names_that_the_cluster_scales_by(node: Node) -> None:
     for _ in range(2):
         metrics.put(report)
 
-    of_node, of_a, _ = written  # the second one comes within the same minute
-    directive = of_node["_aws"]["CloudWatchMetrics"][0]
+    (minute,) = written  # the second one comes within the same minute
+    of_cluster, of_node, of_a, _ = emf_records(minute)
+    directive = of_cluster["_aws"]["CloudWatchMetrics"][0]
     assert (directive["Namespace"], directive["Dimensions"]) == ("Polynya", [["Cluster"]])
-    assert (of_node["Cluster"], of_node["BacklogSeconds"], of_node["Records"]) == ("shop", 4.0, 7)
-    assert (of_node["OldestUnmergedAge"], of_node["Fenced"], of_a["Fenced"]) == (10.0, 2, 2)
-    assert set(re.findall(r'runtime_metric\("(\w+)"', SCALING.read_text("utf-8"))) <= set(of_node)
+    assert of_cluster["Cluster"] == "shop"
+    assert (of_cluster["BacklogSeconds"], of_cluster["Records"]) == (4.0, 7)
+    assert (of_cluster["OldestUnmergedAge"], of_cluster["Fenced"], of_a["Fenced"]) == (10.0, 2, 2)
+    scaled_by = set(re.findall(r'runtime_metric\("(\w+)"', SCALING.read_text("utf-8")))
+    assert scaled_by <= set(of_cluster)
+    assert (of_node["Node"], of_node["BacklogSeconds"]) == ("n1", 4.0)
     assert (of_a["Task"], of_a["LagSeconds"], of_a["Failures"]) == ("a", 10.0, 0)
     assert (of_a["TableHealth"], of_a["MaintenanceBytes"]) == (87, 0)
 

@@ -222,6 +222,7 @@ class Agent:
             jobs=jobs,
             backlogs=[job.waiting(now) for job in jobs],
             sharing=self._part.report() if self._part is not None else None,
+            busy_seconds=self._workers.busy_seconds() if self._workers is not None else 0.0,
         )
         for wrong in self._outlets.put(node_report(facts)):
             self._tell(ReportFailed(subject=self._node.id, message=wrong))

@@ -135,6 +135,10 @@ class Workers(Protocol):
         """
         ...
 
+    def busy_seconds(self) -> float:
+        """How long its threads have worked in total, all together."""
+        ...
+
     def alive(self) -> bool:
         """Whether anything can be done at all."""
         ...

@@ -37,6 +37,7 @@ class Facts:
     `state` is `starting`, `running`, `draining` or `stopped`. `unread` is why the configuration
     could not be read when that was tried last, `unused` what lies there and is no file of the
     project. `backlogs` are by job. `sharing` is this node's part in its cluster, None without.
+    `busy_seconds` is how long the threads of the engine have worked, all together.
     """
 
     node: Node
@@ -48,6 +49,7 @@ class Facts:
     jobs: Sequence[Job]
     backlogs: Sequence[Waiting]
     sharing: Mapping[str, Any] | None = None
+    busy_seconds: float = 0.0
 
 
 def node_report(facts: Facts) -> dict[str, Any]:
@@ -61,6 +63,7 @@ def node_report(facts: Facts) -> dict[str, Any]:
         "state": facts.state,
         "configuration": _configuration(facts),
         "backlog": _rounded(total(facts.backlogs)),
+        "engine": {"threads": THREADS, "busy_seconds": round(facts.busy_seconds, 3)},
         "sharing": facts.sharing,
         "tasks": _tasks(facts),
     }

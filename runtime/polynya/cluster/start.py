@@ -34,6 +34,7 @@ from polynya.model.contract.location import S3Location, parse_location
 from polynya.model.errors import ConflictError
 from polynya.model.reading.loader import LoadedProject
 from polynya.observe.events import EventSink
+from polynya.observe.figures import MetricsSink
 from polynya.store.bucket.config_bucket import BucketSource
 from polynya.store.bucket.configuration import ConfigurationSource, FolderSource
 from polynya.store.bucket.reader import POINTER
@@ -52,7 +53,7 @@ class Settings:
 
     `config` is a folder or `s3://bucket/prefix`, `work` a folder of its own. `cluster` is the name
     under which metrics are found, None for the project's. `stream` is the workload stream.
-    `metrics` takes records in the embedded metric format. `encode` makes a value one line of JSON.
+    `metrics` takes the figures of each minute. `encode` makes a value one line of JSON.
     `coordination` is where nodes agree on who does what, None where this one does everything.
     `imds` is where to ask for Spot notices, None where nobody is asked.
     """
@@ -63,7 +64,7 @@ class Settings:
     target: str | None
     cluster: str | None
     stream: str | None
-    metrics: Callable[[Mapping[str, object]], None] | None
+    metrics: MetricsSink | None
     encode: Encode
     pace: Pace
     coordination: str | None = None

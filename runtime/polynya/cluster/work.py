@@ -110,6 +110,10 @@ class EngineWorkers:
         started.start(self._rounds, own)
         return started
 
+    def busy_seconds(self) -> float:
+        """How long its threads have worked in total, all together."""
+        return self._rounds.busy_seconds
+
     def alive(self) -> bool:
         """Whether the driver is."""
         return is_alive(self._engine.spark)

@@ -6,41 +6,30 @@ format", Amazon CloudWatch User Guide).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Final, Literal
+from collections.abc import Iterator
+from typing import Any, Final
+
+from polynya.observe.figures import Figures, Minute
 
 #: Of every metric of the runtime; alarms and scaling policies of a cluster look there.
 NAMESPACE: Final = "Polynya"
 
-Unit = Literal["Seconds", "Bytes", "Count", "Percent"]
+
+def emf_records(minute: Minute) -> Iterator[dict[str, Any]]:
+    """The figures of a minute, a line for each thing that they are of."""
+    for figures in minute.figures:
+        yield _record(figures, minute)
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One figure."""
-
-    name: str
-    unit: Unit
-    value: float
-
-
-def emf_record(
-    metrics: Sequence[Metric],
-    dimensions: Mapping[str, str],
-    at: datetime,
-    properties: Mapping[str, object],
-) -> dict[str, object]:
-    """One line: `metrics` under `dimensions`.
-
-    `properties` are kept beside them in the log and make no metric.
-    """
+def _record(figures: Figures, minute: Minute) -> dict[str, Any]:
+    """One line. Node and state are kept beside the figures in the log and make no metric."""
+    dimensions = {"Cluster": minute.cluster, **figures.of}
     directive = {
         "Namespace": NAMESPACE,
         "Dimensions": [list(dimensions)],
-        "Metrics": [{"Name": one.name, "Unit": one.unit} for one in metrics],
+        "Metrics": [{"Name": one.name, "Unit": one.unit} for one in figures.metrics],
     }
-    head = {"Timestamp": int(at.timestamp() * 1000), "CloudWatchMetrics": [directive]}
-    figures = {one.name: one.value for one in metrics}
-    return {"_aws": head, **properties, **dimensions, **figures}
+    head = {"Timestamp": int(minute.at.timestamp() * 1000), "CloudWatchMetrics": [directive]}
+    properties = {"node": minute.node, "state": minute.state}
+    values = {one.name: one.value for one in figures.metrics}
+    return {"_aws": head, **properties, **dimensions, **values}

@@ -6,8 +6,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -17,7 +18,10 @@ from polynya.cli.json_values import to_json
 from polynya.cli.operate.agent_status import status, work_folder
 from polynya.cli.options import usage_error
 from polynya.cli.output import JsonOutput
+from polynya.observe.emf import emf_records
 from polynya.observe.events import Event, Level
+from polynya.observe.figures import MetricsSink, Minute
+from polynya.observe.prometheus import PrometheusText
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -47,7 +51,7 @@ def agent(
     work: Path | None = None,
     node_id: str | None = None,
     cluster: str | None = None,
-    metrics: Literal["emf"] | None = None,
+    metrics: Literal["emf", "prometheus"] | None = None,
     metrics_file: Path | None = None,
     stream: str | None = None,
     coordination: str | None = None,
@@ -65,8 +69,9 @@ def agent(
         node_id: name of the node; default `POLYNYA_NODE_ID`, else the host's name.
         cluster: its name: the dimension of its metrics, and whom it shares work with; default
             `POLYNYA_CLUSTER`, else the project's name.
-        metrics: `emf` writes metrics in CloudWatch's embedded metric format once a minute.
-        metrics_file: file for them; default standard output.
+        metrics: `emf` writes metrics in CloudWatch's embedded metric format once a minute,
+            `prometheus` a file for the textfile collector of Prometheus' node exporter.
+        metrics_file: file for them, which `prometheus` needs; of `emf` default standard output.
         stream: Kinesis data stream, name or ARN, that takes its heartbeats and tells those of
             others; or a folder or `s3://BUCKET/PREFIX` that stands in for one.
         coordination: folder or `s3://BUCKET/PREFIX` where the nodes of a cluster agree on who does
@@ -99,7 +104,7 @@ def agent(
         target=context.options.target,
         cluster=cluster or environment.get("POLYNYA_CLUSTER") or None,
         stream=stream,
-        metrics=_metrics_writer(metrics, metrics_file),
+        metrics=_metrics_sink(metrics, metrics_file),
         encode=to_json,
         pace=Pace(poll=poll_seconds, drain=drain_seconds),
         coordination=coordination or environment.get("POLYNYA_COORDINATION") or None,
@@ -153,21 +158,33 @@ def _voice(output: JsonOutput) -> Callable[[Event], None]:
     return tell
 
 
-def _metrics_writer(
-    form: Literal["emf"] | None, file: Path | None
-) -> Callable[[Mapping[str, object]], None] | None:
+def _metrics_sink(
+    form: Literal["emf", "prometheus"] | None, file: Path | None
+) -> MetricsSink | None:
     if form is None:
         if file is not None:
-            raise usage_error("`--metrics-file` needs `--metrics emf`")
+            raise usage_error("`--metrics-file` needs `--metrics`")
         return None
+    if form == "emf":
+        return partial(_write_emf, file)
+    if file is None:
+        raise usage_error("`--metrics prometheus` needs `--metrics-file`")
+    return partial(_write_prometheus, file, PrometheusText())
 
-    def write(record: Mapping[str, object]) -> None:
-        line = to_json(record) + "\n"
-        if file is None:
-            sys.stdout.write(line)
-            sys.stdout.flush()
-            return
-        with file.open("a", encoding="utf-8") as out:
-            out.write(line)
 
-    return write
+def _write_emf(file: Path | None, minute: Minute) -> None:
+    lines = "".join(to_json(record) + "\n" for record in emf_records(minute))
+    if file is None:
+        sys.stdout.write(lines)
+        sys.stdout.flush()
+        return
+    with file.open("a", encoding="utf-8") as out:
+        out.write(lines)
+
+
+def _write_prometheus(file: Path, text: PrometheusText, minute: Minute) -> None:
+    """Replace the file: who reads it must not find half of it."""
+    # The collector reads `*.prom` only.
+    new = file.with_name(f".{file.name}.new")
+    new.write_text(text.of(minute), encoding="utf-8")
+    new.replace(file)

@@ -13,8 +13,10 @@ from polynya.cluster.control.tasks import AskedOfTasks
 from polynya.cluster.coordination.standing import Decided, Deed, Seen, Standing
 from polynya.cluster.gossip.messages import Picture, Report, UnitHeard
 from polynya.cluster.messages import LeaveAdvised, TurnTaken
+from polynya.cluster.sharing.idle import IdleNodes
 from polynya.cluster.sharing.loads import LoadMeter
 from polynya.cluster.sharing.rights import Rights, rights
+from polynya.cluster.sharing.unowned import LastFigures, Unowned, without_owner
 from polynya.cluster.unit import JobKey
 from polynya.engine.work.backlog import Waiting
 from polynya.observe import sharing as events
@@ -71,6 +73,8 @@ class Part:
         self._reasons: dict[JobKey, str] = {}
         self._troubles: tuple[str, ...] = ()
         self._loads = LoadMeter()
+        self._figures, self._idle = LastFigures(), IdleNodes()
+        self._wanted: frozenset[JobKey] = frozenset()
 
     @property
     def left(self) -> bool:
@@ -89,6 +93,8 @@ class Part:
         before, self._standing = self._standing, message.standing
         asked, self._asked = self._asked, message.asked
         self._picture = message.picture
+        for heard in message.picture.nodes.values():
+            self._figures.told(heard.heartbeat.units, self._now(), age_seconds=heard.age_seconds)
         for one in message.standing.decided:
             self._remember(one)
         for event in self._news(before, message.standing):
@@ -121,9 +127,10 @@ class Part:
         # revoked it has arrived here.
         able = {key for key, job in jobs.items() if key in granted and job.wanted is not None}
         loads = self._loads.measured({key: job.busy_seconds for key, job in working.items()}, now)
+        self._wanted = _wanted(jobs.values(), self._asked.stopped)
         self._others.see(
             Seen(
-                wanted=_wanted(jobs.values(), self._asked.stopped),
+                wanted=self._wanted,
                 working=frozenset(working) if draining else frozenset(working) | able,
                 draining=draining,
                 loads=loads,
@@ -131,7 +138,13 @@ class Part:
                 fenced={key: job.fenced for key, job in jobs.items() if job.fenced is not None},
             )
         )
-        told = tuple(_heard(job, loads.get(key, 0.0), now) for key, job in working.items())
+        # What is this node's is told of, also while it waits after a failure: it has an owner.
+        told = tuple(
+            _heard(job, granted.get(key, job.epoch or 0), loads.get(key, 0.0), now)
+            for key, job in jobs.items()
+            if key in granted or key in working
+        )
+        self._figures.told(told, now)
         self._others.tell(Report(state, told))
 
     def report(self) -> dict[str, Any]:
@@ -149,7 +162,18 @@ class Part:
             "stopped_tasks": dict(sorted(self._asked.stopped.items())),
             "troubles": list(standing.troubles),
             "stream_trouble": self._picture.trouble,
+            "unowned": unowned.as_json() if (unowned := self._unowned()) is not None else None,
         }
+
+    def _unowned(self) -> Unowned | None:
+        """What waits in units that no node has; None when another node leads, or nobody knows."""
+        standing, picture = self._standing, self._picture
+        if standing is None or not standing.leading or picture.trouble is not None:
+            return None
+        me, own = standing.incarnation, standing.grants
+        units = without_owner(self._wanted, own, picture, standing.nodes, me)
+        self._figures.keep(self._wanted)
+        return self._figures.waiting(units, self._now()) if units is not None else None
 
     def _remember(self, one: Decided) -> None:
         if one.what in ("claimed", "raised", "revoked"):
@@ -179,7 +203,14 @@ class Part:
 
     def _trouble_news(self, now: Standing) -> Iterable[Event]:
         stream = self._picture.trouble
-        troubles = (*now.troubles, *([f"workload stream: {stream}"] if stream else []))
+        idle = (
+            self._idle.trouble(now.nodes, len(self._wanted), self._now()) if now.leading else None
+        )
+        troubles = (
+            *now.troubles,
+            *([f"workload stream: {stream}"] if stream else []),
+            *([idle] if idle else []),
+        )
         for text in troubles:
             # What lasts is said once.
             if text not in self._troubles:
@@ -195,11 +226,11 @@ def _wanted(jobs: Iterable[Shown], stopped: Mapping[str, str]) -> frozenset[JobK
     )
 
 
-def _heard(job: Shown, load: float, now: float) -> UnitHeard:
+def _heard(job: Shown, epoch: int, load: float, now: float) -> UnitHeard:
     waiting = job.waiting(now)
     return UnitHeard(
         unit=job.key,
-        epoch=job.epoch or 0,
+        epoch=epoch,
         load=load,
         lag_seconds=round(waiting.oldest_seconds, 1),
         backlog_seconds=round(waiting.seconds, 1),

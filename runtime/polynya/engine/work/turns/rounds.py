@@ -10,6 +10,7 @@ from typing import Final
 
 from polynya.engine.errors import as_polynya
 from polynya.engine.work.context import EngineContext
+from polynya.engine.work.turns.busy import BusyMeter
 from polynya.engine.work.turns.queue import LEAST_WORK, POLL_SECONDS, Crew, Place, Queue
 from polynya.engine.work.turns.threads import THREADS
 from polynya.engine.work.turns.unit import TOO_LONG, Ended, Turn, Unit
@@ -38,6 +39,12 @@ class Rounds:
         self._open = True
         self._broken: BaseException | None = None
         self._at_work = 0
+        self._busy = BusyMeter(clock)
+
+    @property
+    def busy_seconds(self) -> float:
+        """How long the threads have worked in total, all together."""
+        return self._busy.seconds()
 
     def add(self, crew: Crew, units: Sequence[Unit]) -> None:
         """Let the units have their turns from now on."""
@@ -93,8 +100,12 @@ class Rounds:
     def _turns(self) -> None:
         while (taken := self._take()) is not None:
             place, turn = taken
-            ended = _step(place.crew.context, place.unit, turn)
-            _tell(place, ended)
+            self._busy.begin()
+            try:
+                ended = _step(place.crew.context, place.unit, turn)
+                _tell(place, ended)
+            finally:
+                self._busy.end()
             with self._changed:
                 self._queue.ended(place, ended, self._clock.monotonic())
                 self._changed.notify_all()

@@ -1,0 +1,66 @@
+"""Metrics in the text format of Prometheus, for a file that its node exporter reads.
+
+The names are those of CloudWatch in snake case, with `polynya_` before and the unit after; what
+belongs to a task begins with `polynya_task_` ("Exposition formats" and "Metric and label naming",
+Prometheus documentation).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+from polynya.observe.figures import Figures, Metric, Minute
+
+#: Name of a time series, and its labels as text.
+_Series: TypeAlias = tuple[str, str]
+
+_SUFFIXES: Final = {"Seconds": "_seconds", "Bytes": "_bytes", "Count": "", "Percent": "_percent"}
+_WORD: Final = re.compile(r"(?<!^)(?=[A-Z])")
+_ESCAPED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+class PrometheusText:
+    """The whole file, minute after minute. It keeps the totals of what grows."""
+
+    def __init__(self) -> None:
+        self._totals: dict[_Series, float] = {}
+
+    def of(self, minute: Minute) -> str:
+        """The file of a minute. The series of a task that is gone is gone, its total is kept."""
+        by_name: dict[str, tuple[str, list[str]]] = {}
+        for (name, labels), kind, value in self._series(minute):
+            lines = by_name.setdefault(name, (kind, []))[1]
+            lines.append(f"{name}{{{labels}}} {value:.15g}")
+        text = []
+        for name, (kind, lines) in sorted(by_name.items()):
+            text += [f"# TYPE {name} {kind}", *lines]
+        return "\n".join([*text, ""])
+
+    def _series(self, minute: Minute) -> Iterator[tuple[_Series, str, float]]:
+        for figures in minute.figures:
+            if "Node" in figures.of:
+                # Every series has the node as a label already.
+                continue
+            labels = _labels(minute, figures)
+            for metric in figures.metrics:
+                series = (_name(metric, of_task="Task" in figures.of), labels)
+                if metric.grown:
+                    self._totals[series] = self._totals.get(series, 0.0) + metric.value
+                    yield series, "counter", self._totals[series]
+                else:
+                    yield series, "gauge", metric.value
+
+
+def _name(metric: Metric, *, of_task: bool) -> str:
+    word = _WORD.sub("_", metric.name).lower()
+    suffix = _SUFFIXES[metric.unit]
+    name = word if word.endswith(suffix) else word + suffix
+    return f"polynya_{'task_' if of_task else ''}{name}{'_total' if metric.grown else ''}"
+
+
+def _labels(minute: Minute, figures: Figures) -> str:
+    labels = {"cluster": minute.cluster, "node": minute.node}
+    labels |= {name.lower(): value for name, value in figures.of.items()}
+    return ",".join(f'{name}="{value.translate(_ESCAPED)}"' for name, value in labels.items())

@@ -1,0 +1,109 @@
+"""What a node publishes: one value in each minute, its own work, and as the leader unowned work."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from polynya.cluster.metrics import MetricsOutlet
+from polynya.observe.figures import Minute
+from polynya.observe.prometheus import PrometheusText
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def report(
+    at: datetime,
+    *,
+    node: str = "n1",
+    backlog: float = 0.0,
+    oldest: float = 0.0,
+    busy: float = 0.0,
+    records: int = 0,
+    unowned: dict[str, float] | None = None,
+) -> dict[str, Any]:
+    job = {
+        "records": records, "failures": 0, "fenced_total": 0, "maintenance_bytes": 0,
+        "health_percent": None, "lag_seconds": oldest, "backlog": {"seconds": backlog},
+    }  # fmt: skip
+    return {
+        "at": at,
+        "node": node,
+        "cluster": "shop",
+        "state": "running",
+        "backlog": {"seconds": backlog, "oldest_seconds": oldest, "bytes": 0},
+        "engine": {"threads": 4, "busy_seconds": busy},
+        "sharing": {"unowned": unowned},
+        "tasks": {'web"1': {"state": "running", "jobs": {"x": job}}},
+    }
+
+
+def value(minute: Minute, name: str, **of: str) -> float | None:
+    (figures,) = [one for one in minute.figures if one.of == of]
+    return {one.name: one.value for one in figures.metrics}.get(name)
+
+
+@pytest.mark.parametrize("every", [1.0, 10.0, 10.7])
+def test_each_minute_of_the_clock_has_one_value_however_often_a_node_reports(every: float) -> None:
+    """CloudWatch adds the values of a minute up: one too many or too few is a wrong sum."""
+    minutes: list[Minute] = []
+    outlet = MetricsOutlet(minutes.append)
+
+    for number in range(int(3590 / every)):
+        outlet.put(report(NOON + timedelta(seconds=3.3 + number * every)))
+
+    assert [one.at.minute for one in minutes] == list(range(60))
+
+
+def test_the_sum_over_the_nodes_is_the_work_of_the_cluster_with_unowned_work_once() -> None:
+    minutes: list[Minute] = []
+    leader = report(
+        NOON,
+        backlog=60.0,
+        oldest=20.0,
+        unowned={"units": 3, "seconds": 100.0, "oldest_seconds": 500.0},
+    )
+    for one in (leader, report(NOON, node="n2", backlog=30.0, oldest=40.0)):
+        MetricsOutlet(minutes.append).put(one)
+
+    assert sum(value(one, "BacklogSeconds") or 0 for one in minutes) == 190.0
+    assert max(value(one, "OldestUnmergedAge") or 0 for one in minutes) == 500.0
+    assert [value(one, "UnownedUnits") for one in minutes] == [3, None]
+    # Of the node alone: what no node has is not its own.
+    assert value(minutes[0], "BacklogSeconds", Node="n1") == 60.0
+
+
+def test_saturation_is_the_part_of_the_threads_time_that_was_work() -> None:
+    minutes: list[Minute] = []
+    outlet = MetricsOutlet(minutes.append)
+
+    for minute, busy in enumerate([1000.0, 1120.0, 1360.0, 1601.0]):
+        outlet.put(report(NOON + timedelta(minutes=minute), busy=busy))
+
+    assert [value(one, "Saturation") for one in minutes] == [None, 50.0, 100.0, 100.0]
+    assert value(minutes[1], "Saturation", Node="n1") == 50.0
+
+
+def test_the_same_figures_for_prometheus() -> None:
+    minutes: list[Minute] = []
+    outlet, text = MetricsOutlet(minutes.append), PrometheusText()
+    for minute in range(2):
+        at = NOON + timedelta(minutes=minute)
+        outlet.put(report(at, backlog=90.5, busy=120.0 * minute, records=100 * (minute + 1)))
+
+    before, now = (text.of(one) for one in minutes)
+
+    node = 'cluster="shop",node="n1"'
+    assert f"# TYPE polynya_backlog_seconds gauge\npolynya_backlog_seconds{{{node}}} 90.5" in now
+    assert f"polynya_saturation_percent{{{node}}} 50" in now
+    assert f"polynya_oldest_unmerged_age_seconds{{{node}}} 0" in now
+    # What grows is a total there, and a growth in CloudWatch.
+    assert f"# TYPE polynya_records_total counter\npolynya_records_total{{{node}}} 200" in now
+    assert f"polynya_records_total{{{node}}} 100" in before
+    # A name of a person's choice cannot end its label.
+    assert f'polynya_task_records_total{{{node},task="web\\"1"}} 200' in now
+    assert all(line.count("{") == 1 for line in now.splitlines() if not line.startswith("#"))
+    series = [line.rpartition(" ")[0] for line in now.splitlines()]
+    assert len(series) == len(set(series))
