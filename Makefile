@@ -82,6 +82,10 @@ soak: dev ## Ten tables fed for 2 hours, with maintenance and without: what leve
 simulate-cluster: dev ## 200,000 seeded lives of a cluster's protocol under faults, on all cores; FIRST, COUNT
 	@$(BIN)/python -m tests.cluster.simulation --first $(or $(FIRST),1) --count $(or $(COUNT),200000) $(ARGS)
 
+.PHONY: cluster-faults
+cluster-faults: dev ## 500 faults of machines and store strike three agents with live input; FAULTS, SEED
+	@$(BIN)/python -m tests.cluster_faults --faults $(or $(FAULTS),500) --seed $(or $(SEED),1) $(ARGS)
+
 .PHONY: unit
 unit: dev ## The tests without a JVM and without the stacks
 	@$(PYTEST) -m "not spark and not slow and not synth" $(ARGS)

@@ -6,11 +6,13 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.oracle.packs.driver import ROOT, command, environment
@@ -65,22 +67,31 @@ class Agent:
 class Agents:
     """All agents of the demo, those that ended included."""
 
-    def __init__(self, folder: Path, options: list[str], variables: Mapping[str, str]) -> None:
-        self._folder, self._options = folder, options
+    def __init__(
+        self,
+        folder: Path,
+        options: list[str],
+        variables: Mapping[str, str],
+        *,
+        program: Sequence[str] = (sys.executable, "-m", "polynya"),
+    ) -> None:
+        self._folder, self._options, self._program = folder, options, program
         self._variables = {**environment(), **variables}
         self.all: dict[str, Agent] = {}
 
-    def start(self, name: str, *more: str) -> Agent:
-        """Start a node."""
+    def start(
+        self, name: str, *more: str, variables: Mapping[str, str] = MappingProxyType({})
+    ) -> Agent:
+        """Start a node, or start it again; its output goes on."""
         output = self._folder / f"{name}.jsonl"
         work = self._folder / "work" / name
-        line = command(
-            "agent", *self._options, "--node-id", name, "--work", str(work),
+        line = [
+            *self._program, "agent", *self._options, "--node-id", name, "--work", str(work),
             "--poll-seconds", "2", *more,
-        )  # fmt: skip
-        with output.open("wb") as sink:
+        ]  # fmt: skip
+        with output.open("ab") as sink:
             process = subprocess.Popen(
-                line, env=self._variables, cwd=ROOT, stdout=sink, stderr=sink,
+                line, env={**self._variables, **variables}, cwd=ROOT, stdout=sink, stderr=sink,
                 start_new_session=True,
             )  # fmt: skip
         self.all[name] = Agent(name, process, output)

@@ -1,0 +1,1 @@
+"""Agents in processes of their own under faults of their machines and of the store."""

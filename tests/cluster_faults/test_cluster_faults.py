@@ -1,0 +1,40 @@
+"""Real agents under real faults; and the check itself, which has to see what a fence prevents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cluster_faults.__main__ import suffered
+from tests.cluster_faults.world import Arm
+
+#: Agents start in half a minute on a busy machine: times of the protocol are a fifth.
+LEASE = 6.0
+
+
+@pytest.mark.spark
+def test_thirty_faults_lose_no_row_and_double_none(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    found = suffered(tmp_path / "faults", Arm(LEASE), 30, seed=7, say=said.append, pause=(0.2, 1.5))
+
+    assert (found.wrong, found.problems) == (0, ()), "\n".join(said)
+    # No vacuous pass: units moved, answers were lost, rows were copied meanwhile.
+    assert found.counts["faults"] == 30
+    assert found.counts["claims"] > 12
+    assert found.counts["requests: applied, answer lost"] > 0
+    assert found.counts["batches"] > 30
+    assert found.counts["rows"] > 500
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_without_the_fence_rows_are_wrong(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    found = suffered(
+        tmp_path / "faults", Arm(LEASE, fenced=False), 40, seed=7, say=said.append, every=0.5
+    )
+
+    assert found.wrong > 0, "\n".join(said)

@@ -1,0 +1,71 @@
+"""What strikes next, and how long moves took."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.cluster_faults import figures
+from tests.cluster_faults.faults import Kind, Struck, drawn
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def said(second: float, node: str, kind: str, unit: str = "s.t") -> dict[str, Any]:
+    moment = NOW + timedelta(seconds=second)
+    return {"type": kind, "subject": unit, "node": node, "at": moment.isoformat()}
+
+
+def struck(kind: Kind, node: str, second: float, lasts: float = 0.0) -> Struck:
+    return Struck(kind, node, NOW + timedelta(seconds=second), lasts)
+
+
+def test_one_node_is_left_alone_by_all_but_errors() -> None:
+    dice = random.Random(1)
+    drawings = [
+        drawn(dice, {"a": "works", "b": "down"}, {"b"}, lease=30, now=NOW) for _ in "x" * 200
+    ]
+    faults = [one for one in drawings if one is not None]
+    assert {(one.kind, one.node) for one in faults} == {(Kind.ERRORS, "a")}
+    assert len(faults) < 100
+    assert drawn(dice, {"a": "down", "b": "starts"}, set(), lease=30, now=NOW) is None
+
+
+def test_every_kind_strikes_and_owners_are_struck_most() -> None:
+    dice = random.Random(2)
+    states = {"a": "works", "b": "works", "c": "works"}
+    faults = [drawn(dice, states, {"c"}, lease=30, now=NOW) for _ in range(300)]  # type: ignore[arg-type]
+
+    assert {one.kind for one in faults if one is not None} == set(Kind)
+    assert sum(one is not None and one.node == "c" for one in faults) > 200
+
+
+def test_a_hand_over_is_timed_from_the_notice_and_from_the_release() -> None:
+    events = [
+        said(0, "a", "unit.claimed"),
+        said(12, "a", "unit.released"),
+        said(12.5, "a", "agent.stopped", "a"),
+        said(13, "b", "unit.claimed"),
+        said(14, "a", "batch.copied"),
+        said(17, "b", "batch.copied"),
+        said(99, "a", "unit.released"),
+    ]
+
+    assert list(figures.notice_to_released(events, [struck(Kind.SPOT, "a", 10)])) == [2.0]
+    assert list(figures.release_to_commit(events)) == [5.0]
+
+
+def test_a_crash_is_timed_for_each_unit_that_the_node_had() -> None:
+    events = [
+        said(0, "a", "unit.claimed"),
+        said(0, "a", "unit.claimed", "s.u"),
+        said(0, "b", "unit.claimed", "s.v"),
+        said(5, "a", "unit.released", "s.u"),
+        said(40, "b", "unit.claimed"),
+    ]
+
+    crash = struck(Kind.KILL, "a", 10)
+    short, long = (struck(Kind.STOP, "a", 10, lasts) for lasts in (20, 50))
+    assert list(figures.crash_to_claimed(events, [crash, short, long], lease=30)) == [30.0, 30.0]
+    assert figures.owned(events, "a", NOW + timedelta(seconds=3)) == {"s.t", "s.u"}

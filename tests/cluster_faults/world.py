@@ -1,0 +1,199 @@
+"""Three agents with a store, each behind a proxy of its own, and the faults that strike them."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from polynya.testing.fake_imds import FakeImds, fake_imds
+from tests.cluster_demo.agents import Agent, Agents, Failed
+from tests.cluster_demo.servers import BUCKET, credentials, s3_server
+from tests.cluster_faults.faults import Kind, State, Struck, drawn
+from tests.cluster_faults.proxy import Proxy, proxied
+
+NODES: Final = ("n1", "n2", "n3")
+#: Longest wait for an agent that starts or ends, in seconds: machines may be busy.
+PATIENCE: Final = 300.0
+_DRAIN_SECONDS: Final = 60
+
+
+@dataclass(frozen=True)
+class Arm:
+    """How agents are started: the lease in seconds, and the control arm without the fence."""
+
+    lease: float = 30.0
+    fenced: bool = True
+
+    def program(self) -> list[str]:
+        """The command line before the arguments of `polynya`."""
+        fence = "on" if self.fenced else "off"
+        return [sys.executable, "-m", "tests.cluster_faults.launcher", str(self.lease), fence]
+
+
+@dataclass
+class Node:
+    """One node: its proxy, its metadata service, its process, and what it suffers."""
+
+    name: str
+    proxy: Proxy
+    imds: FakeImds
+    agent: Agent
+    state: State = "starts"
+    #: When what it suffers ends, in monotonic seconds.
+    until: float = 0.0
+    #: How many starts it has said to be ready for.
+    starts: int = 1
+
+
+@dataclass
+class World:
+    """See the module. `say` takes a line for people."""
+
+    agents: Agents
+    nodes: Mapping[str, Node]
+    dice: random.Random
+    lease: float
+    say: Callable[[str], None]
+    struck: list[Struck] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    unplanned: Counter[str] = field(default_factory=Counter)
+
+    def ready(self) -> None:
+        """Wait until all nodes work and nothing is left of any fault."""
+        self._until("all nodes work", lambda: all(one.state == "works" for one in self._seen()))
+
+    def suffer(self, faults: int, pause: tuple[float, float]) -> None:
+        """So many faults, one after the other, with a pause before each. They overlap."""
+        while len(self.struck) < faults:
+            time.sleep(self.dice.uniform(*pause))
+            states = {one.name: one.state for one in self._seen()}
+            owners = set(self.agents.owners().values())
+            fault = drawn(self.dice, states, owners, lease=self.lease, now=datetime.now(UTC))
+            if fault is not None:
+                self._strike(self.nodes[fault.node], fault)
+
+    def end(self) -> None:
+        """All nodes end as they are told to."""
+        for node in self.nodes.values():
+            node.agent.terminate()
+        for node in self.nodes.values():
+            if code := node.agent.process.wait(PATIENCE):
+                self.problems.append(f"{node.name} ended with {code} after SIGTERM")
+
+    def _strike(self, node: Node, fault: Struck) -> None:
+        self.struck.append(fault)
+        self.say(f"{len(self.struck):4}  {fault.kind}: {node.name} ({fault.seconds:.0f} s)")
+        node.until = time.monotonic() + fault.seconds
+        if fault.kind is Kind.KILL:
+            node.agent.kill()
+            node.state = "down"
+        elif fault.kind is Kind.STOP:
+            node.agent.signal(signal.SIGSTOP)
+            node.state = "stopped"
+        elif fault.kind is Kind.CUT:
+            node.proxy.cut = True
+            node.state = "cut"
+        elif fault.kind is Kind.ERRORS:
+            node.proxy.rate = 0.3
+            node.state = "cut"
+        else:
+            node.until += PATIENCE
+            node.state = "leaves"
+            if fault.kind is Kind.SPOT:
+                node.imds.interrupts(datetime.now(UTC).isoformat(timespec="seconds"))
+            else:
+                node.agent.terminate()
+
+    def _seen(self) -> list[Node]:
+        """The nodes, after what is due was done."""
+        for node in self.nodes.values():
+            self._look(node, time.monotonic())
+        return list(self.nodes.values())
+
+    def _look(self, node: Node, now: float) -> None:
+        if node.state in ("leaves", "works", "starts", "cut") and not node.agent.runs:
+            self._ended(node, now)
+        elif node.state == "leaves" and now > node.until:
+            raise Failed(f"{node.name} was told to end and did not within {PATIENCE:.0f} s")
+        elif node.state == "starts" and _readies(node.agent) > node.starts:
+            node.starts, node.state = _readies(node.agent), "works"
+        if now < node.until:
+            return
+        if node.state == "down":
+            self._start(node)
+        elif node.state == "stopped":
+            node.agent.signal(signal.SIGCONT)
+            node.state = "works"
+        elif node.state == "cut":
+            node.proxy.cut, node.proxy.rate, node.state = False, 0.0, "works"
+
+    def _ended(self, node: Node, now: float) -> None:
+        """A process ended that nobody killed: its service manager starts it again."""
+        code = node.agent.process.returncode
+        if node.state == "leaves":
+            if code:
+                self.problems.append(f"{node.name} ended with {code} when it was told to end")
+        else:
+            self.unplanned[f"exit code {code}"] += 1
+            if "POLYNYA-BUG" in (tail := node.agent.output.read_text("utf-8", "replace")[-4000:]):
+                self.problems.append(f"{node.name} ended with {code}: {tail}")
+        node.imds.says.clear()
+        node.proxy.cut, node.proxy.rate = False, 0.0
+        node.state, node.until = "down", now + self.dice.uniform(0.5, 3.0)
+
+    def _start(self, node: Node) -> None:
+        node.agent = launched(self.agents, node.name, node.proxy, node.imds)
+        node.state = "starts"
+
+    def _until(self, what: str, there: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not there():
+            if time.monotonic() > deadline:
+                states = {one.name: one.state for one in self.nodes.values()}
+                raise Failed(f"after {PATIENCE:.0f} s not yet: {what}: {states}")
+            time.sleep(0.2)
+
+
+def launched(agents: Agents, name: str, proxy: Proxy, imds: FakeImds) -> Agent:
+    """Start an agent whose line to the store goes through its proxy."""
+    return agents.start(name, "--imds", imds.address, variables={"AWS_ENDPOINT_URL": proxy.address})
+
+
+def _readies(agent: Agent) -> int:
+    """How often its processes have said that they are ready."""
+    return sum(one["type"] == "agent.ready" for one in agent.said())
+
+
+@contextmanager
+def world(folder: Path, arm: Arm, seed: int, say: Callable[[str], None]) -> Iterator[World]:
+    """Three agents over a project that was pushed; they start, and are killed at the end."""
+    config, coordination = f"s3://{BUCKET}/config", f"s3://{BUCKET}/coordination"
+    with ExitStack() as stack:
+        endpoint = stack.enter_context(s3_server())
+        variables: dict[str, Any] = {
+            **credentials(endpoint),
+            "POLYNYA_COORDINATION": coordination,
+            "POLYNYA_CLUSTER": "faults",
+        }
+        options = [
+            "--config", config, "--stream", str(folder / "stream"),
+            "--drain-seconds", str(_DRAIN_SECONDS),
+        ]  # fmt: skip
+        agents = Agents(folder, options, variables, program=arm.program())
+        agents.polynya("config", "push", "--project", str(folder))
+        stack.callback(agents.end)
+        nodes = {}
+        for number, name in enumerate(NODES):
+            proxy = stack.enter_context(proxied(endpoint, seed + number))
+            imds = stack.enter_context(fake_imds())
+            nodes[name] = Node(name, proxy, imds, launched(agents, name, proxy, imds), starts=0)
+        yield World(agents, nodes, random.Random(seed), arm.lease, say)
