@@ -7,8 +7,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -18,10 +16,7 @@ from polynya.cli.json_values import to_json
 from polynya.cli.operate.agent_status import status, work_folder
 from polynya.cli.options import usage_error
 from polynya.cli.output import JsonOutput
-from polynya.observe.emf import emf_records
-from polynya.observe.events import Event, Level
-from polynya.observe.figures import MetricsSink, Minute
-from polynya.observe.prometheus import PrometheusText
+from polynya.cli.service import metrics_sink, voice
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -104,14 +99,14 @@ def agent(
         target=context.options.target,
         cluster=cluster or environment.get("POLYNYA_CLUSTER") or None,
         stream=stream,
-        metrics=_metrics_sink(metrics, metrics_file),
+        metrics=metrics_sink(metrics, metrics_file),
         encode=to_json,
         pace=Pace(poll=poll_seconds, drain=drain_seconds),
         coordination=coordination or environment.get("POLYNYA_COORDINATION") or None,
         imds=imds_at(imds),
     )
     signals = _Signals(lambda name: inbox.put(DrainAsked(name)))
-    ended = make_agent(settings, _voice(output), inbox).run()
+    ended = make_agent(settings, voice(output), inbox).run()
     sys.stdout.flush()
     if ended is Ended.RESTART:
         # The same process, as its service manager knows it; locks and pipes close by themselves.
@@ -142,49 +137,3 @@ class _Signals:
             return
         self._asked_at, self.interrupted = now, number == signal.SIGINT
         self._drain(signal.Signals(number).name)
-
-
-def _voice(output: JsonOutput) -> Callable[[Event], None]:
-    """Write events as lines; who does not read them any more stops nothing."""
-
-    def tell(event: Event) -> None:
-        if event.level is Level.PROGRESS:
-            # A log for weeks holds what was done.
-            return
-        now = SystemClock().now()
-        with suppress(OSError):
-            output.result(event.type, {"at": now, **event.as_json()})
-
-    return tell
-
-
-def _metrics_sink(
-    form: Literal["emf", "prometheus"] | None, file: Path | None
-) -> MetricsSink | None:
-    if form is None:
-        if file is not None:
-            raise usage_error("`--metrics-file` needs `--metrics`")
-        return None
-    if form == "emf":
-        return partial(_write_emf, file)
-    if file is None:
-        raise usage_error("`--metrics prometheus` needs `--metrics-file`")
-    return partial(_write_prometheus, file, PrometheusText())
-
-
-def _write_emf(file: Path | None, minute: Minute) -> None:
-    lines = "".join(to_json(record) + "\n" for record in emf_records(minute))
-    if file is None:
-        sys.stdout.write(lines)
-        sys.stdout.flush()
-        return
-    with file.open("a", encoding="utf-8") as out:
-        out.write(lines)
-
-
-def _write_prometheus(file: Path, text: PrometheusText, minute: Minute) -> None:
-    """Replace the file: who reads it must not find half of it."""
-    # The collector reads `*.prom` only.
-    new = file.with_name(f".{file.name}.new")
-    new.write_text(text.of(minute), encoding="utf-8")
-    new.replace(file)

@@ -20,6 +20,7 @@ from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
     from polynya.cluster.control.wishes import Wishes
+    from polynya.cluster.coordination.register import Register
     from polynya.store.object_store import ObjectStore
 
 
@@ -50,15 +51,24 @@ class Place:
     cluster: str
     store: ObjectStore
 
+    def register(self) -> Register:
+        """Its objects."""
+        # Start-up time: pydantic models of all documents.
+        from polynya.cluster.coordination.register import Register
+
+        return Register(self.store, self.cluster, random.SystemRandom())
+
     def wishes(self) -> Wishes:
         """What this person asks of it."""
         # Start-up time: pydantic models of all documents.
         from polynya.cluster.control.wishes import Wishes
-        from polynya.cluster.coordination.register import Register
 
-        by = f"{getpass.getuser()}@{socket.gethostname()}"
-        register = Register(self.store, self.cluster, random.SystemRandom())
-        return Wishes(register, by, SystemClock().now)
+        return Wishes(self.register(), self.person(), SystemClock().now)
+
+    @staticmethod
+    def person() -> str:
+        """Who asks."""
+        return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def place_of(context: CommandContext, where: Where) -> Place:

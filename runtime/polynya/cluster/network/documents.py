@@ -1,0 +1,119 @@
+"""The objects between people and the network agent: commands, and its sign of life."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from polynya.cluster.coordination.documents import Count, Document, Name, Text
+
+COMMANDS: Final = "commands"
+NETWORK_AGENT: Final = "network-agent"
+
+Kind: TypeAlias = Literal["stop", "start", "roll", "scale"]
+KINDS: Final[tuple[Kind, ...]] = ("stop", "start", "roll", "scale")
+
+CommandIs: TypeAlias = Literal["pending", "taken", "done", "failed", "refused"]
+
+TAKEN_WITHIN: Final = timedelta(hours=1)
+"""A command that nobody took for so long is refused: whoever gave it no longer expects it."""
+
+
+class Command(Document):
+    """`commands/<id>`: what a person asks of a group, and what became of it.
+
+    Attributes:
+        kind: what is asked; one that this version does not know is refused.
+        nodes: how many, for `scale`.
+        state: `pending` until a network agent takes it, then `taken`; `done` when the group is as
+            asked, `failed` when it will not be, `refused` when nothing was asked of the group.
+        steps: what the network agent has asked of the group for it.
+        refresh: the newest refresh of the group when it was taken.
+        outcome: why it is in its state.
+    """
+
+    kind: Name
+    nodes: Annotated[int, Field(ge=0, le=10_000, strict=True)] | None = None
+    by: Text
+    reason: Text = ""
+    since: datetime
+    state: CommandIs = "pending"
+    steps: tuple[Name, ...] = ()
+    refresh: Text | None = None
+    taken_by: Text | None = None
+    taken_at: datetime | None = None
+    ended_at: datetime | None = None
+    outcome: Text = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is still to be done."""
+        return self.state in ("pending", "taken")
+
+    def text(self) -> str:
+        """What is asked, in words."""
+        return f"scale to {self.nodes}" if self.kind == "scale" else self.kind
+
+
+class Outage(BaseModel):
+    """A time in which the network agent did not reach what it needs."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    since: datetime
+    until: datetime
+    reason: Text
+
+
+class Group(BaseModel):
+    """The group of a cluster, as the network agent saw it last."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    minimum: Count
+    maximum: Count
+    desired: Count
+    in_service: Count
+    starting: Count
+    ending: Count
+    stopped: bool = False
+    seen_at: datetime
+
+
+class AgentReport(Document):
+    """`network-agent`: the sign of life of the network agent that serves this cluster.
+
+    Attributes:
+        agent: its name. `token` is another one for each process.
+        state: whether it reaches the group; a report that is not renewed says nothing any more.
+        since: of the state.
+        outage: the last time in which it was disconnected.
+        group: None when there is no such group, or it was never seen.
+    """
+
+    agent: Name
+    token: Name
+    version: Text = ""
+    state: Literal["connected", "disconnected"]
+    since: datetime
+    reason: Text = ""
+    renewed_at: datetime
+    outage: Outage | None = None
+    group: Group | None = None
+
+
+def command_path(name: str) -> str:
+    """Where the command of this id is."""
+    return f"{COMMANDS}/{name}"
+
+
+def command_id(now: datetime, token: str) -> str:
+    """An id that nobody else has, in the order of the commands. `token`: hex digits."""
+    return f"{now:%Y%m%dT%H%M%S.%f}Z-{token[:8]}"
+
+
+def id_of(path: str) -> str:
+    """The id of the command at a path."""
+    return path.rpartition("/")[2]

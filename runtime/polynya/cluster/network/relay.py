@@ -1,0 +1,181 @@
+"""One cluster as the network agent serves it: commands in, requests to its group, a sign of life.
+
+All I/O goes through two ports, the store and the groups. What fails for want of an answer is tried
+again in the next turn, from what store and group show then; so nothing has to be remembered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from polynya.cluster.coordination.register import STORE_ERRORS, Register
+from polynya.cluster.coordination.shelf import told
+from polynya.cluster.network.decide import Ask, End, Take, Wait, decide
+from polynya.cluster.network.documents import Command, Group
+from polynya.cluster.network.link import Link
+from polynya.cluster.network.queue import Queue
+from polynya.cluster.network.sign_of_life import RENEW_SECONDS, Me, SignOfLife, seen_group
+from polynya.model.errors import OperationError
+from polynya.observe.events import EventSink
+from polynya.observe.network import (
+    CommandChanged,
+    CommandUnread,
+    NetworkConnected,
+    NetworkDisconnected,
+)
+from polynya.store.clock import Clock
+from polynya.store.node_groups import GroupFacts, NodeGroups
+
+#: A command needs a few requests; more than these mean that something undoes them.
+_MOST_STEPS: Final = 12
+
+
+class Relay:
+    """Serves one cluster. `link` says whether it can.
+
+    Args:
+        cluster: its name, which is that of its group, too.
+        register: its objects.
+        groups: the groups of machines.
+        me: this process.
+        clock: the time; its wall clock is compared with that of who gave a command.
+        tell: takes events.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        register: Register,
+        groups: NodeGroups,
+        me: Me,
+        *,
+        clock: Clock,
+        tell: EventSink,
+    ) -> None:
+        self.cluster, self._register, self._groups = cluster, register, groups
+        self._me, self._clock, self._tell = me, clock, tell
+        self._queue = Queue(register)
+        self._sign = SignOfLife(register, me, clock)
+        self._facts: GroupFacts | None = None
+        self._group: Group | None = None
+        self._looked = float("-inf")
+        self._told: set[str] = set()
+        self.link = Link.at_start(clock.now())
+
+    def turn(self) -> None:
+        """Look once, and do what can be done. Raises nothing that the store or AWS raises."""
+        now, trouble = self._clock.now(), _tried(self._serve)
+        link = self.link.after(trouble, now)
+        unsaid = _tried(lambda: self._sign.renew(link, self._group))
+        if trouble is None and unsaid is not None:
+            link = self.link.after(unsaid, now)
+        self._settle(link)
+
+    def leave(self) -> None:
+        """Say that this process ends, if that can be said."""
+        link = Link(connected=False, since=self._clock.now(), reason="it was told to end")
+        unsaid = _tried(lambda: self._sign.renew(link, self._group))
+        self._report_unread([unsaid] if unsaid is not None else [])
+
+    def _serve(self) -> None:
+        self._queue.refresh()
+        self._report_unread(self._queue.troubles)
+        commands = [name for name, _ in self._queue.open()]
+        if commands or self._clock.monotonic() - self._looked >= RENEW_SECONDS:
+            self._look()
+        for name in commands:
+            self._carry_on(name)
+        self._queue.tidy(self._clock.now())
+
+    def _look(self) -> None:
+        self._facts = self._groups.facts(self.cluster)
+        self._group = seen_group(self._facts, self._clock.now())
+        self._looked = self._clock.monotonic()
+
+    def _carry_on(self, name: str) -> None:
+        """Take a command as far as it goes now."""
+        for _ in range(_MOST_STEPS):
+            command = self._queue.get(name)
+            if command is None or not command.is_open or not self._step(name, command):
+                return
+
+    def _step(self, name: str, command: Command) -> bool:
+        """One step of an open command. True when the next one may be taken at once."""
+        now = self._clock.now()
+        step = decide(command, self._facts, self._queue.newer(name), now)
+        match step:
+            case Take():
+                taken = {"taken_by": self._me.name, "taken_at": now, "refresh": step.refresh}
+                self._change(name, command, {"state": "taken", "outcome": step.reason, **taken})
+            case Ask():
+                return self._ask(name, command, step)
+            case Wait():
+                if command.outcome != step.reason:
+                    self._change(name, command, {"outcome": step.reason})
+            case End():
+                self._end(name, command, step)
+        return isinstance(step, Take)
+
+    def _ask(self, name: str, command: Command, step: Ask) -> bool:
+        """Ask it of the group, and look at what became of it."""
+        asked = step.request.name
+        try:
+            step.request.ask(self._groups, self.cluster)
+        except OperationError as error:
+            self._end(name, command, End("failed", f"{error.message}: {error.why}"))
+            return False
+        steps = (*command.steps, asked)
+        self._change(name, command, {"steps": steps, "outcome": step.reason}, asked=asked)
+        self._look()
+        return True
+
+    def _end(self, name: str, command: Command, step: End) -> None:
+        ended = {"state": step.state, "outcome": step.reason, "ended_at": self._clock.now()}
+        self._change(name, command, ended)
+
+    def _change(
+        self,
+        name: str,
+        command: Command,
+        fields: Mapping[str, object],
+        *,
+        asked: str | None = None,
+    ) -> None:
+        """Write what became of a command; who changed it meanwhile is heard in the next step."""
+        changed = command.model_copy(update=fields)
+        if self._queue.change(name, changed):
+            event = CommandChanged(
+                subject=self.cluster,
+                id=name,
+                command=changed.text(),
+                state=changed.state,
+                reason=changed.outcome,
+                asked=asked,
+            )
+            self._tell(event)
+
+    def _settle(self, link: Link) -> None:
+        before, self.link = self.link, link
+        if link.connected and not before.connected:
+            outage = link.outage
+            after = (outage.until - outage.since).total_seconds() if outage is not None else None
+            self._tell(NetworkConnected(subject=self.cluster, after_seconds=after))
+        elif before.connected and not link.connected:
+            self._tell(NetworkDisconnected(subject=self.cluster, reason=link.reason))
+
+    def _report_unread(self, troubles: Sequence[str]) -> None:
+        """Tell once what cannot be understood."""
+        for why in troubles:
+            if why not in self._told:
+                self._told.add(why)
+                self._tell(CommandUnread(subject=self.cluster, reason=why))
+
+
+def _tried(call: Callable[[], None]) -> str | None:
+    """What went wrong with the store or AWS, None when nothing did."""
+    try:
+        call()
+    except STORE_ERRORS as error:
+        return told(error)
+    return None

@@ -1,0 +1,99 @@
+"""The sign of life of the network agent: one object of each cluster that it serves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from polynya.cluster.coordination.register import Register
+from polynya.cluster.network.documents import NETWORK_AGENT, AgentReport, Group
+from polynya.cluster.network.link import Link
+from polynya.store.clock import Clock
+from polynya.store.node_groups import GroupFacts
+
+RENEW_SECONDS: Final = 30.0
+"""How often it is renewed."""
+
+SILENT_AFTER_SECONDS: Final = 120.0
+"""A sign of life that is older by the clock of its reader says that nobody is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """This process: its name, a token of its own, the version of Polynya."""
+
+    name: str
+    token: str
+    version: str
+
+
+class SignOfLife:
+    """Renews the object. Raises what the store raises."""
+
+    def __init__(self, register: Register, me: Me, clock: Clock) -> None:
+        self._register, self._me, self._clock = register, me, clock
+        self._renewed = float("-inf")
+        self._said: bool | None = None
+
+    def renew(self, link: Link, group: Group | None) -> None:
+        """Write when that is due, or when it has to say something else."""
+        due = self._clock.monotonic() - self._renewed >= RENEW_SECONDS
+        if not due and link.connected == self._said:
+            return
+        found = self._register.read(AgentReport, NETWORK_AGENT)
+        before = found.document if found is not None else None
+        report = AgentReport(
+            agent=self._me.name,
+            token=self._me.token,
+            version=self._me.version,
+            state="connected" if link.connected else "disconnected",
+            since=link.since,
+            reason=link.reason,
+            renewed_at=self._clock.now(),
+            outage=link.outage or (before.outage if before is not None else None),
+            group=group,
+        )
+        unknown = before.model_extra if before is not None else None
+        report = report.model_copy(update=unknown or {})
+        version = found.version if found is not None else None
+        if self._register.write(NETWORK_AGENT, report, version):
+            self._renewed, self._said = self._clock.monotonic(), link.connected
+
+
+def unheard(register: Register, now: datetime) -> str | None:
+    """Why nobody is there to carry out a command, None when somebody is.
+
+    Raises what the store raises.
+    """
+    found = register.read(AgentReport, NETWORK_AGENT)
+    if found is None:
+        return "no network agent ever served this cluster"
+    return silence(found.document, now)
+
+
+def silence(report: AgentReport, now: datetime) -> str | None:
+    """What a sign of life says of a network agent that is not connected, None when it is."""
+    age = (now - report.renewed_at).total_seconds()
+    if age > SILENT_AFTER_SECONDS:
+        heard = f"{report.renewed_at:%Y-%m-%d %H:%M:%S} UTC"
+        return f"the network agent {report.agent} was heard last at {heard}"
+    if report.state == "disconnected":
+        return f"the network agent {report.agent} is disconnected: {report.reason}"
+    return None
+
+
+def seen_group(facts: GroupFacts | None, seen_at: datetime) -> Group | None:
+    """The group as people are told of it."""
+    if facts is None:
+        return None
+    return Group(
+        minimum=facts.bounds.minimum,
+        maximum=facts.bounds.maximum,
+        desired=facts.bounds.desired,
+        in_service=facts.in_service,
+        starting=facts.starting,
+        ending=facts.ending,
+        stopped=facts.is_stopped,
+        seen_at=seen_at,
+    )

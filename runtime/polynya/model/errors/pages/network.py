@@ -1,0 +1,34 @@
+"""Pages of the network agent and of what people ask of a cluster's group."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from polynya.model.errors.pages.page import ErrorPage
+
+PAGES: Final = (
+    ErrorPage(
+        "POLYNYA-AGT-060",
+        "EC2 Auto Scaling refuses what the network agent asks",
+        "The network agent carries out `polynya cluster stop`, `start`, `roll` and `scale` on the "
+        "Auto Scaling group that is called as the cluster. AWS said no, and why. The group is as "
+        "it was. For AccessDenied, deploy the gateway stack of this version: its role has the "
+        "rights for the clusters of its stage only.",
+    ),
+    ErrorPage(
+        "POLYNYA-AGT-061",
+        "a command for a cluster was refused or failed",
+        "`--wait` waited for the end of the command. `refused`: nothing was asked of the group. "
+        "`failed`: something was, and the group is not as asked, or not in time; the reason says "
+        "how it is. `polynya cluster commands` shows what was asked. Nodes that ended handed "
+        "their work over; no row is lost.",
+    ),
+    ErrorPage(
+        "POLYNYA-AGT-062",
+        "no network agent took the command in time",
+        "Commands for a group are objects that the network agent of the stage takes within ten "
+        "seconds. An hour later none had: it does not run, or does not reach the bucket. The "
+        "command is refused if it is found now. `polynya cluster status` says when the network "
+        "agent was heard last. Look at its log and its alarm, or deploy the gateway stack.",
+    ),
+)

@@ -1,0 +1,238 @@
+"""Groups of nodes in EC2 Auto Scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from botocore.exceptions import ClientError
+
+from polynya.model.config.aws import AwsAccess
+from polynya.model.errors import OperationError
+from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained, is_transient
+from polynya.store.node_groups import Bounds, FailedLaunch, GroupFacts, Refresh, RefreshIs
+from polynya.store.retry import Retry
+
+T = TypeVar("T")
+
+#: Tag of a stopped group; its value is `<minimum>/<maximum>/<desired>` of before.
+STOPPED_TAG: Final = "polynya:stopped"
+_SCHEDULES: Final = ["ScheduledActions"]
+_ENDED: Final[Mapping[str, RefreshIs]] = {
+    "Successful": "done",
+    "Failed": "failed",
+    "Cancelled": "failed",
+    "RollbackSuccessful": "failed",
+    "RollbackFailed": "failed",
+}
+_NO_CAPACITY: Final = ("capacity", "max spot instance count exceeded", "spotmaxpricetoolow")
+_LAUNCHING: Final = "Launching a new EC2 instance"
+
+
+class AutoScalingGroups:
+    """The Auto Scaling groups of an account and region. See `NodeGroups`."""
+
+    def __init__(
+        self, access: AwsAccess, *, retry: Retry | None = None, autoscaling: Any | None = None
+    ) -> None:
+        self._retry = retry or Retry(deadline=4.0)
+        self._autoscaling: Any = autoscaling or client("autoscaling", access)
+
+    def facts(self, group: str) -> GroupFacts | None:
+        """See `NodeGroups`."""
+        found = self._asked(
+            group,
+            "describe the group",
+            "autoscaling:DescribeAutoScalingGroups",
+            lambda: self._autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[group]),
+        )["AutoScalingGroups"]
+        if not found:
+            return None
+        (one,) = found
+        states = [instance["LifecycleState"] for instance in one["Instances"]]
+        tags = {tag["Key"]: tag.get("Value", "") for tag in one.get("Tags", ())}
+        suspended = {each["ProcessName"] for each in one.get("SuspendedProcesses", ())}
+        return GroupFacts(
+            bounds=Bounds(one["MinSize"], one["MaxSize"], one["DesiredCapacity"]),
+            in_service=states.count("InService"),
+            starting=sum(state.startswith("Pending") for state in states),
+            ending=sum(state.startswith("Terminating") for state in states),
+            stopped=_bounds_in(tags.get(STOPPED_TAG, "")),
+            held=suspended.issuperset(_SCHEDULES),
+            refresh=self._newest_refresh(group),
+            failed_launch=self._failed_launch(group),
+            # Only a group that is being deleted has a status ("AutoScalingGroup", API Reference).
+            deleting=bool(one.get("Status")),
+        )
+
+    def remember(self, group: str, bounds: Bounds) -> None:
+        """See `NodeGroups`."""
+        value = f"{bounds.minimum}/{bounds.maximum}/{bounds.desired}"
+        tag = {**_tag(group), "Value": value, "PropagateAtLaunch": False}
+        self._told(
+            group,
+            "tag the group",
+            "autoscaling:CreateOrUpdateTags",
+            lambda: self._autoscaling.create_or_update_tags(Tags=[tag]),
+        )
+
+    def forget(self, group: str) -> None:
+        """See `NodeGroups`."""
+        self._told(
+            group,
+            "remove a tag of the group",
+            "autoscaling:DeleteTags",
+            lambda: self._autoscaling.delete_tags(Tags=[_tag(group)]),
+        )
+
+    def hold(self, group: str) -> None:
+        """See `NodeGroups`."""
+        self._told(
+            group,
+            "suspend the schedules of the group",
+            "autoscaling:SuspendProcesses",
+            lambda: self._autoscaling.suspend_processes(
+                AutoScalingGroupName=group, ScalingProcesses=_SCHEDULES
+            ),
+        )
+
+    def release(self, group: str) -> None:
+        """See `NodeGroups`."""
+        self._told(
+            group,
+            "resume the schedules of the group",
+            "autoscaling:ResumeProcesses",
+            lambda: self._autoscaling.resume_processes(
+                AutoScalingGroupName=group, ScalingProcesses=_SCHEDULES
+            ),
+        )
+
+    def bound(self, group: str, bounds: Bounds) -> None:
+        """See `NodeGroups`."""
+        self._told(
+            group,
+            "change the bounds of the group",
+            "autoscaling:UpdateAutoScalingGroup",
+            lambda: self._autoscaling.update_auto_scaling_group(
+                AutoScalingGroupName=group,
+                MinSize=bounds.minimum,
+                MaxSize=bounds.maximum,
+                DesiredCapacity=bounds.desired,
+            ),
+        )
+
+    def want(self, group: str, desired: int) -> None:
+        """See `NodeGroups`."""
+        self._told(
+            group,
+            "change the desired capacity of the group",
+            "autoscaling:SetDesiredCapacity",
+            lambda: self._autoscaling.set_desired_capacity(
+                AutoScalingGroupName=group, DesiredCapacity=desired, HonorCooldown=False
+            ),
+        )
+
+    def roll(self, group: str) -> None:
+        """See `NodeGroups`. As a deploy does it: the new node first, unless the group may be empty.
+
+        Nodes that already have the newest template are replaced, too: who rolls wants new ones.
+        """
+        facts = self.facts(group)
+        new_first = facts is not None and facts.bounds.minimum > 0
+        wishes = {
+            "MinHealthyPercentage": 100 if new_first else 0,
+            "MaxHealthyPercentage": 150 if new_first else 100,
+            "SkipMatching": False,
+            "ScaleInProtectedInstances": "Refresh",
+        }
+
+        def start() -> None:
+            try:
+                self._autoscaling.start_instance_refresh(
+                    AutoScalingGroupName=group, Strategy="Rolling", Preferences=wishes
+                )
+            except ClientError as error:
+                if code_of(error) != "InstanceRefreshInProgress":
+                    raise
+
+        self._told(
+            group, "replace the nodes of the group", "autoscaling:StartInstanceRefresh", start
+        )
+
+    def _newest_refresh(self, group: str) -> Refresh | None:
+        """The newest one comes first ("DescribeInstanceRefreshes", API Reference)."""
+        found = self._asked(
+            group,
+            "describe the refreshes of the group",
+            "autoscaling:DescribeInstanceRefreshes",
+            lambda: self._autoscaling.describe_instance_refreshes(
+                AutoScalingGroupName=group, MaxRecords=1
+            ),
+        )["InstanceRefreshes"]
+        if not found:
+            return None
+        one = found[0]
+        return Refresh(
+            name=one["InstanceRefreshId"],
+            state=_ENDED.get(one["Status"], "running"),
+            reason=one.get("StatusReason", one["Status"]),
+            percent=int(one.get("PercentageComplete", 0)),
+            since=one.get("StartTime"),
+        )
+
+    def _failed_launch(self, group: str) -> FailedLaunch | None:
+        """The newest activity comes first ("DescribeScalingActivities", API Reference)."""
+        found = self._asked(
+            group,
+            "describe the activities of the group",
+            "autoscaling:DescribeScalingActivities",
+            lambda: self._autoscaling.describe_scaling_activities(
+                AutoScalingGroupName=group, MaxRecords=20
+            ),
+        )["Activities"]
+        for one in found:
+            if one.get("Description", "").startswith(_LAUNCHING):
+                said = str(one.get("StatusMessage", ""))
+                short = any(sign in said.lower() for sign in _NO_CAPACITY)
+                failed = one["StatusCode"] in {"Failed", "Cancelled"}
+                return FailedLaunch(one["StartTime"], said, short) if failed else None
+        return None
+
+    def _told(self, group: str, action: str, grant: str, call: Callable[[], object]) -> None:
+        """Ask for something. Raises OperationError when AWS says no, DependencyError else."""
+        try:
+            self._retry.run(call, is_transient)
+        except AWS_ERRORS as error:
+            if isinstance(error, ClientError) and not is_transient(error):
+                raise _refused(error, group, action, grant) from error
+            raise explained(error, action=action, resource=group, grant=grant) from error
+
+    def _asked(self, group: str, action: str, grant: str, call: Callable[[], T]) -> T:
+        try:
+            return self._retry.run(call, is_transient)
+        except AWS_ERRORS as error:
+            raise explained(error, action=action, resource=group, grant=grant) from error
+
+
+def _tag(group: str) -> dict[str, str]:
+    return {"ResourceId": group, "ResourceType": "auto-scaling-group", "Key": STOPPED_TAG}
+
+
+def _bounds_in(value: str) -> Bounds | None:
+    """The bounds in a tag; a value that nobody of us wrote is as good as none."""
+    parts = value.split("/")
+    if len(parts) != 3 or not all(part.isdecimal() and part.isascii() for part in parts):
+        return None
+    bounds = Bounds(*map(int, parts))
+    return bounds if bounds.minimum <= bounds.desired <= bounds.maximum else None
+
+
+def _refused(error: Exception, group: str, action: str, grant: str) -> OperationError:
+    return OperationError(
+        "POLYNYA-AGT-060",
+        f"EC2 Auto Scaling refuses to {action}",
+        where=group,
+        state="the group is as it was; its nodes work on",
+        fix=f"do what AWS says; for AccessDenied allow {grant} to the network agent",
+        why=f"{code_of(error)}: {error}",
+    )
