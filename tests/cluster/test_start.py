@@ -10,7 +10,8 @@ import pytest
 
 from polynya.cli.json_values import to_json
 from polynya.cluster.agent import Pace
-from polynya.cluster.start import Settings, make_agent, source_of
+from polynya.cluster.start import Settings, make_agent
+from polynya.cluster.submitting.configured import source_of
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import ConflictError, DependencyError
 from polynya.store.aws.kinesis import KinesisStream

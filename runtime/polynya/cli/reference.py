@@ -123,8 +123,9 @@ def _kind(field: dict[str, Any]) -> str:
         return str(field["$ref"]).rsplit("/", maxsplit=1)[-1]
     if "enum" in field or "const" in field:
         return " \\| ".join(f"`{value}`" for value in field.get("enum", [field.get("const")]))
-    if "anyOf" in field:
-        return " or ".join(_kind(option) for option in field["anyOf"])
+    if "anyOf" in field or "oneOf" in field:
+        options = field.get("anyOf") or field["oneOf"]
+        return " or ".join(_kind(option) for option in options)
     if field.get("type") == "array":
         return f"list of {_kind(field['items'])}"
     if field.get("type") == "object":

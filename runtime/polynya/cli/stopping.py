@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,8 +17,29 @@ from polynya.store.clock import Clock, SystemClock
 #: Programs that start others pass a Ctrl-C on that these got already: within so many seconds it is
 #: the same one.
 SAME_SIGNAL_SECONDS: Final = 0.3
+#: Number of the process that a run ends with (`cluster/submitting/processes.py`).
+PARENT: Final = "POLYNYA_PARENT"
+_PARENT_SECONDS: Final = 1.0
 #: Progress on a terminal hides the cursor, and nobody else is left to show it again.
 _SHOW_CURSOR: Final = "\x1b[?25h"
+
+
+def stop_with_parent(stop: threading.Event, environment: Mapping[str, str]) -> None:
+    """Set `stop` when the process that PARENT names is no longer the parent of this one.
+
+    What an agent has started beside itself must not outlive it.
+    """
+    parent = environment.get(PARENT, "")
+    if not parent.isdecimal():
+        return
+
+    def watch() -> None:
+        while os.getppid() == int(parent):
+            if stop.wait(_PARENT_SECONDS):
+                return
+        stop.set()
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 @dataclass(slots=True)

@@ -25,22 +25,19 @@ from polynya.cluster.sharing.notices import watch_spot
 from polynya.cluster.sharing.part import Part
 from polynya.cluster.spot.imds import Imds
 from polynya.cluster.spot.watcher import is_on_demand
+from polynya.cluster.submitting.configured import source_of
+from polynya.cluster.submitting.workers import Place, RoutedWorkers
 from polynya.cluster.systemd import Notify, notifier, watchdog_seconds
 from polynya.cluster.work import EngineWorkers
 from polynya.engine.collaborators import start_engine
 from polynya.engine.errors import as_polynya
-from polynya.model.config.aws import AwsAccess
-from polynya.model.contract.location import S3Location, parse_location
 from polynya.model.errors import ConflictError
 from polynya.model.reading.loader import LoadedProject
 from polynya.observe.events import EventSink
 from polynya.observe.figures import MetricsSink
-from polynya.store.bucket.config_bucket import BucketSource
-from polynya.store.bucket.configuration import ConfigurationSource, FolderSource
-from polynya.store.bucket.reader import POINTER
+from polynya.store.bucket.configuration import ConfigurationSource
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.object_store import LocalObjectStore
-from polynya.store.places import store_at
 from polynya.store.record_stream import RecordStream
 from polynya.store.streams import stream_at
 
@@ -71,19 +68,6 @@ class Settings:
     imds: Imds | None = None
 
 
-def source_of(config: str, work: Path) -> tuple[ConfigurationSource, Path]:
-    """The source that a text names, and what relative places of its targets are relative to.
-
-    A folder into which configuration is pushed is one as a bucket is.
-    """
-    place = parse_location(config, Path.cwd(), "--config")
-    if isinstance(place, Path) and not (place / POINTER).exists():
-        return FolderSource(place), place
-    # The target says how AWS is reached, and it is still to be read: what the SDK finds has to do.
-    store = store_at(place, AwsAccess())
-    return BucketSource(store, config), work if isinstance(place, S3Location) else place
-
-
 def make_agent(settings: Settings, tell: EventSink, inbox: Inbox) -> Agent:
     """Put the agent together.
 
@@ -110,7 +94,9 @@ def make_agent(settings: Settings, tell: EventSink, inbox: Inbox) -> Agent:
             stream = stream_at(settings.stream, project.target.aws, clock)
             gossip = _teller(stream, cluster, settings.node_id)
             reports.append(HeartbeatOutlet(gossip, clock.monotonic).put)
-        return EngineWorkers(engine, inbox)
+        here = EngineWorkers(engine, inbox)
+        place = Place(settings.config, work, base, engine.owner)
+        return RoutedWorkers(here, project.target, place, inbox, clock)
 
     ports = Ports(
         read=lambda: _in_background(source, inbox),

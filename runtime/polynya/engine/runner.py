@@ -17,7 +17,7 @@ from polynya.engine.work.turns.rounds import Rounds
 from polynya.engine.work.turns.unit import Ended, Unit
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.errors import PolynyaError
+from polynya.model.errors import FencedError, PolynyaError
 from polynya.model.formats.registry import rules_of
 
 
@@ -78,8 +78,15 @@ def run_until_stopped(
 
 def _run(context: EngineContext, work: Sequence[Unit], rounds: Rounds, *, goes_on: bool) -> Outcome:
     outcome = Outcome()
+
+    def report(unit: Unit, ended: Ended) -> None:
+        outcome.take(unit, ended)
+        if isinstance(ended.failure, FencedError) and context.epoch is not None:
+            # Another node has the work: who granted the epoch looks up which.
+            context.stop.set()
+
     for task in {unit.task: None for unit in work}:
-        crew = Crew(context, goes_on, outcome.take)
+        crew = Crew(context, goes_on, report)
         rounds.add(crew, [unit for unit in work if unit.task == task])
     rounds.finish()
     return outcome

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.operate.run_report import RunReport
+from polynya.cli.output import Output
 from polynya.cli.selection import select_tasks
-from polynya.cli.stopping import Stopping
+from polynya.cli.stopping import Stopping, stop_with_parent
+from polynya.model.config.engines.choice import session_for
+from polynya.model.config.task import StorageTask
+from polynya.model.contract.identifiers import shown
+from polynya.model.errors import OperationError
+from polynya.model.reading.loader import LoadedProject
 from polynya.observe.events import Event
 from polynya.observe.run import RunStarted, StepProgress, under_way
 from polynya.store.clock import SystemClock
@@ -28,6 +37,11 @@ def run(
     once: bool = False,
     apply: Literal["policy", "always", "never"] = "policy",
     fail_on: tuple[FailOn, ...] = (),
+    unit: str | None = None,
+    owner: str | None = None,
+    epoch: int | None = None,
+    config: str | None = None,
+    base: Path | None = None,
     context: Context,
 ) -> int:
     """Process what has landed: copy it, and apply it when that is worth it.
@@ -42,14 +56,20 @@ def run(
             case.
         fail_on: exit code 1 also when a record went to `quarantine`, or when the run is `stale`:
             no new record had landed. May be given twice.
+        unit: of an agent that submits work: run this unit alone. The following are its, too.
+        owner: identity under which tables are taken over.
+        epoch: epoch that was granted for the unit; the run ends when a table has a newer owner.
+        config: take the project from this folder or `s3://BUCKET/PREFIX`.
+        base: what relative places of its target are relative to.
         context: given by `main`.
     """
     clock = SystemClock()
     started = clock.monotonic()
-    project = context.load(tolerant=True)
+    project = _load(context, config, base)
     for error in project.errors:
         context.output.error(error)
     chosen = select_tasks(project, tasks)
+    project = _with_engine(project, chosen, context.output if unit is None else None)
     name = project.project.name
     report = RunReport(name)
 
@@ -67,8 +87,12 @@ def run(
             from polynya.engine.runner import run_once, run_until_stopped, units
 
             engine = start_engine(project, apply_mode=apply, sink=tell, long_lived=not once)
+            engine = replace(engine, owner=owner or engine.owner, epoch=epoch)
         stopping = Stopping.on_signals(engine.stop, context.output)
-        work = units(engine, chosen)
+        stop_with_parent(engine.stop, os.environ)
+        work = [one for one in units(engine, chosen) if unit in (None, one.name)]
+        if not work and unit is not None:
+            raise _no_unit(unit)
         outcome = run_once(engine, work) if once else run_until_stopped(engine, work)
     _tell_failures(context, outcome, told=once)
     seconds = clock.monotonic() - started
@@ -77,9 +101,40 @@ def run(
         return ExitCode.INTERRUPTED
     if outcome.failures:
         return max(failure.exit_code for failure in outcome.failures.values())
-    if project.errors:
+    # Who submits one unit has told of the files that are broken.
+    if project.errors and unit is None:
         return ExitCode.USAGE
     return ExitCode.FAILED if _is_refused(context, report, fail_on) else ExitCode.OK
+
+
+def _load(context: CommandContext, config: str | None, base: Path | None) -> LoadedProject:
+    if config is None:
+        return context.load(tolerant=True)
+    # Start-up time: the agent's room.
+    from polynya.cluster.submitting.configured import load_from
+
+    return load_from(config, context.options.target, base)
+
+
+def _with_engine(
+    project: LoadedProject, chosen: Sequence[StorageTask], output: Output | None
+) -> LoadedProject:
+    """The project with a session where its tasks want one; `output` is told what differs."""
+    target = project.target
+    choice = session_for(target.engine, {task.name: task.engine for task in chosen})
+    if output is not None:
+        for note in choice.notes:
+            output.note(note)
+    return replace(project, target=replace(target, cluster=choice.cluster))
+
+
+def _no_unit(unit: str) -> OperationError:
+    return OperationError(
+        "POLYNYA-AGT-074",
+        f"the configuration has no unit {shown(unit)} in this task",
+        state="nothing was read or written",
+        fix="nothing, if its file was just edited: the agent submits what is there now",
+    )
 
 
 def _tell_failures(context: CommandContext, outcome: Outcome, *, told: bool) -> None:

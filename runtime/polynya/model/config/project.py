@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, SecretStr
 from pydantic_core import CoreSchema
 
 from polynya.model.config.aws import Aws
-from polynya.model.config.engines.standalone import EngineOrMaster
+from polynya.model.config.engines.engine import EngineSetting
 from polynya.model.config.fields import Frozen, Name
 from polynya.model.config.settings import DatasetSettings
 
@@ -88,10 +88,11 @@ class Target(Frozen):
         "folder.",
     )
     aws: Aws | None = Field(default=None, description="How AWS is reached.")
-    engine: EngineOrMaster | None = Field(
+    engine: EngineSetting | None = Field(
         default=None,
-        description="A standalone Spark cluster; `engine: spark://HOST:PORT` is short for "
-        "`engine: {master: spark://HOST:PORT}`. Default: Spark runs in this process.",
+        description="Where the tasks that name no engine work: `local`, a standalone Spark "
+        "cluster (`spark://HOST:PORT` is short for `{mode: spark, master: spark://HOST:PORT}`), "
+        "EMR Serverless or Glue. Default: `local`.",
     )
     maven_repository: str | None = Field(
         default=None, description="Address of a Maven mirror from which jars are fetched."

@@ -10,7 +10,12 @@ from typing import Final
 from pydantic import SecretStr
 
 from polynya.model.config.aws import AwsAccess
-from polynya.model.config.engines.standalone import SparkCluster
+from polynya.model.config.engines.engine import LOCAL, Engine, Submitted
+from polynya.model.config.engines.standalone import (
+    UNREACHABLE,
+    SparkCluster,
+    SparkEngine,
+)
 from polynya.model.config.project import Catalog, CatalogType, Project, Target
 from polynya.model.contract.identifiers import shown
 from polynya.model.contract.location import Location, S3Location, overlap, parse_location
@@ -27,7 +32,8 @@ _SQLITE: Final = "jdbc:sqlite:"
 class ResolvedTarget:
     """A target with absolute places and a complete catalog; `catalog_uri` is "" on Glue.
 
-    `catalog_user` and `catalog_password` log in to a catalog on a server.
+    `catalog_user` and `catalog_password` log in to a catalog on a server. `engine` is that of
+    tasks that name none; `cluster` is where the session of this process works, None for here.
     """
 
     name: str
@@ -43,6 +49,7 @@ class ResolvedTarget:
     maven_repository: str | None = None
     aws: AwsAccess = field(default_factory=AwsAccess)
     cluster: SparkCluster | None = None
+    engine: Engine = LOCAL
 
     @property
     def on_aws(self) -> bool:
@@ -109,7 +116,8 @@ def _resolve(name: str, target: Target, directory: Path, project_file: str) -> R
         catalog_properties=dict(catalog.properties),
         maven_repository=target.maven_repository,
         aws=target.aws.access() if target.aws is not None else AwsAccess(),
-        cluster=target.engine.cluster() if target.engine is not None else None,
+        cluster=target.engine.cluster() if isinstance(target.engine, SparkEngine) else None,
+        engine=target.engine or LOCAL,
     )
 
 
@@ -123,14 +131,22 @@ def _contradictions(
         if config is not None and overlap(config, other):
             yield f"config and {name} are the same folder", "give each a folder of its own"
     yield from _of_catalog(target.catalog, warehouse)
-    if target.engine is not None and target.engine.is_unreachable:
-        yield (
-            "the Spark master is on another machine, and its executors cannot reach this one",
-            "`engine: {master: …, host: ADDRESS}` with an address of this machine",
-        )
+    yield from _of_engine(target, landing, warehouse)
     on_aws = any(isinstance(one, S3Location) for one in (landing, warehouse, config))
     if target.aws is not None and not on_aws:
         yield "nothing of this target is on AWS", "leave `aws` out, or name a place on S3"
+
+
+def _of_engine(target: Target, landing: Location, warehouse: Location) -> Iterator[tuple[str, str]]:
+    """What does not go together with an engine."""
+    if isinstance(target.engine, SparkEngine) and target.engine.is_unreachable:
+        yield UNREACHABLE
+    local = not (isinstance(landing, S3Location) and isinstance(warehouse, S3Location))
+    if isinstance(target.engine, Submitted) and local:
+        yield (
+            f"`{target.engine.mode}` cannot reach folders of this machine",
+            "landing and warehouse on S3, or another `engine`",
+        )
 
 
 def _of_catalog(catalog: Catalog, warehouse: Location) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,7 @@ from polynya.model.config.dataset import (
     Relations,
     ResolvedDataset,
 )
+from polynya.model.config.engines.engine import EngineSetting
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.extracts import Extracts
 from polynya.model.config.fields import Frozen, Name, Pattern, Prefix
@@ -77,6 +78,11 @@ class StorageTask(Frozen):
     )
     views: ViewSettings = Field(
         default_factory=ViewSettings, description="Names and columns of the views."
+    )
+    engine: EngineSetting | None = Field(
+        default=None,
+        description="Where an agent lets this task work: `local`, a standalone Spark cluster, EMR "
+        "Serverless or Glue. Default: `engine` of the target.",
     )
 
 

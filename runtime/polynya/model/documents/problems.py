@@ -84,11 +84,14 @@ def shape_problems(
 def _written(value: Plain, place: Sequence[int | str]) -> Path:
     """The part of a place that is written in the document: the rest are kinds of a value."""
     path: list[str | int] = []
-    for part in place:
+    for index, part in enumerate(place):
         if isinstance(value, dict) and part in value:
             value = value[str(part)]
         elif isinstance(value, list) and isinstance(part, int) and part < len(value):
             value = value[part]
+        elif isinstance(value, dict) and index + 1 < len(place):
+            # The kind that a mapping is of, which its `mode` says; its keys follow.
+            continue
         else:
             break
         path.append(part)
@@ -110,16 +113,18 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], value: Plain, path: P
     kind = detail["type"]
     code = _CODES.get(kind, _OTHER_CODE)
     if kind == "extra_forbidden":
-        allowed = _keys_at(model, path[:-1])
+        allowed = _keys_at(model, detail["loc"][:-1])
         return Problem(
             path, code, f"unknown key {shown(str(path[-1]))}", suggest(path[-1], allowed)
         )
     if kind == "missing":
         key = str(detail["loc"][-1])
-        meaning = _meaning(model, (*path, key))
+        meaning = _meaning(model, detail["loc"])
         return Problem(path, code, f"missing key {shown(key)}", f"add it. {meaning}")
     choices = _QUOTED.findall(str(detail.get("ctx", {}).get("expected", "")))
     written = _value_at(value, path)
+    if kind.startswith("union_tag"):
+        return _unknown_kind(detail, model, path, written)
     if choices:
         message, fix = worded("literal_error", written, {})
         return Problem(path, code, message, suggest(written, choices))
@@ -128,6 +133,20 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], value: Plain, path: P
     if keys:
         fix = suggest(written, keys)
     return Problem(path, code, message, fix or _meaning(model, path))
+
+
+def _unknown_kind(
+    detail: ErrorDetails, model: type[BaseModel], path: Path, written: Plain
+) -> Problem:
+    """A mapping whose kind is not said, or is none."""
+    context = detail.get("ctx", {})
+    key = str(context.get("discriminator", "")).strip("'")
+    choices = _QUOTED.findall(str(context.get("expected_tags", "")))
+    if isinstance(written, dict) and key in written:
+        message, fix = worded("literal_error", written[key], {})
+        return Problem((*path, key), _OTHER_CODE, message, suggest(written[key], choices) or fix)
+    fix = f"add it. {_meaning(model, path)}"
+    return Problem(path, _CODES["missing"], f"missing key {shown(key)}", fix)
 
 
 def _value_at(value: Plain, path: Path) -> Plain:
@@ -148,13 +167,9 @@ def _meaning(model: type[BaseModel], path: Path) -> str:
 
 def _field_at(model: type[BaseModel], keys: Sequence[str]) -> FieldInfo | None:
     """The field that a path of keys ends at; None for the key of a mapping."""
-    current: type[BaseModel] | None = model
-    field: FieldInfo | None = None
+    models, field = [model], None
     for key in keys:
-        fields = current.model_fields if current is not None else {}
-        field = next((one for name, one in fields.items() if (one.alias or name) == key), None)
-        if field is not None:
-            current = _model_in(field.annotation)
+        models, field = _below(models, key)
     return field
 
 
@@ -174,23 +189,42 @@ def _has_wrong_items(short: ErrorDetails, details: Sequence[ErrorDetails]) -> bo
     return any(d["loc"][:length] == short["loc"] and len(d["loc"]) > length for d in details)
 
 
-def _keys_at(model: type[BaseModel], path: Path) -> list[str]:
-    """Return the keys that a model accepts at a path, as they are written in files."""
-    current: type[BaseModel] | None = model
-    for part in path:
-        if current is None:
-            return []
+def _keys_at(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:
+    """Return the keys that a model accepts at a place, as they are written in files."""
+    models = [model]
+    for part in place:
         if isinstance(part, str):
-            field = next(
-                (f for n, f in current.model_fields.items() if (f.alias or n) == part), None
-            )
-            # Not a field: the key of a mapping such as `targets`, whose model is already current.
-            current = _model_in(field.annotation) if field else current
-    return [field.alias or name for name, field in current.model_fields.items()] if current else []
+            models, _ = _below(models, part)
+    return list(dict.fromkeys(_written_as(one) for found in models[:1] for one in _fields(found)))
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """Return the model inside an annotation such as `tuple[Dataset, ...]`."""
+def _below(
+    models: Sequence[type[BaseModel]], key: str
+) -> tuple[list[type[BaseModel]], FieldInfo | None]:
+    """The models that the value of a key may be of, and the field of that key."""
+    for name, field in (one for model in models for one in _fields(model)):
+        if (field.alias or name) == key:
+            return _models_in(field.annotation), field
+    # Not a field: the key of a mapping such as `targets`, or which of several models it is.
+    return [one for one in models if _is_kind(one, key)] or list(models), None
+
+
+def _is_kind(model: type[BaseModel], kind: str) -> bool:
+    """Whether a model is the one of a `mode`, where the value of that key chooses the model."""
+    field = model.model_fields.get("mode")
+    return field is not None and kind in get_args(field.annotation)
+
+
+def _fields(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
+    return list(model.model_fields.items())
+
+
+def _written_as(field: tuple[str, FieldInfo]) -> str:
+    return field[1].alias or field[0]
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    """The models inside an annotation such as `tuple[Dataset, ...]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for inner in get_args(annotation) if (found := _model_in(inner))), None)
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in _models_in(inner)]

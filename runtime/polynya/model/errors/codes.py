@@ -11,6 +11,7 @@ from typing import Final
 from polynya.model.errors.pages import (
     bucket,
     configuration,
+    engines,
     expiry,
     gossip,
     machine,
@@ -26,6 +27,7 @@ from polynya.model.errors.pages.page import ErrorPage
 FAMILIES: Final = (
     bucket,
     configuration,
+    engines,
     expiry,
     gossip,
     machine,

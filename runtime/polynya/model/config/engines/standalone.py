@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from polynya.model.config.aws import is_loopback
 from polynya.model.config.fields import Frozen
@@ -15,13 +15,13 @@ from polynya.model.contract.identifiers import shown
 
 _SCHEME: Final = "spark://"
 _HOST: Final = r"([A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-Fa-f:]{2,45}\])"
-_MASTER_PATTERN: Final = rf"^spark://{_HOST}:[0-9]{{1,5}}(,{_HOST}:[0-9]{{1,5}})*$"
+MASTER_PATTERN: Final = rf"^spark://{_HOST}:[0-9]{{1,5}}(,{_HOST}:[0-9]{{1,5}})*$"
 _MEMORY_PATTERN: Final = r"^[1-9][0-9]{0,6}[mg]$"
 
 
 @dataclass(frozen=True, slots=True)
 class SparkCluster:
-    """A standalone cluster, and how its executors reach this process; see `Engine`."""
+    """A standalone cluster, and how its executors reach this process; see `SparkEngine`."""
 
     master: str
     host: str
@@ -42,7 +42,7 @@ def _refused(text: str, wanted: str) -> PydanticCustomError:
 
 def _master(text: str) -> str:
     ports = re.findall(r":(\d{1,5})(?=,|$)", text)
-    if not re.fullmatch(_MASTER_PATTERN, text) or not all(0 < int(port) < 65536 for port in ports):
+    if not re.fullmatch(MASTER_PATTERN, text) or not all(0 < int(port) < 65536 for port in ports):
         raise _refused(text, "the address of a Spark master such as `spark://10.0.0.5:7077`")
     return text
 
@@ -65,13 +65,23 @@ def _memory(text: str) -> str:
     return text
 
 
-class Engine(Frozen):
+#: What is wrong with an engine that is unreachable, and the way out.
+UNREACHABLE: Final = (
+    "the Spark master is on another machine, and its executors cannot reach this one",
+    "`engine: {master: …, host: ADDRESS}` with an address of this machine",
+)
+
+
+class SparkEngine(Frozen):
     """A standalone Spark cluster. Its executors do what takes more than one task."""
 
+    mode: Literal["spark"] = Field(
+        default="spark", description="`spark`: on a standalone Spark cluster. May be left out."
+    )
     master: Annotated[
         str,
         AfterValidator(_master),
-        WithJsonSchema({"type": "string", "pattern": _MASTER_PATTERN}),
+        WithJsonSchema({"type": "string", "pattern": MASTER_PATTERN}),
     ] = Field(description="Address of the master; several of them: `spark://A:7077,B:7077`.")
     host: Annotated[str, AfterValidator(_host)] | None = Field(
         default=None,
@@ -104,19 +114,3 @@ class Engine(Frozen):
             return False
         hosts = self.master.removeprefix(_SCHEME).split(",")
         return not all(is_loopback(f"{_SCHEME}{host}") for host in hosts)
-
-
-def _named(value: Any) -> Any:
-    """`engine: spark://…` is short for `engine: {master: spark://…}`."""
-    return {"master": value} if isinstance(value, str) else value
-
-
-class _EngineSchema:
-    """The JSON Schema of an engine with its short form."""
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> dict[str, Any]:
-        return {"anyOf": [{"type": "string", "pattern": _MASTER_PATTERN}, handler(core)]}
-
-
-EngineOrMaster: TypeAlias = Annotated[Engine, BeforeValidator(_named), _EngineSchema]

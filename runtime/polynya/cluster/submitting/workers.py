@@ -1,0 +1,184 @@
+"""Jobs where their task wants them: in the session of this process, beside it, or in AWS."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from polynya.cluster.messages import Inbox, Run, RunEnded, Workers
+from polynya.cluster.submitting.following import SubmittedRun
+from polynya.cluster.submitting.processes import ProcessRuns
+from polynya.cluster.submitting.submission import Submission, arguments_of
+from polynya.cluster.unit import JobKey
+from polynya.engine.work.backlog import Backlog
+from polynya.model.config.aws import AwsAccess
+from polynya.model.config.engines.choice import cluster_of
+from polynya.model.config.engines.engine import Engine, Submitted
+from polynya.model.config.engines.submitted import EmrServerlessEngine
+from polynya.model.config.target import ResolvedTarget
+from polynya.model.config.task import StorageTask
+from polynya.model.contract.location import S3Location
+from polynya.model.errors import ConfigError
+from polynya.store.clock import Clock
+from polynya.store.job_runs import JobRuns
+from polynya.store.object_store import ObjectStore
+from polynya.store.places import store_at
+
+IN_FORCE: Final = "in-force"
+#: How often a process and a job of AWS are looked at, and a process that ended is started again, in
+#: seconds.
+_LOOK_HERE: Final = 0.5
+_LOOK_AWS: Final = 15.0
+_AGAIN_HERE: Final = 2.0
+
+#: Makes the runs of an engine of AWS.
+Services = Callable[[Submitted, AwsAccess], JobRuns]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an agent is.
+
+    Attributes:
+        config: of its configuration: a folder or `s3://BUCKET/PREFIX`.
+        work: its own folder.
+        base: what relative places of a target are relative to.
+        owner: the identity under which its jobs take tables over.
+    """
+
+    config: str
+    work: Path
+    base: Path
+    owner: str
+
+
+def service_of(engine: Submitted, access: AwsAccess) -> JobRuns:
+    """The runs of an engine in AWS."""
+    # Start-up time: the AWS SDK.
+    from polynya.store.aws.emr_serverless import EmrServerlessRuns
+    from polynya.store.aws.glue_jobs import GlueRuns
+
+    if isinstance(engine, EmrServerlessEngine):
+        return EmrServerlessRuns(engine, access)
+    return GlueRuns(engine, access)
+
+
+class RoutedWorkers:
+    """See `Workers`: jobs of the engine here, and those that are submitted."""
+
+    def __init__(
+        self,
+        here: Workers,
+        target: ResolvedTarget,
+        place: Place,
+        inbox: Inbox,
+        clock: Clock,
+        *,
+        services: Services = service_of,
+    ) -> None:
+        self._here, self._target, self._place = here, target, place
+        self._inbox, self._clock, self._services = inbox, clock, services
+        self._processes = ProcessRuns(place.work)
+
+    def jobs(self, task: StorageTask) -> list[str]:
+        """See `Workers`."""
+        return self._here.jobs(task)
+
+    def busy_seconds(self) -> float:
+        """See `Workers`: what is submitted keeps no thread of this process busy."""
+        return self._here.busy_seconds()
+
+    def alive(self) -> bool:
+        """See `Workers`."""
+        return self._here.alive()
+
+    def start(
+        self, job: JobKey, task: StorageTask, run: int, backlog: Backlog, epoch: int | None
+    ) -> Run:
+        """See `Workers`. What a job elsewhere has waiting is not known here."""
+        engine = task.engine or self._target.engine
+        if not isinstance(engine, Submitted) and cluster_of(engine) == self._target.cluster:
+            return self._here.start(job, task, run, backlog, epoch)
+        try:
+            submission = self._submission(engine, job, task, run, epoch)
+        except ConfigError as error:
+            self._inbox.put(RunEnded(job, run, error))
+            return _Nothing()
+        started = SubmittedRun(submission, run, self._inbox, self._clock)
+        started.start()
+        return started
+
+    def _submission(
+        self, engine: Engine, job: JobKey, task: StorageTask, run: int, epoch: int | None
+    ) -> Submission:
+        target, place = self._target, self._place
+        in_aws = isinstance(engine, Submitted)
+        every = engine.every.total_seconds() if isinstance(engine, Submitted) else _AGAIN_HERE
+        config = place.config if in_aws else str(place.work / IN_FORCE)
+        arguments = arguments_of(
+            job, config=config, target=target.name, owner=place.owner, epoch=epoch
+        )
+        # What a job in AWS costs it costs while it waits, so it ends when all is done.
+        arguments += ("--once",) if in_aws else ("--base", str(place.base))
+        if isinstance(engine, Submitted):
+            _refuse_unreachable(engine, job, target, place)
+            runs = self._services(engine, target.aws)
+        else:
+            runs = self._processes
+        return Submission(
+            job=job,
+            runs=runs,
+            service=engine.mode,
+            arguments=arguments,
+            warehouse=str(target.warehouse),
+            owner=place.owner,
+            epoch=epoch,
+            number=run,
+            every_seconds=every,
+            look_seconds=_LOOK_AWS if in_aws else _LOOK_HERE,
+            landed=_digest_of(target, task) if in_aws else None,
+        )
+
+
+class _Nothing:
+    """A job that could not be submitted."""
+
+    def stop(self) -> None:
+        """See `Run`."""
+
+
+def _refuse_unreachable(
+    engine: Submitted, job: JobKey, target: ResolvedTarget, place: Place
+) -> None:
+    """Raise ConfigError when a job in AWS could not reach what it works on."""
+    places = {"landing": target.landing, "warehouse": target.warehouse}
+    here = [name for name, one in places.items() if not isinstance(one, S3Location)]
+    if not place.config.startswith("s3://"):
+        here.append("the configuration")
+    if here:
+        raise ConfigError(
+            "POLYNYA-AGT-070",
+            f"`engine` {engine.mode} cannot reach folders of this machine: {', '.join(here)}",
+            where=job.name,
+            state="nothing was submitted, no data was touched",
+            fix="landing and warehouse on S3, and an agent with `--config s3://BUCKET/PREFIX`",
+        )
+
+
+def _digest_of(target: ResolvedTarget, task: StorageTask) -> Callable[[], str]:
+    """Makes a text that changes when files land in the folder of a task."""
+    stores: list[ObjectStore] = []
+
+    def digest() -> str:
+        if not stores:
+            # On the thread that asks, once: a client costs a tenth of a second.
+            stores.append(store_at(target.landing, target.aws))
+        found = hashlib.sha256()
+        for one in stores[0].list(task.landing.path):
+            found.update(f"{one.path}\0{one.size}\0{one.version}\n".encode())
+        return found.hexdigest()
+
+    return digest
