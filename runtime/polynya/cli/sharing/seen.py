@@ -25,6 +25,7 @@ def seen(place: Place) -> ClusterStatus:
     # Start-up time: pydantic models of all documents.
     from polynya.cluster.control.reading import lease_versions, read_cluster
     from polynya.cluster.control.status import cluster_status
+    from polynya.cluster.network.sign_of_life import silence
 
     reading, clock = read_cluster(place.store, place.cluster), SystemClock()
     unsure = {
@@ -38,7 +39,9 @@ def seen(place: Place) -> ClusterStatus:
         unsure = {name for name in unsure if now.get(name) == reading.versions.get(name)}
         if unsure:
             clock.sleep(_STEP_SECONDS)
-    return cluster_status(reading, unsure)
+    network = reading.network
+    unheard = silence(network, clock.now()) if network is not None else None
+    return cluster_status(reading, unsure, unheard=unheard)
 
 
 def _is_fresh(renewed_at: datetime | None, now: datetime) -> bool:

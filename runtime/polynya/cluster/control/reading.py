@@ -21,6 +21,7 @@ from polynya.cluster.coordination.documents import (
     TaskWish,
     parse,
 )
+from polynya.cluster.network.documents import NETWORK_AGENT, AgentReport
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import PolynyaError
 from polynya.store.object_store import ObjectStore
@@ -41,6 +42,7 @@ class Reading:
         units, moves: by unit.
         drains: by node.
         tasks: by task.
+        network: the sign of life of the network agent, None when there never was one.
         troubles: objects that could not be read, and why.
     """
 
@@ -53,6 +55,7 @@ class Reading:
     moves: Mapping[JobKey, MoveWish] = field(default_factory=dict)
     drains: Mapping[str, DrainWish] = field(default_factory=dict)
     tasks: Mapping[str, TaskWish] = field(default_factory=dict)
+    network: AgentReport | None = None
     troubles: Sequence[str] = ()
 
 
@@ -68,6 +71,7 @@ def read_cluster(store: ObjectStore, cluster: str) -> Reading:
     versions = {info.path.removeprefix(f"{root}/"): info.version for info in store.list(root)}
     found, troubles = _documents(store, root, list(versions))
     leader, freeze = found.get(paths.LEADER), found.get(paths.FREEZE)
+    network = found.get(NETWORK_AGENT)
     return Reading(
         leader=leader if isinstance(leader, LeaderLease) else None,
         freeze=freeze if isinstance(freeze, Freeze) else None,
@@ -78,6 +82,7 @@ def read_cluster(store: ObjectStore, cluster: str) -> Reading:
         moves=_of_units(found, paths.MOVES, MoveWish),
         drains=_named(found, paths.DRAINS, DrainWish),
         tasks=_named(found, paths.TASKS, TaskWish),
+        network=network if isinstance(network, AgentReport) else None,
         troubles=troubles,
     )
 
@@ -106,6 +111,7 @@ _KINDS: Final[Mapping[str, type[Document]]] = {
     paths.MOVES: MoveWish,
     paths.DRAINS: DrainWish,
     paths.TASKS: TaskWish,
+    NETWORK_AGENT: AgentReport,
 }
 
 

@@ -1,7 +1,7 @@
 """How a cluster is, in words a person can act on: pure functions of what was read.
 
-Only what the objects say: there is no figure here of nodes that somebody wants, or of data that
-waits.
+Only what the objects say. How many nodes somebody wants the network agent tells; without one, no
+more is known than which nodes live.
 """
 
 from __future__ import annotations
@@ -26,9 +26,14 @@ _NAMED: Final = 3
 class ClusterIs(StrEnum):
     """The statuses of a cluster."""
 
+    DEPLOYING = "Deploying"
+    DEPLOY_FAILED = "Deploy failed"
     RUNNING = "Running"
     UNDER_PROVISIONED = "Running (under-provisioned)"
+    PENDING_RESOURCES = "Running (pending resources)"
+    STOPPING = "Stopping"
     STOPPED = "Stopped"
+    DELETING = "Deleting"
     DISCONNECTED = "Disconnected"
 
 
@@ -74,12 +79,34 @@ class ClusterStatus:
     troubles: Sequence[str]
 
 
-def cluster_status(reading: Reading, silent: Collection[str]) -> ClusterStatus:
-    """The status of a cluster; `silent` are incarnations whose leases nobody renewed in time."""
+#: What a phase of the group makes of the cluster, whatever its nodes say.
+_OF_GROUP: Final[Mapping[str, ClusterIs]] = {
+    "deleting": ClusterIs.DELETING,
+    "stopping": ClusterIs.STOPPING,
+    "stopped": ClusterIs.STOPPED,
+    "deploying": ClusterIs.DEPLOYING,
+    "deploy-failed": ClusterIs.DEPLOY_FAILED,
+    "pending": ClusterIs.PENDING_RESOURCES,
+    "short": ClusterIs.UNDER_PROVISIONED,
+}
+
+
+def cluster_status(
+    reading: Reading, silent: Collection[str], *, unheard: str | None = None
+) -> ClusterStatus:
+    """The status of a cluster.
+
+    Args:
+        reading: its objects.
+        silent: incarnations whose leases nobody renewed in time.
+        unheard: why the network agent is not to be believed, None when it is, or there is none.
+    """
     nodes = _nodes(reading, silent)
     alive = {one.incarnation for one in nodes if one.state in ("ready", "draining")}
     units = _units(reading, alive)
-    status, reason, since = _judged(reading, nodes, units)
+    status, reason, since = (None if unheard else _of_group(reading)) or _judged(
+        reading, nodes, units
+    )
     freeze, leader = reading.freeze, reading.leader
     leads = leader is not None and leader.incarnation in alive
     return ClusterStatus(
@@ -90,7 +117,7 @@ def cluster_status(reading: Reading, silent: Collection[str]) -> ClusterStatus:
         frozen=None if freeze is None else f"{freeze.by}: {freeze.reason}",
         nodes=nodes,
         units=units,
-        troubles=reading.troubles,
+        troubles=(*reading.troubles, *([unheard] if unheard is not None else [])),
     )
 
 
@@ -161,6 +188,18 @@ def _unit(
         reason=reason,
         since=one.since if one is not None else None,
     )
+
+
+def _of_group(reading: Reading) -> tuple[ClusterIs, str, datetime | None] | None:
+    """What the group of the cluster says, None when it says no more than the nodes."""
+    group = reading.network.group if reading.network is not None else None
+    if group is None:
+        return None
+    if group.phase == "empty" and group.in_service + group.starting + group.ending == 0:
+        return ClusterIs.STOPPED, group.reason, group.since
+    if group.phase not in _OF_GROUP:
+        return None
+    return _OF_GROUP[group.phase], group.reason, group.since
 
 
 def _judged(

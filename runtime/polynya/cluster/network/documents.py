@@ -68,7 +68,13 @@ class Outage(BaseModel):
 
 
 class Group(BaseModel):
-    """The group of a cluster, as the network agent saw it last."""
+    """The group of a cluster, as the network agent saw it last.
+
+    Attributes:
+        phase: one of `phase.Phase`, or one that a newer version knows.
+        reason: of the phase.
+        since: of the phase.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -80,6 +86,9 @@ class Group(BaseModel):
     ending: Count
     stopped: bool = False
     seen_at: datetime
+    phase: Name = "serving"
+    reason: Text = ""
+    since: datetime | None = None
 
 
 class AgentReport(Document):

@@ -9,6 +9,7 @@ from typing import Final
 from polynya.cluster.coordination.register import Register
 from polynya.cluster.network.documents import NETWORK_AGENT, AgentReport, Group
 from polynya.cluster.network.link import Link
+from polynya.cluster.network.phase import phase_of
 from polynya.store.clock import Clock
 from polynya.store.node_groups import GroupFacts
 
@@ -17,6 +18,10 @@ RENEW_SECONDS: Final = 30.0
 
 SILENT_AFTER_SECONDS: Final = 120.0
 """A sign of life that is older by the clock of its reader says that nobody is there."""
+
+
+#: What AWS says of a launch may be long; a text of a document is 4096 at most.
+_MOST_CHARACTERS: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +39,13 @@ class SignOfLife:
     def __init__(self, register: Register, me: Me, clock: Clock) -> None:
         self._register, self._me, self._clock = register, me, clock
         self._renewed = float("-inf")
-        self._said: bool | None = None
+        self._said: tuple[bool, str | None] | None = None
 
     def renew(self, link: Link, group: Group | None) -> None:
         """Write when that is due, or when it has to say something else."""
         due = self._clock.monotonic() - self._renewed >= RENEW_SECONDS
-        if not due and link.connected == self._said:
+        says = (link.connected, group.phase if group is not None else None)
+        if not due and says == self._said:
             return
         found = self._register.read(AgentReport, NETWORK_AGENT)
         before = found.document if found is not None else None
@@ -52,13 +58,20 @@ class SignOfLife:
             reason=link.reason,
             renewed_at=self._clock.now(),
             outage=link.outage or (before.outage if before is not None else None),
-            group=group,
+            group=_since_then(group, before.group if before is not None else None),
         )
         unknown = before.model_extra if before is not None else None
         report = report.model_copy(update=unknown or {})
         version = found.version if found is not None else None
         if self._register.write(NETWORK_AGENT, report, version):
-            self._renewed, self._said = self._clock.monotonic(), link.connected
+            self._renewed, self._said = self._clock.monotonic(), says
+
+
+def _since_then(group: Group | None, before: Group | None) -> Group | None:
+    """A phase that lasts keeps its beginning, whichever process saw it."""
+    if group is None or before is None or group.phase != before.phase:
+        return group
+    return group.model_copy(update={"since": before.since})
 
 
 def unheard(register: Register, now: datetime) -> str | None:
@@ -87,6 +100,7 @@ def seen_group(facts: GroupFacts | None, seen_at: datetime) -> Group | None:
     """The group as people are told of it."""
     if facts is None:
         return None
+    phase, reason = phase_of(facts)
     return Group(
         minimum=facts.bounds.minimum,
         maximum=facts.bounds.maximum,
@@ -96,4 +110,7 @@ def seen_group(facts: GroupFacts | None, seen_at: datetime) -> Group | None:
         ending=facts.ending,
         stopped=facts.is_stopped,
         seen_at=seen_at,
+        phase=phase,
+        reason=reason[:_MOST_CHARACTERS],
+        since=seen_at,
     )
