@@ -91,7 +91,6 @@ def test_the_columns_are_the_top_level_ones():
         "repeat('x', 2000000000) = a",
         "sequence(1, 1000000000)",
         "my_udf(a)",
-        "exists(a, x -> x > 1)",
         "transform(a, x -> x)",
         "ai_query('x')",
         "table(x)",

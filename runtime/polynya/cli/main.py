@@ -90,6 +90,7 @@ COMMANDS: Final = (
     _verb("doctor", "operate.doctor:doctor", "Check Java, jars, folders and the project."),
     _verb("schema", "project.schema:app", "JSON Schema of project and task files."),
     _verb("explain", "project.explain:explain", "Explain an error code."),
+    _verb("functions", "project.functions:functions", "Functions that expressions may call."),
     _verb("completion", "project.completion:completion", "Let a shell complete commands."),
 )
 

@@ -16,10 +16,11 @@ from sqlglot.generators.spark import SparkGenerator
 
 from polynya.model.contract.identifiers import literal, shown
 from polynya.model.datatypes import Array, DataType, MapType, Struct, Void
-from polynya.model.documents.problems import suggest
 from polynya.model.errors import ConfigError
-from polynya.transform.functions import ALLOWED_FUNCTIONS
+from polynya.transform.calls import check_call
+from polynya.transform.functions.base import Place
 from polynya.transform.parsing import parse, refuse
+from polynya.transform.rewriting import rewrite
 
 _ALLOWED_NODES: Final = frozenset(
     {
@@ -63,16 +64,23 @@ def validate_expression(text: str, *, where: str | None = None) -> str:
         where: `file:line:col` for the error.
 
     Raises:
-        ConfigError: POLYNYA-EXP-001 to -007, with the position in the text.
+        ConfigError: POLYNYA-EXP-001 to -007 and POLYNYA-FUN-001 to -003, with the position.
     """
     return _checked(text, where)[0]
 
 
-def expression_over(text: str, columns: Mapping[str, DataType], *, where: str | None = None) -> str:
+def expression_over(
+    text: str,
+    columns: Mapping[str, DataType],
+    *,
+    where: str | None = None,
+    place: Place | None = None,
+) -> str:
     """Return the canonical SQL for rows of these columns: what they do not have is NULL.
 
-    A source that has sent no delete yet may never have sent the column that marks one. Raises
-    ConfigError as `validate_expression` does.
+    A source that has sent no delete yet may never have sent the column that marks one. `place` is
+    needed where the text calls functions of Polynya. Raises ConfigError as
+    `validate_expression` does.
     """
     validate_expression(text, where=where)
     tree = exp.Paren(this=parse(text, where))
@@ -82,7 +90,13 @@ def expression_over(text: str, columns: Mapping[str, DataType], *, where: str | 
             while isinstance(node.parent, exp.Dot | exp.Bracket) and node.parent.this is node:
                 node = node.parent
             node.replace(exp.Null())
-    return _Generator(dialect=Spark(), identify=True, comments=False).generate(tree.this)
+    if place is not None:
+        rewrite(tree, columns, place, _generate, where)
+    return _generate(tree.this)
+
+
+def _generate(tree: exp.Expr) -> str:
+    return _Generator(dialect=Spark(), identify=True, comments=False).generate(tree)
 
 
 def _is_there(path: Sequence[str], columns: Mapping[str, DataType]) -> bool:
@@ -109,7 +123,7 @@ def _checked(text: str, where: str | None) -> tuple[str, frozenset[str]]:
         nodes = list(tree.walk())
         for node in nodes:
             _check_node(node, where)
-        sql = _Generator(dialect=Spark(), identify=True, comments=False).generate(tree)
+        sql = _generate(tree)
     except RecursionError:
         raise refuse("POLYNYA-EXP-006", "nested too deep", where) from None
     return sql, frozenset(_columns(nodes))
@@ -126,7 +140,7 @@ def _check_node(node: exp.Expr, where: str | None) -> None:
     if isinstance(node, _QUERIES):
         raise refuse("POLYNYA-EXP-003", "sub-queries and tables are not allowed", where)
     if isinstance(node, exp.Anonymous):
-        _check_call(node, where)
+        check_call(node, where)
     elif isinstance(node, exp.Column):
         _check_column(node, where)
     elif isinstance(node, exp.DataType) and node.this == exp.DType.USERDEFINED:
@@ -140,27 +154,6 @@ def _check_node(node: exp.Expr, where: str | None) -> None:
             where,
             node.meta.get("start"),
         )
-
-
-def _check_call(call: exp.Anonymous, where: str | None) -> None:
-    name, position = call.name, call.meta.get("start")
-    if isinstance(call.this, exp.Identifier) or name.lower() not in ALLOWED_FUNCTIONS:
-        error = refuse("POLYNYA-EXP-004", f"function {shown(name)} is not allowed", where, position)
-        error.fix = _nearest(name)
-        raise error
-    if not call.expressions:
-        # Without arguments `unix_timestamp()` is the clock, and no other function makes sense.
-        raise refuse(
-            "POLYNYA-EXP-004", f"function {shown(name)} needs an argument", where, position
-        )
-    if isinstance(call.parent, exp.Dot):
-        raise refuse("POLYNYA-EXP-004", f"function {shown(name)} has a qualifier", where, position)
-
-
-def _nearest(name: str) -> str:
-    hint = suggest(name.lower(), sorted(ALLOWED_FUNCTIONS)) or ""
-    guess, _, _ = hint.rpartition("allowed here:")
-    return guess.strip() or "see the list of functions in the task reference"
 
 
 def _check_column(column: exp.Column, where: str | None) -> None:

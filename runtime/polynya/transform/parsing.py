@@ -24,6 +24,15 @@ MAX_DEPTH: Final = 32
 
 _OPENING: Final = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING: Final = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+#: Operators that also are functions of Polynya.
+_OPERATORS: Final = {TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.BETWEEN}
+_BEFORE_OPERANDS: Final = {
+    None,
+    *(TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA, TokenType.AND, TokenType.OR),
+    *(TokenType.NOT, TokenType.EQ, TokenType.NEQ, TokenType.NULLSAFE_EQ, TokenType.LT),
+    *(TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.CASE, TokenType.WHEN),
+    *(TokenType.THEN, TokenType.ELSE),
+}
 _QUERY: Final = {TokenType.SELECT, TokenType.WITH}
 _CLASS: Final = re.compile(r"missing for <class '[\w.]*?(\w+)'>")
 _ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
@@ -111,7 +120,23 @@ def _tokens(text: str, where: str | None) -> list[Token]:
             raise refuse(
                 "POLYNYA-EXP-003", "sub-queries and tables are not allowed", where, token.start
             )
+    _name_calls(tokens)
     return _with_spark_strings(tokens, text)
+
+
+def _name_calls(tokens: list[Token]) -> None:
+    """Let `between(a, 1, 2)` and `polynya.not(a)` be calls, and not the operators of that name."""
+    for index, token in enumerate(tokens[:-1]):
+        if token.token_type not in _OPERATORS or tokens[index + 1].token_type != TokenType.L_PAREN:
+            continue
+        before = tokens[index - 1].token_type if index else None
+        if before == TokenType.DOT or (token.token_type == TokenType.BETWEEN and _starts(before)):
+            token.token_type = TokenType.VAR
+
+
+def _starts(before: TokenType | None) -> bool:
+    """Whether an operand, not an operator, comes after a token."""
+    return before in _BEFORE_OPERANDS
 
 
 def _with_spark_strings(tokens: list[Token], text: str) -> list[Token]:

@@ -250,7 +250,7 @@ PAGES: Final = (
         "function not allowed",
         "Only functions that compute one value from one row, the same on every run, are "
         "allowed. Not allowed are, for example, `reflect`, `current_timestamp`, `rand`, "
-        "aggregates and `explode`. The task reference lists all that are.",
+        "aggregates and `explode`. The reference page of functions lists all that are.",
     ),
     ErrorPage(
         "POLYNYA-EXP-005",
@@ -266,6 +266,26 @@ PAGES: Final = (
         "POLYNYA-EXP-007",
         "comment or hint",
         "Comments and hints are not allowed inside a condition; write YAML comments instead.",
+    ),
+    ErrorPage(
+        "POLYNYA-FUN-001",
+        "wrong number of arguments",
+        "A function of Polynya is called with fewer or more arguments than it takes. "
+        "`polynya functions NAME` shows its signature and examples.",
+    ),
+    ErrorPage(
+        "POLYNYA-FUN-002",
+        "not a literal",
+        "Patterns, formats, delimiters, names and switches of a function are part of the "
+        "configuration: they are written as a text in quotes, a number, true or false, and cannot "
+        "come from a column. Their parameters stand in quotes in the signature.",
+    ),
+    ErrorPage(
+        "POLYNYA-FUN-003",
+        "function cannot be computed here",
+        "The function is known, but an expression cannot compute it, because it would have to see "
+        "other rows or data that Polynya does not have. `polynya functions NAME` says what to do "
+        "instead.",
     ),
     ErrorPage(
         "POLYNYA-TEST-001",

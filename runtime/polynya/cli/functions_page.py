@@ -1,0 +1,55 @@
+"""The page docs/reference/functions.md, made of the table of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from polynya.transform.functions.base import Function
+from polynya.transform.functions.spark import ALLOWED_FUNCTIONS
+from polynya.transform.functions.table import FUNCTIONS, called
+
+
+def functions_page(notice: str) -> str:
+    """Return the page: Polynya's functions by family, then the names of Spark's."""
+    lines = [notice, "# Functions\n"]
+    lines += [
+        "Every expression of a task, such as `apply_as_deletes`, may call the functions of this",
+        "page, one inside the other and beside the [functions of Spark](#functions-of-spark).",
+        "`polynya functions NAME` shows one of them.\n",
+        "- An argument that makes no sense counts as NULL, whatever its type; no value of a row",
+        "  raises an error. With a NULL argument the result is NULL, where nothing else is said.",
+        "- Text that is a number counts as one where a number is asked for, and a single value as",
+        "  an array of itself where an array is.",
+        "- `polynya.` may stand before every name. It has to where a function of Spark has the",
+        "  same name, which the bare name goes on to mean; those names are shown with it",
+        "  ([ADR XXXX](../adr/XXXX-functions-as-spark-expressions.md)).",
+        "- Parameters in quotes take a literal: a text, a number, `true` or `false`.",
+        "- All give the same result on every run. Results below are shown as JSON.\n",
+    ]
+    for family in dict.fromkeys(one.family for one in FUNCTIONS.values()):
+        lines += [f"## {family}\n", "| function | what it gives | examples |", "|---|---|---|"]
+        lines += [_row(one) for one in FUNCTIONS.values() if one.family == family]
+        lines.append("")
+    lines += ["## Functions of Spark\n", "As the documentation of Spark SQL defines them:\n"]
+    lines.append(", ".join(f"`{name}`" for name in sorted(ALLOWED_FUNCTIONS)) + ".")
+    return "\n".join(lines) + "\n"
+
+
+def _row(one: Function) -> str:
+    signature = one.signature.replace(one.name, called(one.name), 1)
+    shown = "<br>".join(_examples(one))
+    return f"| {_code(signature)} | {_cell(one.about)} | {shown} |"
+
+
+def _examples(one: Function) -> Iterator[str]:
+    for example in one.examples:
+        yield f"{_code(example.call)} → {_code(example.gives)}"
+
+
+def _code(text: str) -> str:
+    """Code in a cell of a table; `|` would end the cell."""
+    return f"`{_cell(text)}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,128 @@
+"""Functions of dates and times. Times without a zone are UTC; text is read as ISO 8601."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from polynya.model.contract.identifiers import literal
+from polynya.model.datatypes import BIGINT, STRING, TIMESTAMP
+from polynya.transform.functions.base import Place, Value, function, let, null
+from polynya.transform.functions.coerce import instant, long, text
+
+_SOME_TIME = "TIMESTAMP '2018-03-10 08:55:12.456Z'"
+
+
+def _bounded(time: Value) -> str:
+    """A time of the years 1 to 9999: beyond, moving a clock or counting seconds may overflow."""
+    first, last = "TIMESTAMP '0001-01-03 00:00:00Z'", "TIMESTAMP '9999-12-29 00:00:00Z'"
+    return let("t", time, lambda t: f"IF({t.sql} BETWEEN {first} AND {last}, {t.sql}, NULL)")
+
+
+def _zone(value: Value) -> str:
+    """A time zone, NULL where it is none: Spark's own cast tells, which knows the same zones."""
+
+    def checked(zone: Value) -> str:
+        there = f"TRY_CAST(concat('2000-01-01 00:00:00 ', {zone.sql}) AS TIMESTAMP) IS NOT NULL"
+        return f"IF({zone.sql} RLIKE '^[+A-Za-z-][+A-Za-z0-9:/_-]*$' AND {there}, {zone.sql}, NULL)"
+
+    return let("z", text(value), checked)
+
+
+def _add_offset(values: Sequence[Value], _: Place) -> Value:
+    time, zone = _bounded(instant(values[0])), _zone(values[1])
+    return Value(f"from_utc_timestamp({time}, {zone})", TIMESTAMP)
+
+
+def _date_format(values: Sequence[Value], place: Place) -> Value:
+    pattern = literal(values[1].constant or "")
+    if not place.works(f"date_format({_SOME_TIME}, {pattern})"):
+        return null()
+    return Value(f"date_format({_bounded(instant(values[0]))}, {pattern})", STRING)
+
+
+def _parse_date(values: Sequence[Value], place: Place) -> Value:
+    pattern = literal(values[1].constant or "")
+    if not place.works(f"try_to_timestamp('2018', {pattern})"):
+        return null(TIMESTAMP)
+    return Value(f"try_to_timestamp({text(values[0]).sql}, {pattern})", TIMESTAMP)
+
+
+def _millis(values: Sequence[Value], _: Place) -> Value:
+    return Value(f"unix_millis({instant(values[0]).sql})", BIGINT)
+
+
+def _seconds(values: Sequence[Value], _: Place) -> Value:
+    return Value(f"unix_seconds({instant(values[0]).sql})", BIGINT)
+
+
+def _epoch_to_date(values: Sequence[Value], _: Place) -> Value:
+    def micros(epoch: Value) -> str:
+        n = epoch.sql
+        return (
+            f"CASE WHEN {n} BETWEEN -99999999999 AND 99999999999 THEN {n} * 1000000 "
+            f"WHEN {n} BETWEEN -99999999999999 AND 99999999999999 THEN {n} * 1000 "
+            f"WHEN {n} BETWEEN -99999999999999999 AND 99999999999999999 THEN {n} "
+            f"ELSE {n} div 1000 END"
+        )
+
+    return Value(f"timestamp_micros({let('n', long(values[0]), micros)})", TIMESTAMP)
+
+
+def _processing_time(_: Sequence[Value], place: Place) -> Value:
+    return Value(place.now, TIMESTAMP)
+
+
+FUNCTIONS = (
+    function(
+        "add_time_zone_offset", "time zone", _add_offset,
+        """Moves the clock by the offset of a zone at that time; the result still counts as UTC.
+        A zone that is unknown, or empty, gives NULL, and so does a time outside of the years 1 to
+        9999.""",
+        "add_time_zone_offset('2018-03-10T08:55:12Z', '+02:00') -> \"2018-03-10T10:55:12.000Z\"",
+        "add_time_zone_offset('2018-03-10T08:55:12Z', 'America/New_York')"
+        ' -> "2018-03-10T03:55:12.000Z"',
+        "add_time_zone_offset('2018-03-10T08:55:12Z', 'Nowhere/Land') -> null",
+        "add_time_zone_offset('2018-03-10T08:55:12Z', '') -> null",
+    ),
+    function(
+        "date_format", "time 'pattern'", _date_format,
+        """The text of a time by a pattern of Spark (as Java's `DateTimeFormatter`). A pattern that
+        Spark refuses gives NULL.""",
+        "polynya.date_format('2018-03-10T08:55:12.456Z', 'yyyy/MM/dd HH:mm:ss.SSS')"
+        ' -> "2018/03/10 08:55:12.456"',
+        "polynya.date_format('2018-03-10T08:55:12.456Z', 'E') -> \"Sat\"",
+        "polynya.date_format('no time', 'E') -> null",
+        "polynya.date_format('2018-03-10', 'bad pattern') -> null",
+    ),
+    function(
+        "parse_date", "text 'pattern'", _parse_date,
+        """The time that a text says by a pattern of Spark; without a time of day it is midnight.
+        NULL where the text does not match.""",
+        "parse_date('2017-09-25 22:11:00', 'yyyy-MM-dd HH:mm:ss') -> \"2017-09-25T22:11:00.000Z\"",
+        "parse_date('2018_Mar_21', 'yyyy_MMM_dd') -> \"2018-03-21T00:00:00.000Z\"",
+        "parse_date('25.9.2017', 'yyyy-MM-dd') -> null",
+    ),
+    function(
+        "to_unix_epoch_millis", "time", _millis,
+        "Milliseconds since 1970.",
+        "to_unix_epoch_millis('2018-03-10T08:55:12.456Z') -> 1520672112456",
+    ),
+    function(
+        "to_unix_epoch_seconds", "time", _seconds,
+        "Whole seconds since 1970.",
+        "to_unix_epoch_seconds('2018-03-10T08:55:12.456Z') -> 1520672112",
+    ),
+    function(
+        "unix_epoch_to_date", "number", _epoch_to_date,
+        """The time of a number of seconds, milliseconds, microseconds or nanoseconds since 1970;
+        which of them follows from its size (below 10^11, 10^14, 10^17).""",
+        'unix_epoch_to_date(1520672112) -> "2018-03-10T08:55:12.000Z"',
+        'unix_epoch_to_date(1520672112456) -> "2018-03-10T08:55:12.456Z"',
+        "unix_epoch_to_date('1520672112456000000') -> \"2018-03-10T08:55:12.456Z\"",
+    ),
+    function(
+        "get_processing_time", "value?", _processing_time,
+        "The engine time of the step that reads the record. The argument is not looked at.",
+        "greater_than(get_processing_time(), '2000-01-01') -> true",
+    ),
+)  # fmt: skip

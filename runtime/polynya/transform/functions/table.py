@@ -1,0 +1,52 @@
+"""The one table of Polynya's functions: what expressions may call, and what is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from polynya.transform.functions.base import Function
+from polynya.transform.functions.families import (
+    arrays,
+    comparison,
+    conditional,
+    conversion,
+    dates,
+    encoding,
+    numbers,
+    regex,
+    strings,
+    structural,
+)
+from polynya.transform.functions.spark import ALLOWED_FUNCTIONS
+
+#: What stands before a name that also is one of Spark's.
+QUALIFIER: Final = "polynya"
+
+_FAMILIES: Final = {
+    "Array": arrays.FUNCTIONS,
+    "Comparison": comparison.FUNCTIONS,
+    "Conditional": conditional.FUNCTIONS,
+    "Date and time": dates.FUNCTIONS,
+    "Mathematical": numbers.FUNCTIONS,
+    "Regular expression": regex.FUNCTIONS,
+    "String": strings.FUNCTIONS,
+    "Encoding and addresses": encoding.FUNCTIONS,
+    "Structural": structural.FUNCTIONS,
+    "Type conversion": conversion.FUNCTIONS,
+}
+
+FUNCTIONS: Final[Mapping[str, Function]] = {
+    one.name: replace(one, family=family) for family, rows in _FAMILIES.items() for one in rows
+}
+
+
+def needs_qualifier(name: str) -> bool:
+    """Whether a bare name is the function of Spark that was allowed before, or its syntax."""
+    return name in ALLOWED_FUNCTIONS or name == "not"
+
+
+def called(name: str) -> str:
+    """How a function is written in an expression."""
+    return f"{QUALIFIER}.{name}" if needs_qualifier(name) else name

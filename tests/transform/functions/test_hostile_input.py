@@ -1,0 +1,70 @@
+"""Every function with arguments of every type, full of odd values: never an error."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+
+from polynya.lake.copy.place import place_of
+from polynya.lake.spark.api import DataFrame, PySparkException, SparkSession
+from polynya.transform.expressions import expression_over
+from polynya.transform.functions.base import Function
+from polynya.transform.functions.table import FUNCTIONS, called
+from tests.transform.functions.hostile import LITERALS, TYPES, hostile_rows
+
+NOW = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
+CALLABLE = [one for one in FUNCTIONS.values() if one.build is not None]
+
+
+def call_of(one: Function, chance: random.Random) -> str:
+    """A call with arguments drawn by chance, also of types that make no sense."""
+    most = one.fewest + 2 if one.most is None else one.most
+    arguments = []
+    for index in range(chance.randint(one.fewest, most)):
+        column = chance.choice([*TYPES])
+        open_to_all = [column, column, "NULL", f"to_array({column})", f"({column} IS NULL)"]
+        fixed = one.parameter(index).startswith("'") or chance.random() < 0.2
+        arguments.append(chance.choice(LITERALS if fixed else open_to_all))
+    return f"{called(one.name)}({', '.join(arguments)})"
+
+
+def failing(rows: DataFrame, calls: dict[str, str]) -> list[str]:
+    """The calls that raise; their results are all computed, in one job where all are right."""
+    shown = [f"max(length(to_json(named_struct('v', {sql}))))" for sql in calls.values()]
+    try:
+        rows.selectExpr(*(f"{sql} AS e{index}" for index, sql in enumerate(shown))).collect()
+    except PySparkException as error:
+        if len(calls) == 1:
+            return [f"{next(iter(calls))}: {str(error)[:300]}"]
+        pairs = list(calls.items())
+        middle = len(pairs) // 2
+        return failing(rows, dict(pairs[:middle])) + failing(rows, dict(pairs[middle:]))
+    return []
+
+
+def drawn(spark: SparkSession, seed: int, each: int) -> list[str]:
+    chance = random.Random(seed)
+    rows = hostile_rows(spark, 40, chance)
+    place = place_of(rows, NOW, row="CAST(id AS STRING)")
+    calls = [call_of(one, chance) for one in CALLABLE for _ in range(each)]
+    return failing(rows, {text: expression_over(text, TYPES, place=place) for text in calls})
+
+
+def test_no_input_makes_a_function_fail(spark: SparkSession) -> None:
+    assert drawn(spark, seed=18, each=2) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_much_input_makes_no_function_fail(spark: SparkSession, seed: int) -> None:
+    for part in range(6):
+        assert drawn(spark, seed=seed * 100 + part, each=3) == []
+
+
+def test_a_function_that_fails_would_be_seen(spark: SparkSession) -> None:
+    rows = spark.range(1)
+    calls = {"right": "id", "wrong": "element_at(array(id), 0)", "also right": "id + 1"}
+
+    assert [text.partition(":")[0] for text in failing(rows, calls)] == ["wrong"]
