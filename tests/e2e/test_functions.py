@@ -41,6 +41,7 @@ def test_a_column_of_a_type_that_makes_no_sense_stops_nothing(lab: Lab) -> None:
 
 def test_a_draw_is_the_same_on_every_run(lab: Lab) -> None:
     feed = lab.feed(apply_as_deletes="random(0.5, 'half')")
+    feed.copy(put(100, 1, name="n"))
     batch = feed.batch(*(put(key, 1, name="n") for key in range(40)))
     now = lab.clock.now()
 

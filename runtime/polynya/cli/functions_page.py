@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from polynya.transform.functions.base import Function
 from polynya.transform.functions.spark import ALLOWED_FUNCTIONS
-from polynya.transform.functions.table import FUNCTIONS, called
+from polynya.transform.functions.table import FUNCTIONS
 
 
 def functions_page(notice: str) -> str:
@@ -36,9 +36,8 @@ def functions_page(notice: str) -> str:
 
 
 def _row(one: Function) -> str:
-    signature = one.signature.replace(one.name, called(one.name), 1)
     shown = "<br>".join(_examples(one))
-    return f"| {_code(signature)} | {_cell(one.about)} | {shown} |"
+    return f"| {_code(one.signature)} | {_cell(one.about)} | {shown} |"
 
 
 def _examples(one: Function) -> Iterator[str]:

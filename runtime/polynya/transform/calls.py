@@ -10,10 +10,10 @@ from polynya.model.contract.identifiers import shown
 from polynya.model.documents.problems import suggest
 from polynya.transform.functions.base import Function
 from polynya.transform.functions.spark import ALLOWED_FUNCTIONS
-from polynya.transform.functions.table import FUNCTIONS, QUALIFIER, called, needs_qualifier
+from polynya.transform.functions.table import FUNCTIONS, QUALIFIER, needs_qualifier
 from polynya.transform.parsing import refuse
 
-_KNOWN: Final = sorted({*ALLOWED_FUNCTIONS, *map(called, FUNCTIONS)})
+_KNOWN: Final = sorted({*ALLOWED_FUNCTIONS, *(one.written for one in FUNCTIONS.values())})
 
 
 def is_qualified(call: exp.Anonymous) -> bool:

@@ -16,7 +16,7 @@ from polynya.transform.expressions import (
 )
 from polynya.transform.functions.base import Place
 from polynya.transform.functions.spark import ALLOWED_FUNCTIONS
-from polynya.transform.functions.table import FUNCTIONS, called
+from polynya.transform.functions.table import FUNCTIONS
 
 COLUMNS = {"a": "int", "t": "string", "items": "array<int>", "s": "struct<x:int>"}
 
@@ -145,5 +145,5 @@ def test_every_name_of_the_reference_is_in_the_table_and_has_examples() -> None:
         assert one.about, one.name
         assert bool(one.examples) == (one.build is not None), one.name
         for example in one.examples:
-            assert called(one.name) in example.call, example
+            assert f"{one.written}(" in example.call, example
             validate_expression(example.call)

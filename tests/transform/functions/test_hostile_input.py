@@ -11,7 +11,7 @@ from polynya.lake.copy.place import place_of
 from polynya.lake.spark.api import DataFrame, PySparkException, SparkSession
 from polynya.transform.expressions import expression_over
 from polynya.transform.functions.base import Function
-from polynya.transform.functions.table import FUNCTIONS, called
+from polynya.transform.functions.table import FUNCTIONS
 from tests.transform.functions.hostile import LITERALS, TYPES, hostile_rows
 
 NOW = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
@@ -27,7 +27,7 @@ def call_of(one: Function, chance: random.Random) -> str:
         open_to_all = [column, column, "NULL", f"to_array({column})", f"({column} IS NULL)"]
         fixed = one.parameter(index).startswith("'") or chance.random() < 0.2
         arguments.append(chance.choice(LITERALS if fixed else open_to_all))
-    return f"{called(one.name)}({', '.join(arguments)})"
+    return f"{one.written}({', '.join(arguments)})"
 
 
 def failing(rows: DataFrame, calls: dict[str, str]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 from polynya.cli.context import Context
 from polynya.cli.options import usage_error
@@ -12,41 +13,68 @@ if TYPE_CHECKING:
     from polynya.transform.functions.base import Function
 
 
-def functions(name: str | None = None, *, context: Context) -> None:
+def functions(name: str | None = None, *, snippets: bool = False, context: Context) -> None:
     """Show the functions of Polynya that expressions may call; with a name, all about one.
 
-    For example: `polynya functions substring`.
+    For example: `polynya functions substring`. For completion in an editor that knows the snippets
+    of VS Code: `polynya functions --snippets > .vscode/polynya.code-snippets`.
 
     Args:
         name: a function, with or without `polynya.` before it.
+        snippets: print them as snippets for an editor.
         context: given by `main`.
     """
-    # Start-up time.
-    from polynya.transform.functions.table import FUNCTIONS, QUALIFIER, called
-
-    found = list(FUNCTIONS.values())
-    if name is not None:
-        wanted = name.strip().lower().removeprefix(f"{QUALIFIER}.")
-        if wanted not in FUNCTIONS:
-            hint = (suggest(wanted, list(FUNCTIONS)) or "").partition(" allowed here:")[0]
-            raise usage_error(
-                f"Polynya has no function `{name[:60]}`",
-                hint if hint.startswith("did") else "`polynya functions` lists all",
-            )
-        found = [FUNCTIONS[wanted]]
+    found = _chosen(name)
+    if snippets:
+        content = _snippets([one for one in found if one.build is not None])
+        context.output.result("snippets", {"snippets": content}, json.dumps(content, indent=2))
+        return
     for one in found:
         data = {
             "name": one.name,
-            "call": called(one.name),
+            "call": one.written,
             "signature": one.signature,
             "family": one.family,
             "about": one.about,
             "callable": one.build is not None,
             "examples": [{"call": each.call, "gives": each.gives} for each in one.examples],
         }
-        signature = one.signature.replace(one.name, called(one.name), 1)
-        text = f"{signature}  {_first(one)}" if name is None else _full(one, signature)
+        text = f"{one.signature}  {_first(one)}" if name is None else _full(one)
         context.output.result("function", data, text)
+
+
+def _chosen(name: str | None) -> list[Function]:
+    # Start-up time.
+    from polynya.transform.functions.table import FUNCTIONS, QUALIFIER
+
+    if name is None:
+        return list(FUNCTIONS.values())
+    wanted = name.strip().lower().removeprefix(f"{QUALIFIER}.")
+    if wanted not in FUNCTIONS:
+        hint = (suggest(wanted, list(FUNCTIONS)) or "").partition(" allowed here:")[0]
+        raise usage_error(
+            f"Polynya has no function `{name[:60]}`",
+            hint if hint.startswith("did") else "`polynya functions` lists all",
+        )
+    return [FUNCTIONS[wanted]]
+
+
+def _snippets(found: list[Function]) -> dict[str, Any]:
+    """Snippets in the form of VS Code: the parameters are the places to fill in."""
+    return {
+        one.signature: {
+            "prefix": sorted({one.name, one.written}),
+            "scope": "yaml,json",
+            "body": f"{one.written}({_holes(one)})",
+            "description": one.about,
+        }
+        for one in found
+    }
+
+
+def _holes(one: Function) -> str:
+    needed = [each for each in one.parameters if not each.endswith("?")]
+    return ", ".join(f"${{{at}:{each.rstrip('+')}}}" for at, each in enumerate(needed, start=1))
 
 
 def _first(one: Function) -> str:
@@ -54,8 +82,8 @@ def _first(one: Function) -> str:
     return one.about.partition(". ")[0].rstrip(".") + "."
 
 
-def _full(one: Function, signature: str) -> str:
-    lines = [f"{signature}   ({one.family})", "", one.about]
+def _full(one: Function) -> str:
+    lines = [f"{one.signature}   ({one.family})", "", one.about]
     if one.examples:
         lines += ["", *(f"  {each.call} gives {each.gives}" for each in one.examples)]
     return "\n".join(lines)

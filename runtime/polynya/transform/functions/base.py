@@ -73,6 +73,7 @@ class Function:
         about: what it gives and its edge cases, in sentences.
         build: makes the SQL of a call; None for a function that cannot be called here.
         examples: tested, and shown in the reference.
+        written: the name as a call has it, with its qualifier where it needs one.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Function:
     about: str
     build: Build | None
     examples: tuple[Example, ...]
+    written: str = ""
 
     @property
     def signature(self) -> str:
@@ -90,7 +92,7 @@ class Function:
             shown = parameter.rstrip("?+") + (", …" if parameter.endswith("+") else "")
             comma = ", " if index else ""
             text += f"[{comma}{shown}]" if parameter.endswith("?") else f"{comma}{shown}"
-        return f"{self.name}({text})"
+        return f"{self.written}({text})"
 
     @property
     def fewest(self) -> int:

@@ -37,16 +37,19 @@ _FAMILIES: Final = {
     "Type conversion": conversion.FUNCTIONS,
 }
 
-FUNCTIONS: Final[Mapping[str, Function]] = {
-    one.name: replace(one, family=family) for family, rows in _FAMILIES.items() for one in rows
-}
-
 
 def needs_qualifier(name: str) -> bool:
     """Whether a bare name is the function of Spark that was allowed before, or its syntax."""
     return name in ALLOWED_FUNCTIONS or name == "not"
 
 
-def called(name: str) -> str:
-    """How a function is written in an expression."""
+def _written(name: str) -> str:
+    """A name as a call has it."""
     return f"{QUALIFIER}.{name}" if needs_qualifier(name) else name
+
+
+FUNCTIONS: Final[Mapping[str, Function]] = {
+    one.name: replace(one, family=family, written=_written(one.name))
+    for family, rows in _FAMILIES.items()
+    for one in rows
+}
