@@ -157,7 +157,7 @@ def test_the_task_reference_explains_every_key(tmp_path):
 
     assert "| `sequence_by` | list of text |" in page
     assert "Default: `30d`." in page
-    assert "`regexp_replace`" in page
+    assert "`regexp_replace`" in PAGES["functions.md"]()
 
 
 def test_git_leaves_data_alone_and_keeps_the_project(tmp_path):

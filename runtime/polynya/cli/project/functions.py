@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 def functions(name: str | None = None, *, snippets: bool = False, context: Context) -> None:
     """Show the functions of Polynya that expressions may call; with a name, all about one.
 
-    For example: `polynya functions substring`. For completion in an editor that knows the snippets
-    of VS Code: `polynya functions --snippets > .vscode/polynya.code-snippets`.
+    For completion in an editor that knows the snippets of VS Code, send those of `--snippets` to
+    the file `.vscode/polynya.code-snippets`.
+
+    For example: `polynya functions substring`.
 
     Args:
         name: a function, with or without `polynya.` before it.
