@@ -114,7 +114,10 @@ def suffered(
         time.sleep(arm.lease / 3)
         feed.finish()
         at.end()
-        at.agents.polynya("run", "--once", "--apply", "always", "--project", str(folder))
+        try:
+            at.agents.polynya("run", "--once", "--apply", "always", "--project", str(folder))
+        except Failed as failure:
+            at.problems.append(str(failure))
     found = _found(at, judge(folder, tables), arm, rows=sum(len(one.events) for one in sources))
     _tell(found, told)
     return found
