@@ -11,6 +11,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from polynya_constructs.cluster.cluster import Cluster
+from polynya_constructs.cluster.figures import FiguresWithoutNodes
 from polynya_constructs.cluster.observability import ClusterObservability
 from polynya_constructs.cluster.scaling import ONE_MINUTE, Scaling
 from polynya_constructs.cluster.spot_fallback import SpotFallback
@@ -95,6 +96,7 @@ class ClusterStack(cdk.Stack):
                 cluster=self.cluster,
                 # An edit of its tasks is work for a cluster, too.
                 watched={lakehouse.landing: "", lakehouse.configuration: f"{settings.project}/"},
+                landing=lakehouse.landing,
                 streams=_held_back(stage),
                 removal_policy=removal_policy,
             )
@@ -111,6 +113,7 @@ class ClusterStack(cdk.Stack):
         fallback = SpotFallback(
             self, "SpotFallback", cluster=self.cluster, removal_policy=removal_policy
         )
+        FiguresWithoutNodes(self, "Figures", cluster=self.cluster, removal_policy=removal_policy)
         topic = None
         if not settings.notify:
             cdk.Annotations.of(self).add_warning_v2(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from polynya_constructs.cluster.capacity import CapacityError as CapacityError
     from polynya_constructs.cluster.capacity import SpotAllocation as SpotAllocation
     from polynya_constructs.cluster.cluster import Cluster as Cluster
+    from polynya_constructs.cluster.figures import FiguresWithoutNodes as FiguresWithoutNodes
     from polynya_constructs.cluster.instance_types import Architecture as Architecture
     from polynya_constructs.cluster.observability import (
         ClusterObservability as ClusterObservability,
@@ -63,6 +64,7 @@ __all__ = [
     "ClusterObservability",
     "DataBucket",
     "EmrServerlessSpark",
+    "FiguresWithoutNodes",
     "FirehoseLanding",
     "LakeFormationGovernance",
     "Lakehouse",
@@ -103,6 +105,7 @@ _HOMES: Final = {
         "SpotAllocation",
     ),
     "polynya_constructs.cluster.cluster": ("Cluster",),
+    "polynya_constructs.cluster.figures": ("FiguresWithoutNodes",),
     "polynya_constructs.cluster.instance_types": ("Architecture",),
     "polynya_constructs.cluster.observability": ("ClusterObservability",),
     "polynya_constructs.cluster.scaling": ("Scaling",),

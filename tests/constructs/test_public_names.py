@@ -20,6 +20,7 @@ def test_the_public_names_are_these():
         "ClusterObservability",
         "DataBucket",
         "EmrServerlessSpark",
+        "FiguresWithoutNodes",
         "FirehoseLanding",
         "LakeFormationGovernance",
         "Lakehouse",

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from polynya_constructs.functions.wake.handler import wake
+from polynya_constructs.functions.wake import handler
+from polynya_constructs.functions.wake.handler import landed_bytes, look, wake
 
 
 class Groups:
     """Auto Scaling with at most one group, as far as the function asks."""
 
     def __init__(self, **group: Any) -> None:
-        self.group = group
+        self.group = group and {"AutoScalingGroupName": "shop", "Instances": [], **group}
 
     def describe_auto_scaling_groups(self, AutoScalingGroupNames: list[str]) -> dict[str, Any]:
         return {"AutoScalingGroups": [self.group] if self.group else []}
@@ -30,17 +32,58 @@ class Groups:
 def test_only_an_empty_group_is_woken(desired: int, maximum: int, said: str, then: int) -> None:
     groups = Groups(DesiredCapacity=desired, MaxSize=maximum)
 
-    assert wake(groups, "shop").startswith(said)
+    assert wake(groups, look(groups, "shop")).startswith(said)
     assert groups.group["DesiredCapacity"] == then
 
 
 def test_a_second_event_changes_nothing() -> None:
     groups = Groups(DesiredCapacity=0, MaxSize=4)
 
-    assert [wake(groups, "shop")[:5] for _ in range(3)] == ["woken", "kept:", "kept:"]
+    assert [wake(groups, look(groups, "shop"))[:5] for _ in range(3)] == ["woken", "kept:", "kept:"]
     assert groups.group["DesiredCapacity"] == 1
 
 
 def test_a_group_that_is_gone_is_an_error() -> None:
     with pytest.raises(LookupError, match="belongs to a deleted one"):
-        wake(Groups(), "shop")
+        look(Groups(), "shop")
+
+
+def landed(bucket: str, size: int) -> dict[str, Any]:
+    """The event of S3."""
+    return {"detail": {"bucket": {"name": bucket}, "object": {"key": "a.json", "size": size}}}
+
+
+@pytest.mark.parametrize(
+    ("event", "size"),
+    [
+        (landed("landing", 700), 700),
+        (landed("configuration", 700), 0),
+        ({"source": "aws.cloudwatch", "alarmData": {}}, 0),
+        ({"detail": None}, 0),
+    ],
+    ids=["data", "a task", "an alarm", "nothing"],
+)
+def test_only_data_is_counted(event: dict[str, Any], size: int) -> None:
+    assert landed_bytes(event, "landing") == size
+    assert landed_bytes(event, None) == 0
+
+
+@pytest.mark.parametrize(
+    ("state", "counted"), [("InService", False), ("Pending:Wait", True), (None, True)]
+)
+def test_what_lands_is_counted_while_no_node_serves(
+    state: str | None,
+    counted: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    nodes = [{"LifecycleState": state}] if state else []
+    groups = Groups(DesiredCapacity=len(nodes), MaxSize=4, Instances=nodes)
+    monkeypatch.setattr("boto3.client", lambda _service: groups)
+    monkeypatch.setenv("GROUP_NAME", "shop")
+    monkeypatch.setenv("LANDING_BUCKET", "landing")
+
+    handler.handle(landed("landing", 700), None)
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["Cluster"], one["LandedBytes"]) for one in lines] == [("shop", 700)] * counted

@@ -110,7 +110,7 @@ def made_up_stages() -> list[StageConfig]:
             },
             stream={"existing_arn": ARN.format(service="kinesis", resource="stream/theirs")},
             # The one strategy that no other stage here has.
-            clusters=[{"name": "quick", "strategy": "low_latency"}],
+            clusters=[{"name": "quick", "strategy": "low_latency", "maximum": 6}],
             machine_images={"arm64": "ami-0a1b2c3d4e5f60718"},
             catalog={"existing_databases": ["theirs"]},
         ),

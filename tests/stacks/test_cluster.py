@@ -269,6 +269,7 @@ def test_rights_are_for_this_group_and_these_buckets(low_cost: Template) -> None
     # Each of these takes no resource; whatever else appears here needs one.
     assert everything == {
         "autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities",
+        "cloudwatch:GetMetricStatistics",
         "ec2:DescribeInstances", "ec2:RunInstances", "ssm:UpdateInstanceInformation",
         "ssmmessages:CreateControlChannel", "ssmmessages:CreateDataChannel",
         "ssmmessages:OpenControlChannel", "ssmmessages:OpenDataChannel",

@@ -71,7 +71,9 @@ def test_the_fallback_reads_the_group_that_the_template_made(deployed: DeployedS
     names = [f["Handler"] for f in deployed.client("lambda").list_functions()["Functions"]]
     rules = deployed.client("events").list_rules()["Rules"]
     assert names.count("spot_fallback.handler.handle") == 2
-    assert len([r for r in rules if r.get("ScheduleExpression") == "rate(1 minute)"]) == 2
+    # And the figures without nodes, for each of the two clusters.
+    assert names.count("figures.handler.handle") == 2
+    assert len([r for r in rules if r.get("ScheduleExpression") == "rate(1 minute)"]) == 4
 
     clients = deployed.client("autoscaling"), deployed.client("ec2")
     decision = reconcile(*clients, GROUP, 1, datetime.now(UTC))

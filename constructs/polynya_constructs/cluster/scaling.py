@@ -201,8 +201,10 @@ class Scaling(Construct):
             )
         if signal is Signal.IDLENESS:
             return minute_math(
-                f"IF({_KNOWN}, "
-                f"IF(nodes < 2 AND FILL(arrivals, 0) > 0, 86400, {_BACKLOG_PER_NODE}))",
+                # Of an empty group there is no value: it would keep the alarm on until the first
+                # node comes, and end that one.
+                f"IF({_KNOWN}, IF(nodes > 0, "
+                f"IF(nodes < 2 AND FILL(arrivals, 0) > 0, 86400, {_BACKLOG_PER_NODE})))",
                 backlog=self.backlog,
                 nodes=self.nodes,
                 arrivals=self._arrivals,

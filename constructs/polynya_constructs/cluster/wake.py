@@ -54,6 +54,7 @@ class Wake(Construct):
         *,
         cluster: Cluster,
         watched: Mapping[s3.IBucket, str],
+        landing: s3.IBucket | None = None,
         streams: Sequence[cloudwatch.IMetric] = (),
         log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
         removal_policy: cdk.RemovalPolicy = KEPT,
@@ -65,6 +66,8 @@ class Wake(Construct):
             id_: unique below the parent.
             cluster: whose group it wakes.
             watched: buckets, each with the prefix of the keys that count; empty: all of them.
+            landing: that of `watched` whose objects are data: while no node serves, their bytes
+                are counted (`LandedBytes`); default: nothing is.
             streams: counts, by the minute, of records that will land; at most 7. Worth it where
                 they are held back for longer than such a count is late.
             log_retention: how long its log is kept; default one month.
@@ -92,7 +95,10 @@ class Wake(Construct):
             memory_size=256,
             timeout=cdk.Duration.seconds(30),
             max_event_age=_EVENT_AGE,
-            environment={"GROUP_NAME": cluster.name},
+            environment={
+                "GROUP_NAME": cluster.name,
+                **({"LANDING_BUCKET": landing.bucket_name} if landing else {}),
+            },
         )
         landed = events.Rule(
             self,

@@ -104,6 +104,10 @@ def _of_cluster(report: Mapping[str, Any]) -> list[Metric]:
         Metric("BacklogBytes", "Bytes", backlog["bytes"]),
         Metric("SuspendedTasks", "Count", suspended),
     ]
+    if backlog["seconds"] > 0:
+        # What is known of the speed when no node is there to measure it.
+        speed = round(backlog["bytes"] / backlog["seconds"], 1)
+        figures.append(Metric("BytesPerSecond", "Bytes/Second", speed))
     if unowned:
         figures.append(Metric("UnownedUnits", "Count", unowned["units"]))
     return figures

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-Unit: TypeAlias = Literal["Seconds", "Bytes", "Count", "Percent"]
+Unit: TypeAlias = Literal["Seconds", "Bytes", "Bytes/Second", "Count", "Percent"]
 
 
 @dataclass(frozen=True, slots=True)

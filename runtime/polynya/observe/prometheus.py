@@ -16,7 +16,13 @@ from polynya.observe.figures import Figures, Metric, Minute
 #: Name of a time series, and its labels as text.
 _Series: TypeAlias = tuple[str, str]
 
-_SUFFIXES: Final = {"Seconds": "_seconds", "Bytes": "_bytes", "Count": "", "Percent": "_percent"}
+_SUFFIXES: Final = {
+    "Seconds": "_seconds",
+    "Bytes": "_bytes",
+    "Bytes/Second": "_bytes_per_second",
+    "Count": "",
+    "Percent": "_percent",
+}
 _WORD: Final = re.compile(r"(?<!^)(?=[A-Z])")
 _ESCAPED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 

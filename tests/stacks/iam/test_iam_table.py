@@ -27,6 +27,7 @@ ROLES = {
     "network agent": ("clustered/Gateway", "AgentNodeRole"),
     "fallback": ("clustered/Cluster-cheap", "SpotFallbackRole"),
     "wake": ("clustered/Cluster-cheap", "WakeRole"),
+    "figures": ("clustered/Cluster-cheap", "FiguresRole"),
     "redshift": ("clustered/Consumption", "RedshiftRole"),
     "emr job": ("clustered/Consumption", "EmrServerlessJobRole"),
     "firehose": ("clustered/Consumption", "FirehoseclicksRole"),

@@ -22,6 +22,7 @@ WHO = {
     "agentnoderole": "network agent",
     "spotfallbackrole": "fallback",
     "wakerole": "wake",
+    "figuresrole": "figures",
     "redshiftrole": "redshift",
     "emrserverlessjobrole": "emr job",
     "firehoseclicksrole": "firehose",
@@ -37,6 +38,7 @@ CODE = {
     "network agent": ROOT / "runtime" / "polynya",
     "fallback": CONSTRUCTS / "functions" / "spot_fallback",
     "wake": CONSTRUCTS / "functions" / "wake",
+    "figures": CONSTRUCTS / "functions" / "figures",
 }
 
 

@@ -24,7 +24,7 @@ import boto3
 import pytest
 
 from polynya_constructs.cluster.instance_types import Architecture
-from polynya_constructs.functions.wake.handler import wake
+from polynya_constructs.functions.wake.handler import look, wake
 from polynya_constructs.packaging.package import Archive
 from stacks.publish import publish
 from stacks.settings.loader import Deployment, load_deployment
@@ -133,7 +133,8 @@ class StandIn:
             glue.delete_database(Name=database["Name"])
 
     def landed(self, group: str) -> None:
-        wake(self.client("autoscaling"), group)
+        autoscaling = self.client("autoscaling")
+        wake(autoscaling, look(autoscaling, group))
         if self._node:
             self._node.start(self._outputs["Storage"]["ConfigurationBucketName"])
 

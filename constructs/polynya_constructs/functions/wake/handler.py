@@ -2,38 +2,80 @@
 
 It runs for every object that lands. The event is only a reason to look: whether the group is empty
 the group itself tells, so that events which are doubled, late or for a group that runs change
-nothing.
+nothing. While no node serves it counts what lands, for nobody else does.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import boto3
 
 
-def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
+def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Entry of the Lambda function."""
-    return {"action": wake(boto3.client("autoscaling"), os.environ["GROUP_NAME"])}
+    autoscaling, name = boto3.client("autoscaling"), os.environ["GROUP_NAME"]
+    group = look(autoscaling, name)
+    size = landed_bytes(event, os.environ.get("LANDING_BUCKET"))
+    if size and not serves(group):
+        sys.stdout.write(json.dumps(record(name, size, datetime.now(UTC))) + "\n")
+    return {"action": wake(autoscaling, group)}
 
 
-def wake(autoscaling: Any, name: str) -> str:
-    """Ask for one node if the group asks for none; returns what was done and why.
+def look(autoscaling: Any, name: str) -> Mapping[str, Any]:
+    """The group as it is.
 
     Raises:
         LookupError: there is no group of this name.
-        botocore.exceptions.ClientError: AWS refused; nothing was changed.
+        botocore.exceptions.ClientError: AWS refused.
     """
     groups = autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[name])
     if not groups["AutoScalingGroups"]:
         raise LookupError(f"no Auto Scaling group {name}; this function belongs to a deleted one")
-    (group,) = groups["AutoScalingGroups"]
+    group: Mapping[str, Any] = groups["AutoScalingGroups"][0]
+    return group
+
+
+def wake(autoscaling: Any, group: Mapping[str, Any]) -> str:
+    """Ask for one node if the group asks for none; returns what was done and why.
+
+    Raises:
+        botocore.exceptions.ClientError: AWS refused; nothing was changed.
+    """
     if group["DesiredCapacity"] > 0:
         return "kept: the group has nodes"
     if group["MaxSize"] < 1:
         return "kept: a schedule allows no node now"
     autoscaling.set_desired_capacity(
-        AutoScalingGroupName=name, DesiredCapacity=1, HonorCooldown=False
+        AutoScalingGroupName=group["AutoScalingGroupName"], DesiredCapacity=1, HonorCooldown=False
     )
     return "woken"
+
+
+def serves(group: Mapping[str, Any]) -> bool:
+    """Whether a node works: it counts itself what waits."""
+    return any(node["LifecycleState"] == "InService" for node in group["Instances"])
+
+
+def landed_bytes(event: Mapping[str, Any], bucket: str | None) -> int:
+    """The size of the object that an event is about; 0 of one that is no data, or of no object."""
+    detail = event.get("detail") or {}
+    if bucket is None or (detail.get("bucket") or {}).get("name") != bucket:
+        return 0
+    return int((detail.get("object") or {}).get("size") or 0)
+
+
+def record(name: str, size: int, now: datetime) -> dict[str, Any]:
+    """One log line that is also a metric (CloudWatch's embedded metric format)."""
+    metrics = [{"Name": "LandedBytes", "Unit": "Bytes"}]
+    directive = {"Namespace": "Polynya", "Dimensions": [["Cluster"]], "Metrics": metrics}
+    return {
+        "_aws": {"Timestamp": int(now.timestamp() * 1000), "CloudWatchMetrics": [directive]},
+        "Cluster": name,
+        "LandedBytes": size,
+    }

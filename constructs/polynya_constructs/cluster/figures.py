@@ -1,0 +1,95 @@
+"""Figures of a cluster while it has no node: data that waits is seen, and it gets older."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from polynya_constructs.cluster.cluster import Cluster
+from polynya_constructs.grants import allow
+from polynya_constructs.removal import KEPT
+
+_CODE: Final = Path(__file__).resolve().parents[1] / "functions"
+
+
+class FiguresWithoutNodes(Construct):
+    """A function that publishes the backlog and its age, each minute in which no node serves.
+
+    Without it a group that lost all its nodes, or whose first one does not start, would have no
+    figure at all, and no alarm would see its data wait. It estimates: what the nodes left, as they
+    published it last, and what `Wake` counted since, at the speed that nodes measured before.
+    `function` is the function.
+
+    Example:
+        >>> FiguresWithoutNodes(stack, "Figures", cluster=cluster)
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        cluster: Cluster,
+        log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
+        removal_policy: cdk.RemovalPolicy = KEPT,
+    ) -> None:
+        """Create the function and its clock.
+
+        Args:
+            scope: the parent.
+            id_: unique below the parent.
+            cluster: whose figures it publishes.
+            log_retention: how long its log is kept; default one month.
+            removal_policy: what becomes of its log with its stack; default: it is kept.
+        """
+        super().__init__(scope, id_)
+        log_group = logs.LogGroup(
+            self, "Log", retention=log_retention, removal_policy=removal_policy
+        )
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            description=f"Polynya: figures of {cluster.name} without nodes",
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            architecture=lambda_.Architecture.ARM_64,
+            handler="figures.handler.handle",
+            code=lambda_.Code.from_asset(str(_CODE), exclude=["**/__pycache__", "**/*.pyc"]),
+            role=self._role(cluster, log_group),
+            log_group=log_group,
+            memory_size=256,
+            timeout=cdk.Duration.seconds(30),
+            retry_attempts=0,  # a figure of a minute that is over helps nobody
+            environment={"GROUP_NAME": cluster.name},
+        )
+        events.Rule(
+            self,
+            "EveryMinute",
+            description=f"Polynya: figures of {cluster.name} without nodes",
+            schedule=events.Schedule.rate(cdk.Duration.minutes(1)),
+            targets=[targets.LambdaFunction(self.function, retry_attempts=0)],
+        )
+
+    def _role(self, cluster: Cluster, log_group: logs.LogGroup) -> iam.Role:
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            description=f"Polynya: figures of {cluster.name} without nodes",
+        )
+        allow(
+            role,
+            "ReadWhatCannotBeScoped",
+            actions=["autoscaling:DescribeAutoScalingGroups", "cloudwatch:GetMetricStatistics"],
+            resources=["*"],
+            wildcard="Auto Scaling and CloudWatch let nobody scope what reads groups and metrics",
+        )
+        log_group.grant_write(role)
+        return role

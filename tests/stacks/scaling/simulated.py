@@ -1,0 +1,235 @@
+"""A cluster in a simulated time: its group is one of moto, its code that of nodes and functions.
+
+Real are the template with its alarms and policies, the two functions, and what makes figures of a
+node's report. Simulated are time, CloudWatch, and the work: so many seconds of it in a minute.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from polynya.cluster.metrics import MetricsOutlet
+from polynya.observe.emf import emf_records
+from polynya.observe.figures import Minute as Figures
+from polynya_constructs.functions.figures import handler as figures
+from polynya_constructs.functions.wake import handler as wake
+from tests.aws import REGION
+from tests.stacks.house_rules import Template, resources
+from tests.stacks.scaling.cloudwatch import BEGIN, Metrics
+from tests.stacks.scaling.policies import Policies
+
+BOOT_MINUTES: Final = 3
+BYTES_PER_SECOND: Final = 2e6
+LANDING: Final = "landing"
+
+
+class Group:
+    """A group of moto with the bounds of the template's; also its client, for the functions."""
+
+    def __init__(self, client: Callable[[str], Any], template: Template) -> None:
+        (asked,) = resources(template, "AWS::AutoScaling::AutoScalingGroup").values()
+        self.name: str = asked["AutoScalingGroupName"]
+        self._client, self.launched, self.minute = client("autoscaling"), dict[str, int](), 0
+        self.asked: list[int] = []
+        self.ended_while_booting = 0
+        self._known: dict[str, Any] | None = None
+        self._client.create_launch_configuration(
+            LaunchConfigurationName=self.name,
+            ImageId="ami-12c6146b",
+            InstanceType="m7g.xlarge",
+        )
+        self._client.create_auto_scaling_group(
+            AutoScalingGroupName=self.name,
+            LaunchConfigurationName=self.name,
+            MinSize=int(asked["MinSize"]),
+            MaxSize=int(asked["MaxSize"]),
+            AvailabilityZones=[f"{REGION}a"],
+        )
+        self.now(-BOOT_MINUTES)
+
+    def now(self, minute: int) -> None:
+        """Take note of who came and who went until this minute."""
+        self.minute = minute
+        ids = {one["InstanceId"] for one in self._described()["Instances"]}
+        gone = [start for one, start in self.launched.items() if one not in ids]
+        self.ended_while_booting += sum(minute - start <= BOOT_MINUTES for start in gone)
+        self.launched = {one: self.launched.get(one, minute) for one in sorted(ids)}
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        group = self._described()
+        return group["MinSize"], group["MaxSize"]
+
+    @property
+    def serving(self) -> list[str]:
+        return [one for one, start in self.launched.items() if self.minute - start >= BOOT_MINUTES]
+
+    def describe_auto_scaling_groups(self, AutoScalingGroupNames: list[str]) -> dict[str, Any]:
+        """With nodes that boot for some minutes, as the launch hook keeps them."""
+        assert AutoScalingGroupNames == [self.name]
+        group = self._described()
+        for one in group["Instances"]:
+            if one["InstanceId"] not in self.serving:
+                one["LifecycleState"] = "Pending:Wait"
+        return {"AutoScalingGroups": [group]}
+
+    def set_desired_capacity(self, **asked: Any) -> None:
+        self.asked.append(asked["DesiredCapacity"])
+        self._client.set_desired_capacity(**asked)
+        self._known = None
+
+    def _described(self) -> dict[str, Any]:
+        """The group as it is; it is asked again when it was changed, for nobody else changes it."""
+        if self._known is None:
+            names = [self.name]
+            answer = self._client.describe_auto_scaling_groups(AutoScalingGroupNames=names)
+            self._known = answer["AutoScalingGroups"][0]
+        return copy.deepcopy(self._known)
+
+
+@dataclass(slots=True)
+class _Work:
+    """Work in order of arrival: pairs of the minute and the seconds."""
+
+    waiting: deque[tuple[int, float]] = field(default_factory=deque)
+
+    def do_first(self, most: float) -> float:
+        """Do the work that came first, or `most` seconds of it; returns how many it took."""
+        minute, first = self.waiting.popleft()
+        if first > most:
+            self.waiting.appendleft((minute, first - most))
+        return min(first, most)
+
+    @property
+    def seconds(self) -> float:
+        return sum(seconds for _, seconds in self.waiting)
+
+    def age(self, minute: int) -> float:
+        return (minute - self.waiting[0][0]) * 60.0 if self.waiting else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """How a minute ended: nodes that serve and that are wanted, and what waits."""
+
+    serving: int
+    size: int
+    backlog: float
+    age: float
+
+
+class SimulatedCluster:
+    """`curve` is the work that lands in each minute, in seconds of one node."""
+
+    def __init__(
+        self, client: Callable[[str], Any], template: Template, curve: Callable[[int], float]
+    ) -> None:
+        self.group, self.metrics = Group(client, template), Metrics()
+        self._policies, self._curve = Policies(_resolved(template), self.metrics), curve
+        rules = resources(template, "AWS::Events::Rule")
+        self._landed = [name for name, rule in rules.items() if "aws.s3" in str(rule)]
+        self._units = [_Work() for _ in range(12)]
+        self._outlets: dict[str, MetricsOutlet] = {}
+
+    def run(self, minutes: int) -> list[Minute]:
+        """Let so many minutes pass."""
+        return [self._pass(minute) for minute in range(minutes)]
+
+    def _pass(self, minute: int) -> Minute:
+        now = BEGIN + timedelta(minutes=minute)
+        self.group.now(minute)
+        if work := self._curve(minute):
+            self._land(work, minute, now)
+        serving = self.group.serving
+        for number, node in enumerate(serving):
+            self._publish(node, self._units[number :: len(serving)], minute, now)
+        if not serving:
+            found = figures.look(self.group, self.metrics, self.group.name, now)
+            if found is not None:
+                self.metrics.take(figures.record(self.group.name, found, now))
+        self._scale(minute)
+        backlog = sum(unit.seconds for unit in self._units)
+        age = max(unit.age(minute) for unit in self._units)
+        return Minute(len(serving), len(self.group.launched), backlog, age)
+
+    def _land(self, work: float, minute: int, now: datetime) -> None:
+        for unit in self._units:
+            unit.waiting.append((minute, work / len(self._units)))
+        size = int(work * BYTES_PER_SECOND)
+        event = {"detail": {"bucket": {"name": LANDING}, "object": {"key": "a", "size": size}}}
+        for rule in self._landed:
+            self.metrics.put("AWS/Events", "Invocations", {"RuleName": rule}, minute, 1.0)
+            group = wake.look(self.group, self.group.name)
+            if not wake.serves(group):
+                self.metrics.take(
+                    wake.record(self.group.name, wake.landed_bytes(event, LANDING), now)
+                )
+            wake.wake(self.group, group)
+            self.group.now(minute)
+
+    def _publish(self, node: str, units: list[_Work], minute: int, now: datetime) -> None:
+        """A node works for a minute, and publishes what waits for it then."""
+        share = 60.0
+        while share > 1e-9 and (late := max(units, key=lambda unit: unit.age(minute))).waiting:
+            share -= late.do_first(share)
+        seconds = sum(unit.seconds for unit in units)
+        waiting = {
+            "seconds": seconds,
+            "bytes": seconds * BYTES_PER_SECOND,
+            "oldest_seconds": max((unit.age(minute) for unit in units), default=0.0),
+        }
+        outlet = self._outlets.setdefault(node, MetricsOutlet(self._take))
+        said = outlet.put(_report(self.group.name, node, waiting, now))
+        assert said is None
+
+    def _take(self, figures: Figures) -> None:
+        for line in emf_records(figures):
+            self.metrics.take(line)
+
+    def _scale(self, minute: int) -> None:
+        name = {"AutoScalingGroupName": self.group.name}
+        size, serving = len(self.group.launched), len(self.group.serving)
+        in_group = {"GroupInServiceInstances": serving, "GroupDesiredCapacity": size}
+        for metric, value in in_group.items():
+            self.metrics.put("AWS/AutoScaling", metric, name, minute, value)
+        least, most = self.group.bounds
+        wanted = min(max(self._policies.wanted(size, serving, minute), least), most)
+        if wanted != size:
+            self.group.set_desired_capacity(**name, DesiredCapacity=wanted)
+            self.group.now(minute)
+
+
+def _report(cluster: str, node: str, waiting: Mapping[str, float], now: datetime) -> dict[str, Any]:
+    return {
+        "at": now,
+        "node": node,
+        "cluster": cluster,
+        "state": "running",
+        "backlog": waiting,
+        "engine": {"threads": 4, "busy_seconds": 0.0},
+        "sharing": None,
+        "tasks": {},
+    }
+
+
+def _resolved(template: Template) -> Template:
+    """The template, with names where dimensions refer to something of it."""
+    things = template["Resources"]
+
+    def resolved(value: Any, key: str = "") -> Any:
+        if isinstance(value, list):
+            return [resolved(each, key) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if key == "Value" and set(value) == {"Ref"}:
+            properties = things[value["Ref"]].get("Properties", {})
+            return properties.get("AutoScalingGroupName", value["Ref"])
+        return {name: resolved(part, name) for name, part in value.items()}
+
+    found: Template = resolved(template)
+    return found

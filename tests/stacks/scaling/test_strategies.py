@@ -1,0 +1,208 @@
+"""Each strategy drives a group: its alarms, policies and functions as they were synthesized.
+
+The group is one of a stand-in for AWS; time, figures and work are simulated (`simulated.py`).
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.aws import aws_clients
+from tests.stacks.house_rules import Template
+from tests.stacks.scaling.metric_values import value_of
+from tests.stacks.scaling.simulated import BOOT_MINUTES, Minute, SimulatedCluster
+from tests.stacks.synthesis import Assembly
+
+pytestmark = pytest.mark.synth
+
+LOW_COST, LOW_LATENCY = "clustered/Cluster-cheap", "borrowed/Cluster-quick"
+CONSISTENT, FIXED = "clustered/Cluster-steady", "prod/Cluster-main"
+HOUR = 3600.0
+
+
+@pytest.fixture
+def cluster(assembly: Assembly) -> Iterator[Callable[..., SimulatedCluster]]:
+    with aws_clients() as client:
+        yield lambda stack, curve, template=None: SimulatedCluster(
+            client, template or assembly.templates[stack], curve
+        )
+
+
+def a_little_then_much(minute: int) -> float:
+    """Ten seconds of work; four hours of it at once; a trickle; each after a pause."""
+    if 500 <= minute < 560:
+        return 2.0
+    return {30: 10.0, 120: 4 * HOUR}.get(minute, 0.0)
+
+
+def a_working_day(minute: int) -> float:
+    """As much as two and a half nodes can do, for three hours."""
+    return 150.0 if 30 <= minute < 210 else 0.0
+
+
+def sizes(minutes: list[Minute]) -> list[int]:
+    return [one.size for one in minutes]
+
+
+def test_low_cost_goes_to_zero_and_comes_back(
+    cluster: Callable[..., SimulatedCluster],
+) -> None:
+    simulated = cluster(LOW_COST, a_little_then_much)
+
+    minutes = simulated.run(640)
+
+    size = sizes(minutes)
+    assert set(size[:30]) == {0}
+    # A node comes at once, does the little there is, and goes.
+    assert size[30] == 1
+    assert minutes[30 + BOOT_MINUTES].backlog == 0
+    assert (max(size[30:120]), size[119]) == (1, 0)
+    # Four hours: nodes are added while each has more than half an hour to do; then all go.
+    assert size[120] == 1
+    assert 2 <= max(size[120:400]) <= 6
+    assert size[499] == 0
+    assert minutes[499].backlog == 0
+    # The last node stays while a trickle lands.
+    assert set(size[500:560]) == {1}
+    assert size[-1] == 0
+    assert simulated.group.ended_while_booting == 0
+
+
+def test_an_empty_cluster_has_figures_while_its_first_node_boots(
+    cluster: Callable[..., SimulatedCluster],
+) -> None:
+    simulated = cluster(LOW_COST, a_little_then_much)
+
+    minutes = simulated.run(123)
+
+    def figure(name: str, statistic: str, minute: int) -> float | None:
+        metric = {
+            "Namespace": "Polynya",
+            "MetricName": name,
+            "Dimensions": [{"Name": "Cluster", "Value": simulated.group.name}],
+        }
+        return simulated.metrics.at(metric, statistic, minute, now=999)
+
+    empty = [minute for minute, one in enumerate(minutes) if one.serving == 0]
+    assert {31, 32, 110, 121, 122} <= set(empty)
+    known = [minute for minute in empty if figure("BacklogSeconds", "Sum", minute) is not None]
+    # Not in the two minutes in which it may be that a node still publishes.
+    assert len(empty) - len(known) <= 2
+    assert {31, 32, 121, 122} <= set(known)
+    for minute in known[1:]:
+        # What landed in this minute is counted in the next one. Nothing ever waited for a node, so
+        # the speed is a guess, half of what it is.
+        waited = minutes[minute - 1]
+        expected = waited.age + 60 if waited.backlog else 0.0
+        assert figure("BacklogSeconds", "Sum", minute) == pytest.approx(2 * waited.backlog)
+        assert figure("OldestUnmergedAge", "Maximum", minute) == expected
+
+
+def per_node(minutes: list[Minute]) -> list[float]:
+    return [one.backlog / max(one.serving, 1) for one in minutes]
+
+
+def test_low_latency_swings_around_five_minutes_of_backlog(
+    cluster: Callable[..., SimulatedCluster],
+) -> None:
+    """Two nodes are too few and three too many: it goes from the one to the other."""
+    minutes = cluster(LOW_LATENCY, a_working_day).run(360)
+
+    assert max(one.age for one in minutes) <= 5 * 60
+    at_work = per_node(minutes)[40:210]
+    assert max(at_work) <= 1.25 * 5 * 60
+    assert sum(backlog > 5 * 60 for backlog in at_work) < len(at_work) / 4
+    assert min(sizes(minutes)) == 1
+    assert (max(sizes(minutes)), sizes(minutes)[-1]) == (3, 1)
+
+
+def test_consistent_low_latency_keeps_two_nodes_and_swings_around_a_minute_and_a_half(
+    cluster: Callable[..., SimulatedCluster],
+) -> None:
+    minutes = cluster(CONSISTENT, a_working_day).run(360)
+
+    assert max(one.age for one in minutes) <= 2 * 60
+    at_work = per_node(minutes)[40:210]
+    assert max(at_work) <= 2 * 90
+    assert sum(backlog > 90 for backlog in at_work) < len(at_work) / 3
+    assert min(sizes(minutes)) == 2
+    assert (max(sizes(minutes)), sizes(minutes)[-1]) == (4, 2)
+
+
+def test_consistent_low_latency_adds_nodes_when_data_gets_old_though_little_waits(
+    cluster: Callable[..., SimulatedCluster], assembly: Assembly
+) -> None:
+    """Here without its target: only the age speaks, of which it adds two nodes, then four."""
+    template = planted(assembly.templates[CONSISTENT], '"TargetValue": 90', '"TargetValue": 1e9')
+
+    size = sizes(cluster(CONSISTENT, lambda minute: 130.0, template).run(120))
+
+    steps = [after - before for before, after in itertools.pairwise(size) if after > before]
+    assert steps[0] == 2
+
+
+def test_no_scaling_changes_nothing_whatever_waits(
+    cluster: Callable[..., SimulatedCluster],
+) -> None:
+    simulated = cluster(FIXED, a_little_then_much)
+
+    minutes = simulated.run(200)
+
+    assert simulated.group.asked == []
+    assert set(sizes(minutes)) == {1}
+    assert max(one.age for one in minutes) > HOUR
+
+
+def planted(template: Template, before: str, after: str) -> Template:
+    """The template with another metric math."""
+    text = json.dumps(template)
+    assert before in text
+    found: Template = json.loads(text.replace(before, after))
+    return found
+
+
+def test_figures_of_an_empty_group_that_end_its_first_node_would_be_seen(
+    cluster: Callable[..., SimulatedCluster], assembly: Assembly
+) -> None:
+    """The planted fault: an empty group counts as idle, so the alarm is on when a node comes."""
+    template = copy.deepcopy(assembly.templates[LOW_COST])
+    hasty = planted(template, "IF(nodes > 0, IF(nodes < 2", "IF(nodes >= 0, IF(nodes < 2")
+    simulated = cluster(LOW_COST, a_little_then_much, hasty)
+
+    simulated.run(60)
+
+    assert simulated.group.ended_while_booting > 0
+
+
+def test_a_sum_that_counts_one_node_only_would_be_seen(
+    cluster: Callable[..., SimulatedCluster], assembly: Assembly
+) -> None:
+    """The planted fault: the busiest node stands for all."""
+    template = planted(assembly.templates[CONSISTENT], '"Stat": "Sum"', '"Stat": "Maximum"')
+
+    minutes = cluster(CONSISTENT, a_working_day, template).run(360)
+
+    assert max(per_node(minutes)[40:210]) > 2 * 90
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("a + b", 3.0),
+        ("a / b", None),
+        ("a / IF(b > 0, b, 1)", 3.0),
+        ("FILL(none, -1) >= 0 AND a > 0", 0.0),
+        ("IF(none > 0, a)", None),
+        ("IF(FILL(none, 1) > 0, a, b)", 3.0),
+        ("none", None),
+        ("none + a", 3.0),
+        ("IF(a > 2 OR b > 2, 86400, a)", 86400.0),
+    ],
+)
+def test_metric_math_is_read_as_cloudwatch_does(expression: str, value: float | None) -> None:
+    assert value_of(expression, {"a": 3.0, "b": 0.0, "none": None}) == value
