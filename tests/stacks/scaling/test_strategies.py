@@ -111,7 +111,7 @@ def test_low_latency_swings_around_five_minutes_of_backlog(
     cluster: Callable[..., SimulatedCluster],
 ) -> None:
     """Two nodes are too few and three too many: it goes from the one to the other."""
-    minutes = cluster(LOW_LATENCY, a_working_day).run(360)
+    minutes = cluster(LOW_LATENCY, a_working_day).run(240)
 
     assert max(one.age for one in minutes) <= 5 * 60
     at_work = per_node(minutes)[40:210]
@@ -124,7 +124,7 @@ def test_low_latency_swings_around_five_minutes_of_backlog(
 def test_consistent_low_latency_keeps_two_nodes_and_swings_around_a_minute_and_a_half(
     cluster: Callable[..., SimulatedCluster],
 ) -> None:
-    minutes = cluster(CONSISTENT, a_working_day).run(360)
+    minutes = cluster(CONSISTENT, a_working_day).run(240)
 
     assert max(one.age for one in minutes) <= 2 * 60
     at_work = per_node(minutes)[40:210]
@@ -151,7 +151,7 @@ def test_no_scaling_changes_nothing_whatever_waits(
 ) -> None:
     simulated = cluster(FIXED, a_little_then_much)
 
-    minutes = simulated.run(200)
+    minutes = simulated.run(190)
 
     assert simulated.group.asked == []
     assert set(sizes(minutes)) == {1}
@@ -185,7 +185,7 @@ def test_a_sum_that_counts_one_node_only_would_be_seen(
     """The planted fault: the busiest node stands for all."""
     template = planted(assembly.templates[CONSISTENT], '"Stat": "Sum"', '"Stat": "Maximum"')
 
-    minutes = cluster(CONSISTENT, a_working_day, template).run(360)
+    minutes = cluster(CONSISTENT, a_working_day, template).run(240)
 
     assert max(per_node(minutes)[40:210]) > 2 * 90
 
