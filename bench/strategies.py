@@ -24,7 +24,9 @@ _OF_STEP = {
 }
 _OF_TRACKING = 4  # two alarms over backlog and nodes
 _ALARMS_OF_STREAM = 3  # its own, arrivals without nodes, idleness
-_BY_NODES = 2  # backlog and age: custom metrics, billed for the hours in which they come
+# Those of a cluster in docs/agent.md: custom metrics, billed for the hours in which they come. Each
+# node and each task has some of its own, which are not counted here.
+_BY_NODES = 10
 _BY_FALLBACK = 1  # nodes that stand in for Spot
 
 

@@ -21,7 +21,7 @@ _CODE: Final = Path(__file__).resolve().parents[1] / "functions"
 
 
 class FiguresWithoutNodes(Construct):
-    """A function that publishes the backlog and its age, each minute in which no node serves.
+    """A function that publishes what waits, and how old it is, while no node serves.
 
     Without it a group that lost all its nodes, or whose first one does not start, would have no
     figure at all, and no alarm would see its data wait. It estimates: what the nodes left, as they

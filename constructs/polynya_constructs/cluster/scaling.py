@@ -201,8 +201,8 @@ class Scaling(Construct):
             )
         if signal is Signal.IDLENESS:
             return minute_math(
-                # Of an empty group there is no value: it would keep the alarm on until the first
-                # node comes, and end that one.
+                # Of an empty group there is no value: that little waits for a node which is slow
+                # to come would turn the alarm on, and end it before it serves.
                 f"IF({_KNOWN}, IF(nodes > 0, "
                 f"IF(nodes < 2 AND FILL(arrivals, 0) > 0, 86400, {_BACKLOG_PER_NODE})))",
                 backlog=self.backlog,

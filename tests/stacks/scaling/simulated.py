@@ -31,10 +31,11 @@ LANDING: Final = "landing"
 class Group:
     """A group of moto with the bounds of the template's; also its client, for the functions."""
 
-    def __init__(self, client: Callable[[str], Any], template: Template) -> None:
+    def __init__(self, client: Callable[[str], Any], template: Template, boot: int) -> None:
         (asked,) = resources(template, "AWS::AutoScaling::AutoScalingGroup").values()
         self.name: str = asked["AutoScalingGroupName"]
         self._client, self.launched, self.minute = client("autoscaling"), dict[str, int](), 0
+        self._boot = boot
         self.asked: list[int] = []
         self.ended_while_booting = 0
         self._known: dict[str, Any] | None = None
@@ -50,14 +51,19 @@ class Group:
             MaxSize=int(asked["MaxSize"]),
             AvailabilityZones=[f"{REGION}a"],
         )
-        self.now(-BOOT_MINUTES)
+        self.now(-boot)
+
+    def remove(self) -> None:
+        """Delete it, so that there can be another one of its name."""
+        self._client.delete_auto_scaling_group(AutoScalingGroupName=self.name, ForceDelete=True)
+        self._client.delete_launch_configuration(LaunchConfigurationName=self.name)
 
     def now(self, minute: int) -> None:
         """Take note of who came and who went until this minute."""
         self.minute = minute
         ids = {one["InstanceId"] for one in self._described()["Instances"]}
         gone = [start for one, start in self.launched.items() if one not in ids]
-        self.ended_while_booting += sum(minute - start <= BOOT_MINUTES for start in gone)
+        self.ended_while_booting += sum(minute - start < self._boot for start in gone)
         self.launched = {one: self.launched.get(one, minute) for one in sorted(ids)}
 
     @property
@@ -67,7 +73,7 @@ class Group:
 
     @property
     def serving(self) -> list[str]:
-        return [one for one, start in self.launched.items() if self.minute - start >= BOOT_MINUTES]
+        return [one for one, start in self.launched.items() if self.minute - start >= self._boot]
 
     def describe_auto_scaling_groups(self, AutoScalingGroupNames: list[str]) -> dict[str, Any]:
         """With nodes that boot for some minutes, as the launch hook keeps them."""
@@ -127,9 +133,14 @@ class SimulatedCluster:
     """`curve` is the work that lands in each minute, in seconds of one node."""
 
     def __init__(
-        self, client: Callable[[str], Any], template: Template, curve: Callable[[int], float]
+        self,
+        client: Callable[[str], Any],
+        template: Template,
+        curve: Callable[[int], float],
+        *,
+        boot: int = BOOT_MINUTES,
     ) -> None:
-        self.group, self.metrics = Group(client, template), Metrics()
+        self.group, self.metrics = Group(client, template, boot), Metrics()
         self._policies, self._curve = Policies(_resolved(template), self.metrics), curve
         rules = resources(template, "AWS::Events::Rule")
         self._landed = [name for name, rule in rules.items() if "aws.s3" in str(rule)]

@@ -38,13 +38,13 @@ def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
     name, now = os.environ["GROUP_NAME"], datetime.now(UTC)
     figures = look(boto3.client("autoscaling"), boto3.client("cloudwatch"), name, now)
     if figures is None:
-        return {"action": "none: nodes publish"}
+        return {"action": "none: nodes publish, or nothing waits"}
     sys.stdout.write(json.dumps(record(name, figures, now)) + "\n")
     return {"action": "published"}
 
 
 def look(autoscaling: Any, cloudwatch: Any, name: str, now: datetime) -> Figures | None:
-    """What waits for the group, None when nodes say so themselves.
+    """What waits for the group; None when nothing does, or nodes say so themselves.
 
     Raises:
         LookupError: there is no group of this name.
@@ -62,7 +62,9 @@ def look(autoscaling: Any, cloudwatch: Any, name: str, now: datetime) -> Figures
         return None
     landed = metrics.landed(since=heard + _MINUTE if heard is not None else None)
     left = metrics.left(heard) if heard is not None else None
-    return estimate(now, left, landed, metrics.speed() if landed is not None else None)
+    found = estimate(now, left, landed, metrics.speed() if landed is not None else None)
+    # A metric costs in each hour in which it has a value; an idle cluster is to cost nothing.
+    return found if found.backlog_seconds > 0 or found.oldest_seconds > 0 else None
 
 
 def record(cluster: str, figures: Figures, now: datetime) -> dict[str, Any]:
