@@ -75,6 +75,14 @@ def test_the_sum_over_the_nodes_is_the_work_of_the_cluster_with_unowned_work_onc
     assert value(minutes[0], "BacklogSeconds", Node="n1") == 60.0
 
 
+@pytest.mark.parametrize("before", [{"state": "starting"}, {"state": "draining", "cluster": None}])
+def test_a_node_without_a_configuration_publishes_nothing(before: dict[str, Any]) -> None:
+    minutes: list[Minute] = []
+
+    assert MetricsOutlet(minutes.append).put({**report(NOON), **before}) is None
+    assert minutes == []
+
+
 def test_saturation_is_the_part_of_the_threads_time_that_was_work() -> None:
     minutes: list[Minute] = []
     outlet = MetricsOutlet(minutes.append)

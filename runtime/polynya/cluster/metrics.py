@@ -30,7 +30,9 @@ class MetricsOutlet:
         """Publish a report if it is the first of its minute; returns what was wrong."""
         at: datetime = report["at"]
         minute = int(at.timestamp() // _MINUTE)
-        if report["state"] == "starting" or minute == self._minute:
+        # Who ends before it has read its configuration belongs to no cluster.
+        nobody = report["state"] == "starting" or report["cluster"] is None
+        if nobody or minute == self._minute:
             return None
         self._minute = minute
         figures = tuple(self._figures(report, at))
