@@ -16,6 +16,7 @@ from polynya.transform.functions.families import (
     encoding,
     numbers,
     regex,
+    spatial,
     strings,
     structural,
 )
@@ -31,6 +32,7 @@ _FAMILIES: Final = {
     "Date and time": dates.FUNCTIONS,
     "Mathematical": numbers.FUNCTIONS,
     "Regular expression": regex.FUNCTIONS,
+    "Spatial": spatial.FUNCTIONS,
     "String": strings.FUNCTIONS,
     "Encoding and addresses": encoding.FUNCTIONS,
     "Structural": structural.FUNCTIONS,

@@ -1,0 +1,121 @@
+"""Functions of shapes in the text form of OGC (WKT): whether a point is in an area.
+
+The area is a literal, so that its edges are known when the call is written. An edge that a ray from
+the point crosses counts; the point is inside where their number is odd.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from polynya.model.contract.identifiers import literal
+from polynya.model.datatypes import BOOLEAN, DOUBLE
+from polynya.transform.functions.base import Build, Place, Value, function, item, let, null
+from polynya.transform.functions.coerce import text
+
+#: x and y of the first end, x and y of the second.
+Edge: TypeAlias = tuple[float, float, float, float]
+
+_NUMBER: Final = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_POINT: Final = rf"(?i)^\s*POINT\s*\(\s*({_NUMBER})\s+({_NUMBER})\s*\)\s*$"
+_PAIR: Final = rf"\s*{_NUMBER}\s+{_NUMBER}\s*"
+_RING: Final = rf"\s*\({_PAIR}(?:,{_PAIR})*\)\s*"
+_RINGS: Final = rf"\s*\({_RING}(?:,{_RING})*\)\s*"
+_AREA: Final = re.compile(
+    rf"\s*(?:POLYGON{_RINGS}|MULTIPOLYGON\s*\({_RINGS}(?:,{_RINGS})*\)\s*)", re.IGNORECASE
+)
+
+
+def edges_of(area: str) -> list[Edge] | None:
+    """The edges of a polygon or of several, holes among them; None for what is no area."""
+    if not _AREA.fullmatch(area):
+        return None
+    edges: list[Edge] = []
+    for ring in re.findall(r"\(([^()]*)\)", area):
+        numbers = [float(one) for one in re.split(r"[\s,]+", ring.strip())]
+        points = list(zip(numbers[::2], numbers[1::2], strict=True))
+        if len(points) < 4 or points[0] != points[-1] or not all(map(math.isfinite, numbers)):
+            return None
+        edges += _between(points)
+    return edges
+
+
+def _between(points: Sequence[tuple[float, float]]) -> Iterator[Edge]:
+    for (x, y), (to_x, to_y) in pairwise(points):
+        yield x, y, to_x, to_y
+
+
+def _judged(judge: Callable[[str, str], str]) -> Build:
+    """A function of whether a point is inside of an area, and whether it is on its edge."""
+
+    def build(values: Sequence[Value], _: Place) -> Value:
+        edges = edges_of(values[0].constant or "")
+        if edges is None:
+            return null(BOOLEAN)
+        listed = ", ".join(
+            f"named_struct('a', {a!r}D, 'b', {b!r}D, 'c', {c!r}D, 'd', {d!r}D)"
+            for a, b, c, d in edges
+        )
+
+        def told(x: Value, y: Value) -> str:
+            answer = judge(*_inside_and_edge(f"array({listed})", x.sql, y.sql))
+            return f"IF({x.sql} IS NULL OR {y.sql} IS NULL, NULL, {answer})"
+
+        def of_point(point: Value) -> str:
+            x, y = (
+                Value(
+                    f"TRY_CAST(regexp_extract({point.sql}, {literal(_POINT)}, {n}) AS DOUBLE)",
+                    DOUBLE,
+                )
+                for n in (1, 2)
+            )
+            return let("x", x, lambda one: let("y", y, lambda two: told(one, two)))
+
+        return Value(let("p", text(values[1]), of_point), BOOLEAN)
+
+    return build
+
+
+def _inside_and_edge(edges: str, x: str, y: str) -> tuple[str, str]:
+    e = item("e", DOUBLE).sql
+    crossed = (
+        f"({e}.b > {y}) <> ({e}.d > {y}) "
+        f"AND {x} < ({e}.c - {e}.a) * ({y} - {e}.b) / ({e}.d - {e}.b) + {e}.a"
+    )
+    touched = (
+        f"({e}.c - {e}.a) * ({y} - {e}.b) = ({e}.d - {e}.b) * ({x} - {e}.a) "
+        f"AND {x} BETWEEN least({e}.a, {e}.c) AND greatest({e}.a, {e}.c) "
+        f"AND {y} BETWEEN least({e}.b, {e}.d) AND greatest({e}.b, {e}.d)"
+    )
+    inside = f"array_size(filter({edges}, {e} -> {crossed})) % 2 = 1"
+    return inside, f"array_size(filter({edges}, {e} -> {touched})) > 0"
+
+
+FUNCTIONS = (
+    function(
+        "wkt_spatial_contains", "'area' point",
+        _judged(lambda inside, edge: f"{inside} AND NOT {edge}"),
+        """Whether a point is in an area and not on its edge. The area is a literal `POLYGON` or
+        `MULTIPOLYGON`, with holes if it has some; what is no area, or no `POINT`, gives NULL.""",
+        "wkt_spatial_contains('POLYGON((-10 30, -40 40, -10 -20, 40 20, 0 0, -10 30))',"
+        " 'POINT(10 0)') -> true",
+        "wkt_spatial_contains('POLYGON((-10 30, -40 40, -10 -20, 40 20, 0 0, -10 30))',"
+        " 'POINT(15 0)') -> false",
+        "wkt_spatial_contains('POLYGON((0 0, 9 0, 9 9, 0 9, 0 0), (2 2, 4 2, 4 4, 2 4, 2 2))',"
+        " 'POINT(3 3)') -> false",
+        "wkt_spatial_contains('POLYGON((0 0, 9 0, 9 9, 0 0))', 'LINESTRING(0 0, 1 1)') -> null",
+    ),
+    function(
+        "wkt_spatial_intersect", "'area' point",
+        _judged(lambda inside, edge: f"({inside} OR {edge})"),
+        "Whether a point is in an area or on its edge; see `wkt_spatial_contains`.",
+        "wkt_spatial_intersect('POLYGON((-10 30, -40 40, -10 -20, 40 20, 0 0, -10 30))',"
+        " 'POINT(10 0)') -> true",
+        "wkt_spatial_intersect('POLYGON((0 0, 9 0, 9 9, 0 0))', 'POINT(9 5)') -> true",
+        "wkt_spatial_intersect('POLYGON((0 0, 9 0, 9 9, 0 0))', 'POINT(0 9)') -> false",
+    ),
+)  # fmt: skip
