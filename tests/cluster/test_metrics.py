@@ -26,7 +26,8 @@ def report(
 ) -> dict[str, Any]:
     job = {
         "records": records, "failures": 0, "fenced_total": 0, "maintenance_bytes": 0,
-        "health_percent": None, "lag_seconds": oldest, "backlog": {"seconds": backlog},
+        "health_percent": None, "lag_seconds": oldest,
+        "backlog": {"seconds": backlog, "bytes": int(backlog * 1000)},
     }  # fmt: skip
     return {
         "at": at,
@@ -94,6 +95,20 @@ def test_saturation_is_the_part_of_the_threads_time_that_was_work() -> None:
     assert value(minutes[1], "Saturation", Node="n1") == 50.0
 
 
+def test_the_speed_is_that_of_what_is_worked_on() -> None:
+    """The file of a suspended task would make it look fast, and a cluster without nodes idle."""
+    minutes: list[Minute] = []
+    mixed = report(NOON, backlog=50.0)
+    mixed["backlog"]["bytes"] = 9_050_000
+    suspended = {**mixed["tasks"]['web"1']["jobs"]["x"], "backlog": {"seconds": 0, "bytes": 9e6}}
+    mixed["tasks"]["ill"] = {"state": "suspended", "jobs": {"y": suspended}}
+
+    for one in (mixed, report(NOON)):
+        MetricsOutlet(minutes.append).put(one)
+
+    assert [value(one, "BytesPerSecond") for one in minutes] == [1000.0, None]
+
+
 def test_the_same_figures_for_prometheus() -> None:
     minutes: list[Minute] = []
     outlet, text = MetricsOutlet(minutes.append), PrometheusText()
@@ -106,6 +121,7 @@ def test_the_same_figures_for_prometheus() -> None:
     node = 'cluster="shop",node="n1"'
     assert f"# TYPE polynya_backlog_seconds gauge\npolynya_backlog_seconds{{{node}}} 90.5" in now
     assert f"polynya_saturation_percent{{{node}}} 50" in now
+    assert f"\npolynya_bytes_per_second{{{node}}} 1000\n" in now
     assert f"polynya_oldest_unmerged_age_seconds{{{node}}} 0" in now
     # What grows is a total there, and a growth in CloudWatch.
     assert f"# TYPE polynya_records_total counter\npolynya_records_total{{{node}}} 200" in now

@@ -106,9 +106,12 @@ def _of_cluster(report: Mapping[str, Any]) -> list[Metric]:
         Metric("BacklogBytes", "Bytes", backlog["bytes"]),
         Metric("SuspendedTasks", "Count", suspended),
     ]
-    if backlog["seconds"] > 0:
-        # What is known of the speed when no node is there to measure it.
-        speed = round(backlog["bytes"] / backlog["seconds"], 1)
+    # What is known of the speed when no node is there to measure it. What waits for a suspended job
+    # is no work in these seconds.
+    jobs = [job["backlog"] for task in report["tasks"].values() for job in task["jobs"].values()]
+    work = sum(one["bytes"] for one in jobs if one["seconds"] > 0)
+    if work > 0 and backlog["seconds"] > 0:
+        speed = round(work / backlog["seconds"], 1)
         figures.append(Metric("BytesPerSecond", "Bytes/Second", speed))
     if unowned:
         figures.append(Metric("UnownedUnits", "Count", unowned["units"]))

@@ -62,7 +62,7 @@ class PrometheusText:
 def _name(metric: Metric, *, of_task: bool) -> str:
     word = _WORD.sub("_", metric.name).lower()
     suffix = _SUFFIXES[metric.unit]
-    name = word if word.endswith(suffix) else word + suffix
+    name = word if f"_{word}".endswith(suffix) else word + suffix
     return f"polynya_{'task_' if of_task else ''}{name}{'_total' if metric.grown else ''}"
 
 

@@ -25,6 +25,10 @@ from tests.stacks.scaling.policies import Policies
 
 BOOT_MINUTES: Final = 3
 BYTES_PER_SECOND: Final = 2e6
+_IDLE: Final = {
+    "records": 0, "failures": 0, "fenced_total": 0, "maintenance_bytes": 0,
+    "health_percent": None, "lag_seconds": 0.0,
+}  # fmt: skip
 LANDING: Final = "landing"
 
 
@@ -224,7 +228,7 @@ def _report(cluster: str, node: str, waiting: Mapping[str, float], now: datetime
         "backlog": waiting,
         "engine": {"threads": 4, "busy_seconds": 0.0},
         "sharing": None,
-        "tasks": {},
+        "tasks": {"work": {"state": "running", "jobs": {"all": {**_IDLE, "backlog": waiting}}}},
     }
 
 
