@@ -19,6 +19,7 @@ from polynya_constructs.cluster.strategies import STRATEGIES
 from polynya_constructs.cluster.wake import Wake
 from polynya_constructs.nodes.access import grant_configuration, grant_hearing, grant_tables
 from polynya_constructs.nodes.machine_image import PinnedImage
+from polynya_constructs.nodes.submitting import EmrApplication, grant_submitting
 from polynya_constructs.notifications import Notifications
 from stacks.boot import cluster_boot
 from stacks.handover import read_lakehouse, read_vpc
@@ -86,6 +87,11 @@ class ClusterStack(cdk.Stack):
         grant_hearing(self.cluster.role, lakehouse)
         own = replace(lakehouse, databases=stage.databases_of(settings))
         grant_tables(self.cluster.role, own)
+        grant_submitting(
+            self.cluster.role,
+            applications=[EmrApplication(**one.model_dump()) for one in settings.emr_serverless],
+            glue_jobs=settings.glue_jobs,
+        )
         log_group.grant_write(self.cluster.role)
         boot.grant(self.cluster.role)
         wake = None

@@ -130,7 +130,8 @@ def _closed_problems(stage: StageConfig) -> Iterator[Problem]:
     network = stage.network
     if network.outbound == "internet" or not stage.clusters:
         return
-    missing = [e for e in network.needed(stream=stage.stream.enabled) if e not in stage.endpoints]
+    needed = network.needed(stream=stage.stream.enabled, emr=stage.submits_to_emr)
+    missing = [endpoint for endpoint in needed if endpoint not in stage.endpoints]
     if missing:
         message = f"nodes here reach AWS by endpoints only, and need {', '.join(missing)}"
         fix = "leave `interface_endpoints` out, or set `outbound: internet`"

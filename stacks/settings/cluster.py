@@ -16,7 +16,15 @@ from polynya_constructs.cluster.schedule import (
     check_schedules,
 )
 from polynya_constructs.cluster.strategies import STRATEGIES, StrategyName
-from stacks.settings.fields import ClusterName, ConfigurationPrefix, DatabaseName, EmailAddress
+from stacks.settings.fields import (
+    ClusterName,
+    ConfigurationPrefix,
+    DatabaseName,
+    EmailAddress,
+    EmrApplicationId,
+    GlueJobName,
+    JobRoleArn,
+)
 
 # YAML reads `true` and `yes` as a truth value, which Python counts as 1.
 Count = Annotated[int, Field(ge=0, strict=True)]
@@ -30,6 +38,13 @@ class ScheduleSettings(Frozen):
     time_zone: str = Field(default="Etc/UTC", description="Of `cron`, such as `Europe/Berlin`.")
     minimum: Count | None = Field(default=None, description="Nodes at least from then on.")
     maximum: Count | None = Field(default=None, description="Nodes at most from then on.")
+
+
+class EmrApplicationSettings(Frozen):
+    """An EMR Serverless application to which the nodes of a cluster submit jobs."""
+
+    application_id: EmrApplicationId = Field(description="Its id, as tasks name it.")
+    execution_role: JobRoleArn = Field(description="ARN of the role of the jobs, as tasks name it.")
 
 
 class ClusterSettings(Frozen):
@@ -86,6 +101,12 @@ class ClusterSettings(Frozen):
     )
     predictive: Predictive | None = Field(
         default=None, description="Forecast the load from the days before; default: off."
+    )
+    emr_serverless: tuple[EmrApplicationSettings, ...] = Field(
+        default=(), description="Applications to which its nodes may submit the work of tasks."
+    )
+    glue_jobs: tuple[GlueJobName, ...] = Field(
+        default=(), description="Glue jobs of which its nodes may start runs."
     )
     oldest_age_minutes: int = Field(
         default=60, ge=1, description="An alarm tells when landed data waits longer."

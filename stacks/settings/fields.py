@@ -12,8 +12,11 @@ from pydantic_core import PydanticCustomError
 
 from polynya.model.contract.identifiers import shown
 from polynya_constructs.patterns import (
+    EMR_APPLICATION,
     EMR_RELEASE,
     ERRORS_FOLDER,
+    GLUE_JOB,
+    JOB_ROLE,
     LANDING_FOLDER,
     QUICKSIGHT_PRINCIPAL,
 )
@@ -200,6 +203,18 @@ QuickSightArn: TypeAlias = Annotated[
 ]
 EmrRelease: TypeAlias = Annotated[
     str, AfterValidator(_matching(EMR_RELEASE, "a release such as emr-7.10.0"))
+]
+EmrApplicationId: TypeAlias = Annotated[
+    str, AfterValidator(_matching(EMR_APPLICATION, "the id of an application: 00f1example2345"))
+]
+JobRoleArn: TypeAlias = Annotated[
+    str,
+    AfterValidator(
+        _matching(JOB_ROLE, "the ARN of a role: arn:aws:iam::ACCOUNT:role/NAME"),
+    ),
+]
+GlueJobName: TypeAlias = Annotated[
+    str, AfterValidator(_matching(GLUE_JOB, "the name of a Glue job without a space"))
 ]
 StreamName: TypeAlias = Annotated[
     str,

@@ -13,6 +13,7 @@ Endpoint: TypeAlias = Literal[
     "autoscaling",
     "athena",
     "cloudformation",
+    "emr-serverless",
     "events",
     "glue",
     "kinesis-streams",
@@ -29,6 +30,7 @@ ENDPOINTS: Final[tuple[str, ...]] = get_args(Endpoint)
 # What a node calls: the catalog, the group of which it is a part, and the log. Metrics are lines of
 # the log, and its identity the machine brings along, so nothing calls `monitoring` or `sts`.
 NEEDED_ENDPOINTS: Final[tuple[Endpoint, ...]] = ("autoscaling", "glue", "logs")
+EMR_ENDPOINT: Final[Endpoint] = "emr-serverless"
 STREAM_ENDPOINT: Final[Endpoint] = "kinesis-streams"
 SESSION_ENDPOINTS: Final[tuple[Endpoint, ...]] = ("ssm", "ssmmessages")
 
@@ -95,8 +97,9 @@ class NetworkSettings(Frozen):
     interface_endpoints: tuple[Endpoint, ...] | None = Field(
         default=None,
         description="AWS services that are reached inside the VPC, paid by hour and zone. Default: "
-        f"{', '.join(NEEDED_ENDPOINTS)}, {STREAM_ENDPOINT} where there is a workload stream, and "
-        f"{', '.join(SESSION_ENDPOINTS)} with `session_manager`; none in an existing VPC.",
+        f"{', '.join(NEEDED_ENDPOINTS)}, {STREAM_ENDPOINT} where there is a workload stream, "
+        f"{', '.join(SESSION_ENDPOINTS)} with `session_manager`, and {EMR_ENDPOINT} where nodes "
+        "submit jobs; none in an existing VPC.",
     )
     outbound: Literal["endpoints", "internet"] = Field(
         default="endpoints",
@@ -138,18 +141,22 @@ class NetworkSettings(Frozen):
         zones = self.availability_zones
         return zones if isinstance(zones, int) else len(zones)
 
-    def endpoints(self, *, stream: bool) -> tuple[Endpoint, ...]:
-        """The interface endpoints to make; `stream` tells whether there is a workload stream."""
+    def endpoints(self, *, stream: bool, emr: bool = False) -> tuple[Endpoint, ...]:
+        """The interface endpoints to make; see `needed`."""
         if self.interface_endpoints is not None:
             return self.interface_endpoints
         if self.existing or self.outbound == "internet":
             return ()
-        return self.needed(stream=stream)
+        return self.needed(stream=stream, emr=emr)
 
-    def needed(self, *, stream: bool) -> tuple[Endpoint, ...]:
-        """The interface endpoints without which nodes of a closed network do not work."""
+    def needed(self, *, stream: bool, emr: bool = False) -> tuple[Endpoint, ...]:
+        """The interface endpoints without which nodes of a closed network do not work.
+
+        `stream`: there is a workload stream; `emr`: nodes submit jobs to EMR Serverless.
+        """
         return (
             *NEEDED_ENDPOINTS,
             *((STREAM_ENDPOINT,) if stream else ()),
+            *((EMR_ENDPOINT,) if emr else ()),
             *(SESSION_ENDPOINTS if self.session_manager else ()),
         )

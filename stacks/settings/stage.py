@@ -173,4 +173,9 @@ class StageConfig(Frozen):
     @property
     def endpoints(self) -> tuple[str, ...]:
         """The interface endpoints to make."""
-        return self.network.endpoints(stream=self.stream.enabled)
+        return self.network.endpoints(stream=self.stream.enabled, emr=self.submits_to_emr)
+
+    @property
+    def submits_to_emr(self) -> bool:
+        """Whether nodes of any cluster submit jobs to EMR Serverless."""
+        return any(cluster.emr_serverless for cluster in self.clusters)

@@ -31,6 +31,13 @@ CLUSTERS: dict[str, dict[str, Any]] = {
     "steady": {
         "strategy": "consistent_low_latency",
         "databases": ["sales_clustered"],
+        "emr_serverless": [
+            {
+                "application_id": "00f1abc",
+                "execution_role": "arn:aws:iam::123456789012:role/polynya-jobs",
+            }
+        ],
+        "glue_jobs": ["polynya-jobs"],
         "predictive": "forecast_only",
         "architecture": "x86_64",
         "project": "teams/sales",

@@ -24,6 +24,7 @@ HERE = f"{REGION}:{ACCOUNT}"
 # Stack below the stage `clustered`, or whole path; beginning of the logical id.
 ROLES = {
     "node": ("clustered/Cluster-cheap", "ClusterNodeRole"),
+    "submitting node": ("clustered/Cluster-steady", "ClusterNodeRole"),
     "network agent": ("clustered/Gateway", "AgentNodeRole"),
     "fallback": ("clustered/Cluster-cheap", "SpotFallbackRole"),
     "wake": ("clustered/Cluster-cheap", "WakeRole"),
@@ -168,6 +169,7 @@ class Asked:
                 "ec2:LaunchTemplate": f"arn:aws:ec2:{HERE}:launch-template/lt-1"
             },
             "of a launch": {"ec2:CreateAction": "RunInstances"},
+            "passed to emr": {"iam:PassedToService": "emr-serverless.amazonaws.com"},
             "passed to ec2": {"iam:PassedToService": "ec2.amazonaws.com"},
             "plain http": {"aws:SecureTransport": "false"},
             "for our account": {"aws:SourceAccount": ACCOUNT},

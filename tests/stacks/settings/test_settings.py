@@ -61,6 +61,11 @@ promotions:
 """
 
 
+EMR = "{application_id: 00f1, execution_role: 'arn:aws:iam::123456789012:role/jobs'}"
+CLOSED = "network: {interface_endpoints: [autoscaling, glue, logs, kinesis-streams]}"
+ENDPOINTS_ONLY = "network.interface_endpoints: nodes here reach AWS by endpoints only, and need"
+
+
 def wrong(directory: Path, **files: str) -> list[str]:
     """What loading says about these files, a line for each error."""
     directory = directory / "config"
@@ -222,6 +227,18 @@ def test_the_stages_of_the_repository_are_right() -> None:
         (
             "clusters: [{name: main}]\nnetwork: {interface_endpoints: []}",
             "5:11: network.interface_endpoints: nodes here reach AWS by endpoints only, and need a",
+        ),
+        (
+            f"clusters: [{{name: a, emr_serverless: [{EMR}]}}]\n{CLOSED}",
+            f"5:11: {ENDPOINTS_ONLY} emr-serverless",
+        ),
+        (
+            "clusters: [{name: a, glue_jobs: ['a b']}]",
+            "4:34: clusters[0].glue_jobs[0]: `a b` is not the name of a Glue job",
+        ),
+        (
+            f"clusters: [{{name: a, emr_serverless: [{EMR}]}}]".replace("00f1", "/x"),
+            "4:40: clusters[0].emr_serverless[0].application_id: `/x` is not the id of an",
         ),
         (
             "clusters: [{name: a}, {name: b}]",
