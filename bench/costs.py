@@ -39,7 +39,7 @@ def parts() -> list[tuple[str, float, str]]:
         ("events that wake a cluster", 0, "about $1.40 a million objects that land"),
         ("a stream that wakes a cluster", _stream_that_wakes(), ""),
         ("`athena`", 0, f"${prices.ATHENA_TB:.0f} a TB that is scanned"),
-        ("`network_agent`", agent, ""),
+        ("`network_agent`", agent, "about $2.20 for each cluster: requests, a metric, an alarm"),
         *[_cluster(strategy) for strategy in STRATEGIES.values()],
         ("`lake_formation`", 0, ""),
         ("`redshift`", prices.SECRET_MONTH, redshift),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -9,13 +10,16 @@ from typing import Final
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from polynya_constructs.cluster.instance_types import Architecture, architecture_of
 from polynya_constructs.nodes.access import Lakehouse
+from polynya_constructs.nodes.boot import network_agent_boot as boot_of_network_agent
 from polynya_constructs.nodes.boot import node_boot
 from polynya_constructs.runtime_package import RuntimePackage
 from stacks.package import PACKAGES
-from stacks.settings.cluster import ClusterSettings
+from stacks.settings.cluster import ClusterSettings, NetworkAgentSettings
 from stacks.settings.cluster_checks import PROJECT
 
 _PACKAGES_CONTEXT: Final = "polynya:packages"
@@ -41,13 +45,7 @@ def cluster_boot(
     """Return the boot of a cluster's nodes; their package is made below `scope`."""
     if settings.boot:
         return Boot(boot_script(settings.boot))
-    package = RuntimePackage(
-        scope,
-        "Runtime",
-        architecture=settings.architecture,
-        project=PROJECT,
-        folder=Path(scope.node.try_get_context(_PACKAGES_CONTEXT) or PACKAGES),
-    )
+    package = _package(scope, settings.architecture)
     user_data = node_boot(
         package=package,
         configuration=lakehouse.configuration,
@@ -57,6 +55,34 @@ def cluster_boot(
         log_group=log_group,
     )
     return Boot(user_data, package)
+
+
+def network_agent_boot(
+    scope: Construct,
+    *,
+    settings: NetworkAgentSettings,
+    configuration: s3.IBucket,
+    clusters: Sequence[str],
+    log_group: logs.ILogGroup,
+) -> Boot:
+    """Return the boot of the network agent; its package is made below `scope`."""
+    if settings.boot:
+        return Boot(boot_script(settings.boot))
+    package = _package(scope, architecture_of(settings.instance_type))
+    user_data = boot_of_network_agent(
+        package=package, configuration=configuration, clusters=clusters, log_group=log_group
+    )
+    return Boot(user_data, package)
+
+
+def _package(scope: Construct, architecture: Architecture) -> RuntimePackage:
+    return RuntimePackage(
+        scope,
+        "Runtime",
+        architecture=architecture,
+        project=PROJECT,
+        folder=Path(scope.node.try_get_context(_PACKAGES_CONTEXT) or PACKAGES),
+    )
 
 
 def boot_script(path: str) -> ec2.UserData:

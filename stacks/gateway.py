@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import aws_cdk as cdk
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from polynya_constructs.cluster.instance_types import architecture_of
 from polynya_constructs.network_agent import NetworkAgent
-from polynya_constructs.nodes.access import grant_configuration
-from stacks.boot import boot_script
+from polynya_constructs.nodes.machine_image import PinnedImage
+from polynya_constructs.notifications import Notifications
+from stacks.boot import network_agent_boot
 from stacks.handover import read_lakehouse, read_vpc
 from stacks.settings.cluster import NetworkAgentSettings
 from stacks.settings.stage import StageConfig
 
 
 class GatewayStack(cdk.Stack):
-    """One small instance that reads the configuration and follows the workload stream."""
+    """One small instance that carries out commands for clusters; it may read no data."""
 
     def __init__(
         self,
@@ -26,18 +30,53 @@ class GatewayStack(cdk.Stack):
         name: str,
         stage: StageConfig,
         settings: NetworkAgentSettings,
+        clusters: Sequence[str],
+        removal_policy: cdk.RemovalPolicy,
         **options: Any,
     ) -> None:
-        """Create the stack; `options` are those of `cdk.Stack`."""
+        """Create the stack; `clusters` are the names of their groups.
+
+        `options` are those of `cdk.Stack`.
+        """
         super().__init__(scope, id_, **options)
+        lakehouse = read_lakehouse(self, stage)
+        configuration = lakehouse.configuration
+        log_group = logs.LogGroup(
+            self,
+            "AgentLog",
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=removal_policy,
+        )
+        boot = network_agent_boot(
+            self,
+            settings=settings,
+            configuration=configuration,
+            clusters=clusters,
+            log_group=log_group,
+        )
+        image = stage.machine_images.get(architecture_of(settings.instance_type))
         agent = NetworkAgent(
             self,
             "Agent",
             name=name,
             vpc=read_vpc(self, stage),
-            user_data=boot_script(settings.boot),
+            user_data=boot.user_data,
             instance_type=settings.instance_type,
+            machine_image=PinnedImage(image) if image else None,
             session_manager=stage.network.session_manager,
         )
-        grant_configuration(agent.role, read_lakehouse(self, stage), coordination="gateway")
+        agent.grant_commands(configuration, configuration.encryption_key or lakehouse.key, clusters)
+        log_group.grant_write(agent.role)
+        boot.grant(agent.role)
+        topic = None
+        if settings.notify:
+            topic = Notifications(
+                self,
+                "Notifications",
+                email_addresses=settings.notify,
+                removal_policy=removal_policy,
+            ).topic
+        # A script of the user's may run something else, which says nothing of clusters.
+        for cluster in clusters if settings.boot is None else ():
+            agent.alarm(cluster, topic)
         cdk.CfnOutput(self, "GroupName", value=name)

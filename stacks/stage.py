@@ -88,6 +88,8 @@ class PolynyaStage(cdk.Stage):
                 name=f"{prefix}-gateway",
                 stage=settings,
                 settings=settings.network_agent,
+                clusters=[f"{prefix}-{cluster.name}" for cluster in settings.clusters],
+                removal_policy=removal_policy,
                 stack_name=f"{prefix}-gateway",
                 description=f"Polynya {settings.name}: network integration agent",
             )

@@ -2,24 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 import aws_cdk as cdk
 from aws_cdk import aws_autoscaling as autoscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from polynya_constructs.cluster.cluster import CLUSTER_TAG, GROUP_ARN_WILDCARD
 from polynya_constructs.cluster.instance_types import (
     Architecture,
     architecture_of,
     check_instance_types,
 )
+from polynya_constructs.cluster.scaling import NAMESPACE, ONE_MINUTE
+from polynya_constructs.coordination import COORDINATION_PREFIX
+from polynya_constructs.grants import allow, allow_objects
 from polynya_constructs.nodes.template import NodeTemplate, acknowledge_group_findings
+
+_ON_GROUPS: Final = (
+    "autoscaling:CreateOrUpdateTags",
+    "autoscaling:DeleteTags",
+    "autoscaling:ResumeProcesses",
+    "autoscaling:SetDesiredCapacity",
+    "autoscaling:StartInstanceRefresh",
+    "autoscaling:SuspendProcesses",
+    "autoscaling:UpdateAutoScalingGroup",
+)
+_ABOUT_GROUPS: Final = (
+    "autoscaling:DescribeAutoScalingGroups",
+    "autoscaling:DescribeInstanceRefreshes",
+    "autoscaling:DescribeScalingActivities",
+)
 
 
 class NetworkAgent(Construct):
     """One On-Demand instance, in a group of one so that it comes back by itself.
 
-    It opens connections and accepts none: people reach what it serves on its loopback through
-    Session Manager's port forwarding. `group`, `role` and `security_group` are what was made.
+    It opens connections and accepts none, and carries out on the groups of its clusters what people
+    ask for; it may read no data. `group`, `role` and `security_group` are what was made.
 
     Example:
         >>> NetworkAgent(stack, "Agent", name="shop-agent", vpc=vpc, user_data=boot)
@@ -83,3 +110,80 @@ class NetworkAgent(Construct):
             update_policy=autoscaling.UpdatePolicy.rolling_update(min_instances_in_service=0),
         )
         acknowledge_group_findings(self.group)
+        # By which its boot knows its own name.
+        cdk.Tags.of(node.template).add(CLUSTER_TAG, name)
+
+    def grant_commands(
+        self, configuration: s3.IBucket, key: kms.IKey, clusters: Sequence[str]
+    ) -> None:
+        """Let it take commands for clusters, change their groups, and see how these are.
+
+        Args:
+            configuration: the bucket in which commands lie, below the coordination prefix.
+            key: encrypts it.
+            clusters: by the names of their groups.
+        """
+        stack = cdk.Stack.of(self)
+        bucket = configuration.bucket_arn
+        allow(self.role, "ListCommands", actions=["s3:ListBucket"], resources=[bucket])
+        objects = [
+            f"{COORDINATION_PREFIX}{name}/{what}"
+            for name in clusters
+            for what in ("commands/*", "network-agent")
+        ]
+        if objects:
+            rights = ["s3:DeleteObject", "s3:GetObject", "s3:PutObject"]
+            allow_objects(self.role, "Commands", configuration, objects, rights)
+            allow(
+                self.role,
+                "Groups",
+                actions=_ON_GROUPS,
+                resources=[
+                    stack.format_arn(
+                        service="autoscaling",
+                        resource="autoScalingGroup",
+                        resource_name=f"*:autoScalingGroupName/{name}",
+                        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+                    )
+                    for name in clusters
+                ],
+                wildcard=GROUP_ARN_WILDCARD,
+            )
+        allow(
+            self.role,
+            "ReadWhatCannotBeScoped",
+            actions=_ABOUT_GROUPS,
+            resources=["*"],
+            wildcard="Auto Scaling lets nobody scope its Describe actions",
+        )
+        allow(
+            self.role,
+            "UseKey",
+            actions=["kms:Decrypt", "kms:GenerateDataKey"],
+            resources=[key.key_arn],
+        )
+
+    def alarm(self, cluster: str, topic: sns.ITopic | None = None) -> cloudwatch.Alarm:
+        """Alarm when it has not reached a cluster for five minutes, or says nothing at all."""
+        metric = cloudwatch.Metric(
+            namespace=NAMESPACE,
+            metric_name="NetworkAgentConnected",
+            dimensions_map={"Cluster": cluster},
+            statistic="Minimum",
+            period=ONE_MINUTE,
+        )
+        alarm = metric.create_alarm(
+            self,
+            f"Disconnected-{cluster}",
+            alarm_name=f"{cluster}-network-agent",
+            alarm_description=f"Polynya {cluster}: the network agent is Disconnected: nobody can "
+            "stop, start, roll or scale the cluster. Look at its log, and at its instance.",
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            threshold=1,
+            evaluation_periods=5,
+            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+        )
+        if topic:
+            alarm.add_alarm_action(actions.SnsAction(topic))
+            alarm.add_ok_action(actions.SnsAction(topic))
+        return alarm

@@ -143,5 +143,11 @@ class ClusterSettings(Frozen):
 class NetworkAgentSettings(Frozen):
     """The network integration agent."""
 
-    boot: RelativePath = Field(description="Shell script that it runs at its first start.")
+    boot: RelativePath | None = Field(
+        default=None,
+        description="Shell script of yours that it runs at its first start. Default: Polynya's.",
+    )
+    notify: tuple[EmailAddress, ...] = Field(
+        default=(), description="Who gets its alarms by email."
+    )
     instance_type: str = Field(default="t4g.small", description="Its instance type.")

@@ -135,7 +135,7 @@ def made_up_stages() -> list[StageConfig]:
                 for name, settings in CLUSTERS.items()
             ],
             network={"availability_zones": 3, "session_manager": True},
-            network_agent={"boot": BOOT},
+            network_agent={"notify": ["ops@example.com"]},
             consumption=ENGINES,
         ),
         stage("halfway", remove_data=True, network={"existing": VPC}),

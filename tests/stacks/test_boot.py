@@ -121,6 +121,27 @@ def test_a_node_boots_to_a_running_agent_and_drains(boot: Boot) -> None:
     ]  # fmt: skip
 
 
+def test_the_instance_of_the_gateway_boots_to_a_network_agent(
+    boot: Boot, assembly: Assembly
+) -> None:
+    script = user_data(assembly, "clustered/Gateway")
+    node = boot(
+        "$BOOT && systemctl is-active polynya-network-agent"
+        " && cp /var/lib/polynya/agent.json $SHARED/first && echo all-well",
+        script=script,
+    )
+
+    assert node.printed.splitlines()[-1] == "all-well", node.printed
+    verb, name, own, *options = json.loads(node.file("first"))["arguments"]
+    assert (verb, name, own) == ("network-agent", "--name", CLUSTER)
+    assert options[:3] == ["--metrics", "emf", "--coordination"]
+    assert options[4:] == [
+        "--cluster", "polynya-clustered-cheap", "--cluster", "polynya-clustered-steady",
+    ]  # fmt: skip
+    assert node.calls == []
+    assert "java" not in script
+
+
 def test_a_node_whose_agent_stays_down_is_to_be_replaced(boot: Boot) -> None:
     node = boot(
         "$BOOT && systemctl stop polynya-agent && set -a && . /etc/polynya/agent.env"

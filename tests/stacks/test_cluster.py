@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.stacks.house_rules import kinds
-from tests.stacks.synthesis import Assembly
+from tests.stacks.synthesis import CLUSTERS, Assembly
 
 pytestmark = pytest.mark.synth
 
@@ -316,6 +316,18 @@ def test_one_network_agent_on_demand(templates: dict[str, Template]) -> None:
     assert (group["MinSize"], group["MaxSize"]) == ("1", "1")
     assert "MixedInstancesPolicy" not in group
     assert "landing" not in json.dumps(templates["Gateway"].statements()).lower()
+
+
+def test_an_alarm_for_each_cluster_when_the_network_agent_is_disconnected(
+    templates: dict[str, Template],
+) -> None:
+    alarms = named(templates["Gateway"])
+
+    assert [alarm["Dimensions"] for alarm in alarms] == [
+        [{"Name": "Cluster", "Value": f"polynya-clustered-{name}"}] for name in CLUSTERS
+    ]
+    assert {alarm["TreatMissingData"] for alarm in alarms} == {"breaching"}
+    assert all(alarm["AlarmActions"] and alarm["OKActions"] for alarm in alarms)
 
 
 def test_engines_are_private_encrypted_and_idle_for_nothing(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -50,14 +51,57 @@ def node_boot(
     options = ["--coordination", f"s3://{configuration.bucket_name}/{agreed}"]
     options += ["--stream", stream.stream_name] if stream else []
     options += ["--target", target] if target else []
+    return _boot(
+        package,
+        log_group,
+        ready_within,
+        {
+            "CONFIG": f"s3://{configuration.bucket_name}/{project}",
+            "AGENT_OPTIONS": " ".join(options),
+            "UNITS": "polynya-agent polynya-drain polynya-health",
+            "PACKAGES": "java-17-amazon-corretto-headless",
+        },
+    )
+
+
+def network_agent_boot(
+    *,
+    package: RuntimePackage,
+    configuration: s3.IBucket,
+    clusters: Sequence[str],
+    log_group: logs.ILogGroup,
+) -> ec2.UserData:
+    """Return user data that fetches and verifies the runtime and starts the network agent.
+
+    As `node_boot`, without Java: it runs no task.
+
+    Args:
+        package: what is fetched; let the role of the instance read it.
+        configuration: the bucket in which commands lie, below the coordination prefix.
+        clusters: those that it serves, by the names of their groups.
+        log_group: where it logs; let the role write to it.
+    """
+    place = f"s3://{configuration.bucket_name}/{COORDINATION_PREFIX.rstrip('/')}"
+    options = ["--coordination", place]
+    options += [word for name in clusters for word in ("--cluster", name)]
+    variables = {"CONFIG": place, "AGENT_OPTIONS": " ".join(options)}
+    variables |= {"UNITS": "polynya-network-agent", "PACKAGES": ""}
+    return _boot(package, log_group, None, variables)
+
+
+def _boot(
+    package: RuntimePackage,
+    log_group: logs.ILogGroup,
+    ready_within: cdk.Duration | None,
+    own: Mapping[str, str],
+) -> ec2.UserData:
     variables = {
         "PYTHON": PYTHON,
         "CODE_URL": package.code.url,
         "CODE_SHA256": package.code.sha256,
         "DEPENDENCIES_URL": package.dependencies.url,
         "DEPENDENCIES_SHA256": package.dependencies.sha256,
-        "CONFIG": f"s3://{configuration.bucket_name}/{project}",
-        "AGENT_OPTIONS": " ".join(options),
+        **own,
         "LOG_GROUP": log_group.log_group_name,
         "READY_SECONDS": str((ready_within or cdk.Duration.minutes(6)).to_seconds()),
     }

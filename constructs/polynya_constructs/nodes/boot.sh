@@ -110,7 +110,7 @@ install_runtime() {
     $ROOT/dependencies/current/site-packages/ $ROOT/code/current/polynya/ >/dev/null || true
   local files=$ROOT/code/current/node
   install -D -m 755 -t $ROOT/bin $files/{polynya,launched,drain,health}
-  install -D -m 644 -t /etc/systemd/system $files/polynya-{agent,drain,health}.service
+  install -D -m 644 -t /etc/systemd/system $files/polynya-{agent,drain,health,network-agent}.service
   ln -sfn $ROOT/bin/polynya /usr/bin/polynya
 }
 
@@ -139,10 +139,12 @@ ENV
 # The unit completes the launch hook when the agent is ready; here is only how long that may take.
 start() {
   systemctl daemon-reload
-  systemctl enable --quiet polynya-agent polynya-drain polynya-health
-  systemctl start --no-block polynya-agent polynya-drain polynya-health
+  # shellcheck disable=SC2086
+  systemctl enable --quiet $UNITS
+  # shellcheck disable=SC2086
+  systemctl start --no-block $UNITS
   local deadline=$((SECONDS + READY_SECONDS))
-  until systemctl is-active --quiet polynya-agent; do
+  until systemctl is-active --quiet "${UNITS%% *}"; do
     [ $SECONDS -lt $deadline ] || abandon "the agent was not ready after $READY_SECONDS seconds"
     sleep 1
   done
@@ -151,8 +153,9 @@ start() {
 
 identify
 say "installing the system's packages"
+# shellcheck disable=SC2086
 retry dnf --assumeyes --quiet --setopt=install_weak_deps=False install \
-  "python$PYTHON" java-17-amazon-corretto-headless amazon-cloudwatch-agent logrotate tar
+  "python$PYTHON" $PACKAGES amazon-cloudwatch-agent logrotate tar
 ship_logs
 say "fetching the runtime"
 install_runtime
