@@ -24,9 +24,7 @@ def previewed(lab: Lab, feed: Feed) -> DatasetPreview:
         lambda _, __: True,
     )
     (look,) = looking.looks(feed.task)
-    return preview_of(
-        look, lambda batch, one: decided(lab.spark, batch, one, lab.clock.now()), limit=10
-    )
+    return preview_of(look, lambda batch, one: decided(lab.spark, batch, one), limit=10)
 
 
 def test_what_is_new_to_a_table_and_what_sql_decides(lab: Lab) -> None:

@@ -27,7 +27,7 @@ def over(text: str, *, asked: list[str] | None = None) -> str:
             asked.extend(fragments)
         return [DOUBLE for _ in fragments]
 
-    place = Place(kinds, lambda _: True, "'row'", "'now'")
+    place = Place(kinds, lambda _: True, "'row'")
     columns = {name: parse_type(kind) for name, kind in COLUMNS.items()}
     return expression_over(text, columns, place=place)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
 
 import pytest
 
@@ -14,7 +13,6 @@ from polynya.transform.functions.base import Function
 from polynya.transform.functions.table import FUNCTIONS
 from tests.transform.functions.hostile import LITERALS, TYPES, hostile_rows
 
-NOW = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
 CALLABLE = [one for one in FUNCTIONS.values() if one.build is not None]
 
 
@@ -47,7 +45,7 @@ def failing(rows: DataFrame, calls: dict[str, str]) -> list[str]:
 def drawn(spark: SparkSession, seed: int, each: int) -> list[str]:
     chance = random.Random(seed)
     rows = hostile_rows(spark, 40, chance)
-    place = place_of(rows, NOW, row="CAST(id AS STRING)")
+    place = place_of(rows, row="CAST(id AS STRING)")
     calls = [call_of(one, chance) for one in CALLABLE for _ in range(each)]
     return failing(rows, {text: expression_over(text, TYPES, place=place) for text in calls})
 

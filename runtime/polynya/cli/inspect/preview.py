@@ -23,7 +23,6 @@ from polynya.model.config.task import StorageTask
 from polynya.model.documents.problems import suggest
 from polynya.model.errors import PolynyaError
 from polynya.model.reading.loader import PROJECT_FILES, LoadedProject, load_project
-from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
     from polynya.engine.preview.operations import BySql
@@ -150,7 +149,7 @@ def _by_spark(context: CommandContext, project: LoadedProject, folder: Path) -> 
     def by_sql(batch: DatasetBatch, dataset: ResolvedDataset) -> list[str]:
         from polynya.lake.copy.derive import decided
 
-        return decided(started(), batch, dataset, SystemClock().now())
+        return decided(started(), batch, dataset)
 
     return by_sql
 

@@ -34,8 +34,7 @@ def network_agent(
     It runs on the small instance of the gateway stack. All its connections are outbound, and it
     reads no data. Writes one JSON object per line. SIGTERM ends it, with code 0.
 
-    For example: `polynya network-agent --coordination s3://acme-config/coordination
-    --cluster polynya-dev-main`.
+    For example: `polynya network-agent --cluster shop --coordination s3://acme/coordination`.
 
     Args:
         cluster: a cluster that it serves; its group has the same name. May be repeated.

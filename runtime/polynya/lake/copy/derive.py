@@ -7,7 +7,6 @@ users' SQL expressions run; they were validated by `transform.expressions`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -69,7 +68,7 @@ def derived(
     present = set(landed.columns)
     view = f"landed_{uuid4().hex}"
     landed.createOrReplaceTempView(view)
-    with_op = f"SELECT *, {_operation(dataset, schema, landed, times.now)} AS __decided FROM {view}"
+    with_op = f"SELECT *, {_operation(dataset, schema, landed)} AS __decided FROM {view}"
     sequenced = f"SELECT *, {SEQUENCE} AS __seq FROM ({with_op})"
     judged = f"SELECT *, {_rule(shape, times.horizon, present)} AS __verdict FROM ({sequenced})"
     explained = f"SELECT *, {_error()} AS __why FROM ({judged})"
@@ -88,14 +87,12 @@ def derived(
     return result
 
 
-def decided(
-    spark: SparkSession, batch: DatasetBatch, dataset: ResolvedDataset, now: datetime
-) -> list[str]:
+def decided(spark: SparkSession, batch: DatasetBatch, dataset: ResolvedDataset) -> list[str]:
     """The operation of each row of a batch, by SQL; nothing is written."""
     landed = batch.rows.append_column("__rule", pa.nulls(batch.rows.num_rows, pa.string()))
     numbered = landed.append_column("__row", pa.array(range(landed.num_rows), pa.int64()))
     frame = spark.createDataFrame(numbered, schema=spark_schema(numbered.schema))
-    operation = _operation(dataset, batch.schema, frame, now)
+    operation = _operation(dataset, batch.schema, frame)
     said = frame.selectExpr("__row", f"{operation} AS __decided")
     return [str(row["__decided"]) for row in said.orderBy("__row").collect()]
 
@@ -156,10 +153,8 @@ def _rejected(batch: DatasetBatch, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _operation(
-    dataset: ResolvedDataset, schema: Mapping[str, DataType], landed: DataFrame, now: datetime
-) -> str:
-    place = place_of(landed, now)
+def _operation(dataset: ResolvedDataset, schema: Mapping[str, DataType], landed: DataFrame) -> str:
+    place = place_of(landed)
     cases = ["WHEN __rule IS NOT NULL THEN NULL"]
     for expression, operation in (
         (dataset.events.apply_as_truncates, "T"),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from functools import lru_cache
 
-from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.spark.api import DataFrame, PySparkException, SparkSession
 from polynya.lake.spark.kinds import kind_of
 from polynya.model.datatypes import DataType
@@ -16,7 +14,7 @@ from polynya.transform.functions.base import Place
 _ROW = "concat_ws(':', __file, CAST(__offset AS STRING))"
 
 
-def place_of(landed: DataFrame, now: datetime, *, row: str = _ROW) -> Place:
+def place_of(landed: DataFrame, *, row: str = _ROW) -> Place:
     """Rows that landed, as the place where expressions run; `row` is SQL that tells one of them."""
 
     def kinds(fragments: Sequence[str]) -> list[DataType]:
@@ -24,7 +22,7 @@ def place_of(landed: DataFrame, now: datetime, *, row: str = _ROW) -> Place:
         return [kind_of(field.dataType) for field in landed.selectExpr(*named).schema.fields]
 
     spark = landed.sparkSession
-    return Place(kinds, lambda sql: _works(spark, sql), row, timestamp_literal(now))
+    return Place(kinds, lambda sql: _works(spark, sql), row)
 
 
 @lru_cache(maxsize=1024)

@@ -38,13 +38,11 @@ class Place:
         kinds: the types of fragments of Spark SQL there.
         works: whether a fragment without columns can be computed.
         row: SQL of a text that only this row has, the same on every run.
-        now: SQL of the engine time of the step.
     """
 
     kinds: Callable[[Sequence[str]], Sequence[DataType]]
     works: Callable[[str], bool]
     row: str
-    now: str
 
     def typed(self, sql: str) -> Value:
         """A fragment with the type that it has here."""

@@ -79,4 +79,11 @@ PAGES: Final = (
         "as it was read. Several tries met another change each time. Look at what is in force with "
         "`polynya cluster status`, and see who else writes it: a script in a loop, perhaps.",
     ),
+    ErrorPage(
+        "POLYNYA-AGT-050",
+        "a cluster has more nodes than units of work",
+        "One node at a time works on a unit, which is a dataset or a whole task, so the other "
+        "nodes idle and cost money. Nothing is wrong with the data. Lower the `maximum` of the "
+        "cluster, or its `minimum`; or leave it, if more tasks are to come.",
+    ),
 )

@@ -68,10 +68,6 @@ def _epoch_to_date(values: Sequence[Value], _: Place) -> Value:
     return Value(f"timestamp_micros({let('n', long(values[0]), micros)})", TIMESTAMP)
 
 
-def _processing_time(_: Sequence[Value], place: Place) -> Value:
-    return Value(place.now, TIMESTAMP)
-
-
 FUNCTIONS = (
     function(
         "add_time_zone_offset", "time zone", _add_offset,
@@ -121,8 +117,8 @@ FUNCTIONS = (
         "unix_epoch_to_date('1520672112456000000') -> \"2018-03-10T08:55:12.456Z\"",
     ),
     function(
-        "get_processing_time", "value?", _processing_time,
-        "The engine time of the step that reads the record. The argument is not looked at.",
-        "greater_than(get_processing_time(), '2000-01-01') -> true",
+        "get_processing_time", "value?", None,
+        """Cannot be called: a record that is read again has to give the same result. Events have
+        times of their own.""",
     ),
 )  # fmt: skip
