@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: A lease is renewed every 10 s; one that stays as it is for longer than this is not.
 LOOK_SECONDS: Final = 12.0
+#: One that was renewed within this time, by the clock of its node, is not watched.
+_FRESH_SECONDS: Final = 12.0
 _STEP_SECONDS: Final = 1.0
 
 
@@ -45,4 +47,4 @@ def seen(place: Place) -> ClusterStatus:
 
 
 def _is_fresh(renewed_at: datetime | None, now: datetime) -> bool:
-    return renewed_at is not None and abs((now - renewed_at).total_seconds()) < LOOK_SECONDS
+    return renewed_at is not None and abs((now - renewed_at).total_seconds()) < _FRESH_SECONDS
