@@ -183,6 +183,8 @@ def world(folder: Path, arm: Arm, seed: int, say: Callable[[str], None]) -> Iter
             **credentials(endpoint),
             "POLYNYA_COORDINATION": coordination,
             "POLYNYA_CLUSTER": "faults",
+            # Three JVMs on one machine, each with small tables.
+            "POLYNYA_DRIVER_MEMORY": "1g",
         }
         options = [
             "--config", config, "--stream", str(folder / "stream"),
