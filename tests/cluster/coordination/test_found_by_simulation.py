@@ -34,6 +34,27 @@ def test_a_leader_that_joined_after_the_nodes_were_listed_is_not_taken_for_gone(
     assert lab.leaders() == [first.name]
 
 
+def test_a_process_of_the_same_node_that_could_not_be_marked_gone_is_not_taken_for_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lab = Lab(1, wanted=2)
+    first = lab.nodes[0]
+    lab.passes(20)
+    twin = lab.add(first.name)
+    lease = f"{CLUSTER}/nodes/"
+    real = twin.store.put_if_unchanged
+
+    def refused(path: str, data: bytes, version: str) -> bool:
+        return not path.startswith(lease) and real(path, data, version)
+
+    monkeypatch.setattr(twin.store, "put_if_unchanged", refused)
+    twin.turn()
+
+    assert twin.standing is not None
+    assert not twin.standing.leading
+    assert not twin.granted
+
+
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"v": 1}', b"\xff\x00"])
 def test_a_plan_that_somebody_destroyed_is_written_again(damage: bytes) -> None:
     lab = Lab(2, wanted=4)

@@ -124,6 +124,9 @@ class Session:
             gone = found.document.model_copy(update=update)
             if self._register.write(node_path(other), gone, found.version):
                 break
+        else:
+            # It is waited for as any other process is: until its lease ends.
+            return
         self.before.add(other)
 
 
