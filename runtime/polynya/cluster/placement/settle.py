@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from polynya.cluster.placement.facts import NodeFacts, Rules, UnitFacts
 from polynya.cluster.placement.fleet import Fleet, Place
 from polynya.cluster.unit import JobKey
 
-Homeless: TypeAlias = list[tuple[UnitFacts, str | None, str]]
-"""Units without a ready node: the one it had, and why it has to leave."""
+
+@dataclass(frozen=True, slots=True)
+class _Homeless:
+    """A unit without a ready node: the one that it had, and why it has to leave that."""
+
+    unit: UnitFacts
+    had: str | None
+    why: str
+
+
+Homeless: TypeAlias = list[_Homeless]
 
 
 def settle(
@@ -34,7 +44,7 @@ def settle(
         elif had in fleet.places:
             fleet.keep(unit, fleet.places[had])
         else:
-            homeless.append((unit, had, _why(had, known)))
+            homeless.append(_Homeless(unit, had, _why(had, known)))
     for unit, had, place in sorted(asked, key=lambda each: each[0].unit):
         fleet.move(unit, had, place, f"a person wants it on {place.facts.node}")
     if fleet.places:
@@ -54,25 +64,43 @@ def _why(had: str | None, known: Mapping[str, NodeFacts]) -> str:
 
 
 def _place(fleet: Fleet, homeless: Homeless, rules: Rules) -> None:
-    """Give each unit to the node with the lowest level; heavy ones to On-Demand while it has room.
+    """Give each unit to the node with the lowest level; some to nodes of a kind, with room there.
+
+    Heavy ones go to On-Demand. What a dead node had goes to no newcomer, which would first watch
+    the lease of the dead one run out, as the others have done.
 
     The largest first, each to the node with the least ("LPT"), is at most a third above the best
     possible (Graham, Bounds on multiprocessing timing anomalies, 1969).
     """
-    homeless.sort(key=lambda each: (-fleet.weights[each[0].unit], each[0].unit))
-    waiting = sum(fleet.weights[unit.unit] for unit, _, _ in homeless)
+    homeless.sort(key=lambda each: (-fleet.weights[each.unit.unit], each.unit.unit))
+    waiting = sum(fleet.weights[each.unit.unit] for each in homeless)
     capacity = sum(place.facts.capacity for place in fleet.places.values())
     full = (fleet.mean + waiting / capacity) * (1 + rules.band)
-    rest: Homeless = []
-    lasting = _heap(place for place in fleet.places.values() if place.facts.on_demand)
-    for unit, had, why in homeless:
-        if unit.heavy and lasting and _after(fleet, unit, lasting[0][2]) <= full:
-            _lowest(fleet, lasting, unit, had, why)
+    places = fleet.places.values()
+    lasting = [place for place in places if place.facts.on_demand]
+    watching = [place for place in places if place.facts.age_seconds >= rules.newcomer_seconds]
+    rest = _to_some(fleet, lasting, full, homeless, lambda one: one.unit.heavy)
+    rest = _to_some(fleet, watching, full, rest, lambda one: one.unit.orphaned)
+    everywhere = _heap(places)
+    for one in rest:
+        _lowest(fleet, everywhere, one)
+
+
+def _to_some(
+    fleet: Fleet,
+    some: Iterable[Place],
+    full: float,
+    homeless: Homeless,
+    wanted: Callable[[_Homeless], bool],
+) -> Homeless:
+    """Give the wanted units to the nodes with the least of these; those that they do not take."""
+    heap, rest = _heap(some), []
+    for one in homeless:
+        if heap and wanted(one) and _has_room(fleet, one.unit, heap[0][2], full):
+            _lowest(fleet, heap, one)
         else:
-            rest.append((unit, had, why))
-    everywhere = _heap(fleet.places.values())
-    for unit, had, why in rest:
-        _lowest(fleet, everywhere, unit, had, why)
+            rest.append(one)
+    return rest
 
 
 _Heap: TypeAlias = list[tuple[float, str, Place]]
@@ -84,11 +112,12 @@ def _heap(places: Iterable[Place]) -> _Heap:
     return heap
 
 
-def _after(fleet: Fleet, unit: UnitFacts, place: Place) -> float:
-    return (place.load + fleet.weights[unit.unit]) / place.facts.capacity
+def _has_room(fleet: Fleet, unit: UnitFacts, place: Place, full: float) -> bool:
+    after = (place.load + fleet.weights[unit.unit]) / place.facts.capacity
+    return after <= full or not place.units
 
 
-def _lowest(fleet: Fleet, heap: _Heap, unit: UnitFacts, had: str | None, why: str) -> None:
+def _lowest(fleet: Fleet, heap: _Heap, one: _Homeless) -> None:
     place = heap[0][2]
-    fleet.move(unit, had, place, why)
+    fleet.move(one.unit, one.had, place, one.why)
     heapq.heapreplace(heap, (place.level, place.name, place))

@@ -168,13 +168,14 @@ class Planner:
     def _unit(
         self, unit: JobKey, typical: float, seen: Seen, pins: Mapping[JobKey, str], now: float
     ) -> UnitFacts:
-        moved = self._moved_at.get(unit)
+        moved, had = self._moved_at.get(unit), (self._placed or {}).get(unit, "")
         return UnitFacts(
             unit=unit,
             load=self._loads.values.get(unit, typical),
             heavy=unit in seen.heavy,
             moved_seconds_ago=None if moved is None else now - moved,
             pinned_to=pins.get(unit),
+            orphaned=self._census.dead(had),
         )
 
     def _stored(self) -> dict[str, Plan]:
