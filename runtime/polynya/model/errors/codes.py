@@ -20,6 +20,7 @@ from polynya.model.errors.pages import (
     operation,
     sharing,
     stage,
+    streams,
     views,
 )
 from polynya.model.errors.pages.page import ErrorPage
@@ -36,6 +37,7 @@ FAMILIES: Final = (
     operation,
     sharing,
     stage,
+    streams,
     views,
 )
 

@@ -18,7 +18,7 @@ from polynya.model.documents.nodes import Node, place_of
 from polynya.model.documents.problems import Problem, located
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.reading.document import DocumentFile, document_files, parse_file, read_file
-from polynya.model.reading.secrets import written_secrets
+from polynya.model.reading.secrets import written_passwords, written_secrets
 
 PROJECT_FILES: Final = ("polynya.yml", "polynya.yaml", "polynya.json")
 TASK_FOLDER: Final = "tasks"
@@ -93,7 +93,8 @@ def load_project(
         task = parse_file(file, StorageTask, "storage", errors) if file else None
         if file and task:
             task = _with_defaults(task, project)
-            problems = located(task_problems(task), file.document, file.shown_as)
+            found = [*written_passwords(file.document), *task_problems(task)]
+            problems = located(found, file.document, file.shown_as)
             errors.extend(problems)
             if file.sound and not problems:
                 loaded.append((task, file))

@@ -1,4 +1,4 @@
-"""Secrets of a project file: they come from the environment and never stand in the file."""
+"""Secrets of project and task files: they come from the environment and never stand in a file."""
 
 from __future__ import annotations
 
@@ -24,6 +24,28 @@ def written_secrets(project: Node) -> Iterator[Problem]:
                 f"targets.{name}.catalog.password: a password is written in the file",
                 'name a variable of the environment: `password: "${env:CATALOG_PASSWORD}"`',
             )
+
+
+def written_passwords(task: Node) -> Iterator[Problem]:
+    """Passwords of schema registries that are written out in a task file."""
+    for path, registry in _registries(task, ()):
+        password = _entry(registry, "password")
+        if isinstance(password, ScalarNode) and not _REFERENCE.fullmatch(str(password.value)):
+            place = (*path, "password")
+            yield Problem(
+                place,
+                "POLYNYA-CFG-035",
+                f"{'.'.join(place)}: a password is written in the file",
+                'name a variable of the environment: `password: "${env:REGISTRY_PASSWORD}"`',
+            )
+
+
+def _registries(node: Node | None, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Node]]:
+    for key, value in _entries(node):
+        if key == "schema_registry":
+            yield (*path, key), value
+        else:
+            yield from _registries(value, (*path, key))
 
 
 def _entry(node: Node | None, key: str) -> Node | None:

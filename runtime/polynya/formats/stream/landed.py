@@ -1,0 +1,271 @@
+"""The landed batch: one Parquet object with messages as they came, and the position after them.
+
+It is the contract between what lands a stream and what reads the landing zone. Data and position
+are in one object that is put at once, so that there is no moment between them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, BinaryIO, Final, cast, get_args
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from polynya.formats.errors import UnreadableFileError
+from polynya.formats.values.arrow_types import arrow_type
+from polynya.model.config.streaming.content import Content, content_of, written_content
+from polynya.model.contract.stream_headers import STREAM_HEADERS, StreamSource
+from polynya.model.errors import OperationError
+
+VERSION: Final = 1
+#: The column with the messages; NULL is a message without a value.
+VALUE: Final = "value"
+#: The entry of the footer that holds what `StreamFooter` has, as UTF-8 JSON.
+METADATA_KEY: Final = b"polynya.stream"
+
+_DIGITS: Final = 20
+_NAME: Final = re.compile(rf"batch-([0-9]{{{_DIGITS}}})\.parquet", re.ASCII)
+_GROUP_BYTES: Final = 64 * 1024 * 1024
+
+
+def _schema(source: StreamSource) -> pa.Schema:
+    headers = [pa.field(name, arrow_type(kind)) for name, kind in STREAM_HEADERS[source].items()]
+    return pa.schema([*headers, pa.field(VALUE, pa.binary())])
+
+
+#: The columns of a landed batch, by the kind of its source.
+SCHEMAS: Final[Mapping[StreamSource, pa.Schema]] = {
+    source: _schema(source) for source in get_args(StreamSource)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Records and bytes of messages that landed, and records that the source had no more."""
+
+    records: int = 0
+    bytes: int = 0
+    lost: int = 0
+
+    def plus(self, other: Counts) -> Counts:
+        """Both together."""
+        return Counts(
+            self.records + other.records, self.bytes + other.bytes, self.lost + other.lost
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Records that the source had no more when they were to be read.
+
+    Attributes:
+        at: where they were, such as `clicks/3` for a partition of a topic.
+        begin: position of the first of them, as the source writes it.
+        end: position after the last of them.
+        why: such as `retention`.
+    """
+
+    at: str
+    begin: str
+    end: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFooter:
+    """What a landed batch says of itself.
+
+    Attributes:
+        task: name of the task that landed it.
+        table: the landed table, which is its folder.
+        source: the kind of source, which says what its columns are.
+        number: of the batch among those of its table, from 1.
+        content: what a message means; secrets are never in it.
+        begin: position before its records. Only the source understands it.
+        end: position after them.
+        written_at: when it was made, with a time zone.
+        counts: of this batch.
+        totals: of all batches of the table up to this one.
+        lost: what was lost before or between its records.
+    """
+
+    task: str
+    table: str
+    source: StreamSource
+    number: int
+    content: Content
+    begin: Mapping[str, Any]
+    end: Mapping[str, Any]
+    written_at: datetime
+    counts: Counts = field(default_factory=Counts)
+    totals: Counts = field(default_factory=Counts)
+    lost: tuple[Lost, ...] = ()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the batch."""
+        return SCHEMAS[self.source]
+
+    def to_json(self) -> str:
+        """The text in the footer."""
+        values = {
+            "version": VERSION,
+            "task": self.task,
+            "table": self.table,
+            "source": self.source,
+            "number": self.number,
+            "content": written_content(self.content),
+            "from": self.begin,
+            "to": self.end,
+            "written_at": self.written_at.isoformat(),
+            "counts": _written_counts(self.counts),
+            "totals": _written_counts(self.totals),
+            "lost": [
+                {"at": one.at, "from": one.begin, "to": one.end, "why": one.why}
+                for one in self.lost
+            ],
+        }
+        return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes, where: str = "") -> StreamFooter:
+        """Read the text; keys that this version does not know are ignored.
+
+        Raises:
+            OperationError: POLYNYA-STR-020, a newer version wrote it.
+            UnreadableFileError: it says something that no version writes.
+        """
+        try:
+            values = json.loads(text)
+            version = values["version"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise _no_footer(error) from error
+        if version != VERSION:
+            raise _of_another_version(version, where)
+        try:
+            return cls(
+                task=str(values["task"]),
+                table=str(values["table"]),
+                source=_source(values["source"]),
+                number=int(values["number"]),
+                content=content_of(values["content"]),
+                begin=dict(values["from"]),
+                end=dict(values["to"]),
+                written_at=datetime.fromisoformat(values["written_at"]),
+                counts=_read_counts(values["counts"]),
+                totals=_read_counts(values["totals"]),
+                lost=tuple(
+                    Lost(one["at"], one["from"], one["to"], one["why"]) for one in values["lost"]
+                ),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise _no_footer(error) from error
+
+
+def batch_name(number: int) -> str:
+    """The name of the object of a batch: names sort as numbers do."""
+    return f"batch-{number:0{_DIGITS}d}.parquet"
+
+
+def batch_number(path: str) -> int | None:
+    """The number in the name of a landed batch; None for any other file."""
+    match = _NAME.fullmatch(path.rpartition("/")[2])
+    return int(match[1]) if match else None
+
+
+def write_batch(footer: StreamFooter, rows: pa.Table) -> bytes:
+    """The object of a batch: Parquet with Zstandard, in row groups of 64 MiB at most.
+
+    Raises ValueError when the columns are not those of the footer's source.
+    """
+    if rows.schema.remove_metadata() != footer.schema:
+        raise ValueError(f"columns {rows.schema.names} are not those of {footer.source}")
+    buffer = io.BytesIO()
+    schema = footer.schema.with_metadata({METADATA_KEY: footer.to_json().encode()})
+    # Values are seldom alike, and a dictionary of them is made in vain.
+    dictionaries = [name for name in schema.names if name != VALUE]
+    with parquet.ParquetWriter(
+        buffer,
+        schema,
+        compression="zstd",
+        use_dictionary=dictionaries,
+        write_statistics=dictionaries,
+    ) as writer:
+        for part in _groups(rows.cast(schema)):
+            writer.write_table(part, row_group_size=max(1, part.num_rows))
+    return buffer.getvalue()
+
+
+def read_footer(file: BinaryIO, where: str = "") -> StreamFooter:
+    """What a landed batch says of itself; only the end of the file is read.
+
+    Args:
+        file: the object, seekable.
+        where: its path, for errors.
+
+    Raises:
+        OperationError: POLYNYA-STR-020, a newer version wrote it.
+        UnreadableFileError: it is no landed batch.
+    """
+    return opened_batch(file, where)[0]
+
+
+def opened_batch(file: BinaryIO, where: str = "") -> tuple[StreamFooter, parquet.ParquetFile]:
+    """What a landed batch says of itself, and its columns. Raises as `read_footer`."""
+    try:
+        reader = parquet.ParquetFile(file)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise UnreadableFileError(f"not a whole Parquet file: {error}") from error
+    text = (reader.metadata.metadata or {}).get(METADATA_KEY)
+    if text is None:
+        raise UnreadableFileError("no landed batch: its footer has no position of a stream")
+    footer = StreamFooter.from_json(text, where)
+    if reader.schema_arrow.remove_metadata() != footer.schema:
+        raise UnreadableFileError(
+            f"no landed batch of {footer.source}: its columns are {reader.schema_arrow.names}"
+        )
+    return footer, reader
+
+
+def _groups(rows: pa.Table) -> list[pa.Table]:
+    """Slices of at most a row group, which are equal in rows."""
+    size = rows.nbytes
+    if not rows.num_rows:
+        return []
+    parts = min(rows.num_rows, -(-size // _GROUP_BYTES))
+    step = -(-rows.num_rows // max(1, parts))
+    return [rows.slice(begin, step) for begin in range(0, rows.num_rows, step)]
+
+
+def _written_counts(counts: Counts) -> dict[str, int]:
+    return {"records": counts.records, "bytes": counts.bytes, "lost": counts.lost}
+
+
+def _read_counts(values: Mapping[str, Any]) -> Counts:
+    return Counts(int(values["records"]), int(values["bytes"]), int(values["lost"]))
+
+
+def _source(value: object) -> StreamSource:
+    if value not in STREAM_HEADERS:
+        raise ValueError(f"{value!r} is no source of a stream")
+    return cast("StreamSource", value)
+
+
+def _no_footer(error: Exception) -> UnreadableFileError:
+    return UnreadableFileError(f"no landed batch: its footer cannot be read: {error!r}")
+
+
+def _of_another_version(version: object, where: str) -> OperationError:
+    return OperationError(
+        "POLYNYA-STR-020",
+        f"a landed batch has version {version!r}, this Polynya knows {VERSION}",
+        where=where,
+        state="nothing of it was copied; it is read again at the next run",
+        fix="upgrade this node: a newer one landed the batch",
+    )

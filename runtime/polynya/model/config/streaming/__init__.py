@@ -1,0 +1,1 @@
+"""Settings of streams: what their messages mean, where they come from, what they become."""

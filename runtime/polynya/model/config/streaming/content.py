@@ -1,0 +1,340 @@
+"""`content:` of a stream: what its messages mean. Each type has settings of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import CoreSchema
+
+from polynya.model.config.delivery import (
+    DEFAULT_DELIMITER,
+    DEFAULT_QUOTE,
+    Character,
+    Delimiter,
+    Marker,
+    Quote,
+)
+from polynya.model.config.fields import Column, Frozen
+from polynya.model.config.streaming.content_fields import (
+    AvroSchema,
+    GroupPattern,
+    Part,
+    SplitPattern,
+    Url,
+    refuse,
+)
+
+
+class _Content(Frozen):
+    compression: Literal["auto", "none"] | None = Field(
+        default=None,
+        description="`auto`: a message that begins like gzip, Zstandard, bzip2 or framed Snappy is "
+        "decompressed; `none`: it is taken as it is. Default: `auto`, but `none` for `avro` with a "
+        "`schema`, where any bytes may begin a message.",
+    )
+
+    @property
+    def may_be_compressed(self) -> bool:
+        """Whether the first bytes of a message tell that it is compressed."""
+        return self.compression != "none"
+
+
+class JsonContent(_Content):
+    """Objects of JSON."""
+
+    type: Literal["json"] = Field(
+        default="json",
+        description="`json`: a message is an object, an array of objects, or a line for each "
+        "object.",
+    )
+
+
+class _Separated(_Content):
+    header: tuple[Column, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="Names of the columns in order, for messages without a line of names. "
+        "Default: the first line of each message names them.",
+    )
+    null_value: Marker | None = Field(
+        default=None,
+        description="What an unquoted field holds that is NULL. Default: an empty field is NULL.",
+    )
+    duplicate_header: bool = Field(
+        default=False,
+        description="Take a name that stands twice in the line of names: the second column is "
+        "`NAME_2`. Otherwise such a message goes to quarantine. Default: false.",
+    )
+    infer_types: bool = Field(
+        default=False,
+        description="Take fields that are numbers, `true` or `false` as such. Otherwise all "
+        "columns are text, unless `columns` declares them. Default: false.",
+    )
+
+    @property
+    def delimiter_character(self) -> str:
+        """The character between the fields."""
+        return DEFAULT_DELIMITER
+
+    @property
+    def quote_character(self) -> str:
+        """The character around fields, "" for none."""
+        return DEFAULT_QUOTE
+
+    @property
+    def escape_character(self) -> str:
+        """The character that makes the next one literal, "" for none."""
+        return ""
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [name.lower() for name in self.header or ()]
+        if len(set(names)) != len(names):
+            raise refuse("`header` has a name twice")
+        return self
+
+
+class CsvContent(_Separated):
+    """Lines of separated values."""
+
+    type: Literal["csv"] = Field(description="`csv`: a record is a line of separated values.")
+    delimiter: Delimiter | None = Field(
+        default=None, description="The character between the fields. Default: `,`."
+    )
+    quote: Quote | None = Field(
+        default=None,
+        description="The character around fields with a delimiter, a quote or a line end in them; "
+        "inside, it is doubled. `''` for none. Default: `\"`.",
+    )
+    escape: Character | None = Field(
+        default=None,
+        description="The character that makes the next one literal, such as `\\`. Default: none.",
+    )
+
+    @property
+    def delimiter_character(self) -> str:
+        """The character between the fields."""
+        return DEFAULT_DELIMITER if self.delimiter is None else self.delimiter
+
+    @property
+    def quote_character(self) -> str:
+        """The character around fields, "" for none."""
+        return DEFAULT_QUOTE if self.quote is None else self.quote
+
+    @property
+    def escape_character(self) -> str:
+        """The character that makes the next one literal, "" for none."""
+        return "" if self.escape in {None, self.quote_character} else str(self.escape)
+
+    @model_validator(mode="after")
+    def _characters_differ(self) -> Self:
+        meanings = [self.delimiter_character, self.quote_character, self.escape_character]
+        characters = [one for one in meanings if one]
+        if len(set(characters)) != len(characters):
+            raise refuse("`delimiter`, `quote` and `escape` have to differ")
+        return self
+
+
+class TsvContent(_Separated):
+    """Lines of values with a tab between them."""
+
+    type: Literal["tsv"] = Field(description="`tsv`: a record is a line of values between tabs.")
+
+    @property
+    def delimiter_character(self) -> str:
+        """The character between the fields."""
+        return "\t"
+
+
+class AvroContent(_Content):
+    """Avro containers, or single datums."""
+
+    type: Literal["avro"] = Field(
+        description="`avro`: a message is an Avro container with its schema, or with `schema` one "
+        "datum without it."
+    )
+    schema_: AvroSchema | None = Field(
+        default=None,
+        alias="schema",
+        description="Avro schema of messages that are one datum each, as JSON or YAML.",
+    )
+
+    @property
+    def may_be_compressed(self) -> bool:
+        """Whether the first bytes of a message tell that it is compressed."""
+        return self.compression != "none" if self.schema_ is None else self.compression == "auto"
+
+
+class SchemaRegistry(Frozen):
+    """A schema registry with the interface of Confluent's."""
+
+    url: Url = Field(description="Address of the registry, such as `https://registry:8081`.")
+    user: str | None = Field(
+        default=None, min_length=1, description="Who logs in to it, as `${env:NAME}`."
+    )
+    password: SecretStr | None = Field(
+        default=None, description="The password for it, always as `${env:NAME}`: never in the file."
+    )
+
+
+class RegistryAvroContent(_Content):
+    """Avro datums that name their schema by a number in a registry."""
+
+    type: Literal["avro_with_schema"] = Field(
+        description="`avro_with_schema`: a message is one datum after the number of its schema in "
+        "a registry, as Confluent's serializers write it."
+    )
+    schema_registry: SchemaRegistry = Field(description="The registry that knows the schemas.")
+
+
+class ParquetContent(_Content):
+    """Whole Parquet files."""
+
+    type: Literal["parquet"] = Field(description="`parquet`: a message is a whole Parquet file.")
+
+
+class OrcContent(_Content):
+    """Whole ORC files."""
+
+    type: Literal["orc"] = Field(description="`orc`: a message is a whole ORC file.")
+
+
+class XmlContent(_Content):
+    """XML documents."""
+
+    type: Literal["xml"] = Field(description="`xml`: a message is an XML document.")
+    record: Part | None = Field(
+        default=None,
+        description="Name of the elements that are the records of a document. Default: the whole "
+        "document is one record.",
+    )
+    arrays: tuple[Part, ...] = Field(
+        default=(),
+        description="Names of elements that are always an array. Otherwise an element is an array "
+        "in the documents in which it is repeated, and stays one from then on.",
+    )
+    namespaces: Literal["drop", "keep"] = Field(
+        default="drop",
+        description="`drop`: elements and attributes are called by their local names; `keep`: with "
+        "the prefix that the document writes, as `ns_name`.",
+    )
+    infer_types: bool = Field(
+        default=False,
+        description="Take texts that are numbers, `true` or `false` as such. Default: false.",
+    )
+
+
+class RegexContent(_Content):
+    """Text that a regular expression takes apart."""
+
+    type: Literal["regex"] = Field(
+        description="`regex`: the named groups of a regular expression are the columns."
+    )
+    pattern: GroupPattern = Field(
+        default="(?<line>.*)",
+        description="The regular expression, in the syntax of RE2: no look-around and no back "
+        "references, so that no text takes long. A line in which it is not found goes to "
+        "quarantine. Default: `(?<line>.*)`.",
+    )
+    multi_line: bool = Field(
+        default=False,
+        description="A message is one record, in which `.` also stands for a line end. Otherwise "
+        "each of its lines is one. Default: false.",
+    )
+    infer_types: bool = Field(
+        default=False,
+        description="Take texts that are numbers, `true` or `false` as such. Default: false.",
+    )
+
+
+class SplitLinesContent(_Content):
+    """Text that is cut into pieces."""
+
+    type: Literal["split_lines"] = Field(
+        description="`split_lines`: each piece of a message is a record with the column `line`."
+    )
+    pattern: SplitPattern = Field(
+        default="\r?\n",
+        description="Regular expression, in the syntax of RE2, of what stands between two pieces; "
+        "empty pieces are none. Default: a line end.",
+    )
+
+
+class AutoContent(_Content):
+    """Avro containers, Parquet or JSON."""
+
+    type: Literal["auto"] = Field(
+        description="`auto`: the first bytes of each message tell Avro containers, Parquet and "
+        "JSON apart."
+    )
+
+
+Content: TypeAlias = (
+    JsonContent
+    | CsvContent
+    | TsvContent
+    | AvroContent
+    | RegistryAvroContent
+    | ParquetContent
+    | OrcContent
+    | XmlContent
+    | RegexContent
+    | SplitLinesContent
+    | AutoContent
+)
+#: What a stream holds of which nothing is said.
+JSON_CONTENT: Final = JsonContent()
+
+
+def _named(value: Any) -> Any:
+    """`content: json` is short for `content: {type: json}`."""
+    return {"type": value} if isinstance(value, str) else value
+
+
+class _ContentSchema:
+    """The JSON Schema of a content with its short form."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> dict[str, Any]:
+        names = sorted(_SIMPLE)
+        return {"anyOf": [{"enum": names}, handler(core)]}
+
+
+#: Types that need no setting.
+_SIMPLE: Final = frozenset(
+    {"json", "csv", "tsv", "avro", "parquet", "orc", "xml", "regex", "split_lines", "auto"}
+)
+
+#: The field of a task that lands a stream.
+ContentSetting: TypeAlias = Annotated[
+    Annotated[Content, Field(discriminator="type")], BeforeValidator(_named), _ContentSchema
+]
+_ADAPTER: Final[TypeAdapter[Content]] = TypeAdapter(ContentSetting)
+
+
+def written_content(content: Content) -> dict[str, Any]:
+    """What the footer of a landed batch says of a content: all settings but secrets."""
+    values = content.model_dump(mode="json", by_alias=True, exclude_none=True)
+    registry = values.get("schema_registry")
+    if registry is not None:
+        values["schema_registry"] = {"url": registry["url"]}
+    return values
+
+
+def content_of(values: Mapping[str, Any]) -> Content:
+    """The content that a footer describes. Raises ValueError for what is none."""
+    try:
+        return _ADAPTER.validate_python(dict(values))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ValueError(f"content: {place}: {first['msg']}") from None
