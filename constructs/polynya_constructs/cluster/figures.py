@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
-
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from polynya_constructs.cluster.cluster import Cluster
+from polynya_constructs.cluster.group_function import group_function, group_role
 from polynya_constructs.grants import allow
 from polynya_constructs.removal import KEPT
-
-_CODE: Final = Path(__file__).resolve().parents[1] / "functions"
 
 
 class FiguresWithoutNodes(Construct):
@@ -51,39 +46,27 @@ class FiguresWithoutNodes(Construct):
             removal_policy: what becomes of its log with its stack; default: it is kept.
         """
         super().__init__(scope, id_)
-        log_group = logs.LogGroup(
-            self, "Log", retention=log_retention, removal_policy=removal_policy
-        )
-        self.function = lambda_.Function(
+        does = f"figures of {cluster.name} without nodes"
+        self.function = group_function(
             self,
-            "Function",
-            description=f"Polynya: figures of {cluster.name} without nodes",
-            runtime=lambda_.Runtime.PYTHON_3_14,
-            architecture=lambda_.Architecture.ARM_64,
-            handler="figures.handler.handle",
-            code=lambda_.Code.from_asset(str(_CODE), exclude=["**/__pycache__", "**/*.pyc"]),
-            role=self._role(cluster, log_group),
-            log_group=log_group,
-            memory_size=256,
-            timeout=cdk.Duration.seconds(30),
+            "figures",
+            does,
+            cluster=cluster,
+            role=self._role(does),
+            log_retention=log_retention,
+            removal_policy=removal_policy,
             retry_attempts=0,  # a figure of a minute that is over helps nobody
-            environment={"GROUP_NAME": cluster.name},
         )
         events.Rule(
             self,
             "EveryMinute",
-            description=f"Polynya: figures of {cluster.name} without nodes",
+            description=f"Polynya: {does}",
             schedule=events.Schedule.rate(cdk.Duration.minutes(1)),
             targets=[targets.LambdaFunction(self.function, retry_attempts=0)],
         )
 
-    def _role(self, cluster: Cluster, log_group: logs.LogGroup) -> iam.Role:
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            description=f"Polynya: figures of {cluster.name} without nodes",
-        )
+    def _role(self, does: str) -> iam.Role:
+        role = group_role(self, does)
         allow(
             role,
             "ReadWhatCannotBeScoped",
@@ -91,5 +74,4 @@ class FiguresWithoutNodes(Construct):
             resources=["*"],
             wildcard="Auto Scaling and CloudWatch let nobody scope what reads groups and metrics",
         )
-        log_group.grant_write(role)
         return role

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
-
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from polynya_constructs.cluster.cluster import GROUP_ARN_WILDCARD, Cluster
+from polynya_constructs.cluster.group_function import group_function, group_role
 from polynya_constructs.grants import allow
 from polynya_constructs.removal import KEPT
-
-_CODE: Final = Path(__file__).resolve().parents[1] / "functions"
 
 
 class SpotFallback(Construct):
@@ -50,32 +45,23 @@ class SpotFallback(Construct):
             removal_policy: what becomes of its log with its stack; default: it is kept.
         """
         super().__init__(scope, id_)
-        log_group = logs.LogGroup(
-            self, "Log", retention=log_retention, removal_policy=removal_policy
-        )
-        self.function = lambda_.Function(
+        does = f"Spot fallback of {cluster.name}"
+        self.function = group_function(
             self,
-            "Function",
-            description=f"Polynya: Spot fallback of {cluster.name}",
-            runtime=lambda_.Runtime.PYTHON_3_14,
-            architecture=lambda_.Architecture.ARM_64,
-            handler="spot_fallback.handler.handle",
-            code=lambda_.Code.from_asset(str(_CODE), exclude=["**/__pycache__", "**/*.pyc"]),
-            role=self._role(cluster, log_group),
-            log_group=log_group,
-            memory_size=256,
-            timeout=cdk.Duration.seconds(30),
+            "spot_fallback",
+            does,
+            cluster=cluster,
+            role=self._role(cluster, does),
+            log_retention=log_retention,
+            removal_policy=removal_policy,
+            environment={"CONFIGURED_BASE": str(cluster.capacity.on_demand_base)},
             retry_attempts=0,  # the next minute is the retry
-            environment={
-                "GROUP_NAME": cluster.name,
-                "CONFIGURED_BASE": str(cluster.capacity.on_demand_base),
-            },
         )
         target = targets.LambdaFunction(self.function, retry_attempts=0)
         events.Rule(
             self,
             "EveryMinute",
-            description=f"Polynya: Spot fallback of {cluster.name}",
+            description=f"Polynya: {does}",
             schedule=events.Schedule.rate(cdk.Duration.minutes(1)),
             targets=[target],
         )
@@ -91,13 +77,8 @@ class SpotFallback(Construct):
             targets=[target],
         )
 
-    def _role(self, cluster: Cluster, log_group: logs.LogGroup) -> iam.Role:
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            description=f"Polynya: Spot fallback of {cluster.name}",
-        )
+    def _role(self, cluster: Cluster, does: str) -> iam.Role:
+        role = group_role(self, does)
         allow(
             role,
             "OwnGroup",
@@ -117,7 +98,6 @@ class SpotFallback(Construct):
             wildcard="EC2 and Auto Scaling let nobody scope their Describe actions",
         )
         _allow_launches(role, cluster)
-        log_group.grant_write(role)
         return role
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 import aws_cdk as cdk
@@ -12,18 +11,17 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from polynya_constructs.cluster.cluster import GROUP_ARN_WILDCARD, Cluster
+from polynya_constructs.cluster.group_function import group_function, group_role
 from polynya_constructs.cluster.scaling import group_metric, minute_math
 from polynya_constructs.cluster.strategies import MOST_STREAMS
 from polynya_constructs.grants import allow
 from polynya_constructs.removal import KEPT
 
-_CODE: Final = Path(__file__).parents[1] / "functions"
 _EVENT_AGE: Final = cdk.Duration.minutes(15)
 """How long an event that Lambda could not take is tried again; the alarm is there by then."""
 
@@ -79,26 +77,17 @@ class Wake(Construct):
         super().__init__(scope, id_)
         if len(streams) > MOST_STREAMS:
             raise ValueError(f"{len(streams)} streams; an alarm looks at {MOST_STREAMS} at most")
-        log_group = logs.LogGroup(
-            self, "Log", retention=log_retention, removal_policy=removal_policy
-        )
-        self.function = lambda_.Function(
+        does = f"wakes {cluster.name}"
+        self.function = group_function(
             self,
-            "Function",
-            description=f"Polynya: wakes {cluster.name}",
-            runtime=lambda_.Runtime.PYTHON_3_14,
-            architecture=lambda_.Architecture.ARM_64,
-            handler="wake.handler.handle",
-            code=lambda_.Code.from_asset(str(_CODE), exclude=["**/__pycache__", "**/*.pyc"]),
-            role=self._role(cluster, log_group),
-            log_group=log_group,
-            memory_size=256,
-            timeout=cdk.Duration.seconds(30),
+            "wake",
+            does,
+            cluster=cluster,
+            role=self._role(cluster, does),
+            log_retention=log_retention,
+            removal_policy=removal_policy,
+            environment={"LANDING_BUCKET": landing.bucket_name} if landing else {},
             max_event_age=_EVENT_AGE,
-            environment={
-                "GROUP_NAME": cluster.name,
-                **({"LANDING_BUCKET": landing.bucket_name} if landing else {}),
-            },
         )
         landed = events.Rule(
             self,
@@ -154,13 +143,8 @@ class Wake(Construct):
         )
         alarm.add_alarm_action(actions.LambdaAction(self.function))
 
-    def _role(self, cluster: Cluster, log_group: logs.LogGroup) -> iam.Role:
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            description=f"Polynya: wakes {cluster.name}",
-        )
+    def _role(self, cluster: Cluster, does: str) -> iam.Role:
+        role = group_role(self, does)
         allow(
             role,
             "OwnGroup",
@@ -175,7 +159,6 @@ class Wake(Construct):
             resources=["*"],
             wildcard="Auto Scaling lets nobody scope its Describe actions",
         )
-        log_group.grant_write(role)
         return role
 
 
