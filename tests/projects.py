@@ -25,6 +25,18 @@ datasets:
     apply_as_deletes: "operation = 'DELETE'"
 """
 
+CLICKS = """\
+apiVersion: polynya/v1
+kind: streaming_landing
+name: clicks
+source:
+  kafka:
+    bootstrap_servers: broker:9092
+    topics: [clicks, "orders-%"]
+    properties: {security.protocol: SSL}
+content: {type: json}
+"""
+
 _AWS_PROJECT = """\
 apiVersion: polynya/v1
 kind: project

@@ -20,6 +20,7 @@ from polynya.cli.main import COMMANDS, build_app
 from polynya.cli.options import FLAGS
 from polynya.model.config.project import Project
 from polynya.model.config.settings import DatasetSettings
+from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.task import StorageTask
 from polynya.model.config.task_tests import TaskTests
 from polynya.model.reading.json_schema import schema_of
@@ -71,6 +72,8 @@ def task_page() -> str:
     lines += ["## `polynya.yml`\n", *_sections(Project, "project.v1.json", {"DatasetSettings"})]
     lines += ["## `tasks/*.yml`, `kind: storage`\n"]
     lines += _sections(StorageTask, "task.v1.json", set())
+    lines += ["## `tasks/*.yml`, `kind: streaming_landing`\n"]
+    lines += _sections(StreamingLanding, "task.v1.json", set())
     lines += ["## `tests/*.yml`\n", *_sections(TaskTests, "tests.v1.json", set())]
     lines += [
         "## Conditions\n",

@@ -16,7 +16,7 @@ from polynya.model.config.project import Project
 from polynya.model.config.task import StorageTask
 from polynya.model.errors.codes import ERROR_PAGES, FAMILIES
 from polynya.model.reading.json_schema import PUBLISHED, SCHEMA_FILES, outdated_schemas, schema_of
-from tests.projects import BANK, PROJECT, USERS
+from tests.projects import BANK, CLICKS, PROJECT, USERS
 
 RUNTIME = PUBLISHED.parent
 
@@ -40,7 +40,7 @@ def test_schemas_keep_to_draft_07_and_describe_every_key(file):
     jsonschema.Draft7Validator.check_schema(schema)
     assert "prefixItems" not in json.dumps(schema)
     for definition in (schema, *schema["$defs"].values()):
-        for key, field in definition["properties"].items():
+        for key, field in definition.get("properties", {}).items():
             assert field.get("description"), key
 
 
@@ -54,6 +54,16 @@ def test_schema_and_models_accept_the_same_files(text, model):
     assert list(validator.iter_errors(document)) == []
     assert list(validator.iter_errors({**document, "nonsense": 1}))
     model.model_validate(document)
+
+
+def test_a_task_file_fits_the_schema_of_its_kind():
+    validator = jsonschema.Draft7Validator(json.loads((PUBLISHED / "task.v1.json").read_text()))
+
+    for text in (USERS, BANK, CLICKS):
+        document = YAML(typ="safe", pure=True).load(text)
+        assert list(validator.iter_errors(document)) == []
+        assert list(validator.iter_errors({**document, "kind": "nonsense"}))
+        assert list(validator.iter_errors({**document, "nonsense": 1}))
 
 
 def test_the_files_of_a_new_project_fit_their_schemas():

@@ -19,7 +19,7 @@ def validate(*, context: Context) -> int:
     errors, tests = project_errors(project)
     for error in errors:
         context.output.error(error)
-    if not project.tasks and not errors:
+    if not project.works and not errors:
         context.output.warning("the project has no tasks; add files to `tasks/`")
     declared = sum(1 for _ in project.datasets())
     context.output.result(
@@ -29,7 +29,7 @@ def validate(*, context: Context) -> int:
             "errors": len(errors),
             "project": project.project.name,
             "target": project.target.name,
-            "tasks": [task.name for task in project.tasks],
+            "tasks": [task.name for task in project.works],
             "datasets": declared,
             "tests": tests,
         },
@@ -63,7 +63,7 @@ def _has_expressions(*settings: DatasetSettings) -> bool:
 def _summary(project: LoadedProject, errors: list[ConfigError], datasets: int) -> str:
     if errors:
         return f"{len(errors)} error{'s' if len(errors) > 1 else ''}; nothing was written"
-    tasks = len(project.tasks)
+    tasks = len(project.works)
     return (
         f"valid: project {project.project.name}, target {project.target.name}, "
         f"{tasks} task{'' if tasks == 1 else 's'}, {datasets} declared dataset"

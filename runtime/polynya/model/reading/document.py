@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeVar
@@ -70,8 +70,16 @@ def parse_file(
     file: DocumentFile, model: type[_Model], kind: str, errors: list[ConfigError]
 ) -> _Model | None:
     """Return the model of a file, or None and what is wrong with it in `errors`."""
-    problems = list(_kind_problems(file, kind))
-    if not problems:
+    return parse_kinds(file, {kind: model}, errors)
+
+
+def parse_kinds(
+    file: DocumentFile, models: Mapping[str, type[_Model]], errors: list[ConfigError]
+) -> _Model | None:
+    """Return the model of a file that its `kind` chooses, as `parse_file` does."""
+    problems = list(_kind_problems(file, list(models)))
+    if not problems and isinstance(file.value, dict):
+        model = models[str(file.value["kind"])]
         try:
             return model.model_validate(file.value)
         except ValidationError as error:
@@ -80,18 +88,18 @@ def parse_file(
     return None
 
 
-def _kind_problems(file: DocumentFile, kind: str) -> Iterator[Problem]:
+def _kind_problems(file: DocumentFile, kinds: Sequence[str]) -> Iterator[Problem]:
     """Yield problems that make all others in the file meaningless."""
     if not isinstance(file.document, MapNode) or not isinstance(file.value, dict):
         message = "the file has to be a mapping of keys to values"
-        fix = f"begin with `apiVersion: {API_VERSION}` and `kind: {kind}`"
+        fix = f"begin with `apiVersion: {API_VERSION}` and `kind: {kinds[0]}`"
         yield Problem((), "POLYNYA-CFG-009", message, fix)
         return
-    for key, wanted in (("apiVersion", API_VERSION), ("kind", kind)):
+    for key, wanted in (("apiVersion", [API_VERSION]), ("kind", kinds)):
         value = file.value.get(key)
         if key not in file.value:
-            fix = f"add the line `{key}: {wanted}`"
+            fix = f"add the line {' or '.join(f'`{key}: {one}`' for one in wanted)}"
             yield Problem((), "POLYNYA-CFG-008", f"missing key `{key}`", fix)
-        elif value != wanted:
+        elif value not in wanted:
             message = f"{shown(str(value))} is not supported in this file"
-            yield Problem((key,), "POLYNYA-CFG-018", message, suggest(value, [wanted]))
+            yield Problem((key,), "POLYNYA-CFG-018", message, suggest(value, wanted))

@@ -7,19 +7,21 @@ The published copies in `polynya/schema/` are checked by a test;
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Union
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from polynya.model.config.project import Project
-from polynya.model.config.task import StorageTask
 from polynya.model.config.task_tests import TaskTests
+from polynya.model.reading.kinds import TASK_KINDS
 
-SCHEMA_FILES: Final[dict[str, type[BaseModel]]] = {
-    "project.v1.json": Project,
-    "task.v1.json": StorageTask,
-    "tests.v1.json": TaskTests,
+#: The models of each file: one, or one for each `kind`.
+SCHEMA_FILES: Final[dict[str, tuple[type[BaseModel], ...]]] = {
+    "project.v1.json": (Project,),
+    "task.v1.json": tuple(TASK_KINDS.values()),
+    "tests.v1.json": (TaskTests,),
 }
 PUBLISHED: Final = Path(__file__).parents[2] / "schema"
 
@@ -30,15 +32,22 @@ def schema_of(model: type[BaseModel], file: str) -> dict[str, Any]:
     pydantic writes `anyOf: [X, null]` for an optional setting. In a file a setting is optional by
     leaving it out; a null is allowed but nothing that an editor should propose.
     """
-    schema = model.model_json_schema(by_alias=True)
-    cleaned = _without_nulls(schema)
-    title = f"Polynya {file.split('.', maxsplit=1)[0]} file"
-    return {"$schema": "http://json-schema.org/draft-07/schema#", **cleaned, "title": title}
+    return _headed(model.model_json_schema(by_alias=True), file)
+
+
+def schema_of_kinds(models: Sequence[type[BaseModel]], file: str) -> dict[str, Any]:
+    """Return the JSON Schema of a file that is of one of several kinds; see `schema_of`."""
+    any_of_them: Any = Union[tuple(models)]  # noqa: UP007 - made of a list
+    schema = TypeAdapter(any_of_them).json_schema(by_alias=True)
+    return _headed({"oneOf": schema.pop("anyOf"), **schema}, file)
 
 
 def schema_text(file: str) -> str:
     """Return the published text of one of SCHEMA_FILES."""
-    return json.dumps(schema_of(SCHEMA_FILES[file], file), indent=2, ensure_ascii=False) + "\n"
+    models = SCHEMA_FILES[file]
+    one = len(models) == 1
+    schema = schema_of(models[0], file) if one else schema_of_kinds(models, file)
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def write_schemas(folder: Path) -> list[Path]:
@@ -60,6 +69,12 @@ def outdated_schemas(folder: Path) -> list[Path]:
         if not (folder / file).is_file()
         or (folder / file).read_text(encoding="utf-8") != schema_text(file)
     ]
+
+
+def _headed(schema: dict[str, Any], file: str) -> dict[str, Any]:
+    title = f"Polynya {file.split('.', maxsplit=1)[0]} file"
+    head = {"$schema": "http://json-schema.org/draft-07/schema#"}
+    return {**head, **_without_nulls(schema), "title": title}
 
 
 def _without_nulls(node: Any) -> Any:

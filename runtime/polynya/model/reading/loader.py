@@ -8,17 +8,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from polynya.model.checks.streaming import landing_problems
 from polynya.model.checks.task import task_problems
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.project import Project
+from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.target import ResolvedTarget, choose_target
 from polynya.model.config.task import StorageTask, merged, resolved
 from polynya.model.contract.identifiers import shown
 from polynya.model.documents.nodes import Node, place_of
 from polynya.model.documents.problems import Problem, located
 from polynya.model.errors import ConfigError, ConfigErrors
-from polynya.model.reading.document import DocumentFile, document_files, parse_file, read_file
-from polynya.model.reading.secrets import written_passwords, written_secrets
+from polynya.model.reading.document import (
+    DocumentFile,
+    document_files,
+    parse_file,
+    parse_kinds,
+    read_file,
+)
+from polynya.model.reading.kinds import TASK_KINDS, Task
+from polynya.model.reading.secrets import (
+    written_passwords,
+    written_properties,
+    written_secrets,
+)
 
 PROJECT_FILES: Final = ("polynya.yml", "polynya.yaml", "polynya.json")
 TASK_FOLDER: Final = "tasks"
@@ -28,8 +41,9 @@ TASK_FOLDER: Final = "tasks"
 class LoadedProject:
     """A project as read: its valid tasks, one target, and where everything is written.
 
-    `errors` is empty unless the project was loaded with `tolerant=True`. `files` maps a task's
-    name to its file, relative to `directory`.
+    `tasks` are those that have tables, `landings` those that land streams. `errors` is empty unless
+    the project was loaded with `tolerant=True`. `files` maps the name of a task of any kind to its
+    file, relative to `directory`.
     """
 
     directory: Path
@@ -39,6 +53,12 @@ class LoadedProject:
     files: Mapping[str, str]
     errors: tuple[ConfigError, ...] = ()
     documents: Mapping[str, Node] = field(default_factory=dict, repr=False)
+    landings: tuple[StreamingLanding, ...] = ()
+
+    @property
+    def works(self) -> tuple[Task, ...]:
+        """The tasks of all kinds. Landings come first: what they land the others read."""
+        return (*self.landings, *self.tasks)
 
     def where(self, task: str, *path: str | int) -> str:
         """Return `file:line:col` of a path in a task's file."""
@@ -86,18 +106,13 @@ def load_project(
         errors.extend(written)
         project = None if written else project
 
-    loaded: list[tuple[StorageTask, DocumentFile]] = []
+    loaded: list[tuple[Task, DocumentFile]] = []
     paths = document_files(directory / TASK_FOLDER)
     for path in sorted(paths, key=lambda path: f"{TASK_FOLDER}/{path.name}" not in settled):
         file = read_file(path, f"{TASK_FOLDER}/{path.name}", variables, errors)
-        task = parse_file(file, StorageTask, "storage", errors) if file else None
+        task = _task(file, project, errors) if file else None
         if file and task:
-            task = _with_defaults(task, project)
-            found = [*written_passwords(file.document), *task_problems(task)]
-            problems = located(found, file.document, file.shown_as)
-            errors.extend(problems)
-            if file.sound and not problems:
-                loaded.append((task, file))
+            loaded.append((task, file))
     loaded = _without_clashes(loaded, errors)
 
     if project is None or read is None or not read.sound:
@@ -112,7 +127,8 @@ def load_project(
         directory=directory,
         project=project,
         target=chosen,
-        tasks=tuple(task for task, _ in loaded),
+        tasks=tuple(task for task, _ in loaded if isinstance(task, StorageTask)),
+        landings=tuple(task for task, _ in loaded if isinstance(task, StreamingLanding)),
         files={task.name: file.shown_as for task, file in loaded},
         errors=tuple(errors),
         documents={task.name: file.document for task, file in loaded},
@@ -146,6 +162,21 @@ def _project_file(directory: Path) -> str:
     )
 
 
+def _task(file: DocumentFile, project: Project | None, errors: list[ConfigError]) -> Task | None:
+    """The task of a file, None when there is something wrong with it."""
+    task: Task | None = parse_kinds(file, TASK_KINDS, errors)
+    if isinstance(task, StorageTask):
+        task = _with_defaults(task, project)
+        problems = list(task_problems(task))
+    elif task is not None:
+        problems = list(landing_problems(task))
+    else:
+        return None
+    problems += [*written_passwords(file.document), *written_properties(file.document)]
+    errors.extend(located(problems, file.document, file.shown_as))
+    return task if file.sound and not problems else None
+
+
 def _with_defaults(task: StorageTask, project: Project | None) -> StorageTask:
     """Put the project's defaults under the task's."""
     if project is None or not project.defaults.model_fields_set:
@@ -154,11 +185,12 @@ def _with_defaults(task: StorageTask, project: Project | None) -> StorageTask:
 
 
 def _without_clashes(
-    loaded: list[tuple[StorageTask, DocumentFile]], errors: list[ConfigError]
-) -> list[tuple[StorageTask, DocumentFile]]:
+    loaded: list[tuple[Task, DocumentFile]], errors: list[ConfigError]
+) -> list[tuple[Task, DocumentFile]]:
     """Leave out tasks whose name or tables another file took first; the errors name both files."""
     names: dict[str, str] = {}
     owners: dict[str, str] = {}
+    folders: dict[str, str] = {}
     kept = []
     for task, file in loaded:
         problems = []
@@ -166,8 +198,10 @@ def _without_clashes(
         if other != file.shown_as:
             message = f"task {shown(task.name)} is already defined in {other}"
             problems.append(Problem(("name",), "POLYNYA-CFG-012", message, "rename one of them"))
-        else:
+        elif isinstance(task, StorageTask):
             problems.extend(_table_clashes(task, file, owners))
+        else:
+            problems.extend(_folder_clashes(task, file, folders))
         errors.extend(located(problems, file.document, file.shown_as))
         if not problems:
             kept.append((task, file))
@@ -190,3 +224,21 @@ def _table_clashes(
                     "give one of the tasks a `prefix` of its own or another `schema`",
                 )
                 break
+
+
+def _folder_clashes(
+    task: StreamingLanding, file: DocumentFile, folders: dict[str, str]
+) -> Iterator[Problem]:
+    """A folder that another landing writes to, or one in or around it."""
+    mine = f"{task.place}/"
+    for theirs, other in folders.items():
+        if mine.startswith(theirs) or theirs.startswith(mine):
+            yield Problem(
+                ("folder",) if task.folder else ("name",),
+                "POLYNYA-STR-004",
+                f"the folder {shown(task.place)} is that of the landing in {other}, in it or "
+                "around it",
+                "give one of the tasks another `folder`",
+            )
+            return
+    folders[mine] = file.shown_as

@@ -6,11 +6,16 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from polynya.model.config.streaming.kafka import holds_secrets, is_secret
 from polynya.model.documents.nodes import MapNode, Node, ScalarNode
 from polynya.model.documents.problems import Problem
 
 #: A reference without a default, which would be a secret in the file.
 _REFERENCE: Final = re.compile(r"\$\{env:[A-Za-z_][A-Za-z0-9_]*\}")
+#: What is left of `password="${env:NAME}"` without the reference is no secret; anything else is.
+_IN_WORDS: Final = re.compile(
+    r"(?:password|secret|token)\s*=\s*(?:\"[^\"]+\"|'[^']+'|[^\s\"';]+)", re.IGNORECASE
+)
 
 
 def written_secrets(project: Node) -> Iterator[Problem]:
@@ -46,6 +51,21 @@ def _registries(node: Node | None, path: tuple[str, ...]) -> Iterator[tuple[tupl
             yield (*path, key), value
         else:
             yield from _registries(value, (*path, key))
+
+
+def written_properties(task: Node) -> Iterator[Problem]:
+    """Secrets of a Kafka client that are written out in a task file."""
+    properties = _entry(_entry(_entry(task, "source"), "kafka"), "properties")
+    for name, value in _entries(properties):
+        text = str(value.value) if isinstance(value, ScalarNode) else ""
+        whole = is_secret(name) and not _REFERENCE.fullmatch(text)
+        if whole or (holds_secrets(name) and _IN_WORDS.search(_REFERENCE.sub('""', text))):
+            yield Problem(
+                ("source", "kafka", "properties", name),
+                "POLYNYA-CFG-035",
+                "a secret is written in the file",
+                'name a variable of the environment in its place: `"${env:KAFKA_PASSWORD}"`',
+            )
 
 
 def _entry(node: Node | None, key: str) -> Node | None:

@@ -1,0 +1,75 @@
+"""What a well-formed streaming landing can still have wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from polynya.model.config.streaming.kafka import OWN_PROPERTIES, KafkaSource
+from polynya.model.config.streaming.landing import Source, StreamingLanding
+from polynya.model.contract.identifiers import shown
+from polynya.model.documents.problems import Problem
+
+#: How Spark spells properties of the client; files write them as Kafka does.
+_PREFIX: Final = "kafka."
+
+
+def landing_problems(task: StreamingLanding) -> Iterator[Problem]:
+    """Yield the problems of one landing that need no other file."""
+    yield from _source_problems(task.source)
+    into = task.into
+    if (into.each is None) == (into.table is None):
+        yield Problem(
+            ("into",),
+            "POLYNYA-STR-001",
+            "one of `each` and `table` is expected here",
+            "write `{each: topic}` or `{table: NAME}`",
+        )
+    if task.source.kafka is not None:
+        yield from _kafka_problems(task.source.kafka)
+
+
+def _source_problems(source: Source) -> Iterator[Problem]:
+    chosen, known = source.chosen, sorted(Source.model_fields)
+    if len(chosen) == 1:
+        return
+    several = " and ".join(f"`{name}`" for name in chosen)
+    yield Problem(
+        ("source",),
+        "POLYNYA-STR-001",
+        f"a landing reads one source, and here are {several}" if chosen else "no source is named",
+        f"write one of: {', '.join(known)}",
+    )
+
+
+def _kafka_problems(source: KafkaSource) -> Iterator[Problem]:
+    for name in source.properties:
+        path = ("source", "kafka", "properties", name)
+        if name in OWN_PROPERTIES:
+            yield Problem(
+                path,
+                "POLYNYA-STR-002",
+                f"the property {shown(name)} is not for you to set: {OWN_PROPERTIES[name]}",
+                "leave it out",
+            )
+        elif name.startswith(_PREFIX):
+            yield Problem(
+                path,
+                "POLYNYA-STR-002",
+                f"properties are written as Kafka calls them, and none begins with `{_PREFIX}`",
+                f"write `{name.removeprefix(_PREFIX)}`",
+            )
+        elif name != name.lower():
+            yield Problem(
+                path,
+                "POLYNYA-STR-002",
+                f"properties of Kafka are in lower case, and {shown(name)} is not",
+                "leave it out" if name.lower() in OWN_PROPERTIES else f"write `{name.lower()}`",
+            )
+    if not any(part.strip() for part in source.bootstrap_servers.split(",")):
+        yield Problem(
+            ("source", "kafka", "bootstrap_servers"),
+            "POLYNYA-STR-001",
+            "no broker is named",
+            "write `HOST:PORT`",
+        )

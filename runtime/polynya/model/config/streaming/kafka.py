@@ -1,0 +1,88 @@
+"""Where a streaming landing reads Kafka: brokers, topics, properties of the client."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Final, TypeAlias
+
+from pydantic import BeforeValidator, Field, SecretStr, WithJsonSchema
+
+from polynya.model.config.fields import Frozen, Pattern
+
+#: Stands for any text in the name of a topic.
+WILDCARD: Final = "%"
+
+#: Properties of the client that Polynya sets itself, with the reason.
+OWN_PROPERTIES: Final[Mapping[str, str]] = {
+    "auto.offset.reset": "the landed batches say where to go on; `start_from` says where to begin",
+    "bootstrap.servers": "the setting `bootstrap_servers` names the brokers",
+    "enable.auto.commit": "the position is in the landed batches and nowhere else",
+    "group.id": "the position is in the landed batches and nowhere else",
+    "group.instance.id": "partitions are shared out by Polynya",
+    "group.protocol": "partitions are shared out by Polynya",
+    "interceptor.classes": "records are landed as they came",
+    "key.deserializer": "records are landed as they came; `content` says what they are",
+    "partition.assignment.strategy": "partitions are shared out by Polynya",
+    "value.deserializer": "records are landed as they came; `content` says what they are",
+}
+_SECRET: Final = re.compile(r"(?:password|secret|\.key)$", re.IGNORECASE)
+_JAAS: Final = "sasl.jaas.config"
+
+
+def _text(value: object) -> object:
+    """`true` and `1000` are texts to a client of Kafka."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+#: The value of a property, which may be a secret: no message, log or dump shows it.
+PropertyValue: TypeAlias = Annotated[
+    SecretStr,
+    BeforeValidator(_text),
+    WithJsonSchema({"type": ["string", "number", "boolean"]}),
+]
+
+
+class KafkaSource(Frozen):
+    """Topics of an Apache Kafka cluster, or of one that speaks its protocol."""
+
+    bootstrap_servers: str = Field(
+        min_length=1, description="Brokers to begin with: `HOST:PORT`, several with commas between."
+    )
+    topics: tuple[Pattern, ...] = Field(
+        min_length=1,
+        description="Topics to land. `%` stands for any text, so `orders-%` takes topics that come "
+        "later, too. Case matters.",
+    )
+    properties: dict[str, PropertyValue] = Field(
+        default_factory=dict,
+        description="Properties of the Kafka client, such as `security.protocol`, passed on "
+        "unchanged. Secrets always as `${env:NAME}`.",
+    )
+
+    def plain_properties(self) -> dict[str, str]:
+        """The properties with their secrets, for the client alone."""
+        return {name: value.get_secret_value() for name, value in self.properties.items()}
+
+
+def is_secret(name: str) -> bool:
+    """Tell whether a property of the client holds nothing but a secret."""
+    return name != _JAAS and _SECRET.search(name) is not None
+
+
+def holds_secrets(name: str) -> bool:
+    """Tell whether a property of the client holds secrets among other words."""
+    return name == _JAAS
+
+
+def matches(pattern: str, topic: str) -> bool:
+    """Tell whether a pattern of `topics` takes a topic."""
+    parts = (re.escape(part) for part in pattern.split(WILDCARD))
+    return re.fullmatch(".*".join(parts), topic) is not None
+
+
+def is_named(topics: tuple[str, ...], topic: str) -> bool:
+    """Tell whether a topic is listed by its own name, not only met by a wildcard."""
+    return topic in topics

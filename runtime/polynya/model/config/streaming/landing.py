@@ -1,0 +1,164 @@
+"""A streaming landing as written in `tasks/*.yml`: what a stream is landed from, where and when."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from polynya.model.config.evolution import WrittenPolicy
+from polynya.model.config.fields import Duration, Frozen, Name, RelativePath, Retention, Size
+from polynya.model.config.streaming.content import JSON_CONTENT, ContentSetting
+from polynya.model.config.streaming.kafka import KafkaSource
+
+_MEBIBYTE: Final = 2**20
+_DEFAULT_KEEP: Final = timedelta(days=7)
+
+
+def _refuse(message: str, fix: str) -> PydanticCustomError:
+    return PydanticCustomError("polynya_value", "{message}", {"message": message, "fix": fix})
+
+
+def _start(value: object) -> object:
+    if value in ("earliest", "now"):
+        return value
+    fix = "write `earliest`, `now`, or a time with its offset such as `2026-01-31T00:00:00Z`"
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    except ValueError:
+        raise _refuse(f"`{str(value)[:40]}` is no start of a stream", fix) from None
+    if moment.tzinfo is None:
+        raise _refuse(f"`{str(value)[:40]}` has no offset from UTC", fix)
+    return moment.astimezone(UTC)
+
+
+def _start_text(value: datetime | str) -> str:
+    return value if isinstance(value, str) else value.isoformat()
+
+
+#: Where a stream that was never landed begins.
+StartFrom: TypeAlias = Annotated[
+    datetime | Literal["earliest", "now"],
+    BeforeValidator(_start),
+    PlainSerializer(_start_text),
+    WithJsonSchema({"type": "string", "examples": ["earliest", "now", "2026-01-31T00:00:00Z"]}),
+]
+
+
+def _interval(value: timedelta) -> timedelta:
+    if value < timedelta(seconds=1):
+        raise _refuse("an `interval` is at least one second", "write for example `1s`")
+    return value
+
+
+Interval: TypeAlias = Annotated[Duration, AfterValidator(_interval)]
+
+
+def _kept(value: Any) -> Any:
+    """`keep` is short for `{keep: keep}`."""
+    return {"keep": "keep"} if value == "keep" else value
+
+
+class _RetentionSchema:
+    """The JSON Schema of a retention with its short form."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> dict[str, Any]:
+        return {"anyOf": [{"const": "keep"}, handler(core)]}
+
+
+class Source(Frozen):
+    """What a stream is read from: exactly one of these keys."""
+
+    kafka: KafkaSource | None = Field(default=None, description="Topics of Apache Kafka.")
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The keys that are written; a right source has one."""
+        return tuple(name for name, value in self if value is not None)
+
+
+class Into(Frozen):
+    """Which tables the records are landed in: one of these keys."""
+
+    each: Literal["topic"] | None = Field(
+        default=None,
+        description="A landed table for each topic, named like it in lower case, with `_` for `-` "
+        "and `.`.",
+    )
+    table: Name | None = Field(default=None, description="One landed table for all, so named.")
+
+
+class FolderRetention(Frozen):
+    """How long landed batches stay in the landing zone."""
+
+    keep: Retention = Field(
+        default=_DEFAULT_KEEP,
+        description="`keep` forever, or so long after they were written. The newest batch of a "
+        "table always stays: it holds the position. Default: `7d`.",
+    )
+
+
+RetentionOrKeep: TypeAlias = Annotated[FolderRetention, BeforeValidator(_kept), _RetentionSchema]
+
+
+class LandingBatch(Frozen):
+    """How much one landed batch holds at most."""
+
+    max_records: int = Field(default=500_000, gt=0, description="Most records in one batch.")
+    max_bytes: Size = Field(
+        default=64 * _MEBIBYTE,
+        description="Most bytes of records in one batch, as they came; one record is always taken. "
+        "Default: `64MB`.",
+    )
+
+
+class StreamingLanding(Frozen):
+    """Lands a stream as it came: files of the landing zone that storage tasks read."""
+
+    apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
+        description="Version of this file's format."
+    )
+    kind: Literal["streaming_landing"] = Field(description="What the task does.")
+    name: Name = Field(description="Name of the task, unique in the project.")
+    source: Source = Field(description="What the stream is read from.")
+    content: ContentSetting = Field(
+        default=JSON_CONTENT, description="What the messages are. Default: `json`."
+    )
+    start_from: StartFrom = Field(
+        default="earliest",
+        description="Where a stream begins that was never landed: `earliest`, `now`, or a time "
+        "with its offset from UTC.",
+    )
+    interval: Interval = Field(
+        default=timedelta(seconds=60),
+        description="Time from one landed batch to the next, at least `1s`. Default: `60s`.",
+    )
+    folder: RelativePath | None = Field(
+        default=None,
+        description="Folder below the target's landing folder. Default: the task's name.",
+    )
+    into: Into = Field(
+        default_factory=lambda: Into(each="topic"),
+        description="Which tables the records are landed in. Default: `{each: topic}`.",
+    )
+    folder_retention: RetentionOrKeep = Field(
+        default_factory=FolderRetention,
+        description="How long landed batches stay; `keep` is short for `{keep: keep}`.",
+    )
+    batch: LandingBatch = Field(
+        default_factory=LandingBatch, description="Limits of a landed batch."
+    )
+    on_new_topic: WrittenPolicy = Field(
+        default="apply",
+        description="A topic that a wildcard meets appears after the first run. `propagate` lands "
+        "it from its earliest record on, `ignore` leaves it out, `suspend` leaves it out and says "
+        "so until `topics` names it, `stop` ends the task. Default: `propagate`.",
+    )
+
+    @property
+    def place(self) -> str:
+        """The folder of the task in the landing zone."""
+        return self.folder or self.name

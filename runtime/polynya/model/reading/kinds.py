@@ -1,0 +1,18 @@
+"""The kinds of task that a file of `tasks/` may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.config.task import StorageTask
+
+#: A task of any kind, as an agent or a run has it work.
+Task: TypeAlias = StorageTask | StreamingLanding
+
+#: The model of a task file by its `kind`; editors are offered all of them.
+TASK_KINDS: Final[Mapping[str, type[StorageTask] | type[StreamingLanding]]] = {
+    "storage": StorageTask,
+    "streaming_landing": StreamingLanding,
+}

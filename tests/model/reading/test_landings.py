@@ -1,0 +1,162 @@
+"""Loading landings of streams: beside storage tasks, with errors and secrets of their own."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from polynya.model.errors import ConfigErrors
+from polynya.model.reading.loader import load_project
+from tests.projects import CLICKS, USERS, write_project
+
+
+def landing_of(tmp_path, text=CLICKS, **variables):
+    project = load_project(write_project(tmp_path, clicks=text), environment=variables)
+    return project.landings[0]
+
+
+def errors_of(tmp_path, text, **variables):
+    with pytest.raises(ConfigErrors) as caught:
+        landing_of(tmp_path, text, **variables)
+    return [f"{error.code} {error}" for error in caught.value.errors]
+
+
+def with_property(line):
+    return CLICKS.replace("{security.protocol: SSL}", "{" + line + "}")
+
+
+def test_a_landing_is_read_beside_storage_tasks(tmp_path):
+    project = load_project(write_project(tmp_path, users=USERS, clicks=CLICKS))
+
+    assert [task.name for task in project.tasks] == ["users"]
+    assert [task.name for task in project.landings] == ["clicks"]
+    assert [task.name for task in project.works] == ["clicks", "users"]
+    assert project.where("clicks", "source", "kafka", "topics") == "tasks/clicks.yml:7:5"
+
+
+def test_what_a_landing_does_by_default(tmp_path):
+    task = landing_of(tmp_path, CLICKS.replace("content: {type: json}\n", ""))
+
+    assert (task.place, task.into.each, task.start_from) == ("clicks", "topic", "earliest")
+    assert (task.content.type, task.interval) == ("json", timedelta(minutes=1))
+    assert task.folder_retention.keep == timedelta(days=7)
+    assert (task.batch.max_bytes, task.on_new_topic) == (64 * 2**20, "apply")
+
+
+@pytest.mark.parametrize(
+    ("line", "attribute", "value"),
+    [
+        ("start_from: now", "start_from", "now"),
+        (
+            'start_from: "2026-01-31T01:00:00+01:00"',
+            "start_from",
+            datetime(2026, 1, 31, tzinfo=UTC),
+        ),
+        ("interval: 1s", "interval", timedelta(seconds=1)),
+        ("folder: streams/clicks", "place", "streams/clicks"),
+        ("on_new_topic: propagate", "on_new_topic", "apply"),
+    ],
+)
+def test_settings_are_read(tmp_path, line, attribute, value):
+    assert getattr(landing_of(tmp_path, f"{CLICKS}{line}\n"), attribute) == value
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("start_from: yesterday", "`yesterday` is no start of a stream"),
+        ("start_from: 2026-01-31T00:00:00", "`2026-01-31T00:00:00` has no offset from UTC"),
+        ("interval: 500ms", "an `interval` is at least one second"),
+        ("into: {each: topic, table: clicks}", "one of `each` and `table` is expected here"),
+        ("into: {}", "one of `each` and `table` is expected here"),
+        ("on_new_topic: add", "is not one of the possible values"),
+    ],
+)
+def test_settings_that_are_wrong_say_where_and_what_instead(tmp_path, line, said):
+    [error] = errors_of(tmp_path, f"{CLICKS}{line}\n")
+
+    assert said in error
+    assert "tasks/clicks.yml:10:" in error
+
+
+def test_a_landing_reads_exactly_one_source(tmp_path):
+    head, _, _ = CLICKS.partition("source:")
+
+    [error] = errors_of(tmp_path, f"{head}source: {{}}\n")
+
+    assert "POLYNYA-STR-001" in error
+    assert "write one of: " in error
+
+
+def test_an_unknown_kind_is_told_the_kinds_that_there_are(tmp_path):
+    [error] = errors_of(tmp_path, CLICKS.replace("streaming_landing", "streaming_landin"))
+
+    assert "did you mean `streaming_landing`? allowed here: storage, streaming_landing" in error
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("group.id: mine", "is not for you to set: the position is in the landed batches"),
+        ("kafka.security.protocol: SSL", "write `security.protocol`"),
+        ("Security.Protocol: SSL", "write `security.protocol`"),
+    ],
+)
+def test_properties_that_would_break_a_landing_are_refused(tmp_path, line, said):
+    [error] = errors_of(tmp_path, with_property(line))
+
+    assert error.startswith("POLYNYA-STR-002")
+    assert said in error
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ssl.keystore.password: hunter2",
+        'ssl.key.password: "${env:KEY:-hunter2}"',
+        'sasl.jaas.config: \'Login required username="a" password="hunter2";\'',
+        "sasl.jaas.config: 'Login required clientSecret=hunter2;'",
+    ],
+)
+def test_a_secret_in_the_file_is_refused_and_not_repeated(tmp_path, line):
+    [error] = errors_of(tmp_path, with_property(line))
+
+    assert error.startswith("POLYNYA-CFG-035")
+    assert "hunter2" not in error
+
+
+def test_a_password_of_a_registry_in_the_file_is_refused(tmp_path):
+    registry = "{type: avro_with_schema, schema_registry: {url: 'http://r', password: hunter2}}"
+
+    [error] = errors_of(tmp_path, CLICKS.replace("{type: json}", registry))
+
+    assert error.startswith("POLYNYA-CFG-035")
+
+
+def test_secrets_come_from_the_environment_and_no_text_shows_them(tmp_path):
+    line = (
+        'ssl.key.password: "${env:KEY}", sasl.jaas.config: '
+        '\'Login required username="a" password="${env:LOGIN}";\''
+    )
+
+    task = landing_of(tmp_path, with_property(line), KEY="hunter2", LOGIN="hunter3")
+
+    assert task.source.kafka.plain_properties() == {
+        "ssl.key.password": "hunter2",
+        "sasl.jaas.config": 'Login required username="a" password="hunter3";',
+    }
+    assert "hunter" not in f"{task} {task!r} {task.model_dump_json()}"
+
+
+def test_names_clash_over_all_kinds_and_folders_over_landings(tmp_path):
+    again = CLICKS.replace("name: clicks", "name: users")
+    inside = CLICKS.replace("name: clicks", "name: more\nfolder: clicks/more")
+
+    with pytest.raises(ConfigErrors) as caught:
+        load_project(write_project(tmp_path, clicks=CLICKS, more=inside, users=USERS, zzz=again))
+
+    assert [f"{error.code} {error.where}" for error in caught.value.errors] == [
+        "POLYNYA-STR-004 tasks/more.yml:4:1",
+        "POLYNYA-CFG-012 tasks/zzz.yml:3:1",
+    ]
