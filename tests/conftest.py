@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from polynya.lake.spark.api import SparkSession
-from tests.projects import PROJECT, aws_project, postgres_project, write_project
+from tests.projects import CLICKS, PROJECT, aws_project, postgres_project, write_project
 
 if TYPE_CHECKING:
     from tests.lab.lab import Lab
@@ -83,6 +83,10 @@ def shared_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
                 patch.setenv(name, value)
             text = postgres_project(server.uri, "s3://acme-lake/tables", endpoint=endpoint)
             yield write_project(folder, project=text)
+        return
+    if "POLYNYA_TEST_KAFKA" in os.environ:
+        # Its session has the jars for Kafka (`tests/streaming/kafka/test_real_broker.py`).
+        yield write_project(folder, project=PROJECT, clicks=CLICKS)
         return
     if "POLYNYA_TEST_S3" not in os.environ:
         yield write_project(folder, project=PROJECT)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from polynya.cli.options import usage_error
 from polynya.model.config.task import StorageTask
 from polynya.model.documents.problems import suggest
+from polynya.model.reading.kinds import Task
 from polynya.model.reading.loader import LoadedProject
 
 if TYPE_CHECKING:
@@ -16,19 +17,30 @@ if TYPE_CHECKING:
 
     from polynya.engine.plan.inventory import Entry
 
+T = TypeVar("T", bound=Task)
 
-def select_tasks(project: LoadedProject, patterns: Sequence[str]) -> list[StorageTask]:
-    """Tasks whose names match any of the globs; all of them without a glob.
+
+def select_storage(project: LoadedProject, patterns: Sequence[str]) -> list[StorageTask]:
+    """As `select_tasks`, those that have tables. A glob that matches none of them is an error."""
+    return _chosen(project.tasks, patterns)
+
+
+def select_tasks(project: LoadedProject, patterns: Sequence[str]) -> list[Task]:
+    """Tasks of any kind whose names match any of the globs; all of them without a glob.
 
     A glob that matches nothing is an error.
     """
-    names = [task.name for task in project.tasks]
+    return _chosen(project.works, patterns)
+
+
+def _chosen(tasks: Sequence[T], patterns: Sequence[str]) -> list[T]:
+    names = [task.name for task in tasks]
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise usage_error(f"no task is called `{pattern}`", suggest(pattern, names))
     return [
         task
-        for task in project.tasks
+        for task in tasks
         if not patterns or any(fnmatchcase(task.name, pattern) for pattern in patterns)
     ]
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from polynya.model.config.task import StorageTask
 from polynya.model.contract.paths import relative_path_problem
 from polynya.model.errors import ConfigError, ConfigErrors
+from polynya.model.reading.kinds import Task
 from polynya.model.reading.loader import PROJECT_FILES, LoadedProject, load_project
 from polynya.store.bucket.configuration import FolderSource, Snapshot, identity_of, write_to
 
@@ -28,7 +28,7 @@ _PROJECT: Final = PROJECT_FILES[0]
 class WantedTask:
     """A task in force. `version` changes when its file does, or a default of the project."""
 
-    task: StorageTask
+    task: Task
     file: str
     version: str
 
@@ -104,7 +104,7 @@ class Acceptance:
             raise ConfigErrors(found)
         files = {path: content for path, content in files.items() if path not in wrong}
         write_to(Snapshot(identity_of(files), files), self._work / _IN_FORCE)
-        tasks = {task.name: _wanted(task, project, files) for task in project.tasks}
+        tasks = {task.name: _wanted(task, project, files) for task in project.works}
         return InForce(project, tasks, files, dict(sorted(errors.items())), newest)
 
     def _load(
@@ -149,7 +149,7 @@ def _file_of(error: ConfigError, files: Mapping[str, bytes]) -> str:
     return found[0] if found and found[0] not in PROJECT_FILES else _PROJECT
 
 
-def _wanted(task: StorageTask, project: LoadedProject, files: Mapping[str, bytes]) -> WantedTask:
+def _wanted(task: Task, project: LoadedProject, files: Mapping[str, bytes]) -> WantedTask:
     file = project.files[task.name]
     # With the task as it was read: it holds the project's defaults and the environment's values.
     digest = hashlib.sha256(files[file] + task.model_dump_json().encode())

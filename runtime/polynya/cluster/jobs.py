@@ -11,8 +11,8 @@ from polynya.cluster.messages import Run
 from polynya.cluster.sharing.rights import Right, Where
 from polynya.cluster.unit import JobKey
 from polynya.engine.work.backlog import Backlog, Waiting
-from polynya.model.config.task import StorageTask
 from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
+from polynya.model.reading.kinds import Task
 from polynya.observe.data import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
 from polynya.observe.events import Event
 from polynya.observe.upkeep import MaintenanceDone, TableHealth
@@ -47,7 +47,7 @@ class Job:
     """
 
     key: JobKey
-    task: StorageTask
+    task: Task
     wanted: str | None
     running: str | None = None
     stopping: bool = False

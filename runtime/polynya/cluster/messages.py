@@ -11,8 +11,8 @@ from polynya.cluster.coordination.standing import Standing
 from polynya.cluster.gossip.messages import Picture
 from polynya.cluster.unit import JobKey
 from polynya.engine.work.backlog import Backlog
-from polynya.model.config.task import StorageTask
 from polynya.model.errors import PolynyaError
+from polynya.model.reading.kinds import Task
 from polynya.observe.events import Event
 from polynya.store.bucket.configuration import Snapshot
 
@@ -120,13 +120,11 @@ class Run(Protocol):
 class Workers(Protocol):
     """What does the work."""
 
-    def jobs(self, task: StorageTask) -> list[str]:
+    def jobs(self, task: Task) -> list[str]:
         """Names of the pieces of work of a task."""
         ...
 
-    def start(
-        self, job: JobKey, task: StorageTask, run: int, backlog: Backlog, epoch: int | None
-    ) -> Run:
+    def start(self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None) -> Run:
         """Start a job, which tells `backlog` what waits.
 
         It takes its tables over with the `epoch` that it was granted; None: nodes share nothing.

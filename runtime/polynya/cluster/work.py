@@ -22,8 +22,8 @@ from polynya.engine.work.turns.rounds import Rounds
 from polynya.engine.work.turns.unit import Ended, Unit
 from polynya.lake.spark.session import is_alive
 from polynya.lake.table.fence import epoch_found
-from polynya.model.config.task import StorageTask
 from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
+from polynya.model.reading.kinds import Task
 
 #: The units of a job. Its own is called like the job; it may find others.
 Units: TypeAlias = Callable[[EngineContext], Sequence[Unit]]
@@ -93,12 +93,12 @@ class EngineWorkers:
         self._rounds = Rounds(engine.clock)
         self._rounds.start()
 
-    def jobs(self, task: StorageTask) -> list[str]:
+    def jobs(self, task: Task) -> list[str]:
         """Names of the pieces of work of a task."""
         return [unit.name for unit in units(self._engine, [task])]
 
     def start(
-        self, job: JobKey, task: StorageTask, run: int, backlog: Backlog, epoch: int | None
+        self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None
     ) -> JobRun:
         """Start a job with a stop, a backlog, a grant and a voice of its own."""
         context = replace(self._engine, backlog=backlog, epoch=epoch)

@@ -9,6 +9,7 @@ from polynya.engine.tasks.capture import CaptureTask
 from polynya.engine.tasks.declared import DeclaredDataset
 from polynya.engine.tasks.extracts import ExtractsDataset
 from polynya.engine.tasks.folders import FolderTask
+from polynya.engine.tasks.streaming import LandingTask
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.landing import TaskLanding
 from polynya.engine.work.look import SharedLook
@@ -16,9 +17,11 @@ from polynya.engine.work.turns.queue import POLL_SECONDS, Crew
 from polynya.engine.work.turns.rounds import Rounds
 from polynya.engine.work.turns.unit import Ended, Unit
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import FencedError, PolynyaError
 from polynya.model.formats.registry import rules_of
+from polynya.model.reading.kinds import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +38,18 @@ class Outcome:
             self.failures[unit.name] = ended.trouble
 
 
-def units(context: EngineContext, tasks: Sequence[StorageTask]) -> list[Unit]:
+def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
     """The pieces of work of the tasks."""
     found = []
     for task in tasks:
+        if isinstance(task, StreamingLanding):
+            whole = LandingTask(context, task)
+            found.append(Unit(task.name, task.name, whole.step, lands=True))
+            continue
         rules = rules_of(task.landing.format)
         if rules.finds_tables:
-            whole = CaptureTask if rules.shares_files else FolderTask
-            found.append(Unit(task.name, task.name, whole(context, task).step))
+            kind = CaptureTask if rules.shares_files else FolderTask
+            found.append(Unit(task.name, task.name, kind(context, task).step))
         else:
             look = SharedLook(TaskLanding(context, task).files, context.clock)
             found += [_declared(context, task, resolved(task, one), look) for one in task.datasets]
@@ -60,8 +67,14 @@ def _declared(
 
 
 def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:
-    """Process all that has landed and return."""
-    return _run(context, work, Rounds(context.clock), goes_on=False)
+    """Land what the streams hold, process all that has landed, and return."""
+    outcome = Outcome()
+    for lands in (True, False):
+        part = [unit for unit in work if unit.lands is lands]
+        if part and not context.stop.is_set():
+            done = _run(context, part, Rounds(context.clock), goes_on=False)
+            outcome.failures.update(done.failures)
+    return outcome
 
 
 def run_until_stopped(

@@ -34,7 +34,7 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
     if isinstance(target.warehouse, Path):
         make_folder(target.warehouse)
     java = find_java()
-    jars = jars_of(target)
+    jars = jars_of(target, project.stream_sources)
     settings = SessionSettings(
         jars=jars,
         catalog=spark_properties(target),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from polynya.cli.context import CommandContext, Context, verb_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
-from polynya.cli.selection import select_tasks
+from polynya.cli.selection import select_storage
 from polynya.model.config.evolution import policy_in_words
 from polynya.store.clock import SystemClock
 
@@ -98,7 +98,7 @@ def _entry(context: CommandContext, task: str, dataset: str) -> Entry:
     from polynya.lake.spark.catalog import python_catalog
 
     project = context.load(tolerant=True)
-    chosen = {one.name for one in select_tasks(project, [task])}
+    chosen = {one.name for one in select_storage(project, [task])}
     entries = [
         entry
         for entry in inventory(project, python_catalog(project.target))

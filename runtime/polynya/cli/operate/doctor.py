@@ -95,7 +95,8 @@ def _java() -> Check:
 def _jars(project: LoadedProject | None) -> Check:
     from polynya.lake.spark.jars import jars_of
 
-    paths = [Path(path) for path in jars_of(project.target if project is not None else None)]
+    found = jars_of(None) if project is None else jars_of(project.target, project.stream_sources)
+    paths = [Path(path) for path in found]
     return Check("jars", "ok", f"{len(paths)} verified in {paths[0].parent}")
 
 
@@ -104,8 +105,8 @@ def _project(project: LoadedProject) -> Check:
         count = len(project.errors)
         detail = f"{count} error{'s' if count > 1 else ''}; the first: {project.errors[0]}"
         return Check("project", "fail", detail, "polynya validate", ExitCode.USAGE)
-    detail = f"{project.project.name}, target {project.target.name}, tasks: {len(project.tasks)}"
-    if not project.tasks:
+    detail = f"{project.project.name}, target {project.target.name}, tasks: {len(project.works)}"
+    if not project.works:
         return Check("project", "warn", detail, "add files to `tasks/`")
     return Check("project", "ok", detail)
 

@@ -31,14 +31,14 @@ def rebuild(task: str, /, *, dataset: str | None = None, context: Context) -> in
         context: given by `main`.
     """
     # Start-up time: pyspark.
-    from polynya.cli.selection import select_tasks
+    from polynya.cli.selection import select_storage
     from polynya.engine.collaborators import start_engine
     from polynya.engine.plan.inventory import inventory
     from polynya.engine.verbs.rebuild import rebuild as rebuild_dataset
     from polynya.lake.spark.catalog import python_catalog
 
     project = context.load(tolerant=True)
-    (chosen,) = select_tasks(project, [task])
+    (chosen,) = select_storage(project, [task])
     entries = [
         entry
         for entry in inventory(project, python_catalog(project.target))

@@ -54,7 +54,7 @@ def reload(
         context: given by `main`.
     """
     # Start-up time: pyspark, pyarrow.
-    from polynya.cli.selection import select_tasks
+    from polynya.cli.selection import select_storage
     from polynya.engine.collaborators import start_engine
     from polynya.engine.plan.inventory import inventory
     from polynya.engine.verbs.reload import abandon_begun
@@ -63,7 +63,7 @@ def reload(
     from polynya.lake.spark.catalog import python_catalog
 
     project = context.load(tolerant=True)
-    (chosen,) = select_tasks(project, [task])
+    (chosen,) = select_storage(project, [task])
     entries = [
         entry
         for entry in inventory(project, python_catalog(project.target))

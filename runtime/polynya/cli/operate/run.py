@@ -20,6 +20,7 @@ from polynya.model.config.engines.choice import session_for
 from polynya.model.config.task import StorageTask
 from polynya.model.contract.identifiers import shown
 from polynya.model.errors import OperationError
+from polynya.model.reading.kinds import Task
 from polynya.model.reading.loader import LoadedProject
 from polynya.observe.events import Event
 from polynya.observe.run import RunStarted, StepProgress, under_way
@@ -117,11 +118,12 @@ def _load(context: CommandContext, config: str | None, base: Path | None) -> Loa
 
 
 def _with_engine(
-    project: LoadedProject, chosen: Sequence[StorageTask], output: Output | None
+    project: LoadedProject, chosen: Sequence[Task], output: Output | None
 ) -> LoadedProject:
     """The project with a session where its tasks want one; `output` is told what differs."""
     target = project.target
-    choice = session_for(target.engine, {task.name: task.engine for task in chosen})
+    named = {task.name: task.engine for task in chosen if isinstance(task, StorageTask)}
+    choice = session_for(target.engine, named)
     if output is not None:
         for note in choice.notes:
             output.note(note)

@@ -18,10 +18,12 @@ from polynya.model.config.aws import AwsAccess
 from polynya.model.config.engines.choice import cluster_of
 from polynya.model.config.engines.engine import Engine, Submitted
 from polynya.model.config.engines.submitted import EmrServerlessEngine
+from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.config.task import StorageTask
 from polynya.model.contract.location import S3Location
 from polynya.model.errors import ConfigError
+from polynya.model.reading.kinds import Task
 from polynya.store.clock import Clock
 from polynya.store.job_runs import JobRuns
 from polynya.store.object_store import ObjectStore
@@ -83,7 +85,7 @@ class RoutedWorkers:
         self._inbox, self._clock, self._services = inbox, clock, services
         self._processes = ProcessRuns(place.work)
 
-    def jobs(self, task: StorageTask) -> list[str]:
+    def jobs(self, task: Task) -> list[str]:
         """See `Workers`."""
         return self._here.jobs(task)
 
@@ -95,10 +97,13 @@ class RoutedWorkers:
         """See `Workers`."""
         return self._here.alive()
 
-    def start(
-        self, job: JobKey, task: StorageTask, run: int, backlog: Backlog, epoch: int | None
-    ) -> Run:
-        """See `Workers`. What a job elsewhere has waiting is not known here."""
+    def start(self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None) -> Run:
+        """See `Workers`. What a job elsewhere has waiting is not known here.
+
+        Streams are landed here: that takes little work and goes on all the time.
+        """
+        if isinstance(task, StreamingLanding):
+            return self._here.start(job, task, run, backlog, epoch)
         engine = task.engine or self._target.engine
         if not isinstance(engine, Submitted) and cluster_of(engine) == self._target.cluster:
             return self._here.start(job, task, run, backlog, epoch)

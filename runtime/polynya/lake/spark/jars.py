@@ -31,6 +31,7 @@ _log = logging.getLogger(__name__)
 CORE = "core"
 AWS = "aws"
 POSTGRESQL = "postgresql"
+KAFKA = "kafka"
 
 _LOCK_FILE = Path(__file__).with_name("jars.lock.json")
 
@@ -94,11 +95,14 @@ def jar_paths(
     return [os.fspath(_verified(jar, jars_directory() / jar.file_name)) for jar in wanted]
 
 
-def jars_of(target: ResolvedTarget | None) -> list[str]:
-    """Paths of the jars that a target needs, None for any target; see `jar_paths`."""
+def jars_of(target: ResolvedTarget | None, sources: Iterable[str] = ()) -> list[str]:
+    """Paths of the jars that a target needs, None for any target; see `jar_paths`.
+
+    `sources` are the kinds of stream that tasks read, of which `kafka` has jars of its own.
+    """
     if target is None:
         return jar_paths()
-    groups = [CORE]
+    groups = [CORE, *(KAFKA for source in set(sources) if source == KAFKA)]
     if isinstance(target.warehouse, S3Location):
         groups.append(AWS)
     if target.database is not None:

@@ -60,6 +60,11 @@ class LoadedProject:
         """The tasks of all kinds. Landings come first: what they land the others read."""
         return (*self.landings, *self.tasks)
 
+    @property
+    def stream_sources(self) -> frozenset[str]:
+        """The kinds of source that landings read, such as `kafka`."""
+        return frozenset(one for task in self.landings for one in task.source.chosen)
+
     def where(self, task: str, *path: str | int) -> str:
         """Return `file:line:col` of a path in a task's file."""
         place = place_of(self.documents[task], path)

@@ -92,10 +92,12 @@ TOO_LONG: Final = Ended(more=True, long=True)
 class Unit:
     """One piece of work that fails for itself: a dataset, or what finds the datasets of a task.
 
-    One that `has_time` gets a turn only when no other wants one. It is a long one.
+    One that `has_time` gets a turn only when no other wants one. It is a long one. What one `lands`
+    others read: in a run that ends they begin when it has ended.
     """
 
     name: str
     task: str
     step: Callable[[Turn], Ended]
     has_time: bool = False
+    lands: bool = False

@@ -61,8 +61,7 @@ def rows_of_tasks(
 ) -> DataFrame:
     """Rows that `count` tasks make, each by its number from 0.
 
-    `make` is sent to the tasks: it and all that it holds can be pickled. Like `mapInArrow` of
-    PySpark, which asks for pandas and does not need it.
+    `make` is sent to the tasks: it and all that it holds can be pickled.
     """
 
     def rows(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -70,13 +69,25 @@ def rows_of_tasks(
             for number in batch.column(0).to_pylist():
                 yield from make(number)
 
-    numbers = spark.range(0, count, 1, count)
+    return mapped_rows(spark.range(0, count, 1, count), rows, schema)
+
+
+def mapped_rows(
+    source: DataFrame,
+    change: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+) -> DataFrame:
+    """Rows that each task makes of the pieces of its own part of `source`.
+
+    `change` is sent to the tasks as `make` of `rows_of_tasks` is. Like `mapInArrow` of PySpark,
+    which asks for pandas and does not need it.
+    """
     function = UserDefinedFunction(
-        rows, spark_schema(schema), evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+        change, spark_schema(schema), evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
     )
-    mapped: Any = function(numbers["id"])
-    source: Any = numbers._jdf
-    return DataFrame(source.mapInArrow(mapped._jc, False, None), spark)  # noqa: FBT003
+    mapped: Any = function(*(source[name] for name in source.columns))
+    java: Any = source._jdf
+    return DataFrame(java.mapInArrow(mapped._jc, False, None), source.sparkSession)  # noqa: FBT003
 
 
 def attempt_of_task() -> int:

@@ -1,0 +1,90 @@
+"""Events of streams: what is landed, and what the source had no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from polynya.observe.events import Event, Level, counted, line
+
+_WHY: Final[Mapping[str, str]] = {
+    "retention": "were deleted by the retention of the source before they were read",
+    "recreated": "are of a stream that was deleted and made again; it is read from its begin on",
+    "truncated": "are no longer there: the source ends before them, and is read from its end on",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamLanded(Event):
+    """A landed batch was put. `behind`: records that the source has beyond it, at most.
+
+    `bytes` are those of the records as they came, `object_bytes` those of the object. `lost` are
+    records that the source had no more. `seconds` is the time from the look at the source to the
+    put.
+    """
+
+    type: ClassVar[str] = "stream.landed"
+    number: int
+    records: int
+    bytes: int
+    object_bytes: int
+    lost: int
+    behind: int
+    seconds: float
+
+    @property
+    def level(self) -> Level:
+        """A batch without records is only a position."""
+        return Level.NOTE if self.records else Level.DETAIL
+
+    def text(self) -> str:
+        """See `Event`."""
+        rate = self.records / self.seconds if self.seconds else 0
+        behind = f", {self.behind:,} behind" if self.behind else ""
+        return line(
+            "landed",
+            self.subject,
+            f"{counted(self.records, 'record')} in {self.seconds:.1f} s ({rate:,.0f}/s){behind}",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamLost(Event):
+    """The source has no more what was to be read.
+
+    `at` says where, `begin` and `end` from which position to which one, as the source writes them.
+    `reason` is `retention`, `recreated` or `truncated`.
+    """
+
+    type: ClassVar[str] = "stream.lost"
+    at: str
+    begin: str
+    end: str
+    reason: str
+
+    @property
+    def level(self) -> Level:
+        """Nobody can bring it back, and somebody should know."""
+        return Level.CAUTION
+
+    def text(self) -> str:
+        """See `Event`."""
+        why = _WHY.get(self.reason, f"are lost: {self.reason}")
+        return line("lost", self.subject, f"{self.at}: {self.begin} to {self.end} {why}")
+
+    def figures(self) -> Mapping[str, Any]:
+        """`from` and `to`, as the footer of the landed batch says it."""
+        return {"at": self.at, "from": self.begin, "to": self.end, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamLeftOut(Event):
+    """A stream that a wildcard meets is not landed, by the policy `ignore`."""
+
+    type: ClassVar[str] = "stream.left_out"
+    stream: str
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line("ignored", self.subject, f"the new topic {self.stream}")

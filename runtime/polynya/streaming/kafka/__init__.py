@@ -1,0 +1,1 @@
+"""Apache Kafka as a source, read through Spark."""

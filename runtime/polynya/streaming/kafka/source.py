@@ -1,0 +1,178 @@
+"""Kafka as a source of streams: asks the brokers, decides, and reads through Spark."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+import pyarrow.compute as pc
+
+from polynya.lake.spark.api import SparkSession
+from polynya.model.config.streaming.kafka import KafkaSource, is_named
+from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.contract.identifiers import shown
+from polynya.model.contract.stream_headers import StreamSource
+from polynya.model.errors import ConfigError, ConfigErrors, OperationError
+from polynya.streaming.kafka import reading
+from polynya.streaming.kafka.cluster import KafkaCluster, client_properties
+from polynya.streaming.kafka.plan import (
+    Extent,
+    Partition,
+    Reads,
+    Topic,
+    ends_of,
+    plan,
+    reached,
+)
+from polynya.streaming.kafka.position import KafkaPosition
+from polynya.streaming.kafka.topics import by_table, named, taken
+from polynya.streaming.source import Found, Limits, Next, Position, Taken
+
+#: What a record is taken to have before any was read, in bytes.
+_FIRST_GUESS: Final = 1024
+#: More offsets are planned than the bytes seem to allow: the bytes are what counts.
+_ROOM: Final = 1.5
+_LEAST: Final = 1000
+
+
+class Kafka:
+    """See `Source`."""
+
+    kind: StreamSource = "kafka"
+
+    def __init__(self, spark: SparkSession, task: StreamingLanding, source: KafkaSource) -> None:
+        self._spark, self._task, self._source = spark, task, source
+        self.where = f"task {task.name}, {source.bootstrap_servers}"
+        self._cluster = KafkaCluster(spark, source, self.where)
+
+    @property
+    def each(self) -> bool:
+        """Whether each topic has a landed table of its own."""
+        return self._task.into.table is None
+
+    def find(self) -> Found:
+        """See `Source`."""
+        there = self._cluster.topics()
+        topics = taken(self._source.topics, there)
+        tables, errors = by_table(self._task.into, topics, self.where)
+        missing = [one for one in named(self._source.topics) if one not in there]
+        errors += [_missing(topic, self.where) for topic in missing]
+        return Found(tables, ConfigErrors(errors) if errors else None)
+
+    def is_asked_for(self, stream: str) -> bool:
+        """See `Source`."""
+        return is_named(self._source.topics, stream)
+
+    def known(self, position: Position) -> frozenset[str]:
+        """See `Source`."""
+        return frozenset(KafkaPosition.from_json(position).topics)
+
+    def stream(self, table: str) -> KafkaStream:
+        """See `Source`."""
+        return KafkaStream(self, table)
+
+    def facts(self, topics: tuple[str, ...], *, is_first: bool) -> dict[str, Topic]:
+        """What the brokers have of topics; those that are gone are left out."""
+        shapes = self._cluster.shapes(topics)
+        places = [(name, at) for name, shape in shapes.items() for at in range(shape.partitions)]
+        begins = self._cluster.offsets(places, "earliest")
+        ends = self._cluster.offsets(places, "latest")
+        start = self._task.start_from
+        if not is_first or start == "earliest":
+            starts = {}
+        elif isinstance(start, datetime):
+            starts = self._cluster.offsets(places, start)
+        else:
+            starts = ends
+        gone = {name for name, at in places if (name, at) not in begins or (name, at) not in ends}
+        return {
+            name: Topic(
+                shape.id,
+                {at: Extent(begins[name, at], ends[name, at]) for at in range(shape.partitions)},
+                {at: starts[name, at] for at in range(shape.partitions) if (name, at) in starts},
+            )
+            for name, shape in shapes.items()
+            if name not in gone
+        }
+
+    def take(self, reads: Reads, end: KafkaPosition, limits: Limits) -> Taken:
+        """Read ranges of offsets; `end` is the position when all of it is read."""
+        rows = reading.read_ranges(
+            self._spark, client_properties(self._source), reads, limits.max_bytes, self.where
+        )
+        position = reached(end, reading.cuts(rows))
+        records = reading.records(rows)
+        if records.num_rows:
+            newest = pc.max(records[reading.TIMESTAMP]).as_py()
+            before = position.newest
+            position = position.at(newest if before is None else max(newest, before))
+        size = int(pc.sum(reading.sizes(records)).as_py() or 0)
+        return Taken(records, position.to_json(), size, position.behind)
+
+
+class KafkaStream:
+    """See `Stream`: the topics of one landed table."""
+
+    def __init__(self, source: Kafka, table: str) -> None:
+        self._source, self._table = source, table
+        self._record_bytes: float = _FIRST_GUESS
+        self._until: dict[Partition, int] | None = None
+
+    def next(
+        self, streams: tuple[str, ...], position: Position | None, limits: Limits, *, once: bool
+    ) -> Next:
+        """See `Stream`.
+
+        Raises OperationError when the landed table holds another topic than the one it is for.
+        """
+        before = None if position is None else KafkaPosition.from_json(position)
+        if before is not None and self._source.each and before.topics:
+            self._refuse_other(streams, before)
+        topics = self._source.facts(streams, is_first=before is None)
+        if once and self._until is None:
+            self._until = ends_of(topics)
+        planned = plan(before, topics, self._most(limits), until=self._until if once else None)
+        return Next(
+            end=planned.end.to_json(),
+            records=planned.reads.offsets,
+            moves=planned.moves,
+            behind=planned.end.behind,
+            lost=planned.lost,
+            lost_records=planned.lost_records,
+            reads=(planned.reads, planned.end),
+        )
+
+    def read(self, wanted: Next, limits: Limits) -> Taken:
+        """See `Stream`."""
+        reads, end = wanted.reads
+        found = self._source.take(reads, end, limits)
+        if found.rows.num_rows:
+            self._record_bytes = found.size_bytes / found.rows.num_rows
+        return found
+
+    def _most(self, limits: Limits) -> int:
+        """How many offsets a read may have: about as many records as the bytes allow."""
+        by_size = int(_ROOM * limits.max_bytes / max(1.0, self._record_bytes))
+        return min(limits.max_records, max(_LEAST, by_size))
+
+    def _refuse_other(self, streams: tuple[str, ...], before: KafkaPosition) -> None:
+        other = [one for one in streams if one not in before.topics]
+        if other:
+            raise OperationError(
+                "POLYNYA-STR-013",
+                f"the landed table {shown(self._table)} holds the topic "
+                f"{shown(min(before.topics))}, not {shown(other[0])}",
+                where=self._source.where,
+                state="nothing was landed; what is there stays as it is",
+                fix="land one of the topics by a task with another `folder`",
+            )
+
+
+def _missing(topic: str, where: str) -> ConfigError:
+    return ConfigError(
+        "POLYNYA-STR-006",
+        f"there is no topic {shown(topic)}",
+        where=where,
+        state="the other topics of the task are landed",
+        fix="create it, or correct `topics`. If this user may not see it, grant Describe on it",
+    )

@@ -1,0 +1,122 @@
+"""The landed batches of one table in the landing zone: the newest, and the one after it.
+
+A batch is an object that is written once and never changed. The number in its name makes it the
+next one: of two writers that put the same number one wins, and the other looks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from polynya.formats.errors import UnreadableFileError
+from polynya.formats.stream.landed import (
+    StreamFooter,
+    batch_name,
+    batch_number,
+    read_footer,
+    write_batch,
+)
+from polynya.model.errors import OperationError
+from polynya.store.object_store import ObjectStore, checked_path
+
+
+class LandedLog:
+    """The batches of one landed table. `newest` is remembered, so that nobody lists for nothing."""
+
+    def __init__(self, store: ObjectStore, folder: str, table: str) -> None:
+        self.folder = str(checked_path(f"{folder}/{table}"))
+        self.table = table
+        self._store = store
+        self._newest: StreamFooter | None = None
+        self._is_known = False
+
+    def newest(self) -> StreamFooter | None:
+        """What the batch with the highest number says; None: nothing was landed.
+
+        Raises:
+            OperationError: POLYNYA-STR-014, it cannot be read. Nobody may guess the position.
+        """
+        if not self._is_known:
+            numbers = self.numbers()
+            self._newest = self.footer(max(numbers)) if numbers else None
+            self._is_known = True
+        return self._newest
+
+    def look_again(self) -> None:
+        """Another writer has put batches: find the newest among those that came."""
+        if self._newest is None:
+            self._is_known = False
+            return
+        while (after := self._footer(self._newest.number + 1)) is not None:
+            self._newest = after
+
+    def put(self, footer: StreamFooter, rows: pa.Table) -> int | None:
+        """Put the next batch; its size in bytes, None when another writer was first."""
+        data = write_batch(footer, rows)
+        if not self._store.put_if_absent(self.path(footer.number), data):
+            return None
+        self._newest, self._is_known = footer, True
+        return len(data)
+
+    def numbers(self) -> list[int]:
+        """The numbers of the batches that there are. Lists the folder."""
+        return sorted(number for number, _ in self._batches())
+
+    def footer(self, number: int) -> StreamFooter:
+        """What a batch says of itself. Raises OperationError when it cannot be read."""
+        footer = self._footer(number)
+        if footer is None:
+            raise _unreadable(self.path(number), "it is not there")
+        return footer
+
+    def delete(self, number: int) -> None:
+        """Remove a batch that is not the newest."""
+        self._store.delete(self.path(number))
+
+    def path(self, number: int) -> str:
+        """The path of a batch in the landing zone."""
+        return f"{self.folder}/{batch_name(number)}"
+
+    def _batches(self) -> Iterator[tuple[int, str]]:
+        for info in self._store.list(self.folder):
+            number = batch_number(info.path)
+            # A folder inside is somebody else's.
+            if number is not None and info.path == self.path(number):
+                yield number, info.path
+
+    def _footer(self, number: int) -> StreamFooter | None:
+        path = self.path(number)
+        try:
+            with self._store.open(path) as file:
+                found = read_footer(file, path)
+        except FileNotFoundError:
+            return None
+        except UnreadableFileError as error:
+            raise _unreadable(path, str(error)) from error
+        if found.number != number:
+            raise _unreadable(path, f"it says that it is number {found.number}")
+        return found
+
+
+def _unreadable(path: str, why: str) -> OperationError:
+    return OperationError(
+        "POLYNYA-STR-014",
+        f"the newest landed batch cannot be read: {why}",
+        where=path,
+        state="nothing was landed after it; the source keeps its records as long as it is set to",
+        fix="put the object back as it was written. If it is lost for ever, delete the batches "
+        "from this one on: the stream goes on after the last that can be read",
+    )
+
+
+def landed_tables(store: ObjectStore, folder: str) -> dict[str, int]:
+    """The tables that a landing has, with the highest number of each. Lists the folder."""
+    found: dict[str, int] = {}
+    for info in store.list(folder):
+        number = batch_number(info.path)
+        inside = info.path.removeprefix(f"{folder}/").split("/")
+        if number is not None and len(inside) == 2:
+            found[inside[0]] = max(number, found.get(inside[0], 0))
+    return found

@@ -1,0 +1,122 @@
+"""What a kind of source offers: the streams that there are, and for each landed table its records.
+
+A position is a JSON object that only its source understands. It stands in the landed batch beside
+the records before it, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from polynya.formats.stream.landed import Lost
+from polynya.model.contract.stream_headers import StreamSource
+from polynya.model.errors import PolynyaError
+
+Position: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one landed batch holds at most; one record is always taken."""
+
+    max_records: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What is to be read next, decided from what the source said it has.
+
+    Attributes:
+        end: position when all of it is read.
+        records: at most so many are read; 0: there is nothing to read.
+        moves: the position has to be written down even if no record is read.
+        behind: records that the source has after `end`, at most.
+        lost: what the source has no more although it was not read.
+        lost_records: how many records that were, as far as the source tells.
+        reads: what the source itself needs to read it.
+    """
+
+    end: Position
+    records: int
+    moves: bool
+    behind: int
+    lost: tuple[Lost, ...] = ()
+    lost_records: int = 0
+    reads: Any = None
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether there is nothing to land."""
+        return not self.records and not self.moves
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What was read: the columns of a landed batch, the position after them, and their bytes.
+
+    `behind` are the records that the source has after them, at most.
+    """
+
+    rows: pa.Table
+    end: Position
+    size_bytes: int
+    behind: int = 0
+
+
+class Stream(Protocol):
+    """What one landed table is read from. One thread at a time uses it."""
+
+    def next(
+        self, streams: tuple[str, ...], position: Position | None, limits: Limits, *, once: bool
+    ) -> Next:
+        """What is to be read after a position.
+
+        Args:
+            streams: what there is now for the table, as `Source.tables` says.
+            position: None: nothing was ever landed.
+            limits: of a landed batch.
+            once: read nothing that came after the first call.
+        """
+        ...
+
+    def read(self, wanted: Next, limits: Limits) -> Taken:
+        """Read it, or less when a limit is reached."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The streams that there are now by the landed table that takes them; why some are refused."""
+
+    tables: Mapping[str, tuple[str, ...]]
+    refused: PolynyaError | None = None
+
+
+class Source(Protocol):
+    """A kind of source, as one task reads it."""
+
+    @property
+    def kind(self) -> StreamSource:
+        """What landed batches call it."""
+        ...
+
+    def find(self) -> Found:
+        """The streams that there are now."""
+        ...
+
+    def is_asked_for(self, stream: str) -> bool:
+        """Whether the task names a stream, not only a wildcard that meets it."""
+        ...
+
+    def known(self, position: Position) -> frozenset[str]:
+        """The streams that a position knows."""
+        ...
+
+    def stream(self, table: str) -> Stream:
+        """What a landed table is read from."""
+        ...

@@ -1,0 +1,210 @@
+"""What lands from a real broker: run by `test_real_broker.py`."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from polynya.engine.runner import Outcome, run_once, units
+from polynya.engine.work.context import EngineContext
+from polynya.formats.stream.landed import StreamFooter
+from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.observe.events import Event
+from polynya.observe.streams import StreamLanded, StreamLost
+from polynya.store.object_store import LocalObjectStore
+from polynya.streaming.landing.log import LandedLog
+from tests.streaming.kafka.broker import Broker, kafka_broker
+
+
+@pytest.fixture(scope="module")
+def broker(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with kafka_broker(tmp_path_factory.mktemp("kafka"), spark) as started:
+        yield started
+
+
+@dataclass
+class Zone:
+    """A landing zone, and runs of a task that lands there."""
+
+    spark: Any
+    folder: Path
+    broker: Broker
+    events: list[Event] = field(default_factory=list)
+
+    def run(self, *topics: str, **settings: Any) -> Outcome:
+        kafka: dict[str, Any] = {"bootstrap_servers": self.broker.address, "topics": topics}
+        # A broker that is gone is to be noticed soon.
+        kafka["properties"] = {"default.api.timeout.ms": "3000", "request.timeout.ms": "2000"}
+        task = StreamingLanding.model_validate(
+            {
+                "apiVersion": "polynya/v1",
+                "kind": "streaming_landing",
+                "name": "in",
+                "source": {"kafka": kafka},
+                **settings,
+            }
+        )
+        context = EngineContext(
+            spark=self.spark, landing=LocalObjectStore(self.folder), sink=self.events.append
+        )
+        return run_once(context, units(context, [task]))
+
+    def log(self, table: str) -> LandedLog:
+        return LandedLog(LocalObjectStore(self.folder), "in", table)
+
+    def footers(self, table: str) -> list[StreamFooter]:
+        log = self.log(table)
+        return [log.footer(number) for number in log.numbers()]
+
+    def rows(self, table: str) -> pa.Table:
+        log = self.log(table)
+        files = [self.folder / log.path(number) for number in log.numbers()]
+        return pa.concat_tables(parquet.read_table(file) for file in files)
+
+    def values(self, table: str) -> list[bytes | None]:
+        return self.rows(table)["value"].to_pylist()
+
+    def told(self, kind: type[Event]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+@pytest.fixture
+def zone(spark: Any, tmp_path: Path, broker: Broker) -> Zone:
+    return Zone(spark, tmp_path, broker)
+
+
+def numbered(count: int, start: int = 0) -> list[bytes]:
+    return [b'{"n": %d}' % number for number in range(start, start + count)]
+
+
+def test_a_record_lands_as_it_is_and_only_once(zone: Zone, broker: Broker) -> None:
+    broker.create("as-it-is")
+    with broker.producer() as producer:
+        whole = {"trace": b"\xff\x00", "kind": b"click"}
+        producer.send(broker.record("as-it-is", b'{"n": 1}', key=b"\x00k", headers=whole))
+        producer.send(broker.record("as-it-is", None, key=b"gone"))
+        producer.send(broker.record("as-it-is", b"no json \xff"))
+
+    for _ in range(2):
+        assert zone.run("as-it-is").failures == {}
+
+    rows = zone.rows("as_it_is").to_pylist()
+    assert [row["value"] for row in rows] == [b'{"n": 1}', None, b"no json \xff"]
+    assert [row["hdr__kafka_offset"] for row in rows] == [0, 1, 2]
+    assert {row["hdr__kafka_topic"] for row in rows} == {"as-it-is"}
+    assert [row["hdr__kafka_key"] for row in rows] == [
+        b64encode(b"\x00k").decode(), b64encode(b"gone").decode(), None,
+    ]  # fmt: skip
+    assert json.loads(rows[0]["hdr__kafka_headers"]) == [
+        {"key": "trace", "value": b64encode(b"\xff\x00").decode()},
+        {"key": "kind", "value": b64encode(b"click").decode()},
+    ]
+    assert [row["hdr__kafka_headers"] for row in rows[1:]] == [None, None]
+    assert [footer.number for footer in zone.footers("as_it_is")] == [1]
+
+
+def test_batches_are_cut_by_bytes_and_hold_every_record_once(zone: Zone, broker: Broker) -> None:
+    broker.create("wide", partitions=2)
+    for partition in range(2):
+        filled = [b"%06d" % number + b"x" * 994 for number in range(300)]
+        broker.send("wide", filled, partition)
+
+    zone.run("wide", batch={"max_bytes": 100_000})
+
+    rows = zone.rows("wide")
+    places = list(
+        zip(rows["hdr__kafka_partition"].to_pylist(), rows["hdr__kafka_offset"].to_pylist(),
+            strict=True)
+    )  # fmt: skip
+    assert sorted(places) == [(at, offset) for at in range(2) for offset in range(300)]
+    footers = zone.footers("wide")
+    assert len(footers) >= 6
+    assert all(footer.counts.bytes <= 102_000 for footer in footers)
+    assert footers[-1].totals.records == 600
+    assert [footer.begin for footer in footers[1:]] == [footer.end for footer in footers[:-1]]
+
+
+def test_only_committed_records_land_and_markers_are_no_loss(zone: Zone, broker: Broker) -> None:
+    broker.create("paid")
+    with broker.producer(transactional_id="t") as producer:
+        producer.initTransactions()
+        for part, commit in ((b"a", True), (b"b", False), (b"c", True)):
+            producer.beginTransaction()
+            for number in range(3):
+                producer.send(broker.record("paid", part + b"%d" % number))
+            producer.flush()
+            (producer.commitTransaction if commit else producer.abortTransaction)()
+
+    zone.run("paid")
+    zone.run("paid")
+
+    assert zone.values("paid") == [b"a0", b"a1", b"a2", b"c0", b"c1", b"c2"]
+    [footer] = zone.footers("paid")
+    assert footer.end["topics"]["paid"]["partitions"] == {"0": 12}
+    assert footer.totals.lost == 0
+
+
+def test_topics_and_partitions_that_come_later_are_read_from_their_begin(
+    zone: Zone, broker: Broker
+) -> None:
+    broker.create("later-1")
+    broker.send("later-1", numbered(2))
+    zone.run("later-%", start_from="now")
+    broker.send("later-1", numbered(1, start=2))
+    broker.grow("later-1", 2)
+    broker.send("later-1", numbered(1, start=10), partition=1)
+    broker.create("later-2")
+    broker.send("later-2", numbered(1))
+    zone.run("later-%", start_from="now")
+
+    assert zone.values("later_1") == [*numbered(1, start=2), *numbered(1, start=10)]
+    # Of a landing that begins now, so does what was there; what came later is read whole.
+    assert [footer.number for footer in zone.footers("later_2")] == [1]
+
+
+def test_what_a_topic_loses_is_counted_and_told(zone: Zone, broker: Broker) -> None:
+    broker.create("short")
+    broker.send("short", numbered(4))
+    zone.run("short")
+    broker.send("short", numbered(6, start=4))
+    broker.expire("short", before=7)
+    zone.run("short")
+
+    assert zone.values("short") == [*numbered(4), *numbered(3, start=7)]
+    assert zone.footers("short")[-1].totals.lost == 3
+    [lost] = zone.told(StreamLost)
+    assert (lost.at, lost.begin, lost.end, lost.reason) == ("short/0", "4", "7", "retention")
+
+
+def test_a_topic_that_was_made_again_is_read_from_its_begin(zone: Zone, broker: Broker) -> None:
+    broker.create("again")
+    broker.send("again", numbered(3))
+    zone.run("again")
+    broker.delete("again")
+    broker.create("again")
+    broker.send("again", numbered(5, start=100))
+    zone.run("again")
+    zone.run("again")
+
+    assert zone.values("again") == [*numbered(3), *numbered(5, start=100)]
+    assert [lost.reason for lost in zone.told(StreamLost)] == ["recreated"]
+    assert sum(event.records for event in zone.told(StreamLanded)) == 8
+
+
+def test_a_topic_that_is_missing_stops_no_other(zone: Zone, broker: Broker) -> None:
+    broker.create("there")
+    broker.send("there", numbered(1))
+
+    outcome = zone.run("there", "missing")
+
+    assert zone.values("there") == numbered(1)
+    [failure] = outcome.failures.values()
+    assert failure.code == "POLYNYA-STR-006"

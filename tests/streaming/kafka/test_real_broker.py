@@ -1,0 +1,41 @@
+"""Landing from a real broker of Kafka.
+
+A process has one Spark session, so that another pytest runs `real_broker.py` on one that has the
+jars for Kafka.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.oracle.packs.driver import ROOT, environment
+
+TESTS = "tests/streaming/kafka/real_broker.py"
+
+
+def _passes(which: str) -> None:
+    line = [sys.executable, "-m", "pytest", "-q", "-m", which, "-p", "no:cacheprovider", TESTS]
+
+    done = subprocess.run(
+        line,
+        cwd=ROOT,
+        env={**environment(), "POLYNYA_TEST_KAFKA": "1"},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stdout[-6000:]
+
+
+@pytest.mark.spark
+def test_topics_of_a_real_broker_land_exactly_once() -> None:
+    _passes("not slow")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_real_broker_that_fails_loses_and_doubles_nothing() -> None:
+    _passes("slow")
