@@ -20,6 +20,9 @@ from tests.projects import PROJECT
 _TASK_KEYS = {field.alias or name for name, field in StorageTask.model_fields.items()}
 _HEAD = {"apiVersion": "polynya/v1", "kind": "storage", "name": "t", "schema": "s"}
 
+#: What pages name instead of secrets.
+_VARIABLES = {"KAFKA_PASSWORD": "secret"}
+
 
 def wrong(blocks: list[Block], folder: Path) -> list[str]:
     """What the loader says against the YAML blocks of a page, each with its line.
@@ -36,7 +39,7 @@ def wrong(blocks: list[Block], folder: Path) -> list[str]:
             text = block.text if block.file else json.dumps(whole(block.text))
             _write(project, "polynya.yml", PROJECT)
             _write(project, name, text)
-            _, errors = load_tests(load_project(project))
+            _, errors = load_tests(load_project(project, environment=_VARIABLES))
             found += [f"line {block.line}: {error}" for error in errors]
         except PolynyaError as error:
             found.append(f"line {block.line}: {error}")

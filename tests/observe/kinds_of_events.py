@@ -5,12 +5,67 @@ from __future__ import annotations
 from typing import Any
 
 from polynya.model.errors import DependencyError
-from polynya.observe import data, run, upkeep
+from polynya.observe import data, run, streams, upkeep
 from polynya.observe.events import Event, Level
 
 OUTAGE = DependencyError("POLYNYA-DEP-005", "S3\nis slow", where="s3://lake", fix="wait")
 
+LOST = (
+    "lost     clicks/clicks: clicks/3: one to two are of a stream that was deleted and made again; "
+    "it is read from its begin on"
+)
+
 OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
+    (
+        streams.StreamLanded(
+            subject="clicks/clicks",
+            number=17,
+            records=3000,
+            bytes=600_000,
+            object_bytes=90_000,
+            lost_records=0,
+            behind_records=1200,
+            seconds=1.5,
+        ),
+        Level.NOTE,
+        "landed   clicks/clicks: 3,000 records in 1.5 s (2,000/s), 1,200 behind",
+        {
+            "subject": "clicks/clicks",
+            "number": 17,
+            "records": 3000,
+            "bytes": 600_000,
+            "object_bytes": 90_000,
+            "lost_records": 0,
+            "behind_records": 1200,
+            "seconds": 1.5,
+        },
+    ),
+    (
+        streams.StreamLost(
+            subject="clicks/clicks", at="clicks/3", begin="one", end="two", reason="recreated"
+        ),
+        Level.CAUTION,
+        LOST,
+        {
+            "subject": "clicks/clicks",
+            "at": "clicks/3",
+            "from": "one",
+            "to": "two",
+            "reason": "recreated",
+        },
+    ),
+    (
+        streams.StreamExpired(subject="clicks/clicks", files=3),
+        Level.DETAIL,
+        "expired  clicks/clicks: 3 landed batches",
+        {"subject": "clicks/clicks", "files": 3},
+    ),
+    (
+        streams.StreamLeftOut(subject="clicks", stream="clicks-eu"),
+        Level.NOTE,
+        "ignored  clicks: the new topic clicks-eu",
+        {"subject": "clicks", "stream": "clicks-eu"},
+    ),
     (
         upkeep.MaintenanceDone(
             subject="shop.users",

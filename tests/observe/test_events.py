@@ -17,7 +17,7 @@ from polynya.model.errors import (
     PolynyaError,
     SuspendedError,
 )
-from polynya.observe import data, node, run, upkeep
+from polynya.observe import data, node, run, streams, upkeep
 from polynya.observe.events import Event, Level
 from tests.observe.kinds_of_events import OF_THE_ENGINE, OUTAGE
 
@@ -152,7 +152,7 @@ EVENTS = [*OF_THE_ENGINE, *OF_A_NODE]
 #: How the name of a figure ends or begins that has a unit, or counts things.
 UNIT = re.compile(
     r"(^|_)(seconds|bytes|percent|share|files|epoch)$|^(rows|files)(_|$)"
-    r"|^(events|current|prior|removed|manifests|snapshots)$"
+    r"|(^|_)records$|^number$|^(events|current|prior|removed|manifests|snapshots)$"
 )
 
 
@@ -175,7 +175,7 @@ def test_an_event_tells_people_and_programs(
 def test_no_kind_of_event_is_left_out() -> None:
     kinds = {
         one
-        for module in (data, node, run, upkeep)
+        for module in (data, node, run, streams, upkeep)
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, Event) and "type" in vars(one)
     }

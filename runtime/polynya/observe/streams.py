@@ -17,11 +17,11 @@ _WHY: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamLanded(Event):
-    """A landed batch was put. `behind`: records that the source has beyond it, at most.
+    """A landed batch was put.
 
-    `bytes` are those of the records as they came, `object_bytes` those of the object. `lost` are
-    records that the source had no more. `seconds` is the time from the look at the source to the
-    put.
+    `bytes` are those of the records as they came, `object_bytes` those of the object.
+    `lost_records` the source had no more, `behind_records` it has beyond the batch, at most.
+    `seconds` is the time from the look at the source to the put.
     """
 
     type: ClassVar[str] = "stream.landed"
@@ -29,8 +29,8 @@ class StreamLanded(Event):
     records: int
     bytes: int
     object_bytes: int
-    lost: int
-    behind: int
+    lost_records: int
+    behind_records: int
     seconds: float
 
     @property
@@ -41,7 +41,7 @@ class StreamLanded(Event):
     def text(self) -> str:
         """See `Event`."""
         rate = self.records / self.seconds if self.seconds else 0
-        behind = f", {self.behind:,} behind" if self.behind else ""
+        behind = f", {self.behind_records:,} behind" if self.behind_records else ""
         return line(
             "landed",
             self.subject,
@@ -88,3 +88,20 @@ class StreamLeftOut(Event):
     def text(self) -> str:
         """See `Event`."""
         return line("ignored", self.subject, f"the new topic {self.stream}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamExpired(Event):
+    """Landed batches were removed because they are older than the task keeps them."""
+
+    type: ClassVar[str] = "stream.expired"
+    files: int
+
+    @property
+    def level(self) -> Level:
+        """It is what was asked for."""
+        return Level.DETAIL
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line("expired", self.subject, f"{self.files:,} landed batches")

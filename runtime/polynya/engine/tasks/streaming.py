@@ -16,15 +16,18 @@ from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn, Unit
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.errors import PolynyaError
 from polynya.observe.events import Event
-from polynya.observe.streams import StreamLanded, StreamLeftOut, StreamLost
+from polynya.observe.streams import StreamExpired, StreamLanded, StreamLeftOut, StreamLost
 from polynya.streaming.landing.arrivals import Judged, judge, waits
 from polynya.streaming.landing.log import LandedLog, landed_tables
+from polynya.streaming.landing.retention import Expiry
 from polynya.streaming.landing.step import Landed, Lander
 from polynya.streaming.registry import source_of
 from polynya.streaming.source import Source
 
 #: Seconds between two looks which streams there are.
 LOOK_SECONDS: Final = 30.0
+#: Seconds between two looks which landed batches are too old.
+EXPIRY_SECONDS: Final = 300.0
 #: A step that reads at least so many records counts as long.
 LONG_RECORDS: Final = 50_000
 
@@ -82,7 +85,8 @@ class LandingTask:
         for table in judged.tables:
             if table not in self._units:
                 name = f"{self._task.name}/{table}"
-                landed = LandedTable(self._context, self._task, name, self._lander(table))
+                lander, expiry = self._lander(table), self._expiry(table)
+                landed = LandedTable(self._context, self._task, name, lander, expiry)
                 step = partial(self._step, table, landed)
                 self._units[table] = Unit(name, self._task.name, step)
         if waiting is not None and policy == "stop":
@@ -124,6 +128,10 @@ class LandingTask:
     def _lander(self, table: str) -> Lander:
         return Lander(self._task, self._source, self._log(table))
 
+    def _expiry(self, table: str) -> Expiry | None:
+        keep = self._task.folder_retention.keep
+        return None if keep == "keep" else Expiry(self._log(table), keep)
+
     def _step(self, table: str, landed: LandedTable, turn: Turn) -> Ended:
         return landed.step(self._seen.tables.get(table, ()), turn)
 
@@ -132,11 +140,17 @@ class LandedTable:
     """Lands one table: a batch in each interval, and at once while the source has more."""
 
     def __init__(
-        self, context: EngineContext, task: StreamingLanding, name: str, lander: Lander
+        self,
+        context: EngineContext,
+        task: StreamingLanding,
+        name: str,
+        lander: Lander,
+        expiry: Expiry | None,
     ) -> None:
         self._context, self._task, self._name = context, task, name
-        self._lander = lander
+        self._lander, self._expiry = lander, expiry
         self._due: float | None = None
+        self._expired_at: float | None = None
 
     def step(self, streams: tuple[str, ...], turn: Turn) -> Ended:
         """Land the next batch, when it is time."""
@@ -157,11 +171,23 @@ class LandedTable:
 
     def _wait(self, began: float, turn: Turn) -> Ended:
         """Nothing is left for now: the next batch is due an interval after this one began."""
+        self._expire(began)
         if turn.at_once:
             return IDLE
         interval = self._task.interval.total_seconds()
         self._due = began + interval
         return Ended(look_again=max(0.0, self._due - self._context.clock.monotonic()))
+
+    def _expire(self, began: float) -> None:
+        """Remove landed batches that are too old, now and then."""
+        last = self._expired_at
+        if self._expiry is None or (last is not None and began < last + EXPIRY_SECONDS):
+            return
+        self._expired_at = began
+        removed = self._expiry.expire(self._context.clock.now())
+        if removed:
+            event = StreamExpired(subject=self._name, task=self._task.name, files=removed)
+            self._send(event)
 
     def _tell(self, landed: Landed, seconds: float) -> None:
         footer = landed.footer
@@ -180,8 +206,8 @@ class LandedTable:
                 records=footer.counts.records,
                 bytes=footer.counts.bytes,
                 object_bytes=landed.object_bytes,
-                lost=footer.counts.lost,
-                behind=landed.behind,
+                lost_records=footer.counts.lost,
+                behind_records=landed.behind,
                 seconds=seconds,
             )
         )

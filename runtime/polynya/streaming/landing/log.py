@@ -7,6 +7,7 @@ next one: of two writers that put the same number one wins, and the other looks 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 import pyarrow as pa
 
@@ -70,6 +71,11 @@ class LandedLog:
         if footer is None:
             raise _unreadable(self.path(number), "it is not there")
         return footer
+
+    def written_at(self, number: int) -> datetime | None:
+        """When a batch was written; None when it is not there. Raises as `footer`."""
+        footer = self._footer(number)
+        return None if footer is None else footer.written_at
 
     def delete(self, number: int) -> None:
         """Remove a batch that is not the newest."""

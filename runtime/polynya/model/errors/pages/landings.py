@@ -26,4 +26,87 @@ PAGES: Final = (
         "A landed table belongs to one task: its newest batch says how far the stream was read. "
         "Give each landing a `folder` that lies neither in nor around that of another.",
     ),
+    ErrorPage(
+        "POLYNYA-STR-005",
+        "the brokers of Kafka do not answer",
+        "No broker of `bootstrap_servers` answered in time. Nothing is lost: the position is in "
+        "the landed batches, and a run that goes on tries again with a growing pause. If it "
+        "lasts, look at the addresses, at `security.protocol` (a client without TLS gets no "
+        "answer from a listener with it), at the addresses that the brokers advertise, and at "
+        "what lies in between.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-006",
+        "a topic that the task names is not there",
+        "The other topics of the task are landed. Create the topic or correct its name; case "
+        "matters. Kafka does not show a topic to a user who may not describe it.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-007",
+        "Kafka does not allow this user to read",
+        "The user that `properties` name needs Describe and Read on the topics. Groups are not "
+        "used: the position is in the landed batches.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-008",
+        "Kafka does not accept who we are",
+        "The log-in or the certificate was refused. Look at `security.protocol`, "
+        "`sasl.mechanism`, `sasl.jaas.config` and the `ssl.` stores, and at the variables of the "
+        "environment that hold their secrets.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-009",
+        "the Kafka client does not take its settings",
+        "A property has a value that the client refuses, or no address of `bootstrap_servers` "
+        "can be resolved. The message says which.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-010",
+        "Kafka refused a request",
+        "The brokers answered with an error that has no page of its own. It is tried again with a "
+        "growing pause. The logs of the brokers say more.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-011",
+        "records of a topic went while they were being read",
+        "Retention, or somebody, deleted records between the look at a topic and its reading. "
+        "Nothing of that batch was landed. The next look counts what is lost, says so, and goes "
+        "on after it.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-012",
+        "two topics want one landed table",
+        "A landed table is named like its topic in lower case, with `_` for `-` and `.`, so that "
+        "`a-b` and `a.b` have one name. The first in name order is landed. Land the other by a "
+        "task with another `folder`, or all of them in one table: `into: {table: NAME}`.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-013",
+        "a landed table belongs to another task or topic",
+        "The newest landed batch says which task and which topic it is of, and its position is of "
+        "no use to another. It happens after a task was renamed, or its `topics` changed to one "
+        "that has the same table name. Give the task its name back, or another `folder`.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-014",
+        "the newest landed batch cannot be read",
+        "The position is in the footer of the newest landed batch. Without it nobody knows how "
+        "far the stream was read, so nothing is landed. Put the object back as it was written. If "
+        "it is lost for ever, delete the batches from that one on: what they held is read again "
+        "from the source, if it still has it. Tables that have copied the deleted batches get "
+        "those records again.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-015",
+        "the session was started without the jars for Kafka",
+        "Spark's jars are chosen when a process starts. The first landing from Kafka came into the "
+        "configuration of one that was running. Start it again.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-016",
+        "a new topic waits for a decision",
+        "A wildcard of `topics` meets a topic that was not there before, and `on_new_topic` says "
+        "`suspend` or `stop`. Name it in `topics` to land it from its first record on; it keeps "
+        "its records only as long as its retention says.",
+    ),
 )

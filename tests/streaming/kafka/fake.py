@@ -1,0 +1,123 @@
+"""A cluster of Kafka in memory: what it has, and what it gives; everything decided for real."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from polynya.formats.stream.landed import SCHEMAS
+from polynya.model.config.streaming.kafka import KafkaSource, is_named
+from polynya.model.config.streaming.landing import Into
+from polynya.model.contract.stream_headers import StreamSource
+from polynya.streaming.kafka import reading
+from polynya.streaming.kafka.plan import Extent, Reads, Topic, reached
+from polynya.streaming.kafka.position import KafkaPosition
+from polynya.streaming.kafka.source import KafkaStream
+from polynya.streaming.kafka.topics import by_table, taken
+from polynya.streaming.source import Found, Limits, Position, Taken
+
+
+@dataclass
+class FakePartition:
+    """Records by offset. An offset without one is a marker, or was compacted."""
+
+    records: dict[int, bytes] = field(default_factory=dict)
+    begin: int = 0
+    end: int = 0
+
+    def add(self, *values: bytes | None) -> None:
+        """Append; None takes an offset that is no record."""
+        for value in values:
+            if value is not None:
+                self.records[self.end] = value
+            self.end += 1
+
+    def expire(self, before: int) -> None:
+        self.begin = before
+        self.records = {at: value for at, value in self.records.items() if at >= before}
+
+
+@dataclass
+class FakeTopic:
+    id: str
+    partitions: list[FakePartition]
+
+
+class FakeKafka:
+    """See `Source`; what `Kafka` asks the brokers for comes from memory."""
+
+    kind: StreamSource = "kafka"
+    where = "task in, memory"
+
+    def __init__(
+        self, *topics: str, into: Mapping[str, str] | None = None, start: str = "earliest"
+    ) -> None:
+        self.wanted = topics or ("%",)
+        self.into = Into(**(into or {"each": "topic"}))
+        self.start = start
+        self.topics: dict[str, FakeTopic] = {}
+
+    @property
+    def each(self) -> bool:
+        return self.into.table is None
+
+    def topic(self, name: str, partitions: int = 1, id: str = "id-1") -> FakeTopic:
+        self.topics[name] = FakeTopic(id, [FakePartition() for _ in range(partitions)])
+        return self.topics[name]
+
+    def find(self) -> Found:
+        return Found(by_table(self.into, taken(self.wanted, self.topics), self.where)[0])
+
+    def is_asked_for(self, stream: str) -> bool:
+        return is_named(self.wanted, stream)
+
+    def known(self, position: Position) -> frozenset[str]:
+        return frozenset(KafkaPosition.from_json(position).topics)
+
+    def stream(self, table: str) -> KafkaStream:
+        return KafkaStream(self, table)  # type: ignore[arg-type]
+
+    def facts(self, topics: tuple[str, ...], *, is_first: bool) -> dict[str, Topic]:
+        return {
+            name: Topic(
+                topic.id,
+                {at: Extent(one.begin, one.end) for at, one in enumerate(topic.partitions)},
+                {at: one.end for at, one in enumerate(topic.partitions)}
+                if is_first and self.start == "now"
+                else {},
+            )
+            for name in topics
+            if (topic := self.topics.get(name)) is not None
+        }
+
+    def take(self, reads: Reads, end: KafkaPosition, limits: Limits) -> Taken:
+        most = reading.budgets(reads, limits.max_bytes)
+        schema = SCHEMAS["kafka"].append(pa.field(reading.CUT, pa.bool_()))
+        pieces = []
+        for (name, at), one in sorted(reads.ranges.items()):
+            records = self.topics[name].partitions[at].records
+            rows = [
+                {
+                    reading.TOPIC: name,
+                    reading.PARTITION: at,
+                    reading.OFFSET: offset,
+                    "value": records[offset],
+                }
+                for offset in range(one.begin, one.end)
+                if offset in records
+            ]
+            batches = pa.Table.from_pylist(rows, SCHEMAS["kafka"]).to_batches(max_chunksize=3)
+            pieces += [batch.cast(schema) for batch in reading.bounded(batches, most)]
+        table = pa.Table.from_batches(pieces, schema)
+        position = reached(end, reading.cuts(table))
+        found = reading.records(table)
+        size = sum(len(value) for value in found["value"].to_pylist())
+        return Taken(found, position.to_json(), size, position.behind)
+
+
+def kafka_source(**settings: object) -> KafkaSource:
+    return KafkaSource.model_validate(
+        {"bootstrap_servers": "b:9092", "topics": ["clicks"], **settings}
+    )
