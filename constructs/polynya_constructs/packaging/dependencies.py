@@ -109,6 +109,8 @@ def _copy_jars(project: Path, folder: Path) -> None:
             "core",
             "--group",
             "aws",
+            "--group",
+            "kafka",
         ],
         cwd=project,
     )
