@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 from polynya.cluster.decide import Action, Decision, Failure, JobFacts, pause_after
 from polynya.cluster.messages import Run
@@ -15,7 +16,11 @@ from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
 from polynya.model.reading.kinds import Task
 from polynya.observe.data import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
 from polynya.observe.events import Event
+from polynya.observe.streams import StreamLanded
 from polynya.observe.upkeep import MaintenanceDone, TableHealth
+
+#: Events after which data is where it was not before.
+_MOVED: Final = (BatchCopied, DatasetApplied, ReloadLoaded, ExtractApplied, StreamLanded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +156,13 @@ class Job:
 
     def observed(self, event: Event, at: datetime) -> None:
         """Something happened in it."""
-        if isinstance(event, BatchCopied | DatasetApplied | ReloadLoaded | ExtractApplied):
-            # Data is where it was not before.
+        if isinstance(event, _MOVED):
             self.step = Step(event.type, event.subject, at)
             self.busy_seconds += getattr(event, "seconds", 0.0)
         if isinstance(event, BatchCopied | ReloadLoaded):
             self.records += event.rows_in
+        if isinstance(event, StreamLanded):
+            self.records += event.records
         if isinstance(event, MaintenanceDone):
             self.maintained += event.written_bytes
         if isinstance(event, TableHealth):

@@ -7,7 +7,8 @@ the records before it, and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -17,6 +18,21 @@ from polynya.model.contract.stream_headers import StreamSource
 from polynya.model.errors import PolynyaError
 
 Position: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a position says of itself, as far as its source knows.
+
+    Attributes:
+        places: next position to read, by partition or shard.
+        behind: records that the source had beyond it when it was written, at most.
+        newest: time of the newest record before it.
+    """
+
+    places: Mapping[str, str] = field(default_factory=dict)
+    behind: int | None = None
+    newest: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,10 @@ class Broker:
         wanted.put(place, self._before(before))
         self.admin.deleteRecords(wanted).all().get()
 
+    def segments(self, topic: str) -> int:
+        """Segments of a topic on the disk of the broker."""
+        return len(list(self._folder.glob(f"data/{topic}-0/*.log")))
+
     def _before(self, offset: int) -> Any:
         """`RecordsToDelete.beforeOffset(offset)`: py4j finds no method with a namesake."""
         kind = self._jvm.java.lang.Class.forName("org.apache.kafka.clients.admin.RecordsToDelete")

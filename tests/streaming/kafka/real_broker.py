@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import threading
+import time
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +19,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from polynya.engine.runner import Outcome, run_once, units
+from polynya.engine.runner import Outcome, run_once, run_until_stopped, units
 from polynya.engine.work.context import EngineContext
 from polynya.formats.stream.landed import StreamFooter
 from polynya.model.config.streaming.landing import StreamingLanding
@@ -21,7 +27,18 @@ from polynya.observe.events import Event
 from polynya.observe.streams import StreamLanded, StreamLost
 from polynya.store.object_store import LocalObjectStore
 from polynya.streaming.landing.log import LandedLog
+from tests.oracle.packs.driver import command, environment
+from tests.projects import write_project
 from tests.streaming.kafka.broker import Broker, kafka_broker
+
+KILLED = """\
+apiVersion: polynya/v1
+kind: streaming_landing
+name: in
+source: {{kafka: {{bootstrap_servers: "{address}", topics: [killed]}}}}
+interval: 1s
+batch: {{max_records: 200}}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +57,12 @@ class Zone:
     events: list[Event] = field(default_factory=list)
 
     def run(self, *topics: str, **settings: Any) -> Outcome:
+        context, task = self._task(topics, settings)
+        return run_once(context, units(context, [task]))
+
+    def _task(
+        self, topics: tuple[str, ...], settings: dict[str, Any]
+    ) -> tuple[EngineContext, StreamingLanding]:
         kafka: dict[str, Any] = {"bootstrap_servers": self.broker.address, "topics": topics}
         # A broker that is gone is to be noticed soon.
         kafka["properties"] = {"default.api.timeout.ms": "3000", "request.timeout.ms": "2000"}
@@ -55,7 +78,22 @@ class Zone:
         context = EngineContext(
             spark=self.spark, landing=LocalObjectStore(self.folder), sink=self.events.append
         )
-        return run_once(context, units(context, [task]))
+        return context, task
+
+    @contextmanager
+    def going_on(self, *topics: str, **settings: Any) -> Iterator[None]:
+        """A run until the end of the block."""
+        context, task = self._task(topics, settings)
+        work = threading.Thread(
+            target=run_until_stopped, args=(context, units(context, [task])), daemon=True
+        )
+        work.start()
+        try:
+            yield
+        finally:
+            context.stop.set()
+            work.join(120)
+        assert not work.is_alive()
 
     def log(self, table: str) -> LandedLog:
         return LandedLog(LocalObjectStore(self.folder), "in", table)
@@ -208,3 +246,101 @@ def test_a_topic_that_is_missing_stops_no_other(zone: Zone, broker: Broker) -> N
     assert zone.values("there") == numbered(1)
     [failure] = outcome.failures.values()
     assert failure.code == "POLYNYA-STR-006"
+
+
+@pytest.mark.slow
+def test_a_broker_that_is_killed_is_waited_for(spark: Any, tmp_path: Path) -> None:
+    with kafka_broker(tmp_path, spark) as own:
+        zone = Zone(spark, tmp_path / "landing", own)
+        own.create("kept")
+        own.send("kept", numbered(500))
+        zone.run("kept")
+        own.kill()
+
+        [failure] = zone.run("kept").failures.values()
+
+        assert (failure.code, failure.retryable) == ("POLYNYA-STR-005", True)
+        own.start()
+        own.send("kept", numbered(500, start=500))
+        assert zone.run("kept").failures == {}
+        assert zone.values("kept") == numbered(1000)
+
+
+@pytest.mark.slow
+def test_a_landing_goes_on_over_the_death_of_its_broker(spark: Any, tmp_path: Path) -> None:
+    with kafka_broker(tmp_path, spark) as own:
+        zone = Zone(spark, tmp_path / "landing", own)
+        own.create("live", partitions=2)
+        with zone.going_on("live", interval="1s", batch={"max_records": 700}):
+            for part in range(4):
+                own.send("live", numbered(1000, start=part * 1000), partition=part % 2)
+                if part == 1:
+                    own.kill()
+                    own.start()
+            deadline = time.monotonic() + 240
+            while len(zone.values("live")) < 4000 and time.monotonic() < deadline:
+                time.sleep(1)
+
+        assert sorted(zone.values("live")) == sorted(numbered(4000))
+        zone.run("live")
+        assert len(zone.values("live")) == 4000
+
+
+@pytest.mark.slow
+def test_the_gaps_of_a_compacted_topic_are_no_loss(zone: Zone, broker: Broker) -> None:
+    broker.create(
+        "compact", cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.01",
+        delete_retention_ms="100",
+    )  # fmt: skip
+    with broker.producer() as producer:
+        for number in range(60):
+            record = broker.record("compact", b"%d" % number, key=b"%d" % (number % 3))
+            producer.send(record).get()
+            time.sleep(0.02)
+    deadline = time.monotonic() + 120
+    while broker.segments("compact") > 10 and time.monotonic() < deadline:
+        # A segment is compacted when a later one was begun.
+        broker.send("compact", [b"end"])
+        time.sleep(1)
+
+    zone.run("compact", batch={"max_records": 7})
+    zone.run("compact")
+
+    offsets = zone.rows("compact")["hdr__kafka_offset"].to_pylist()
+    assert offsets == sorted(set(offsets))
+    assert len(offsets) < 60
+    assert zone.footers("compact")[-1].totals.lost == 0
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_at_any_moment_loses_and_doubles_nothing(
+    zone: Zone, broker: Broker
+) -> None:
+    broker.create("killed", partitions=2)
+    project = write_project(zone.folder / "project", killed=KILLED.format(address=broker.address))
+    log = LandedLog(LocalObjectStore(project / "landing"), "in", "killed")
+    for round_ in range(4):
+        broker.send("killed", numbered(3000, start=round_ * 3000), partition=round_ % 2)
+        before = len(log.numbers())
+        process = subprocess.Popen(
+            [*command(), "run", "--project", str(project)],
+            env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        deadline = time.monotonic() + 240
+        # Some batches of the many that it lands are enough, and then at no moment in particular.
+        while len(log.numbers()) < before + 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.1 * round_)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        assert len(log.numbers()) >= before + 2
+
+    Zone(zone.spark, project / "landing", broker).run("killed")
+
+    values = [
+        value
+        for number in log.numbers()
+        for value in parquet.read_table(project / "landing" / log.path(number))["value"].to_pylist()
+    ]
+    assert sorted(values) == sorted(numbered(12000))

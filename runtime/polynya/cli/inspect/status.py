@@ -13,6 +13,7 @@ from polynya.cli.inspect.chosen import chosen_entries
 from polynya.cli.inspect.shape import health_line, upkeep_line
 from polynya.cli.inspect.words import age_in_words, moment_in_words, size_in_words
 from polynya.cli.options import usage_error
+from polynya.cli.streams import show_streams
 from polynya.store.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ def status(
 ) -> int:
     """Show for each dataset its pending changes, freshness, accounting, last apply and shape.
 
+    Before them for each landed table of a stream what was landed, how far that is behind the
+    source, at which rate it came, and what the source had lost: as of its newest landed batch.
+
     Freshness is the age of the newest event that was copied, by the source's clock. Needs no Java,
     and answers while another process works on the tables. `--verbose` shows positions in the order
     of events, too.
@@ -43,7 +47,8 @@ def status(
     For example: `polynya status users --watch`.
 
     Args:
-        datasets: names or globs of datasets, with or without their schema; all without any.
+        datasets: names or globs of datasets, with or without their schema, of landings, or of
+            their tables as `task/table`; all without any.
         watch: show it again and again until Ctrl-C.
         every_seconds: with `--watch`, the time in between.
         context: given by `main`.
@@ -69,7 +74,10 @@ def _show(context: CommandContext, patterns: Sequence[str], now: datetime) -> No
     from polynya.engine.plan.care import care_of
     from polynya.lake.read.inspect import status as status_of
 
-    for entry in chosen_entries(context, patterns):
+    left = show_streams(context, context.load(tolerant=True), patterns, now)
+    if patterns and not left:
+        return
+    for entry in chosen_entries(context, left):
         if entry.table is None:
             context.output.result(
                 "dataset.new",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from polynya.model.errors import PolynyaError, SuspendedError
 from polynya.observe.data import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
 from polynya.observe.events import Event, line
+from polynya.observe.streams import StreamLanded
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,8 +21,9 @@ _MOST_ROWS: Final = 50
 
 @dataclass(slots=True)
 class _Tally:
-    """Records of one dataset, and how often it was applied."""
+    """Records of one dataset or landed table, and how often it was applied."""
 
+    landed: int = 0
     records: int = 0
     copied: int = 0
     quarantined: int = 0
@@ -49,8 +51,15 @@ class RunReport:
                     tally.records += event.rows_in
                     tally.copied += event.rows_loaded
                     tally.quarantined += event.rows_quarantined
+                case StreamLanded():
+                    tally.landed += event.records
                 case DatasetApplied() | ExtractApplied():
                     tally.applies += 1
+
+    @property
+    def landed(self) -> int:
+        """Records of streams that were landed."""
+        return sum(one.landed for one in self._tallies.values())
 
     @property
     def records(self) -> int:
@@ -74,12 +83,13 @@ class RunReport:
 
     @property
     def nothing_new(self) -> bool:
-        """Whether no record was read and nothing was applied."""
-        return not self.records and not self.applied
+        """Whether no record was read or landed and nothing was applied."""
+        return not self.records and not self.applied and not self.landed
 
     def figures(self) -> dict[str, int]:
         """For programs."""
         return {
+            **({"landed": self.landed} if self.landed else {}),
             "records": self.records,
             "copied": self.copied,
             "quarantined": self.quarantined,
@@ -93,10 +103,12 @@ class RunReport:
             return line("done", self.project, f"{what}, in {seconds:.1f} s")
         rate = self.records / seconds if seconds else 0
         quarantined = f", {self.quarantined:,} quarantined" if self.quarantined else ""
+        landed = f"{self.landed:,} records landed, "
         applied = f", {self.applied:,} dataset{'' if self.applied == 1 else 's'} applied"
         return line(
             "done",
             self.project,
+            f"{landed if self.landed else ''}"
             f"{self.copied:,} of {self.records:,} records copied{quarantined}"
             f"{applied if self.applied else ''} in {seconds:.1f} s ({rate:,.0f}/s)",
         )

@@ -53,10 +53,12 @@ def show_plan(context: CommandContext, project: LoadedProject, found: Plan) -> N
     tree = Tree(f"target {project.target.name}")
     for planned in found.datasets:
         _tell(context, tree, planned.plan)
-    for task in found.undiscovered:
-        text = "its tables are found in what has landed, by the next run"
-        context.output.result("plan.task", {"task": task, "kind": "new_task", "means": text})
-        tree.add(f"new task {task}").add(text)
+    new = dict.fromkeys(found.landings, "its streams are looked up and landed by the next run")
+    text = "its tables are found in what has landed, by the next run"
+    new |= dict.fromkeys(found.undiscovered, text)
+    for task, means in new.items():
+        context.output.result("plan.task", {"task": task, "kind": "new_task", "means": means})
+        tree.add(f"new task {task}").add(means)
     for one in found.unconfigured:
         _tell(context, tree, one)
     changes = list(found.changes())

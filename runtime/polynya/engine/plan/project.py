@@ -11,6 +11,7 @@ from pyiceberg.table import Table
 from polynya.engine.plan.change import Change
 from polynya.engine.plan.dataset import DatasetPlan, Facts, plan_dataset
 from polynya.engine.plan.inventory import Entry, inventory
+from polynya.engine.plan.landings import new_landings
 from polynya.engine.plan.types import StoredRows, rewritten
 from polynya.engine.work.ledger import ledger_dataset
 from polynya.lake.read import inspect
@@ -37,12 +38,13 @@ class Plan:
     """What a project's configuration does to its tables; datasets without changes are left out.
 
     `undiscovered` are tasks that find their tables and have not run yet; `unconfigured` are tables
-    that no task fills any more.
+    that no task fills any more; `landings` are tasks that have landed nothing yet.
     """
 
     datasets: tuple[PlannedDataset, ...]
     undiscovered: tuple[str, ...]
     unconfigured: tuple[DatasetPlan, ...]
+    landings: tuple[str, ...] = ()
 
     def changes(self) -> Iterator[Change]:
         """All changes of all configured datasets."""
@@ -53,7 +55,7 @@ class Plan:
     def has_changes(self) -> bool:
         """Whether `apply`, a run or somebody has anything to do."""
         acted_on = (change.action != "nobody" for change in self.changes())
-        return bool(self.undiscovered) or any(acted_on)
+        return bool(self.undiscovered or self.landings) or any(acted_on)
 
 
 def plan_project(project: LoadedProject, catalog: Catalog | None) -> Plan:
@@ -76,6 +78,7 @@ def plan_project(project: LoadedProject, catalog: Catalog | None) -> Plan:
         tuple(one for one in planned if one.plan.changes),
         tuple(task.name for task in undiscovered),
         tuple(_unconfigured(one) for one in orphans if one.internal not in taken),
+        new_landings(project),
     )
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from polynya.streaming.source import Described, Position
+
 
 @dataclass(frozen=True, slots=True)
 class TopicPosition:
@@ -70,6 +72,17 @@ class KafkaPosition:
             },
             None if newest is None else datetime.fromisoformat(newest),
         )
+
+
+def described(position: Position) -> Described:
+    """What a position of Kafka says of itself."""
+    found = KafkaPosition.from_json(position)
+    places = {
+        f"{name}/{at}": str(offset)
+        for name, topic in sorted(found.topics.items())
+        for at, offset in sorted(topic.partitions.items())
+    }
+    return Described(places, found.behind, found.newest)
 
 
 def _written(offsets: Mapping[int, int]) -> dict[str, int]:

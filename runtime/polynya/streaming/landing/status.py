@@ -1,0 +1,102 @@
+"""How far streams were landed, from the landed batches alone: no source is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from polynya.formats.stream.landed import StreamFooter
+from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.contract.stream_headers import StreamSource
+from polynya.store.object_store import ObjectStore
+from polynya.streaming.kafka.position import described
+from polynya.streaming.landing.log import LandedLog, landed_tables
+from polynya.streaming.source import Described, Position
+
+#: What a position says, by the kind of its source.
+_DESCRIBED: Final[Mapping[StreamSource, Callable[[Position], Described]]] = {"kafka": described}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatus:
+    """How far one landed table is, as of its newest batch.
+
+    Attributes:
+        task, table, source: of the landing.
+        landed_at: when the newest batch was written.
+        batches: the number of the newest batch.
+        records, size_bytes: landed since the beginning.
+        lost_records: that the source had no more, since the beginning, at most.
+        lost: where, from, to and why, of the newest batch.
+        behind_records: that the source had beyond the newest batch when that was landed, at most;
+            None where a source does not tell.
+        behind_seconds: age of the newest record that was landed, 0 when nothing was behind it.
+        records_per_second: from the batch before to the newest.
+        positions: next position to read, by partition or shard.
+    """
+
+    task: str
+    table: str
+    source: StreamSource
+    landed_at: str
+    batches: int
+    records: int
+    size_bytes: int
+    lost_records: int
+    lost: tuple[dict[str, str], ...] = ()
+    behind_records: int | None = None
+    behind_seconds: float | None = None
+    records_per_second: float | None = None
+    positions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """`task/table`."""
+        return f"{self.task}/{self.table}"
+
+
+def stream_statuses(
+    store: ObjectStore, task: StreamingLanding, now: datetime
+) -> Iterator[StreamStatus]:
+    """The landed tables of a task in name order. Reads two footers of each.
+
+    Raises OperationError when a newest batch cannot be read.
+    """
+    for table, number in sorted(landed_tables(store, task.place).items()):
+        log = LandedLog(store, task.place, table)
+        before = log.written_at(number - 1) if number > 1 else None
+        yield status_of(log.footer(number), before, now)
+
+
+def status_of(newest: StreamFooter, before: datetime | None, now: datetime) -> StreamStatus:
+    """The status that the newest batch says; `before`: when the batch before it was written."""
+    describe = _DESCRIBED.get(newest.source)
+    said = Described() if describe is None else describe(newest.end)
+    seconds = None if before is None else (newest.written_at - before).total_seconds()
+    return StreamStatus(
+        task=newest.task,
+        table=newest.table,
+        source=newest.source,
+        landed_at=newest.written_at.astimezone(UTC).isoformat(),
+        batches=newest.number,
+        records=newest.totals.records,
+        size_bytes=newest.totals.bytes,
+        lost_records=newest.totals.lost,
+        lost=tuple(
+            {"at": one.at, "from": one.begin, "to": one.end, "why": one.why} for one in newest.lost
+        ),
+        behind_records=said.behind,
+        behind_seconds=_behind_seconds(said, now),
+        records_per_second=round(newest.counts.records / seconds, 3) if seconds else None,
+        positions=said.places,
+    )
+
+
+def _behind_seconds(said: Described, now: datetime) -> float | None:
+    if said.behind == 0:
+        return 0.0
+    if said.newest is None:
+        return None
+    return max(0.0, (now - said.newest).total_seconds())
