@@ -53,6 +53,7 @@ def start_engine(
         apply_mode=apply_mode,
         mirror=_mirror(project.target),
         cause_of=lambda failure: cause_of(failure, target, CATALOG),
+        access=target.aws,
         is_alive=lambda: is_alive(spark),
         readers=Readers.of(target, SystemClock()).at_work,
     )

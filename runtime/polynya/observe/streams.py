@@ -54,7 +54,8 @@ class StreamLost(Event):
     """The source has no more what was to be read.
 
     `at` says where, `begin` and `end` from which position to which one, as the source writes them.
-    `reason` is `retention`, `recreated` or `truncated`.
+    `end` is "" where the source does not tell it. `reason` is `retention`, `recreated` or
+    `truncated`, or for a file what is wrong with it.
     """
 
     type: ClassVar[str] = "stream.lost"
@@ -70,8 +71,9 @@ class StreamLost(Event):
 
     def text(self) -> str:
         """See `Event`."""
-        why = _WHY.get(self.reason, f"are lost: {self.reason}")
-        return line("lost", self.subject, f"{self.at}: {self.begin} to {self.end} {why}")
+        span = f"{self.begin} to {self.end}" if self.end else f"from {self.begin or 'its begin'} on"
+        why = _WHY.get(self.reason, f"not landed: {self.reason}")
+        return line("lost", self.subject, f"{self.at}: {span} {why}")
 
     def figures(self) -> Mapping[str, Any]:
         """`from` and `to`, as the footer of the landed batch says it."""

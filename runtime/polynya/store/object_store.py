@@ -135,14 +135,17 @@ class LocalObjectStore:
             for name in names:
                 if name.startswith(_TEMPORARY_PREFIX):
                     continue
-                try:
-                    known = os.stat(f"{directory}/{name}")  # noqa: PTH116 - see above
-                    size, version = known.st_size, _version(known)
-                except OSError:
-                    # A dangling link or a file that has just gone: reading it will say so by name.
-                    size, version = 0, ""
-                found.append(ObjectInfo(f"{before}{name}", size, version))
+                found.append(self.info(f"{before}{name}"))
         yield from sorted(found, key=lambda info: info.path)
+
+    def info(self, path: str) -> ObjectInfo:
+        """One entry of a listing."""
+        try:
+            known = os.stat(f"{self.root}/{path}")  # noqa: PTH116 - see `list`
+        except OSError:
+            # A dangling link or a file that has just gone: reading it will say so by name.
+            return ObjectInfo(path, 0, "")
+        return ObjectInfo(path, known.st_size, _version(known))
 
     def size(self, path: str) -> int:
         """Size in bytes."""

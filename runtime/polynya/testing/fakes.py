@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import BinaryIO
 
 from polynya.store.object_store import Content, ObjectInfo, checked_path
@@ -79,6 +81,34 @@ class MemoryObjectStore:
 
     def _version(self, path: str) -> str:
         return str(self._writes.get(path, 0))
+
+
+class MemorySourceStore(MemoryObjectStore):
+    """A store of others in memory; it counts the requests that S3 would take to list it."""
+
+    def __init__(self, objects: Mapping[str, bytes] | None = None) -> None:
+        self.requests = 0
+        super().__init__(objects)
+
+    def beginning(self, start: str, after: str = "") -> Iterator[ObjectInfo]:
+        """The objects whose paths begin with `start`, in pages of a thousand."""
+        # Sorting what is sorted but for its end takes little time.
+        paths = sorted(self.objects)
+        number = max(bisect_left(paths, start), bisect_right(paths, after))
+        self.requests += 1
+        for count, path in enumerate(takewhile(lambda one: one.startswith(start), paths[number:])):
+            self.requests += 1 if count and count % 1000 == 0 else 0
+            yield ObjectInfo(path, len(self.objects[path]), self._version(path))
+
+    def folders(self, start: str) -> Iterator[str]:
+        """The folders that begin with `start`, in pages of a thousand."""
+        found = {
+            path[: path.index("/", len(start)) + 1]
+            for path in self.objects
+            if path.startswith(start) and "/" in path[len(start) :]
+        }
+        self.requests += 1 + max(0, len(found) - 1) // 1000
+        return iter(sorted(found))
 
 
 class FakeClock:

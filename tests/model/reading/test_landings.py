@@ -160,3 +160,59 @@ def test_names_clash_over_all_kinds_and_folders_over_landings(tmp_path):
         "POLYNYA-STR-004 tasks/more.yml:4:1",
         "POLYNYA-CFG-012 tasks/zzz.yml:3:1",
     ]
+
+
+FILES = """\
+apiVersion: polynya/v1
+kind: streaming_landing
+name: exports
+source:
+  files:
+    url: in
+    pattern: "<yyyy>/<MM>/<dd>/part-*.json.gz"
+"""
+
+
+def test_the_folder_of_a_source_of_files_is_relative_to_the_project(tmp_path):
+    files = landing_of(tmp_path, FILES).source.files
+
+    assert files.url == str((tmp_path / "in").resolve())
+    assert (files.look_back, files.delete_after_load) == (timedelta(days=1), False)
+    remote = landing_of(tmp_path, FILES.replace("url: in", "url: s3://partner-drop/exports/"))
+    assert remote.source.files.url == "s3://partner-drop/exports"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("url: in", "url: gs://bucket", "POLYNYA-CFG-018 tasks/clicks.yml:6:5: "),
+        ("<dd>", "<mm>", "`<mm>` is no date without `<dd>`"),
+        ("<dd>", "<day>", "`<day>` is none of <yyyy> <MM> <dd> <HH> <mm>"),
+        ("url: in", "initial_load: '../x'\n    url: in", "leaves its folder"),
+        (
+            '<yyyy>/<MM>/<dd>/part-*.json.gz"',
+            'part-*"\nstart_from: 2026-01-31T00:00:00Z',
+            "POLYNYA-STR-043",
+        ),
+        (
+            "source:",
+            "content: {type: avro_with_schema, schema_registry: {url: 'http://r'}}\nsource:",
+            "POLYNYA-STR-044",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_source_of_files_is_said_with_its_place(tmp_path, old, new, said):
+    [error] = errors_of(tmp_path, FILES.replace(old, new, 1))
+
+    assert said in error
+
+
+def test_streams_of_kinesis_are_read_by_name(tmp_path):
+    head, _, _ = CLICKS.partition("source:")
+
+    task = landing_of(
+        tmp_path, f"{head}source:\n  kinesis: {{streams: [clicks], region: eu-west-1}}\n"
+    )
+
+    assert task.source.kinesis.streams == ("clicks",)
+    assert task.source.kinesis.region == "eu-west-1"

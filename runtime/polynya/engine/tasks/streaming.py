@@ -52,7 +52,7 @@ class LandingTask:
         source: Source | None = None,
     ) -> None:
         self._context, self._task = context, task
-        self._source = source or source_of(context.spark, task)
+        self._source = source or source_of(context.spark, task, context.access, context.clock)
         self._seen = _Seen()
         self._logs: dict[str, LandedLog] = {}
         self._units: dict[str, Unit] = {}

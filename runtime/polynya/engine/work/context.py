@@ -18,6 +18,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.maintenance.actions import Readers
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.fence import new_owner
+from polynya.model.config.aws import AwsAccess
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.errors import DependencyError, PolynyaError
 from polynya.observe.events import EventSink, discard
@@ -39,8 +40,8 @@ class EngineContext:
     `upkeep` is what maintenance has used of its budget, `readers` tells who reads in the warehouse.
     `at_unknown` is told of columns that settings name and nobody has met; None: they stop their
     dataset. `worked` says that a step has succeeded, so that there are tables: `cause_of` then
-    looks for what explains a failure. `is_alive` tells whether Spark still answers; it is asked
-    after a failure only.
+    looks for what explains a failure. `access` is how the target reaches AWS. `is_alive` tells
+    whether Spark still answers; it is asked after a failure only.
     """
 
     spark: SparkSession
@@ -63,6 +64,7 @@ class EngineContext:
     at_unknown: Callable[[Sequence[UnknownColumn]], None] | None = None
     worked: bool = False
     cause_of: Callable[[PolynyaError], PolynyaError] | None = None
+    access: AwsAccess = field(default_factory=AwsAccess)
     is_alive: Callable[[], bool] = lambda: True
 
     def is_news(self, matter: str, text: str) -> bool:

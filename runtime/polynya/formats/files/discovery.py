@@ -82,7 +82,7 @@ def matching(landed: Iterable[ObjectInfo], root: str, glob: str) -> Iterator[Obj
         landed = landed.below(f"{root}/{named}" if root else named)
     for info in landed:
         relative = relative_to(root, info.path)
-        if pattern.fullmatch(relative) and not _is_unfinished(relative):
+        if pattern.fullmatch(relative) and not is_unfinished(relative):
             yield info
 
 
@@ -120,7 +120,8 @@ def unread(
     return Discovery(tuple(sorted(files, key=lambda part: part.path)), tuple(changed))
 
 
-def _is_unfinished(path: str) -> bool:
+def is_unfinished(path: str) -> bool:
+    """Whether a name says that the file is hidden, or that its writer is not done."""
     # `.` and `..` are no names of folders. A key on S3 may hold them: the file is refused by name.
     hidden = any(part.startswith(_HIDDEN) for part in path.split("/") if part not in {".", ".."})
     return hidden or path.endswith(_UNFINISHED)

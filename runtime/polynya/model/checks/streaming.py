@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Final
 
+from polynya.model.config.streaming.files import FilesSource
 from polynya.model.config.streaming.kafka import OWN_PROPERTIES, KafkaSource
 from polynya.model.config.streaming.landing import Source, StreamingLanding
 from polynya.model.contract.identifiers import shown
@@ -27,6 +29,8 @@ def landing_problems(task: StreamingLanding) -> Iterator[Problem]:
         )
     if task.source.kafka is not None:
         yield from _kafka_problems(task.source.kafka)
+    if task.source.files is not None:
+        yield from _files_problems(task, task.source.files)
 
 
 def _source_problems(source: Source) -> Iterator[Problem]:
@@ -40,6 +44,23 @@ def _source_problems(source: Source) -> Iterator[Problem]:
         f"a landing reads one source, and here are {several}" if chosen else "no source is named",
         f"write one of: {', '.join(known)}",
     )
+
+
+def _files_problems(task: StreamingLanding, source: FilesSource) -> Iterator[Problem]:
+    if isinstance(task.start_from, datetime) and not source.has_dates:
+        yield Problem(
+            ("start_from",),
+            "POLYNYA-STR-043",
+            "a time is compared with the dates in the paths of files, and `pattern` has none",
+            "write `earliest` or `now`, or placeholders such as `<yyyy>` in `pattern`",
+        )
+    if task.content.type == "avro_with_schema":
+        yield Problem(
+            ("content", "type"),
+            "POLYNYA-STR-044",
+            "a file holds no single message of a schema registry",
+            "write `avro`: files of Avro name their schema themselves",
+        )
 
 
 def _kafka_problems(source: KafkaSource) -> Iterator[Problem]:

@@ -27,6 +27,7 @@ from polynya.model.reading.document import (
     read_file,
 )
 from polynya.model.reading.kinds import TASK_KINDS, Task
+from polynya.model.reading.landings import with_places
 from polynya.model.reading.secrets import (
     written_passwords,
     written_properties,
@@ -94,7 +95,7 @@ def load_project(
         tolerant: leave broken task files out and list what is wrong in `errors`, so that one broken
             file never stops the tasks whose files are valid. The project file has to be right.
         environment: variables for `${env:NAME}`; default the process's own.
-        base: what relative places of the target are relative to; default `directory`.
+        base: what relative places are relative to; default `directory`.
         settled: files that are in force already, such as `tasks/users.yml`: of two that claim a
             name or a table, the other one is wrong. Else the one that comes first keeps it.
 
@@ -115,7 +116,7 @@ def load_project(
     paths = document_files(directory / TASK_FOLDER)
     for path in sorted(paths, key=lambda path: f"{TASK_FOLDER}/{path.name}" not in settled):
         file = read_file(path, f"{TASK_FOLDER}/{path.name}", variables, errors)
-        task = _task(file, project, errors) if file else None
+        task = _task(file, project, base or directory, errors) if file else None
         if file and task:
             loaded.append((task, file))
     loaded = _without_clashes(loaded, errors)
@@ -167,14 +168,17 @@ def _project_file(directory: Path) -> str:
     )
 
 
-def _task(file: DocumentFile, project: Project | None, errors: list[ConfigError]) -> Task | None:
+def _task(
+    file: DocumentFile, project: Project | None, base: Path, errors: list[ConfigError]
+) -> Task | None:
     """The task of a file, None when there is something wrong with it."""
     task: Task | None = parse_kinds(file, TASK_KINDS, errors)
     if isinstance(task, StorageTask):
         task = _with_defaults(task, project)
         problems = list(task_problems(task))
     elif task is not None:
-        problems = list(landing_problems(task))
+        task, misplaced = with_places(task, base)
+        problems = [*misplaced, *landing_problems(task)]
     else:
         return None
     problems += [*written_passwords(file.document), *written_properties(file.document)]

@@ -61,19 +61,10 @@ class S3ObjectStore:
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """All objects below the folder `prefix`, in path order (S3 lists keys by their bytes)."""
-        root = f"{self.location.prefix}/" if self.location.prefix else ""
+        root = self._root()
         folder = root + (f"{checked_path(prefix)}/" if prefix else "")
-        token: str | None = None
-        while True:
-            page = self._page(folder, token, prefix)
-            for entry in page.get("Contents", ()):
-                path = entry["Key"].removeprefix(root)
-                # Consoles make a folder visible with an empty object of its name.
-                if entry["Size"] or not path.endswith("/"):
-                    yield ObjectInfo(path, int(entry["Size"]), _version(entry))
-            if not page.get("IsTruncated"):
-                return
-            token = page["NextContinuationToken"]
+        for page in self._pages(folder, prefix):
+            yield from listed(page, root)
 
     def size(self, path: str) -> int:
         """Size in bytes."""
@@ -158,16 +149,28 @@ class S3ObjectStore:
 
         return self._of(path, "write the object", attempt)
 
-    def _page(self, folder: str, token: str | None, prefix: str) -> dict[str, Any]:
-        following = {"ContinuationToken": token} if token else {}
+    def _root(self) -> str:
+        """How all keys of the store begin."""
+        return f"{self.location.prefix}/" if self.location.prefix else ""
 
+    def _pages(self, start: str, shown_as: str, **asked: str) -> Iterator[dict[str, Any]]:
+        """The pages of a listing of keys that begin with `start`, one request each."""
+        following: dict[str, str] = {}
+        while True:
+            page = self._page(start, shown_as, {**asked, **following})
+            yield page
+            if not page.get("IsTruncated"):
+                return
+            following = {"ContinuationToken": page["NextContinuationToken"]}
+
+    def _page(self, start: str, shown_as: str, asked: Mapping[str, str]) -> dict[str, Any]:
         def attempt() -> dict[str, Any]:
             page: dict[str, Any] = self._s3.list_objects_v2(
-                Bucket=self.location.bucket, Prefix=folder, **following
+                Bucket=self.location.bucket, Prefix=start, **asked
             )
             return page
 
-        return self._call(attempt, "list the objects", prefix)
+        return self._call(attempt, "list the objects", shown_as)
 
     def _put(self, of: dict[str, str], data: bytes, **condition: str) -> None:
         self._s3.put_object(**of, Body=data, **self._encryption, **condition)
@@ -230,6 +233,15 @@ class S3ObjectStore:
 
     def _key(self, path: str) -> str:
         return self.location.key(str(checked_path(path)))
+
+
+def listed(page: Mapping[str, Any], root: str) -> Iterator[ObjectInfo]:
+    """The objects of a page of a listing, by their paths below `root`."""
+    for entry in page.get("Contents", ()):
+        path = entry["Key"].removeprefix(root)
+        # Consoles make a folder visible with an empty object of its name.
+        if entry["Size"] or not path.endswith("/"):
+            yield ObjectInfo(path, int(entry["Size"]), _version(entry))
 
 
 def _version(found: Mapping[str, Any]) -> str:

@@ -11,12 +11,18 @@ from polynya.formats.stream.landed import StreamFooter
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.contract.stream_headers import StreamSource
 from polynya.store.object_store import ObjectStore
-from polynya.streaming.kafka.position import described
+from polynya.streaming.files import position as files
+from polynya.streaming.kafka import position as kafka
+from polynya.streaming.kinesis import position as kinesis
 from polynya.streaming.landing.log import LandedLog, landed_tables
 from polynya.streaming.source import Described, Position
 
 #: What a position says, by the kind of its source.
-_DESCRIBED: Final[Mapping[StreamSource, Callable[[Position], Described]]] = {"kafka": described}
+_DESCRIBED: Final[Mapping[StreamSource, Callable[[Position], Described]]] = {
+    "files": files.described,
+    "kafka": kafka.described,
+    "kinesis": kinesis.described,
+}
 
 
 @dataclass(frozen=True, slots=True)

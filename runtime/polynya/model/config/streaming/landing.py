@@ -11,7 +11,9 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from polynya.model.config.evolution import WrittenPolicy
 from polynya.model.config.fields import Duration, Frozen, Name, RelativePath, Retention, Size
 from polynya.model.config.streaming.content import JSON_CONTENT, ContentSetting
+from polynya.model.config.streaming.files import FilesSource
 from polynya.model.config.streaming.kafka import KafkaSource
+from polynya.model.config.streaming.kinesis import KinesisSource
 
 _MEBIBYTE: Final = 2**20
 _DEFAULT_KEEP: Final = timedelta(days=7)
@@ -73,6 +75,12 @@ class Source(Frozen):
     """What a stream is read from: exactly one of these keys."""
 
     kafka: KafkaSource | None = Field(default=None, description="Topics of Apache Kafka.")
+    kinesis: KinesisSource | None = Field(
+        default=None, description="Streams of Amazon Kinesis Data Streams."
+    )
+    files: FilesSource | None = Field(
+        default=None, description="Files that others put into a folder or a bucket."
+    )
 
     @property
     def chosen(self) -> tuple[str, ...]:

@@ -109,4 +109,62 @@ PAGES: Final = (
         "`suspend` or `stop`. Name it in `topics` to land it from its first record on; it keeps "
         "its records only as long as its retention says.",
     ),
+    ErrorPage(
+        "POLYNYA-STR-040",
+        "too many files without dates",
+        "Which files were read is told by the dates in their paths. Where `pattern` has none, each "
+        "name is remembered, up to 100,000. Write the date parts of the paths as placeholders, let "
+        "files be deleted with `delete_after_load`, or move those away that were read.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-041",
+        "the position in a landed batch is not that of a source of files",
+        "The newest landed batch says how far its source was read. Its task had another kind of "
+        "source when the batch was written. Give the task a new `folder`, or its old source back.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-042",
+        "there is no such folder to read files from",
+        "The folder that `url` names is not there: it is misspelled, or what it is on is not "
+        "mounted. An empty source would look the same, so it is an error. Nothing was read.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-043",
+        "`start_from` has a time, and the files have no dates",
+        "A time can only be compared with the dates in the paths of files. Write their parts as "
+        "placeholders in `pattern`, or begin with `earliest` or `now`.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-044",
+        "content that no file holds",
+        "`avro_with_schema` is one message after the number of its schema in a registry, as "
+        "streams carry it. Avro files name their schema themselves: `content: avro`.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-045",
+        "there is no such Kinesis stream",
+        "The stream that `streams` names was not found in this account and region, or it is just "
+        "being made or deleted. The other streams of the task are landed, and the task looks again "
+        "by itself.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-046",
+        "the place in a shard has expired again and again",
+        "Kinesis gives a place in a shard for five minutes. One that has expired is asked for "
+        "again; three times in a row means that this machine or the network is very slow. Nothing "
+        "is lost: the next batch begins after the last one that was put.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-047",
+        "the stream is read more often than it answers",
+        "A shard of Kinesis answers five reads and gives 2 MB a second, to all of its readers "
+        "together. Polynya reads slower after a refusal, and the records wait in the stream. When "
+        "it lasts, see who else reads, or give the stream more shards.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-048",
+        "the position in a landed batch is not that of Kinesis streams",
+        "The newest landed batch says how far its source was read. Its task had another kind of "
+        "source when the batch was written. Give the task a new `folder`, or its old source back.",
+    ),
 )

@@ -1,0 +1,179 @@
+"""Reading shards side by side, each within its part of what a landed batch may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import pyarrow as pa
+
+from polynya.formats.stream.landed import SCHEMAS
+from polynya.store.clock import Clock
+from polynya.store.shards import BusyError, ExpiredError, ShardPage, ShardRecord, Shards
+from polynya.streaming.kinesis.position import ShardPosition
+
+#: A shard answers five reads a second, of all its readers together.
+_PAUSE_SECONDS: Final = 0.25
+#: Reads without a record after which a shard counts as read for now, although it says that more
+#: follows: then a batch does not wait for it.
+_EMPTY_READS: Final = 20
+#: So often a place is asked for again that has expired.
+_TRIES: Final = 3
+#: Threads that read: they wait for the network most of the time.
+READERS: Final = 8
+
+
+@dataclass(slots=True)
+class ReadShard:
+    """What was read of a shard.
+
+    Attributes:
+        stream, shard: their names.
+        position: after it.
+        records: in their order.
+        bytes: of their data.
+        behind: more can be read now.
+    """
+
+    stream: str
+    shard: str
+    position: ShardPosition
+    records: list[ShardRecord] = field(default_factory=list)
+    bytes: int = 0
+    behind: bool = False
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a shard goes on: the iterator for what follows a position."""
+
+    position: ShardPosition
+    iterator: str
+
+
+class ShardsReader:
+    """Reads shards. What it keeps between two batches saves requests only."""
+
+    def __init__(self, shards: Shards, clock: Clock) -> None:
+        self._shards = shards
+        self._clock = clock
+        self._places: dict[tuple[str, str], _Place] = {}
+
+    def read(
+        self,
+        wanted: Sequence[tuple[str, str, ShardPosition]],
+        *,
+        max_records: int,
+        max_bytes: int,
+    ) -> list[ReadShard]:
+        """Read from shards until each is read for now or has its part of the limits.
+
+        Args:
+            wanted: stream, shard and position of each.
+            max_records: most records of all.
+            max_bytes: most bytes of all; one record is always taken.
+
+        Raises:
+            DependencyError: a shard cannot be read, and nothing was read of it.
+        """
+        if not wanted:
+            return []
+        readers = min(READERS, len(wanted))
+        found: list[ReadShard] = []
+        with ThreadPoolExecutor(readers) as threads:
+            # A few at a time: what one leaves of its part the next ones may use.
+            for begin in range(0, len(wanted), readers):
+                part = wanted[begin : begin + readers]
+                records = max_records - sum(len(one.records) for one in found)
+                size = max_bytes - sum(one.bytes for one in found)
+                if found and (records < len(part) or size < len(part)):
+                    found += [ReadShard(*one, behind=True) for one in part]
+                    continue
+                found += threads.map(
+                    lambda one: self._read_one(
+                        *one,
+                        max_records=max(1, records // len(part)),  # noqa: B023 - read at once
+                        max_bytes=max(1, size // len(part)),  # noqa: B023 - read at once
+                    ),
+                    part,
+                )
+        return found
+
+    def _read_one(
+        self, stream: str, shard: str, at: ShardPosition, *, max_records: int, max_bytes: int
+    ) -> ReadShard:
+        found = ReadShard(stream, shard, at)
+        empty = 0
+        while True:
+            try:
+                page = self._page(stream, shard, found.position)
+            except BusyError:
+                if not found.records:
+                    raise
+                found.behind = True
+                return found
+            self._take(found, page, max_records, max_bytes)
+            empty = 0 if page.records else empty + 1
+            full = len(found.records) >= max_records or found.bytes >= max_bytes
+            if full or not found.behind or empty >= _EMPTY_READS:
+                return found
+            self._clock.sleep(_PAUSE_SECONDS)
+
+    def _page(self, stream: str, shard: str, at: ShardPosition) -> ShardPage:
+        """What follows a position."""
+        known = self._places.pop((stream, shard), None)
+        iterator = known.iterator if known and known.position == at else None
+        for tries in range(_TRIES):
+            try:
+                page = self._shards.read(stream, iterator or self._iterator(stream, shard, at))
+            except ExpiredError:
+                if tries == _TRIES - 1:
+                    raise
+                iterator = None
+                continue
+            break
+        return page
+
+    def _iterator(self, stream: str, shard: str, at: ShardPosition) -> str:
+        if at.after is not None:
+            return self._shards.after(stream, shard, at.after)
+        return self._shards.since(stream, shard, at.since)
+
+    def _take(self, found: ReadShard, page: ShardPage, max_records: int, max_bytes: int) -> None:
+        """Add the records of a page, as far as the shard's part of a batch has room."""
+        before = self._clock.now() - page.behind
+        for record in page.records:
+            full = len(found.records) >= max_records or found.bytes + len(record.data) > max_bytes
+            if full and found.records:
+                found.behind = True
+                return
+            found.records.append(record)
+            found.bytes += len(record.data)
+            found.position = ShardPosition(record.number, seen=record.arrived)
+        if page.following is None:
+            found.position = replace(found.position, ended=True)
+            found.behind = False
+            return
+        found.behind = bool(page.behind)
+        seen = max(filter(None, (found.position.seen, before)))
+        found.position = replace(found.position, seen=seen)
+        self._places[found.stream, found.shard] = _Place(found.position, page.following)
+
+
+def rows_of(found: Sequence[ReadShard]) -> pa.Table:
+    """The records as the rows of a landed batch, shard after shard."""
+    schema = SCHEMAS["kinesis"]
+    columns: Mapping[str, list[object]] = {name: [] for name in schema.names}
+    streams, shards, numbers, keys, times, values = columns.values()
+    for one in found:
+        streams += [one.stream] * len(one.records)
+        shards += [one.shard] * len(one.records)
+        for record in one.records:
+            numbers.append(record.number)
+            keys.append(record.key)
+            times.append(record.arrived)
+            values.append(record.data)
+    arrays = [pa.array(columns[kind.name], kind.type) for kind in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)

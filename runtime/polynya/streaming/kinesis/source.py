@@ -1,0 +1,205 @@
+"""Kinesis as a source of streams: lists the shards, decides, and reads them in threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from polynya.formats.stream.landed import SCHEMAS
+from polynya.model.config.streaming.kinesis import KinesisSource
+from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.contract.identifiers import shown
+from polynya.model.contract.stream_headers import StreamSource
+from polynya.model.errors import ConfigError, ConfigErrors, OperationError
+from polynya.store.clock import Clock
+from polynya.store.shards import ShardedStream, Shards
+from polynya.streaming.kafka.topics import by_table, named, taken
+from polynya.streaming.kinesis.plan import StreamPlan, plan
+from polynya.streaming.kinesis.position import KinesisPosition, ShardPosition, StreamPosition
+from polynya.streaming.kinesis.reading import ReadShard, ShardsReader, rows_of
+from polynya.streaming.source import Found, Limits, Next, Position, Taken
+
+#: How often in its retention the position of an idle stream is written down: what is deleted
+#: meanwhile is then known to have been read.
+_NOTES: Final = 4
+
+
+class Kinesis:
+    """See `Source`."""
+
+    kind: StreamSource = "kinesis"
+
+    def __init__(
+        self, shards: Shards, clock: Clock, task: StreamingLanding, source: KinesisSource
+    ) -> None:
+        self.shards, self.clock, self.task = shards, clock, task
+        self.where = f"task {task.name}, Kinesis"
+        self._source = source
+
+    def find(self) -> Found:
+        """See `Source`."""
+        there = self.shards.streams()
+        patterns = self._source.streams
+        tables, errors = by_table(self.task.into, taken(patterns, there), self.where)
+        errors += [_missing(one, self.where) for one in named(patterns) if one not in there]
+        return Found(tables, ConfigErrors(errors) if errors else None)
+
+    def is_asked_for(self, stream: str) -> bool:
+        """See `Source`."""
+        return stream in self._source.streams
+
+    def known(self, position: Position) -> frozenset[str]:
+        """See `Source`."""
+        return frozenset(position_of(position, self.where).streams)
+
+    def stream(self, table: str) -> KinesisStreams:
+        """See `Source`."""
+        del table
+        return KinesisStreams(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What was read after a position, until somebody takes it."""
+
+    position: Position | None
+    next: Next
+
+
+class KinesisStreams:
+    """See `Stream`: the streams of one landed table.
+
+    Only reading tells whether there is something, so `next` reads, and keeps it for `read`.
+    """
+
+    def __init__(self, source: Kinesis) -> None:
+        self._source = source
+        self._reader = ShardsReader(source.shards, source.clock)
+        self._ready: _Ready | None = None
+        self._done: set[tuple[str, str]] = set()
+
+    def next(
+        self, streams: tuple[str, ...], position: Position | None, limits: Limits, *, once: bool
+    ) -> Next:
+        """See `Stream`."""
+        if self._ready is not None and self._ready.position == position:
+            return self._ready.next
+        plans = self._plans(streams, position)
+        found = [] if not limits.max_records else self._read(plans, limits, once=once)
+        end = _after(plans, found, position, self._source.where)
+        if once:
+            self._done |= {(one.stream, one.shard) for one in found if not one.behind}
+        behind = sum(one.behind for one in found)
+        behind += sum(len(one.plan.readable) + one.plan.waiting for one in plans) - len(found)
+        lost = [one for planned in plans for one in planned.plan.lost]
+        records = sum(len(one.records) for one in found)
+        moves = any(one.moves(found, self._source.clock) for one in plans)
+        taken = Taken(
+            rows_of(found) if found else SCHEMAS["kinesis"].empty_table(),
+            end.to_json(),
+            sum(one.bytes for one in found),
+            0 if once else behind,
+        )
+        following = Next(
+            end=taken.end,
+            records=records,
+            moves=moves,
+            behind=taken.behind,
+            lost=tuple(lost),
+            # How many they were nobody can say: at least one.
+            lost_records=len(lost),
+            reads=taken,
+        )
+        self._ready = None if following.is_nothing else _Ready(position, following)
+        return following
+
+    def read(self, wanted: Next, limits: Limits) -> Taken:
+        """See `Stream`: what was read already."""
+        del limits
+        self._ready = None
+        found: Taken = wanted.reads
+        return found
+
+    def _plans(self, streams: tuple[str, ...], position: Position | None) -> list[_Planned]:
+        source = self._source
+        before = None if position is None else position_of(position, source.where)
+        now = source.clock.now()
+        found = []
+        for name in streams:
+            stream = source.shards.stream(name)
+            if stream is None:
+                continue
+            known = None if before is None else before.streams.get(name)
+            # A stream that appears later is new from its first record on.
+            start = source.task.start_from if before is None else "earliest"
+            found.append(_Planned(name, stream, plan(name, known, stream, start, now)))
+        return found
+
+    def _read(self, plans: Sequence[_Planned], limits: Limits, *, once: bool) -> list[ReadShard]:
+        wanted = [
+            (one.name, shard, one.plan.position.shards[shard])
+            for one in plans
+            for shard in one.plan.readable
+            if not (once and (one.name, shard) in self._done)
+        ]
+        return self._reader.read(wanted, max_records=limits.max_records, max_bytes=limits.max_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A stream, and what is read of it."""
+
+    name: str
+    stream: ShardedStream
+    plan: StreamPlan
+
+    def moves(self, found: Sequence[ReadShard], clock: Clock) -> bool:
+        """Whether the position says something that has to be written down without a record."""
+        mine = [one for one in found if one.stream == self.name]
+        # Its children are read after it, and they are not to be forgotten.
+        if self.plan.moves or any(one.position.ended for one in mine):
+            return True
+        oldest = clock.now() - self.stream.keeps / _NOTES
+        known = self.plan.position.shards
+        return any(
+            (before := known[one.shard].seen) is not None and before < oldest for one in mine
+        )
+
+
+def position_of(values: Position, where: str) -> KinesisPosition:
+    """The position that a footer holds. Raises OperationError POLYNYA-STR-048."""
+    try:
+        return KinesisPosition.from_json(values)
+    except (ValueError, KeyError, TypeError) as error:
+        raise OperationError(
+            "POLYNYA-STR-048",
+            f"the position in a landed batch is not that of streams of Kinesis: {error!r}",
+            where=where,
+            state="nothing was read after it; what has landed stays",
+            fix="give the task a new `folder` if its source was replaced by another kind",
+        ) from error
+
+
+def _after(
+    plans: Sequence[_Planned], found: Sequence[ReadShard], before: Position | None, where: str
+) -> KinesisPosition:
+    """The position after what was read. What is known of streams that are gone stays."""
+    known = {} if before is None else dict(position_of(before, where).streams)
+    for one in plans:
+        shards: Mapping[str, ShardPosition] = {
+            **one.plan.position.shards,
+            **{read.shard: read.position for read in found if read.stream == one.name},
+        }
+        known[one.name] = StreamPosition(one.plan.position.created, shards)
+    return KinesisPosition(known)
+
+
+def _missing(stream: str, where: str) -> ConfigError:
+    return ConfigError(
+        "POLYNYA-STR-045",
+        f"there is no stream {shown(stream)} in this region",
+        where=where,
+        state="the other streams of the task are landed",
+        fix="create it, or correct `streams` and `region`; the task finds it by itself",
+    )
