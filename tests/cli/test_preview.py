@@ -248,3 +248,28 @@ def test_nothing_new_and_nothing_of_that_name(
     assert "nothing new has landed" in capsys.readouterr().out
     assert main(["preview", "-p", str(project), "usres"]) == 2
     assert "did you mean `users`?" in capsys.readouterr().err
+
+
+def test_mapped_columns_and_fields_take_no_java(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = """\
+    columns:
+      - {name: user, expression: "person.id", key: 1}
+      - {name: sku, expression: "items[].sku", key: 2}
+"""
+    task = USERS.replace("    keys: [userId]\n", columns)
+    monkeypatch.chdir(write_project(tmp_path, users=task))
+    record = {"person": {"id": 1}, "items": [{"sku": "a"}, {"sku": "b"}], "sequenceNum": 1}
+    land(tmp_path, "users/1.json", {**record, "operation": "INSERT"})
+
+    seen = told(capsys)["shop.users"]
+
+    assert seen["keys"] == ["user", "sku"]
+    assert [(one["user"], one["sku"]) for one in map(_values, seen["rows"])] == [(1, "a"), (1, "b")]
+    origins = {one["name"]: one["from"] for one in seen["columns"]}
+    assert (origins["sku"], origins["person"]) == ("expression", "inferred")
+
+
+def _values(row: dict[str, Any]) -> dict[str, Any]:
+    return row.get("values", row)

@@ -14,6 +14,7 @@ from polynya.model.config.dataset import Events, Kept, Landed, Relations, Resolv
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.layout.settings import RowRetention
 from polynya.model.config.layout.terms import parse_partition, parse_sort
+from polynya.model.config.mapping.columns import MappedColumn, mapping_of
 from polynya.model.config.recorded import recorded
 from polynya.model.datatypes import parse_type
 from tests.settings import with_settings
@@ -320,3 +321,18 @@ def test_retention_of_rows_takes_something_away():
     assert found.what == "retention: not set → city 90d"
     assert found.destructive
     assert not changes(USERS, written(kept))[0].destructive
+
+
+def test_a_changed_mapping_holds_for_later_records():
+    mapped = replace(
+        USERS, mapping=mapping_of((MappedColumn(name="n", expression="a.b"),), None, "x")
+    )
+    before = written()
+    older = replace(before, settings={k: v for k, v in before.settings.items() if k != "mapping"})
+
+    for copy in (before, older):
+        found = [one for one in changes(mapped, copy) if one.kind == "setting"]
+        assert [(one.what, one.action) for one in found] == [
+            ("where: not set → x", "run"),
+            ("mapping: [] → [n = a.b]", "run"),
+        ]

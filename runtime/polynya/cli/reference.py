@@ -69,7 +69,8 @@ def task_page() -> str:
         "(`.yml`, `.yaml` or `.json`, YAML 1.2). Unknown keys are errors. Text values may hold",
         "`${env:NAME}` or `${env:NAME:-default}`; inside `{ }` or `[ ]` they need quotes.\n",
     ]
-    lines += ["## `polynya.yml`\n", *_sections(Project, "project.v1.json", {"DatasetSettings"})]
+    in_tasks = {"DatasetSettings", "MappedColumn"}
+    lines += ["## `polynya.yml`\n", *_sections(Project, "project.v1.json", in_tasks)]
     lines += ["## `tasks/*.yml`, `kind: storage`\n"]
     lines += _sections(StorageTask, "task.v1.json", set())
     lines += ["## `tasks/*.yml`, `kind: streaming_landing`\n"]
@@ -77,9 +78,10 @@ def task_page() -> str:
     lines += ["## `tests/*.yml`\n", *_sections(TaskTests, "tests.v1.json", set())]
     lines += [
         "## Conditions\n",
-        "`apply_as_deletes` and `apply_as_truncates` are Spark SQL conditions over the columns of",
-        "one event: comparisons, arithmetic, `AND` `OR` `NOT`, `CASE`, `CAST`, `IN`, `BETWEEN`,",
-        "`LIKE`, `RLIKE`, `IS NULL`, field access with `.` and `[ ]`, and the functions of",
+        "`apply_as_deletes`, `apply_as_truncates` and `where` are Spark SQL conditions over the",
+        "columns of one event, and the `expression` of a mapped column is one of the same kind:",
+        "comparisons, arithmetic, `AND` `OR` `NOT`, `CASE`, `CAST`, `IN`, `BETWEEN`, `LIKE`,",
+        "`RLIKE`, `IS NULL`, field access with `.` and `[ ]`, and the functions of",
         "[Polynya and of Spark](functions.md).",
     ]
     return "\n".join(lines) + "\n"

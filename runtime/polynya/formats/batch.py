@@ -175,6 +175,11 @@ class Accounted(Protocol):
         ...
 
     @property
+    def source(self) -> Mapping[str, DataType] | None:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
     def facts(self) -> Facts:
         """See `Facts`."""
         ...
@@ -195,6 +200,7 @@ class LoadedBatch:
     called: str | None = None
     met: frozenset[str] | None = None
     of_load: bool = True
+    source: Mapping[str, DataType] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +224,8 @@ class DatasetBatch:
         of_load: it was read as a part of a full load, which may lack what only events have.
         raw_of: the raw bytes of a record, by its file and offset, where `__raw` is left NULL; None
             where every row has them.
+        source: where the columns were mapped, the columns of the source as `schema` had them, which
+            now are those of the table; None where nothing is mapped.
     """
 
     rows: pa.Table
@@ -235,6 +243,7 @@ class DatasetBatch:
     met: frozenset[str] | None = None
     of_load: bool = False
     raw_of: Callable[[str, int], bytes] | None = None
+    source: Mapping[str, DataType] | None = None
 
     def __post_init__(self) -> None:
         out = self.rows.num_rows + len(self.rejected) + self.rows_filtered

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from polynya.formats.files.discovery import glob_pattern
+from polynya.model.config.dataset import of_source
 from polynya.model.config.task import resolved
 from polynya.model.errors import ConfigError
 from polynya.model.formats.registry import rules_of
@@ -50,7 +51,7 @@ def _content(test: LoadedTest, number: int) -> bytes:
     if batch.lines is not None:
         return batch.lines.encode()
     if rules_of(test.task.landing.format).events_in_tests == "parquet":
-        declared = resolved(test.task, test.dataset).events.columns
+        declared = of_source(resolved(test.task, test.dataset)).events.columns
         try:
             return parquet_file(batch.events or (), declared)
         except ValueError as error:

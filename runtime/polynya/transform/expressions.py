@@ -177,3 +177,21 @@ def _check_column(column: exp.Column, where: str | None) -> None:
 def _clock(name: str, where: str | None, position: int | None) -> ConfigError:
     message = f"{shown(name)} is not allowed: it differs on every run; quote it if it is a column"
     return refuse("POLYNYA-EXP-004", message, where, position)
+
+
+def path_of(text: str) -> tuple[str, ...] | None:
+    """The names of an expression that only names a column, or a field of it; None for all else.
+
+    Raises ConfigError like the check.
+    """
+    _checked(text, None)
+    node = parse(text, None)
+    names: list[str] = []
+    while isinstance(node, exp.Paren):
+        node = node.this
+    while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        names.append(node.expression.name)
+        node = node.this
+    if not isinstance(node, exp.Column):
+        return None
+    return (*(part.name for part in node.parts), *reversed(names))

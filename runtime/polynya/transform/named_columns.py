@@ -13,7 +13,7 @@ from typing import Final
 
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.formats.registry import rules_of
-from polynya.transform.expressions import expression_columns
+from polynya.transform.unnesting import columns_read
 
 #: Settings whose columns a full load may lack, because only events have them.
 _OF_EVENTS: Final = frozenset(
@@ -72,7 +72,8 @@ def _named(dataset: ResolvedDataset) -> Iterator[NamedColumn]:
         "apply_as_truncates": _read_by(events.apply_as_truncates),
         "ignore_null_updates": () if isinstance(nulls, bool) else nulls,
         "except_columns": events.except_columns,
-        "columns": tuple(events.columns),
+        "columns": _of_columns(dataset),
+        "where": _read_by(dataset.mapping.where),
         "track_history_columns": kept.track_history_columns,
         "track_history_except": kept.track_history_except,
         "retention": () if kept.retention is None else (kept.retention.column,),
@@ -84,8 +85,16 @@ def _named(dataset: ResolvedDataset) -> Iterator[NamedColumn]:
             yield NamedColumn(setting, column)
 
 
+def _of_columns(dataset: ResolvedDataset) -> Collection[str]:
+    """Columns with a declared type, or those that the expressions of a mapping read."""
+    listed = dataset.mapping.columns
+    if not listed:
+        return tuple(dataset.events.columns)
+    return sorted({name for one in listed for name in columns_read(one.expression)})
+
+
 def _read_by(expression: str | None) -> list[str]:
-    return [] if expression is None else sorted(expression_columns(expression))
+    return [] if expression is None else sorted(columns_read(expression))
 
 
 def unknown_columns(

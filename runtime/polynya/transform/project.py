@@ -3,36 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
+from polynya.model.config.settings import Dataset, DatasetSettings
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import ConfigError
 from polynya.model.reading.loader import LoadedProject
 from polynya.transform.expressions import validate_expression
+from polynya.transform.mapping import array_of
+from polynya.transform.unnesting import Flat, flattened
 
-EXPRESSION_SETTINGS: Final = ("apply_as_deletes", "apply_as_truncates")
+EXPRESSION_SETTINGS: Final = ("apply_as_deletes", "apply_as_truncates", "where")
+_Path: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """An expression, the path of its setting, and whether it stands in a list of columns."""
+
+    path: _Path
+    text: str
+    is_column: bool = False
 
 
 def expression_errors(project: LoadedProject) -> list[ConfigError]:
     """Return what is wrong with the expressions of all tasks, at most one error per place."""
     errors: dict[str, ConfigError] = {}
     for task in project.tasks:
-        for path, text in _expressions(task):
-            where = project.where(task.name, *path)
-            try:
-                validate_expression(text, where=where)
-            except ConfigError as error:
-                errors.setdefault(where, error)
+        for settings, path in _settings(task):
+            for one in _of(settings, path):
+                where = project.where(task.name, *one.path)
+                try:
+                    validate_expression(flattened(one.text, where).text, where=where)
+                except ConfigError as error:
+                    errors.setdefault(where, error)
+        for dataset in _whole(task):
+            places = [(project.where(task.name, *one.path), one) for one in dataset]
+            if any(where in errors for where, _ in places):
+                continue
+            for found in _array_errors(places):
+                errors.setdefault(found.where or "", found)
     return list(errors.values())
 
 
-def _expressions(task: StorageTask) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield each expression with the path of the setting; inherited ones at the task's defaults."""
+def _settings(task: StorageTask) -> Iterator[tuple[DatasetSettings, _Path]]:
+    yield task.defaults, ("defaults",)
+    for index, dataset in enumerate(task.datasets):
+        yield dataset, ("datasets", index)
+
+
+def _of(settings: DatasetSettings, path: _Path) -> Iterator[_Written]:
+    """Yield each expression of settings with its path."""
+    if isinstance(settings.columns, tuple):
+        for index, column in enumerate(settings.columns):
+            place = (*path, "columns", index, "expression")
+            yield _Written(place, column.expression, is_column=True)
     for key in EXPRESSION_SETTINGS:
-        default = getattr(task.defaults, key)
-        if default is not None:
-            yield ("defaults", key), default
-        for index, dataset in enumerate(task.datasets):
-            own = getattr(dataset, key)
-            if own is not None:
-                yield ("datasets", index, key), own
+        text = getattr(settings, key)
+        if text is not None:
+            yield _Written((*path, key), text)
+
+
+def _whole(task: StorageTask) -> Iterator[list[_Written]]:
+    """Yield the expressions that hold for each dataset, and for those that are not declared."""
+    yield list(_of(task.defaults, ("defaults",)))
+    for index, dataset in enumerate(task.datasets):
+        yield _of_dataset(task, dataset, ("datasets", index))
+
+
+def _of_dataset(task: StorageTask, dataset: Dataset, path: _Path) -> list[_Written]:
+    own = dataset.model_fields_set
+    inherited = (one for one in _of(task.defaults, ("defaults",)) if one.path[1] not in own)
+    return [*_of(dataset, path), *inherited]
+
+
+def _array_errors(places: list[tuple[str, _Written]]) -> Iterator[ConfigError]:
+    """Yield what is wrong with `[]` in the expressions of one dataset."""
+    flat = [(where, flattened(one.text), one) for where, one in places]
+    has_list = any(one.is_column for _, _, one in flat)
+    if not has_list:
+        yield from (_without_list(where, one) for where, one, _ in flat if one.paths)
+        return
+    try:
+        array_of((where, one) for where, one, _ in flat)
+    except ConfigError as error:
+        yield error
+
+
+def _without_list(where: str, flat: Flat) -> ConfigError:
+    return ConfigError(
+        "POLYNYA-MAP-002",
+        f"`{flat.paths[0]}` makes rows of elements, but the dataset has no list of `columns`",
+        where=where,
+        state="nothing was read",
+        fix="write `columns` as a list of `{name: …, expression: …}`, or use `exists` for a "
+        "condition over all elements",
+    )

@@ -8,7 +8,6 @@ from polynya.engine.preview.looks import Looking
 from polynya.engine.preview.preview import preview_of
 from polynya.engine.preview.seen import DatasetPreview
 from polynya.formats.batch import BatchLimits
-from polynya.lake.copy.derive import decided
 from polynya.lake.spark.catalog import python_catalog
 from polynya.model.errors import SuspendedError
 from polynya.model.reading.loader import load_project
@@ -24,7 +23,7 @@ def previewed(lab: Lab, feed: Feed) -> DatasetPreview:
         lambda _, __: True,
     )
     (look,) = looking.looks(feed.task)
-    return preview_of(look, lambda batch, one: decided(lab.spark, batch, one), limit=10)
+    return preview_of(look, lambda: lab.spark, limit=10)
 
 
 def test_what_is_new_to_a_table_and_what_sql_decides(lab: Lab) -> None:

@@ -25,9 +25,8 @@ from polynya.model.errors import PolynyaError
 from polynya.model.reading.loader import PROJECT_FILES, LoadedProject, load_project
 
 if TYPE_CHECKING:
-    from polynya.engine.preview.operations import BySql
     from polynya.engine.preview.seen import DatasetPreview
-    from polynya.formats.batch import DatasetBatch
+    from polynya.lake.copy.mapping.values import Session
 
 Form: TypeAlias = Literal["table", "json"]
 #: Records, rows and refusals that are shown, unless `--limit` says otherwise.
@@ -49,7 +48,8 @@ def preview(
     operation and order of the first records, the rows of the live view that they would leave, what
     would be quarantined and by which rule, which policies would be asked, and settings that name
     no column. Up to 10,000 records are read; rows that are stored already are not. Needs no Java,
-    unless a condition such as `apply_as_deletes` is more than a comparison with texts.
+    unless a condition such as `apply_as_deletes` is more than a comparison with texts, or a mapped
+    column more than a column or a field.
 
     With `--file` it is one file, wherever it lies, as if it had just landed. Without a project the
     settings are those that `polynya init --from` would propose for it.
@@ -80,9 +80,9 @@ def preview(
         prefix="polynya-preview-", ignore_cleanup_errors=True
     ) as folder:
         project = _project(context, file, Path(folder, "proposed"))
-        by_sql = _by_spark(context, project, Path(folder, "spark"))
+        session = _session(context, project, Path(folder, "spark"))
         found = previews(
-            project, choice.of_dataset, by_sql, limit=limit, file=file, may_read=choice.of_task
+            project, choice.of_dataset, session, limit=limit, file=file, may_read=choice.of_task
         )
         for one in found:
             code = max(code, _tell(context, one, output))
@@ -136,8 +136,8 @@ def _project(context: CommandContext, file: Path | None, folder: Path) -> Loaded
     return load_project(folder)
 
 
-def _by_spark(context: CommandContext, project: LoadedProject, folder: Path) -> BySql:
-    """What decides conditions that take SQL: Spark, with nothing of the project's."""
+def _session(context: CommandContext, project: LoadedProject, folder: Path) -> Session:
+    """Starts Spark, with nothing of the project's, when something takes SQL."""
 
     @cache
     def started() -> Any:
@@ -146,12 +146,7 @@ def _by_spark(context: CommandContext, project: LoadedProject, folder: Path) -> 
         with context.starting(project):
             return start.start_spark(start.throwaway(project, folder))
 
-    def by_sql(batch: DatasetBatch, dataset: ResolvedDataset) -> list[str]:
-        from polynya.lake.copy.derive import decided
-
-        return decided(started(), batch, dataset)
-
-    return by_sql
+    return started
 
 
 def _tell(context: CommandContext, one: DatasetPreview | PolynyaError, form: Form | None) -> int:

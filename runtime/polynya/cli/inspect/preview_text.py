@@ -18,6 +18,7 @@ _ORIGINS: Final = {
     "table": "the table",
     "schema": "declared by the source",
     "inferred": "inferred from the values",
+    "expression": "of its expression",
     "nothing": "only NULL so far",
 }
 _OPERATIONS: Final = {

@@ -57,7 +57,13 @@ def _expression_errors(project: LoadedProject) -> list[ConfigError]:
 
 
 def _has_expressions(*settings: DatasetSettings) -> bool:
-    return any(one.apply_as_deletes or one.apply_as_truncates for one in settings)
+    return any(
+        one.apply_as_deletes
+        or one.apply_as_truncates
+        or one.where
+        or isinstance(one.columns, tuple)
+        for one in settings
+    )
 
 
 def _summary(project: LoadedProject, errors: list[ConfigError], datasets: int) -> str:

@@ -72,6 +72,9 @@ _MEANS: Final = {
     "extracts": "decides for later extracts; what was compared stays",
     "numbers": "columns that are inferred from now on have it; those that are there keep theirs",
     "columns": "later records are read with these types; rows that are there are not read again",
+    "mapping": "columns of later records are made like this; rows that are there stay as they are",
+    "nested": "structs of later records are taken like this; columns that are there stay",
+    "where": "decides for later events; what was copied, or left out, stays so",
     "tombstone_retention": "holds from the next apply on",
     "changes_retention": "events that are applied from now on are kept for so long; without it, "
     "and beyond that time, the next apply forgets those that are kept",
@@ -267,14 +270,16 @@ def _sql(dataset: ResolvedDataset, copy: CopyState) -> dict[str, str]:
 
 def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[Change]:
     after = recorded(dataset, {}, has_rows=False)
+    # Tables of versions without mappings remember none.
+    remembered = {"mapping": [], "nested": "keep", "where": None} | copy.settings
     for name in LATER:
-        if name in copy.settings and copy.settings[name] != after[name]:
+        if name in remembered and remembered[name] != after[name]:
             # The name of the source is in the data; it is only a setting where it was declared.
             if name == "source" and not rules_of(dataset.landing.format).finds_tables:
                 continue
             if name == "columns" and _are_all_rewritten(dataset, copy):
                 continue
-            what = f"{name}: {_shown(copy.settings[name])} → {_shown(after[name])}"
+            what = f"{name}: {_shown(remembered[name])} → {_shown(after[name])}"
             forgets = (name, after[name] is None) in _FORGETTING
             yield Change("setting", what, _MEANS[name], "run", destructive=forgets)
 
@@ -292,7 +297,7 @@ def _unknown(facts: Facts, copy: CopyState) -> Iterator[Change]:
     dataset = facts.dataset
     if not facts.has_rows or copy.columns.named is None:
         return
-    met = set(copy.columns.schema)
+    met = {*copy.columns.schema, *copy.columns.of_source, *dataset.mapping.names}
     for one in unknown_columns(dataset, met, accepted=copy.columns.named):
         if one.stops and not _was_named(dataset, copy, one):
             guess = f"; did you mean `{one.meant}`?" if one.meant else ""

@@ -15,19 +15,20 @@ from polynya.formats.files.discovery import Discovery
 from polynya.formats.files.extracts import landed_extracts
 from polynya.formats.files.folders import unrouted
 from polynya.formats.registry import format_of
+from polynya.lake.copy.mapping.batch import Before
 from polynya.lake.read import inspect
 from polynya.lake.table.copy_state import CopyState
 from polynya.lake.table.shaping import in_force
 from polynya.lake.table.state import ApplyState
-from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset, of_source
 from polynya.model.config.evolution import policy_in_words
 from polynya.model.config.extracts import Extracts
 from polynya.model.config.sources import dataset_of_source, datasets_of_sources
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.datatypes import parse_type
 from polynya.model.errors import OperationError
 from polynya.model.formats.registry import rules_of
 from polynya.store.object_store import ObjectInfo, ObjectStore
+from polynya.transform.mapping import source_keys
 
 #: Whether somebody wants to see a dataset.
 Wanted = Callable[[StorageTask, ResolvedDataset], bool]
@@ -47,12 +48,17 @@ class Known:
         """What reading its files has to know."""
         columns, position = self.copy.columns, self.copy.position
         return KnownTable(
-            dataset=self.dataset,
-            schema={name: parse_type(text) for name, text in columns.schema.items()},
-            keys=tuple(columns.keys),
+            dataset=of_source(self.dataset, source_keys(self.dataset)),
+            schema=self.before.source,
+            keys=() if self.dataset.mapping.is_set else tuple(columns.keys),
             done={path: progress.records for path, progress in position.files.items()},
             called=self.copy.membership.called,
         )
+
+    @property
+    def before(self) -> Before:
+        """The types of its columns, and of those of its source."""
+        return Before.of(self.dataset, self.copy.columns)
 
 
 @dataclass(frozen=True, slots=True)

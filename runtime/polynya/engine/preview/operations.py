@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow.compute as pc
 
 from polynya.formats.batch import DatasetBatch
-from polynya.lake.copy.derive import ERRORS
+from polynya.lake.copy.derive import ERRORS, decided
+from polynya.lake.copy.mapping.values import Session
 from polynya.lake.copy.said_in_arrow import choice_in, chosen
 from polynya.model.config.dataset import ResolvedDataset
 
-#: Says the operation of each row where a condition of the settings takes SQL.
-BySql: TypeAlias = Callable[[DatasetBatch, ResolvedDataset], Sequence[str]]
 
-
-def operations(batch: DatasetBatch, dataset: ResolvedDataset, by_sql: BySql) -> list[str]:
-    """The operation of each row of a batch; `by_sql` is asked only where it is needed."""
+def operations(batch: DatasetBatch, dataset: ResolvedDataset, session: Session) -> list[str]:
+    """The operation of each row of a batch; `session` is asked for where it takes SQL."""
     if not batch.rows.num_rows:
         return []
-    truncates = choice_in(dataset.events.apply_as_truncates, batch.schema)
-    deletes = choice_in(dataset.events.apply_as_deletes, batch.schema)
+    truncates = choice_in(dataset.truncates, batch.schema)
+    deletes = choice_in(dataset.deletes, batch.schema)
     if truncates is None or deletes is None:
-        return list(by_sql(batch, dataset))
+        return decided(session(), batch, dataset)
     found: Any = pc.fill_null(batch.rows.column("__op"), "U")
     for choice, operation in ((deletes, "D"), (truncates, "T")):
         named = chosen(choice, batch.rows)

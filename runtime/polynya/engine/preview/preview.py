@@ -10,11 +10,13 @@ from typing import Final
 from polynya.engine.preview.fold import STORED, State, current
 from polynya.engine.preview.landed_rows import LandedRow, landed_rows
 from polynya.engine.preview.looks import Known, Look
-from polynya.engine.preview.operations import BySql, operations, refusals
+from polynya.engine.preview.operations import operations, refusals
 from polynya.engine.preview.seen import DatasetPreview, Origin, Refused, SeenColumn, SeenRow
 from polynya.engine.work.evolution import Evolution, evolution_of
 from polynya.engine.work.unknown_columns import refusal, sighting_of, unknown_in
 from polynya.formats.batch import WHOLE_FILE, DatasetBatch
+from polynya.lake.copy.mapping.batch import mapped_batch
+from polynya.lake.copy.mapping.values import Session
 from polynya.lake.fold.unsent import ignored_nulls
 from polynya.lake.table.shaping import data_columns
 from polynya.model.config.evolution import policy_in_words
@@ -25,10 +27,10 @@ from polynya.transform.named_columns import UnknownColumn
 _DELETED: Final = "hdr__deleted"
 
 
-def preview_of(look: Look, by_sql: BySql, limit: int) -> DatasetPreview:
+def preview_of(look: Look, session: Session, limit: int) -> DatasetPreview:
     """Say what a look showed; of its records, rows and refusals the first `limit`.
 
-    `by_sql` decides conditions that take SQL.
+    `session` is asked for where conditions or mapped columns take SQL.
     """
     known = look.known
     suspended = known.copy.decisions.suspended
@@ -43,7 +45,10 @@ def preview_of(look: Look, by_sql: BySql, limit: int) -> DatasetPreview:
     )
     if look.batch is None:
         return seen
-    return _Previewing(look, look.batch, limit).said(seen, by_sql)
+    landed = look.batch
+    if not look.is_rest:
+        landed = mapped_batch(landed, known.dataset, known.before, session)
+    return _Previewing(look, landed, limit).said(seen, session)
 
 
 class _Previewing:
@@ -55,19 +60,19 @@ class _Previewing:
         self._dataset = look.known.dataset
         self._limit = limit
         self._sighting = sighting_of(landed, self._dataset)
-        self._before = self._known.table.schema
+        self._before = self._known.before.table
         self._evolution: Evolution = evolution_of(
             landed, self._dataset, self._known.copy.columns, self._before
         )
         self._batch = self._evolution.batch_after(landed)
         self._data = data_columns(self._dataset, self._batch.schema)
         appends = self._dataset.kept.mode == "append_only"
-        self._keys = () if appends else self._batch.keys or self._known.table.keys
+        self._keys = () if appends else self._batch.keys or tuple(self._known.copy.columns.keys)
 
-    def said(self, seen: DatasetPreview, by_sql: BySql) -> DatasetPreview:
+    def said(self, seen: DatasetPreview, session: Session) -> DatasetPreview:
         """All that there is to say."""
         batch, limit = self._batch, self._limit
-        called = operations(batch, self._dataset, by_sql)
+        called = operations(batch, self._dataset, session)
         bad = refusals(batch, self._keys, called, self._known.apply.horizon)
         good = list(landed_rows(batch, called, bad))
         rows, ties = self._live(good)
@@ -116,6 +121,8 @@ class _Previewing:
             if isinstance(before, Void):
                 before = None
             origin = _origin(kind, before, declared.get(name), in_schema=name in schema)
+            if origin == "inferred" and name in self._dataset.mapping.names:
+                origin = "expression"
             was = None if before is None or before == kind else str(before)
             yield SeenColumn(name, str(kind), origin, name in self._keys, was)
 

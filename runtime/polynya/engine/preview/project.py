@@ -9,10 +9,10 @@ from typing import Final
 
 from polynya.engine.preview.looks import Looking, Wanted
 from polynya.engine.preview.one_file import Reader, as_landed
-from polynya.engine.preview.operations import BySql
 from polynya.engine.preview.preview import preview_of
 from polynya.engine.preview.seen import DatasetPreview
 from polynya.formats.batch import BatchLimits
+from polynya.lake.copy.mapping.values import Session
 from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.contract.location import Location
@@ -29,7 +29,7 @@ READ: Final = 10_000
 def previews(
     project: LoadedProject,
     wanted: Wanted,
-    by_sql: BySql,
+    session: Session,
     *,
     limit: int,
     file: Path | None = None,
@@ -37,7 +37,8 @@ def previews(
 ) -> Iterator[DatasetPreview | PolynyaError]:
     """Preview the wanted datasets of all tasks, task by task; an error where one cannot be read.
 
-    `limit` is how many records, rows and refusals are shown. With a `file` it is that one for the
+    `limit` is how many records, rows and refusals are shown; `session` is asked for where
+    something takes SQL. With a `file` it is that one for the
     dataset that reads it; `may_read` says which tasks that find their tables are asked.
 
     Raises ConfigError when nobody can be found who reads the file, and what the catalog raises.
@@ -58,7 +59,7 @@ def previews(
         limits = BatchLimits(most, task.batch.max_bytes)
         try:
             for look in replace(looking, limits=limits).looks(task):
-                yield preview_of(look, by_sql, limit)
+                yield preview_of(look, session, limit)
         except PolynyaError as error:
             yield error
 

@@ -10,8 +10,9 @@ from polynya.model.config.evolution import SchemaChange
 from polynya.model.errors import ConfigError
 
 #: Where the type of a column comes from: the setting `columns`, the table, the schema that the
-#: files or the source declare, or the values. `nothing`: only NULL was met.
-Origin: TypeAlias = Literal["declared", "table", "schema", "inferred", "nothing"]
+#: files or the source declare, the values, or the expression of a mapped column. `nothing`: only
+#: NULL was met.
+Origin: TypeAlias = Literal["declared", "table", "schema", "inferred", "expression", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)

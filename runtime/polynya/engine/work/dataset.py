@@ -20,6 +20,7 @@ from polynya.formats.batch import DatasetBatch, FileProgress
 from polynya.formats.files.discovery import Discovery
 from polynya.lake.apply.applier import ApplyResult
 from polynya.lake.copy.copy import copy_batch
+from polynya.lake.copy.mapping.batch import Before, mapped_batch
 from polynya.lake.copy.way import CopyResult
 from polynya.lake.fold.shape import Shape
 from polynya.lake.read.catalog_views import publish_views
@@ -29,7 +30,7 @@ from polynya.lake.table.guards import enter
 from polynya.lake.table.replayed import Replayed
 from polynya.lake.table.retyping import retype
 from polynya.lake.table.suspension import refuse_suspended, suspend
-from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset, of_source
 from polynya.model.config.evolution import SchemaChange
 from polynya.model.config.settings import ApplyPolicy
 from polynya.model.contract.headers import Partition
@@ -39,6 +40,7 @@ from polynya.observe import data as events
 from polynya.observe.events import Event
 from polynya.observe.run import StepProgress, under_way
 from polynya.observe.trace import span
+from polynya.transform.mapping import source_keys
 
 log = logging.getLogger(__name__)
 
@@ -88,13 +90,18 @@ class WorkingDataset:
     @property
     def known(self) -> KnownTable:
         """What reading its files has to know of it."""
+        mapped = self.reading.mapping.is_set
         return KnownTable(
-            dataset=self.reading,
-            schema=self.columns,
-            keys=self.keys,
+            dataset=of_source(self.reading, source_keys(self.reading)),
+            schema=self._before.source if mapped else self.columns,
+            keys=() if mapped else self.keys,
             done={path: progress.records for path, progress in self.progress.items()},
             called=self.table.state.copy.membership.called,
         )
+
+    @property
+    def _before(self) -> Before:
+        return Before.of(self.reading, self.table.state.copy.columns)
 
     @property
     def progress(self) -> dict[str, FileProgress]:
@@ -183,6 +190,7 @@ class WorkingDataset:
         """
         clock = self.context.clock
         started = clock.monotonic() if began is None else began
+        batch = self.mapped(batch)
         # Nothing that an apply commits meanwhile may come between what is decided here.
         with self.table.changing, self.views_following():
             refuse_suspended(self.table)
@@ -202,6 +210,12 @@ class WorkingDataset:
         if result.applied is not None:
             self.tell_applied(result.applied)
         return result
+
+    def mapped(self, batch: DatasetBatch) -> DatasetBatch:
+        """A batch as it was read with the columns of the table; see `mapped_batch`."""
+        if not self.table.dataset.mapping.is_set:
+            return batch
+        return mapped_batch(batch, self.reading, self._before, lambda: self.context.spark)
 
     def evolved(self, batch: DatasetBatch) -> DatasetBatch:
         """Take over what a batch changes in the shape of the dataset; the batch in that shape.

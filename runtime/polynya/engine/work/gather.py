@@ -45,7 +45,7 @@ def gather(dataset: WorkingDataset, load: Load) -> str | None:
             return found.changed[0].path
         if not found.files:
             return next((path for path, progress in done.items() if not progress.complete), None)
-        batch = dataset.evolved(load.read(found.files))
+        batch = dataset.evolved(dataset.mapped(load.read(found.files)))
         with dataset.views_following():
             result = lake.load(dataset.table, batch, now=dataset.context.clock.now())
         dataset.tell(

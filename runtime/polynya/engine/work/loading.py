@@ -48,6 +48,7 @@ def decide_load(found: Discovery, target: DatasetTable, limits: LoadLimits) -> L
         (not found.load, "the files are no full load"),
         (size < limits.least_bytes, f"{size} bytes are one batch"),
         (dataset.kept.mode == "append_only", "an append-only table has no load"),
+        (dataset.mapping.is_set, "its columns are mapped"),
         (not dataset.events.keys, "the keys are not known"),
         (dataset.landing.extracts is not None, "an extract is compared"),
         (dataset.events.apply_as_truncates is not None, "a truncate may be among the records"),

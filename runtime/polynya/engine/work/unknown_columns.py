@@ -70,7 +70,8 @@ def unknown_in(
     has_rows = bool(copy.books.totals.get("rows_out"))
     if not sighting.met or (columns.named is None and has_rows):
         return [], []
-    met = {*sighting.met, *(set(columns.schema) - set(dataset.events.columns))}
+    known = {*columns.schema, *columns.of_source}
+    met = {*sighting.met, *(known - set(dataset.events.columns))}
     unknown = unknown_columns(dataset, met, accepted=columns.named or (), of_load=sighting.of_load)
     stops = sighting.whole and CAUSE not in copy.decisions.accepted
     stopping = [one for one in unknown if one.stops and stops]

@@ -30,7 +30,11 @@ def reshaped(
         for name, kind in batch.schema.items()
         if name not in drops and name not in renames.values()
     }
-    return replace(batch, rows=_with_names(rows.drop_columns(gone), renames), schema=schema)
+    source = batch.source and {
+        renames.get(name, name): kind for name, kind in batch.source.items() if name not in drops
+    }
+    named = _with_names(rows.drop_columns(gone), renames)
+    return replace(batch, rows=named, schema=schema, source=source)
 
 
 def _with_names(rows: pa.Table, renames: Mapping[str, str]) -> pa.Table:

@@ -68,7 +68,13 @@ def _columns(
         unsent=sorted({*before.unsent, *facts.unsent}),
         has_old_keys=before.has_old_keys or facts.has_old_keys,
         declared=before.declared if batch.declared is None else list(batch.declared),
+        source=source_after(batch),
     )
+
+
+def source_after(batch: Accounted) -> dict[str, str] | None:
+    """The columns of the source, where they are not those of the table."""
+    return None if batch.source is None else {n: str(kind) for n, kind in batch.source.items()}
 
 
 def _position(

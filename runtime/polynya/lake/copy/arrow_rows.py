@@ -68,8 +68,8 @@ def first_rejected(rows: pa.Table) -> Mapping[str, Any] | None:
 
 def _operations(batch: DatasetBatch, dataset: ResolvedDataset) -> pa.ChunkedArray | None:
     """The operation of each row; None when a condition takes SQL, or one is a truncate."""
-    truncates = choice_in(dataset.events.apply_as_truncates, batch.schema)
-    deletes = choice_in(dataset.events.apply_as_deletes, batch.schema)
+    truncates = choice_in(dataset.truncates, batch.schema)
+    deletes = choice_in(dataset.deletes, batch.schema)
     if truncates is None or deletes is None or chosen(truncates, batch.rows) is not None:
         return None
     operations = pc.fill_null(batch.rows.column("__op"), "U")

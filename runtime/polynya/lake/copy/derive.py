@@ -106,7 +106,7 @@ def first_rejected(derived: DataFrame) -> Mapping[str, Any] | None:
 
 def has_truncates(batch: DatasetBatch, derived: DataFrame, dataset: ResolvedDataset) -> bool:
     """Whether the condition of the settings makes a row of a batch a truncate."""
-    if dataset.events.apply_as_truncates is None or batch.rows.num_rows == 0:
+    if dataset.truncates is None or batch.rows.num_rows == 0:
         return False
     return not derived.where("__decided = 'T'").isEmpty()
 
@@ -157,8 +157,8 @@ def _operation(dataset: ResolvedDataset, schema: Mapping[str, DataType], landed:
     place = place_of(landed)
     cases = ["WHEN __rule IS NOT NULL THEN NULL"]
     for expression, operation in (
-        (dataset.events.apply_as_truncates, "T"),
-        (dataset.events.apply_as_deletes, "D"),
+        (dataset.truncates, "T"),
+        (dataset.deletes, "D"),
     ):
         if expression is not None:
             text = expression_over(expression, schema, where=dataset.name, place=place)

@@ -15,7 +15,7 @@ from datetime import datetime
 from polynya.formats.batch import NO_ORDER, DatasetBatch
 from polynya.lake.apply.applier import Applier, ApplyResult
 from polynya.lake.apply.run import CopyParts
-from polynya.lake.copy.after import named_after
+from polynya.lake.copy.after import named_after, source_after
 from polynya.lake.copy.compare import Comparison, events
 from polynya.lake.copy.derive import HELPERS, derive, first_rejected
 from polynya.lake.copy.queried import staged_rows
@@ -180,6 +180,7 @@ def _after(
             schema=schema,
             keys=list(keys),
             named=named_after(target, batch),
+            source=source_after(batch),
         ),
         membership=replace(before.membership, task=target.dataset.task),
         reloading=replace(

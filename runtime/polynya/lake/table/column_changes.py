@@ -44,5 +44,7 @@ def change_columns(
         unsent_texts=after_renames(before.unsent_texts, renames),
         declared=[renames.get(name, name) for name in before.declared if name not in drops],
         former={renames.get(n, n): kinds for n, kinds in before.former.items() if n not in drops},
+        source=before.source
+        and {renames.get(n, n): kind for n, kind in before.source.items() if n not in drops},
     )
     target.commit_copy_state(replace(target.state.copy, columns=columns), "schema")

@@ -52,7 +52,8 @@ class SourceColumns:
     source's newest schema, empty where it declares none. `unsent` are columns that some event did
     not carry; for `unsent_texts` see `unsent.py`. `named` are those that settings named when
     records were copied, None in tables of older versions. `former` has the types of rewritten
-    columns before that, the oldest first.
+    columns before that, the oldest first. Where columns are mapped `schema` and `keys` are those of
+    the table, and `source` has the columns of the source; None where nothing is mapped.
     """
 
     schema: dict[str, str] = field(default_factory=dict)
@@ -63,6 +64,12 @@ class SourceColumns:
     unsent_texts: dict[str, list[str]] = field(default_factory=dict)
     named: list[str] | None = None
     former: dict[str, list[str]] = field(default_factory=dict)
+    source: dict[str, str] | None = None
+
+    @property
+    def of_source(self) -> dict[str, str]:
+        """The columns of the source with their types."""
+        return self.schema if self.source is None else self.source
 
 
 @dataclass(frozen=True, slots=True)

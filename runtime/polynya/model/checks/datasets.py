@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from polynya.model.checks.layout import layout_problems
+from polynya.model.checks.mapping import mapping_problems, written_problems
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.extracts import Extracts
 from polynya.model.config.settings import Dataset
@@ -51,6 +52,8 @@ def dataset_problems(
         )
     yield from _contradictions(dataset, final, path)
     yield from layout_problems(final, path)
+    yield from written_problems(task, dataset, path)
+    yield from mapping_problems(final, path)
     if final.landing.extracts is not None:
         yield from _extract_problems(final, final.landing.extracts, path)
 
@@ -74,7 +77,8 @@ def _merge_problems(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iter
 
 
 def _unnamed_columns(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iterator[Problem]:
-    if not final.landing.delivery.has_header and not final.events.columns:
+    listed = bool(final.mapping.columns)
+    if not final.landing.delivery.has_header and not final.events.columns and not listed:
         yield Problem(
             path,
             "POLYNYA-CFG-008",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from polynya.model.checks.datasets import dataset_problems
 from polynya.model.checks.formats import format_problems
+from polynya.model.checks.mapping import written_problems
 from polynya.model.config.engines.standalone import UNREACHABLE, SparkEngine
 from polynya.model.config.task import StorageTask
 from polynya.model.contract.identifiers import shown
@@ -18,6 +19,7 @@ def task_problems(task: StorageTask) -> Iterator[Problem]:
     yield from _duplicates(task)
     if isinstance(task.engine, SparkEngine) and task.engine.is_unreachable:
         yield Problem(("engine",), "POLYNYA-CFG-016", *UNREACHABLE)
+    yield from written_problems(task, task.defaults, ("defaults",))
     for index, dataset in enumerate(task.datasets):
         yield from dataset_problems(task, dataset, ("datasets", index))
 

@@ -7,7 +7,7 @@ Expressions are as the user wrote them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Literal
 
@@ -17,6 +17,7 @@ from polynya.model.config.extracts import Extracts
 from polynya.model.config.layout.settings import RowRetention
 from polynya.model.config.layout.terms import PartitionTerm, SortTerm
 from polynya.model.config.maintenance.settings import Maintenance
+from polynya.model.config.mapping.columns import ColumnMapping
 from polynya.model.config.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
     BadRecordPolicy,
@@ -88,7 +89,8 @@ class Events:
     """How a record becomes an event: its key, order, time, operation and columns.
 
     `optional` are columns that the settings name and that may come later, `numbers` the type of
-    columns that are inferred from numbers.
+    columns that are inferred from numbers. Where columns are mapped, `keys` and `columns` are those
+    of the table, and the others are of the source (`of_source`).
     """
 
     keys: tuple[str, ...] = ()
@@ -154,8 +156,30 @@ class ResolvedDataset:
     relations: Relations
     landing: Landed
     events: Events = field(default_factory=Events)
+    mapping: ColumnMapping = field(default_factory=ColumnMapping)
     kept: Kept = field(default_factory=Kept)
     layout: Layout = field(default_factory=Layout)
     policies: Policies = field(default_factory=Policies)
     maintenance: Maintenance = field(default_factory=Maintenance)
     inherited: frozenset[str] = frozenset()
+
+    @property
+    def deletes(self) -> str | None:
+        """`apply_as_deletes` for rows of the table; a mapping has asked it before."""
+        return None if self.mapping.is_set else self.events.apply_as_deletes
+
+    @property
+    def truncates(self) -> str | None:
+        """`apply_as_truncates`, as `deletes`."""
+        return None if self.mapping.is_set else self.events.apply_as_truncates
+
+
+def of_source(dataset: ResolvedDataset, keys: tuple[str, ...] = ()) -> ResolvedDataset:
+    """The dataset as its files are read: before its columns are mapped.
+
+    `keys` are columns of the source that are known to be keys.
+    """
+    if not dataset.mapping.is_set:
+        return dataset
+    events = replace(dataset.events, keys=keys, columns=dataset.mapping.declared)
+    return replace(dataset, events=events)

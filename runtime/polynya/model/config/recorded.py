@@ -61,6 +61,7 @@ LATER: Final[_Places] = (
         "numbers",
     )
     | _places("kept", "tombstone_retention", "changes_retention", "retention")
+    | _places("mapping", "nested", "where", mapping="columns")
     | _places("policies", "on_bad_record", "schema_evolution")
 )
 

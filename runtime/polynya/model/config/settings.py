@@ -13,7 +13,6 @@ from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.extracts import Extracts
 from polynya.model.config.fields import (
     Column,
-    ColumnType,
     Duration,
     Expression,
     Frozen,
@@ -27,6 +26,7 @@ from polynya.model.config.fields import (
 )
 from polynya.model.config.layout.settings import PartitionBy, RowRetention, SortBy
 from polynya.model.config.maintenance.settings import Maintenance
+from polynya.model.config.mapping.columns import ColumnSettings, Nested
 from polynya.model.formats.registry import BUILT_IN, all_rules, is_known
 
 Mode: TypeAlias = Literal["merge", "append_only"]
@@ -111,9 +111,21 @@ class DatasetSettings(Frozen):
         description="Source columns that expressions may use but that are not in the tables. Not "
         "for keys.",
     )
-    columns: dict[Column, ColumnType] | None = Field(
+    columns: ColumnSettings | None = Field(
         default=None,
-        description="Declared types by column. Others are inferred and added as they appear.",
+        description="A map has declared types by column; others are inferred and added as they "
+        "appear. A list is a mapping: columns that are made of each record by expressions.",
+    )
+    nested: Nested | None = Field(
+        default=None,
+        description="What becomes of structs that no mapping takes: `keep`, or `expand` into a "
+        "column for each field, `address_city`. Default: `keep`.",
+    )
+    where: Expression | None = Field(
+        default=None,
+        description="Spark SQL condition over the columns of the source; an event for which it is "
+        "false or NULL is left out, and counted as filtered. Deletes of records and truncates "
+        "stay.",
     )
     numbers: NumberType | None = Field(
         default=None,

@@ -21,6 +21,7 @@ from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.extracts import Extracts
 from polynya.model.config.fields import Frozen, Name, Pattern, Prefix
 from polynya.model.config.maintenance.settings import Maintenance
+from polynya.model.config.mapping.columns import ColumnMapping, mapping_of
 from polynya.model.config.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
     ApplyPolicy,
@@ -89,12 +90,14 @@ class StorageTask(Frozen):
 def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
     """Return a dataset of a task with the task's defaults and the built-in ones filled in."""
     settings = merged(task.defaults, dataset)
+    mapping = mapping_of(settings.columns, settings.nested, settings.where)
     return ResolvedDataset(
         task=task.name,
         name=dataset.name,
         relations=_relations(task, f"{task.prefix}{dataset.name}"),
         landing=_landed(task.landing, dataset),
-        events=_events(settings, dataset.extracts),
+        events=_events(settings, mapping, dataset.extracts),
+        mapping=mapping,
         kept=_kept(settings, task.landing.format),
         layout=Layout(
             partition_by=settings.partition_by or (),
@@ -138,15 +141,15 @@ def _landed(landing: Landing, dataset: Dataset) -> Landed:
     )
 
 
-def _events(settings: DatasetSettings, extracts: Extracts | None) -> Events:
+def _events(settings: DatasetSettings, mapping: ColumnMapping, extracts: Extracts | None) -> Events:
     return Events(
-        keys=settings.keys or (),
+        keys=mapping.keys or settings.keys or (),
         sequence_by=settings.sequence_by or (),
         timestamp=settings.timestamp or (extracts.updated_at if extracts else None),
         apply_as_deletes=settings.apply_as_deletes,
         apply_as_truncates=settings.apply_as_truncates,
         ignore_null_updates=settings.ignore_null_updates or False,
-        columns=MappingProxyType(dict(settings.columns or {})),
+        columns=MappingProxyType(mapping.types),
         except_columns=settings.except_columns or (),
         optional=settings.optional_columns or (),
         numbers=settings.numbers,

@@ -89,8 +89,8 @@ def _written(value: Plain, place: Sequence[int | str]) -> Path:
             value = value[str(part)]
         elif isinstance(value, list) and isinstance(part, int) and part < len(value):
             value = value[part]
-        elif isinstance(value, dict) and index + 1 < len(place):
-            # The kind that a mapping is of, which its `mode` says; its keys follow.
+        elif isinstance(value, dict | list) and isinstance(part, str) and index + 1 < len(place):
+            # The kind that a value is of, as its `mode` or its shape says; what is in it follows.
             continue
         else:
             break

@@ -184,7 +184,7 @@ def direct_of(
 
     `schema` has all source columns.
     """
-    deletes = choice_in(target.dataset.events.apply_as_deletes, schema)
+    deletes = choice_in(target.dataset.deletes, schema)
     if deletes is None or shape.append_only or not can_hash(shape):
         return None
     return Direct(

@@ -300,4 +300,53 @@ PAGES: Final = (
         "file, or the `path` of the dataset gives no name for the file that the test writes. Name "
         "a `file` that `path` matches, one for each batch.",
     ),
+    ErrorPage(
+        "POLYNYA-EXP-008",
+        "`[]` in an expression that ends no path",
+        "`items[].sku` is the field of each element of an array: before `[]` stand names that are "
+        "divided by dots, and `ordinal(items[])` takes such a path and nothing after it. For one "
+        "element write its index, `items[0].sku`.",
+    ),
+    ErrorPage(
+        "POLYNYA-MAP-001",
+        "two arrays make rows",
+        "A mapping makes a row of each element of one array, and of the arrays in its elements "
+        "(`orders[]` with `orders[].lines[]`). Rows of two arrays that have nothing to do with "
+        "each other would be all pairs of their elements. The message names both places. Keep one "
+        "of the two as an array, or read the same files by a second dataset.",
+    ),
+    ErrorPage(
+        "POLYNYA-MAP-002",
+        "`[]` without a list of columns",
+        "Elements become rows where `columns` is a list, which says what is taken of each. Write "
+        "the list; a condition over all elements of an array is `exists(items, …)`.",
+    ),
+    ErrorPage(
+        "POLYNYA-MAP-003",
+        "the list of columns contradicts itself",
+        "Two columns have one name, the ordinals of the key are not 1, 2, 3 …, or there are both "
+        "`keys` and columns with `key`. Upper and lower case make no difference in names.",
+    ),
+    ErrorPage(
+        "POLYNYA-MAP-004",
+        "columns cannot be mapped here",
+        "A list of `columns`, `where` and `nested: expand` are for formats whose records are whole "
+        "(json, csv, parquet, avro, orc), not for full extracts, which are compared column by "
+        "column, and a list needs files whose columns have names.",
+    ),
+    ErrorPage(
+        "POLYNYA-MAP-005",
+        "an expression cannot be computed",
+        "A function of Spark does not take the type that a column has, or the expression has a "
+        "type that no table has, such as an interval. It is not about the value of a record: that "
+        "gives NULL. Nothing of the batch was copied. Change the expression; the next run goes "
+        "on. Functions of Polynya take every type.",
+    ),
+    ErrorPage(
+        "POLYNYA-MAP-006",
+        "two columns get one name",
+        "`nested: expand` makes the column `a_b` of the field `b` of `a`, and there is a column of "
+        "that name already. Nothing of the batch was copied. Name one of the two in the list of "
+        "`columns`: what is mapped is not expanded.",
+    ),
 )

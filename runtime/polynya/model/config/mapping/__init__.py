@@ -1,0 +1,1 @@
+"""What is made of each record: the columns of its table."""
