@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.errors import ConfigError
-from polynya.transform.expressions import path_of
 from polynya.transform.unnesting import ArrayPath, Flat, flattened
 
 
@@ -70,15 +69,3 @@ def array_of(places: Iterable[tuple[str, Flat]]) -> ArrayPath | None:
                     "files by a second dataset",
                 )
     return longest
-
-
-def source_keys(dataset: ResolvedDataset) -> tuple[str, ...]:
-    """The columns of the source that a mapping takes for keys as they are."""
-    named = {one.name: _path(one.expression) for one in dataset.mapping.columns}
-    paths = (named.get(key, (key,)) for key in dataset.events.keys)
-    return tuple(path[0] for path in paths if path is not None and len(path) == 1)
-
-
-def _path(text: str) -> tuple[str, ...] | None:
-    flat = flattened(text)
-    return None if flat.paths else path_of(text)

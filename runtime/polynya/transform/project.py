@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from polynya.model.config.settings import Dataset, DatasetSettings
-from polynya.model.config.task import StorageTask
+from polynya.model.config.settings import Dataset, DatasetSettings, Mode
+from polynya.model.config.task import StorageTask, merged
 from polynya.model.errors import ConfigError
+from polynya.model.formats.registry import rules_of
 from polynya.model.reading.loader import LoadedProject
 from polynya.transform.expressions import validate_expression
 from polynya.transform.mapping import array_of
@@ -38,11 +39,11 @@ def expression_errors(project: LoadedProject) -> list[ConfigError]:
                     validate_expression(flattened(one.text, where).text, where=where)
                 except ConfigError as error:
                     errors.setdefault(where, error)
-        for dataset in _whole(task):
+        for mode, dataset in _whole(task):
             places = [(project.where(task.name, *one.path), one) for one in dataset]
             if any(where in errors for where, _ in places):
                 continue
-            for found in _array_errors(places):
+            for found in (*_array_errors(places), *_capture_errors(task, mode, places)):
                 errors.setdefault(found.where or "", found)
     return list(errors.values())
 
@@ -65,11 +66,12 @@ def _of(settings: DatasetSettings, path: _Path) -> Iterator[_Written]:
             yield _Written((*path, key), text)
 
 
-def _whole(task: StorageTask) -> Iterator[list[_Written]]:
-    """Yield the expressions that hold for each dataset, and for those that are not declared."""
-    yield list(_of(task.defaults, ("defaults",)))
+def _whole(task: StorageTask) -> Iterator[tuple[Mode | None, list[_Written]]]:
+    """Yield mode and expressions of each dataset, and of those that are not declared."""
+    yield task.defaults.mode, list(_of(task.defaults, ("defaults",)))
     for index, dataset in enumerate(task.datasets):
-        yield _of_dataset(task, dataset, ("datasets", index))
+        mode = merged(task.defaults, dataset).mode
+        yield mode, _of_dataset(task, dataset, ("datasets", index))
 
 
 def _of_dataset(task: StorageTask, dataset: Dataset, path: _Path) -> list[_Written]:
@@ -89,6 +91,25 @@ def _array_errors(places: list[tuple[str, _Written]]) -> Iterator[ConfigError]:
         array_of((where, one) for where, one, _ in flat)
     except ConfigError as error:
         yield error
+
+
+def _capture_errors(
+    task: StorageTask, mode: Mode | None, places: list[tuple[str, _Written]]
+) -> Iterator[ConfigError]:
+    """Yield where elements would be rows of records that the source names by other keys."""
+    rules = rules_of(task.landing.format)
+    if not rules.finds_tables or mode == "append_only":
+        return
+    for where, one in places:
+        if paths := flattened(one.text).paths:
+            yield ConfigError(
+                "POLYNYA-MAP-004",
+                f"`{paths[0]}` makes rows of elements, but the key of format `{rules.name}` is "
+                "that of the record: all of them would be one row",
+                where=where,
+                state="nothing was read",
+                fix="keep the array, or set `mode: append_only`",
+            )
 
 
 def _without_list(where: str, flat: Flat) -> ConfigError:

@@ -95,7 +95,18 @@ def test_files_without_a_header_line_have_no_names_to_map(tmp_path: Path) -> Non
     assert [error.split(" ")[0] for error in said(tmp_path, task)] == ["POLYNYA-MAP-004"]
 
 
-def test_a_capture_is_not_mapped(tmp_path: Path) -> None:
-    task = HEAD % "debezium" + "defaults: {where: \"a = 'b'\", nested: expand}\n"
-    errors = said(tmp_path, task)
-    assert [error.split(" ")[0] for error in errors] == ["POLYNYA-MAP-004", "POLYNYA-MAP-004"]
+def test_the_key_of_a_capture_can_only_have_another_name(tmp_path: Path) -> None:
+    listed = "defaults: {columns: [{name: a, expression: %s, key: 1%s}]}\n"
+    head = HEAD % "debezium"
+    assert said(tmp_path, head + listed % ("id", "")) == []
+    for text, more in (("upper(id)", ""), ("id", ", type: string")):
+        errors = said(tmp_path, head + listed % (text, more))
+        assert [error.split(" ")[0] for error in errors] == ["POLYNYA-MAP-004"]
+
+
+def test_elements_of_a_capture_are_rows_only_where_nothing_is_merged(tmp_path: Path) -> None:
+    listed = 'defaults: {mode: %s, columns: [{name: a, expression: "items[].a"}]}\n'
+    task = HEAD % "debezium" + listed
+    assert said(tmp_path, task % "append_only") == []
+    (error,) = said(tmp_path, task % "merge")
+    assert error.startswith("POLYNYA-MAP-004 6:")

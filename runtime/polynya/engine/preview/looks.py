@@ -28,7 +28,6 @@ from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import OperationError
 from polynya.model.formats.registry import rules_of
 from polynya.store.object_store import ObjectInfo, ObjectStore
-from polynya.transform.mapping import source_keys
 
 #: Whether somebody wants to see a dataset.
 Wanted = Callable[[StorageTask, ResolvedDataset], bool]
@@ -48,9 +47,9 @@ class Known:
         """What reading its files has to know."""
         columns, position = self.copy.columns, self.copy.position
         return KnownTable(
-            dataset=of_source(self.dataset, source_keys(self.dataset)),
+            dataset=of_source(self.dataset),
             schema=self.before.source,
-            keys=() if self.dataset.mapping.is_set else tuple(columns.keys),
+            keys=self.dataset.mapping.of_source(columns.keys),
             done={path: progress.records for path, progress in position.files.items()},
             called=self.copy.membership.called,
         )

@@ -40,7 +40,6 @@ from polynya.observe import data as events
 from polynya.observe.events import Event
 from polynya.observe.run import StepProgress, under_way
 from polynya.observe.trace import span
-from polynya.transform.mapping import source_keys
 
 log = logging.getLogger(__name__)
 
@@ -90,11 +89,11 @@ class WorkingDataset:
     @property
     def known(self) -> KnownTable:
         """What reading its files has to know of it."""
-        mapped = self.reading.mapping.is_set
+        mapping = self.reading.mapping
         return KnownTable(
-            dataset=of_source(self.reading, source_keys(self.reading)),
-            schema=self._before.source if mapped else self.columns,
-            keys=() if mapped else self.keys,
+            dataset=of_source(self.reading),
+            schema=self._before.source if mapping.is_set else self.columns,
+            keys=mapping.of_source(self.keys),
             done={path: progress.records for path, progress in self.progress.items()},
             called=self.table.state.copy.membership.called,
         )

@@ -16,9 +16,11 @@ from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.suspension import suspend
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.evolution import SchemaChange, blocking, schema_changes
-from polynya.model.datatypes import DataType, widen
+from polynya.model.config.mapping.columns import ColumnMapping
+from polynya.model.datatypes import DataType, parse_type, widen
 from polynya.model.errors import OperationError, TaskStoppedError
 from polynya.observe.data import SchemaChanged
+from polynya.transform.unnesting import columns_read
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +92,46 @@ def evolution_of(
     policies = reading.policies.schema_evolution
     found = list(batch.changes)
     excluded = reading.events.except_columns
+    mapping, now = reading.mapping, batch.schema
+    if batch.source is not None:
+        # What a source declares are its own columns.
+        known = {name: parse_type(text) for name, text in columns.of_source.items()}
+        now = batch.source
     if batch.declared is not None and columns.declared:
         found = schema_changes(
             [name for name in columns.declared if name not in excluded],
             [name for name in batch.declared if name not in excluded],
             known=known,
-            now=batch.schema,
-            keys=columns.keys,
+            now=now,
+            keys=mapping.of_source(columns.keys),
             policies=policies,
             changes=found,
         )
+        found = [_of_mapped(change, batch, mapping) for change in found]
     if truncates(batch):
         view = reading.relations.view
         found.append(SchemaChange("truncate", view, policies.policy("truncate")))
     return Evolution(tuple(found))
+
+
+def _of_mapped(change: SchemaChange, batch: DatasetBatch, mapping: ColumnMapping) -> SchemaChange:
+    """A column that the table does not have as it is in the source cannot go, or be renamed, there.
+
+    What an expression lacks from then on is NULL; under which name to look somebody has to say.
+    """
+    if not mapping.is_set or change.policy != "apply":
+        return change
+    read = {name for one in mapping.columns for name in columns_read(one.expression)}
+    if mapping.where is not None:
+        read |= columns_read(mapping.where)
+    if change.kind == "drop_column" and (
+        change.column in read or change.column not in batch.schema
+    ):
+        return replace(change, policy="ignore")
+    names = {str(change.old), str(change.new)}
+    if change.kind == "rename_column" and (names & read or not names <= batch.schema.keys()):
+        return replace(change, policy="suspend")
+    return change
 
 
 def out_of_reach(

@@ -10,7 +10,7 @@ from typing import Any
 from polynya.formats.base import KnownTable
 from polynya.formats.debezium.flat import DEFAULT_PREFIX, Flattening
 from polynya.formats.errors import RecordError
-from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.dataset import ResolvedDataset, of_source
 from polynya.model.config.delivery import Delivery
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.settings import Dataset
@@ -35,6 +35,7 @@ class TableSettings:
     @classmethod
     def of(cls, dataset: ResolvedDataset) -> TableSettings:
         """The part of a dataset's settings that reading needs."""
+        dataset = of_source(dataset)
         return cls(
             dataset.events.keys,
             dataset.events.sequence_by,

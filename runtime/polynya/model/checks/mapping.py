@@ -13,7 +13,6 @@ from polynya.model.documents.problems import Problem
 from polynya.model.formats.registry import rules_of
 
 _PLACE = "POLYNYA-MAP-004"
-_SETTINGS = ("columns", "nested", "where")
 
 
 def written_problems(
@@ -21,20 +20,29 @@ def written_problems(
 ) -> Iterator[Problem]:
     """Yield what is wrong with a mapping where it is written: at a dataset, or under `defaults`."""
     rules = rules_of(task.landing.format)
-    for name in _SETTINGS if rules.finds_tables else ():
-        if _is_set(settings, name):
+    if not isinstance(settings.columns, tuple):
+        return
+    if rules.has_header_lines and not task.landing.has_header:
+        yield Problem(
+            (*path, "columns"),
+            _PLACE,
+            "the files have no header line, so that their columns have no names to map",
+            "write `columns` as a map of all columns with their types, in the order of the files",
+        )
+    for index, one in enumerate(settings.columns) if rules.finds_tables else ():
+        if one.key is not None and (one.source is None or one.type is not None):
             yield Problem(
-                (*path, name),
+                (*path, "columns", index, "expression" if one.source is None else "type"),
                 _PLACE,
-                f"the columns of format `{rules.name}` cannot be mapped",
-                "take it out; `except_columns` leaves columns out",
+                f"a column of the key of format `{rules.name}` can only have another name",
+                "write the name of a column of the source, without a type: old keys and deletes "
+                "are told by it",
             )
     yield from _list_problems(settings, path)
 
 
 def _list_problems(settings: DatasetSettings, path: tuple[str | int, ...]) -> Iterator[Problem]:
-    if not isinstance(settings.columns, tuple):
-        return
+    assert isinstance(settings.columns, tuple), "who asks has looked"
     names: set[str] = set()
     for index, one in enumerate(settings.columns):
         if one.name.lower() in names:
@@ -81,18 +89,14 @@ def mapping_problems(final: ResolvedDataset, path: tuple[str | int, ...]) -> Ite
             "has no meaning with a mapping of columns: extracts are compared column by column",
             "take one out",
         )
-    rules, delivery = rules_of(final.landing.format), final.landing.delivery
-    if rules.has_header_lines and not delivery.has_header and final.mapping.columns:
-        yield Problem(
-            path,
-            _PLACE,
-            f"the files of dataset `{final.name}` have no header line, so that their columns have "
-            "no names to map",
-            "write `columns` as a map of all columns with their types, in the order of the files",
-        )
-
-
-def _is_set(settings: DatasetSettings, name: str) -> bool:
-    if name == "columns":
-        return isinstance(settings.columns, tuple)
-    return getattr(settings, name) not in {None, "keep"}
+    if not rules_of(final.landing.format).finds_tables or final.mapping.keys:
+        return
+    for key in final.events.keys:
+        if not final.mapping.of_source((key,)):
+            yield Problem(
+                (*path, "keys"),
+                _PLACE,
+                f"key {shown(key)} is computed, and keys of format `{final.landing.format}` can "
+                "only have another name",
+                "map it to the name of a column of the source: old keys and deletes are told by it",
+            )

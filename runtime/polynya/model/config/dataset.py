@@ -174,12 +174,11 @@ class ResolvedDataset:
         return None if self.mapping.is_set else self.events.apply_as_truncates
 
 
-def of_source(dataset: ResolvedDataset, keys: tuple[str, ...] = ()) -> ResolvedDataset:
-    """The dataset as its files are read: before its columns are mapped.
-
-    `keys` are columns of the source that are known to be keys.
-    """
-    if not dataset.mapping.is_set:
+def of_source(dataset: ResolvedDataset) -> ResolvedDataset:
+    """The dataset as its files are read: before its columns are mapped."""
+    mapping = dataset.mapping
+    if not mapping.is_set:
         return dataset
-    events = replace(dataset.events, keys=keys, columns=dataset.mapping.declared)
-    return replace(dataset, events=events)
+    keys = mapping.of_source(dataset.events.keys)
+    events = replace(dataset.events, keys=keys, columns=mapping.declared)
+    return replace(dataset, events=events, mapping=ColumnMapping())

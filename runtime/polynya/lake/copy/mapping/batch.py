@@ -13,10 +13,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.formats.batch import DatasetBatch
+from polynya.formats.batch import OLD_KEY_FIELD, DatasetBatch
 from polynya.lake.copy.derive import ERRORS
+from polynya.lake.copy.mapping.captured import former_keys, keys_of, unsent_columns
 from polynya.lake.copy.mapping.elements import Elements, Typed, elements_of, nulls_of
-from polynya.lake.copy.mapping.kept import kept_columns
+from polynya.lake.copy.mapping.kept import Kept, kept_columns
 from polynya.lake.copy.mapping.rows import kept_rows, raw_of, rows_of, with_refused
 from polynya.lake.copy.mapping.values import Made, Session, Wanted, computed
 from polynya.lake.table.copy_state import SourceColumns
@@ -26,6 +27,7 @@ from polynya.model.datatypes import BOOLEAN, DataType, Void, parse_type, widen
 from polynya.observe.trace import span
 from polynya.transform.expressions import expression_columns
 from polynya.transform.mapping import Mapped, mapped
+from polynya.transform.unnesting import columns_read
 
 #: Rule of a record with a value that its column cannot hold.
 RULE: Final = "mapping"
@@ -71,6 +73,7 @@ class _Rows:
     columns: Mapping[str, Typed]
     operations: pa.Array
     wanted: pa.Array
+    unsent: pa.Array
     faults: Mapping[int, str]
 
 
@@ -84,8 +87,12 @@ class _Mapping:
         self._dataset = dataset
         self._before = before
         self._mapped = found
-        self._keys = dataset.events.keys
+        self._keys = keys_of(batch, dataset)
         self._appends = dataset.kept.mode == "append_only" or not self._keys
+        #: Operations that no condition leaves out.
+        self._exempt = ["T"] if self._appends else ["T", "D"]
+        where = dataset.mapping.where
+        self._of_where = frozenset() if where is None else columns_read(where)
         self._elements = (
             Elements(None, None, {})
             if found.array is None
@@ -107,18 +114,19 @@ class _Mapping:
             filtered = pc.invert(made.wanted)
         left_out = int(pc.sum(filtered).as_py() or 0)
         rejected = with_refused(self._batch, refused)
-        rows = rows_of(self._batch, self._elements, made.columns, made.operations, self._keys)
-        rows = kept_rows(rows, stays)
+        schema = {name: one.kind for name, one in made.columns.items()}
+        old = former_keys(self._batch, self._dataset, self._elements, self._keys, schema)
+        said = {"__op": made.operations, "__unsent": made.unsent, OLD_KEY_FIELD: old}
+        rows = kept_rows(rows_of(self._batch, self._elements, made.columns, said), stays)
         return replace(
             self._batch,
             rows=rows,
-            schema={name: one.kind for name, one in made.columns.items()},
+            schema=schema,
             keys=self._keys,
             rejected=rejected,
             rows_in=rows.num_rows + len(rejected) + self._batch.rows_filtered + left_out,
             rows_filtered=self._batch.rows_filtered + left_out,
             counters=self._counters(left_out),
-            declared=self._declared(made.columns),
             met=self._met(made.columns),
             raw_of=self._batch.raw_of if records is None else raw_of(self._batch),
             source=self._batch.schema,
@@ -133,11 +141,10 @@ class _Mapping:
             for name, kind in batch.schema.items()
             if name in read
         }
+        found = kept_columns(batch.rows, batch.schema, self._mapped, self._dataset)
         kept = {
-            name: Typed(elements.of(one.array), one.kind)
-            for name, one in kept_columns(
-                batch.rows, batch.schema, self._mapped, self._dataset
-            ).items()
+            name: Typed(elements.of(one.column.array), one.column.kind)
+            for name, one in found.items()
         }
         odd = {name: one for name, one in kept.items() if self._kept_as(name, one.kind) != one.kind}
         names = [*self._mapped.columns, *odd]
@@ -159,12 +166,37 @@ class _Mapping:
             for flat in conditions
         )
         operations = self._operations(truncates, deletes)
+        wanted_rows = self._wanted(where, operations)
+        unsent, missing = self._unsent(found)
+        faults = self._faults(columns, operations)
+        if vain := self._asked_in_vain(missing, operations):
+            faults |= vain
+            of_vain = pa.array([row in vain for row in range(len(operations))], pa.bool_())
+            wanted_rows = pc.or_(wanted_rows, of_vain)
         return _Rows(
             self._ordered({**kept, **{name: one.column for name, one in columns.items()}}),
             operations,
-            self._wanted(where, operations),
-            self._faults(columns),
+            wanted_rows,
+            unsent,
+            faults,
         )
+
+    def _unsent(self, kept: Mapping[str, Kept]) -> tuple[pa.Array, dict[int, frozenset[str]]]:
+        reads = {name: frozenset({one.source}) for name, one in kept.items()}
+        reads |= {one.name: columns_read(one.expression) for one in self._dataset.mapping.columns}
+        unsent = self._elements.of(self._batch.rows.column("__unsent"))
+        return unsent_columns(unsent, reads, also=self._of_where)
+
+    def _asked_in_vain(
+        self, missing: Mapping[int, frozenset[str]], operations: pa.Array
+    ) -> dict[int, str]:
+        """Rows of which `where` cannot be told: to leave them out, or not, would be a guess."""
+        found = {}
+        for row, names in missing.items() if self._of_where else ():
+            lacking = names & self._of_where
+            if lacking and operations[row].as_py() not in self._exempt:
+                found[row] = f"`where` reads {', '.join(sorted(lacking))}, which was not sent"
+        return found
 
     def _column(self, name: str) -> Wanted:
         declared = self._dataset.events.columns.get(name)
@@ -209,14 +241,16 @@ class _Mapping:
         """Which rows stay: a delete that is not seen would leave its record for good."""
         if where is None:
             return pa.array([True] * len(operations), pa.bool_())
-        exempt = ["T"] if self._appends else ["T", "D"]
-        return pc.or_(where, pc.is_in(operations, value_set=pa.array(exempt, pa.string())))
+        exempt = pa.array(self._exempt, pa.string())
+        return pc.or_(where, pc.is_in(operations, value_set=exempt))
 
-    def _faults(self, columns: Mapping[str, Made]) -> dict[int, str]:
-        """What is wrong with rows: the first of each."""
+    def _faults(self, columns: Mapping[str, Made], operations: pa.Array) -> dict[int, str]:
+        """What is wrong with rows: the first of each. Of a delete only the key counts."""
         faults: dict[int, str] = {}
         for name, one in columns.items():
             for row, text in one.misfits.items():
+                if name not in self._keys and operations[row].as_py() in self._exempt:
+                    continue
                 faults.setdefault(row, f"column {name}: {text!r} does not fit {one.column.kind}")
         return faults
 
@@ -251,14 +285,6 @@ class _Mapping:
     def _counters(self, left_out: int) -> dict[str, int]:
         before = dict(self._batch.counters)
         return {**before, FILTERED: before.get(FILTERED, 0) + left_out} if left_out else before
-
-    def _declared(self, columns: Mapping[str, Typed]) -> tuple[str, ...] | None:
-        """What the source still has of the columns of the table; a mapping never drops one."""
-        declared = self._batch.declared
-        if declared is None:
-            return None
-        gone = self._batch.schema.keys() - set(declared) - self._mapped.columns.keys()
-        return tuple(name for name in columns if name not in gone)
 
     def _met(self, columns: Mapping[str, Typed]) -> frozenset[str]:
         """Columns that settings may name: of the source and of the table."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,9 +18,17 @@ from polynya.transform.expressions import path_of
 from polynya.transform.mapping import Mapped
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A column, and the one of the source that it is, or that its field is of."""
+
+    column: Typed
+    source: str
+
+
 def kept_columns(
     rows: pa.Table, schema: Mapping[str, DataType], mapped: Mapped, dataset: ResolvedDataset
-) -> dict[str, Typed]:
+) -> dict[str, Kept]:
     """What is kept of the columns of records, by the name that it has in the table.
 
     Not those that are excepted, header columns, an array whose elements are rows, and what a mapped
@@ -28,7 +37,7 @@ def kept_columns(
     renamed = _renamed(mapped)
     taken = {name.lower() for name in mapped.columns}
     excepted = set(dataset.events.except_columns)
-    found: dict[str, Typed] = {}
+    found: dict[str, Kept] = {}
     for name, kind in schema.items():
         if name in excepted or name.lower().startswith(RESERVED_PREFIX):
             continue
@@ -36,7 +45,7 @@ def kept_columns(
         if dataset.mapping.nested == "expand":
             _expand((name,), column, renamed, taken, found)
         elif (name,) not in renamed and name.lower() not in taken:
-            found[name] = column
+            found[name] = Kept(column, name)
     return found
 
 
@@ -52,7 +61,7 @@ def _expand(
     column: Typed,
     renamed: Collection[tuple[str, ...]],
     taken: Collection[str],
-    found: dict[str, Typed],
+    found: dict[str, Kept],
 ) -> None:
     """Take a column, or all fields of a struct; of a type that nobody has met nothing yet."""
     if path in renamed or isinstance(column.kind, Void):
@@ -67,7 +76,7 @@ def _expand(
         return
     if name.lower() in {one.lower() for one in found}:
         raise _clash(name, path)
-    found[name] = column
+    found[name] = Kept(column, path[0])
 
 
 def _clash(name: str, path: tuple[str, ...]) -> ConfigError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 
 import pyarrow as pa
@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from polynya.formats.batch import OLD_KEY_FIELD, SERVICE_FIELDS, DatasetBatch, Rejected
 from polynya.formats.values.arrow_types import arrow_type
-from polynya.formats.values.table import no_old_keys
 from polynya.lake.copy.mapping.elements import Elements, Typed
 
 
@@ -18,10 +17,9 @@ def rows_of(
     batch: DatasetBatch,
     elements: Elements,
     columns: Mapping[str, Typed],
-    operations: pa.Array,
-    keys: Sequence[str],
+    said: Mapping[str, pa.Array],
 ) -> pa.Table:
-    """Service columns of a batch for each row, then these columns.
+    """Service columns of a batch for each row, but for those of `said`, then these columns.
 
     Raw bytes are left out where a record is several rows: `raw_of` has them.
     """
@@ -31,9 +29,9 @@ def rows_of(
         place = plain.column_names.index("__raw")
         plain = plain.set_column(place, "__raw", pa.nulls(plain.num_rows, pa.binary()))
     service = {field.name: elements.of(plain.column(field.name)) for field in SERVICE_FIELDS}
-    service["__op"] = operations
     service["__tail"] = _tails(service["__tail"], elements.numbers)
-    old = no_old_keys(keys, schema, len(operations)).array
+    service |= {name: said[name] for name in service if name in said}
+    old = said[OLD_KEY_FIELD]
     fields = [
         *SERVICE_FIELDS,
         pa.field(OLD_KEY_FIELD, old.type),

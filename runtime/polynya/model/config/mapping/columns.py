@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
@@ -12,6 +13,7 @@ from polynya.model.config.fields import Column, ColumnType, Expression, Frozen
 from polynya.model.datatypes import DataType, Struct
 
 Nested: TypeAlias = Literal["keep", "expand"]
+_COLUMN: Final = re.compile(r"\s*(?:([^\W\d]\w*)|`([^`]+)`)\s*")
 
 
 class MappedColumn(Frozen):
@@ -34,6 +36,12 @@ class MappedColumn(Frozen):
         description="Ordinal in the key, from 1: the column is one of those that identify a "
         "record. With it `keys` is not needed.",
     )
+
+    @property
+    def source(self) -> str | None:
+        """The column of the source that it only names anew; None where something is computed."""
+        found = _COLUMN.fullmatch(self.expression)
+        return None if found is None else found[1] or found[2]
 
     def __str__(self) -> str:
         """On one line, as a plan shows it."""
@@ -82,6 +90,17 @@ class ColumnMapping:
     def names(self) -> frozenset[str]:
         """The names that the settings give."""
         return frozenset(one.name for one in self.columns)
+
+    def of_source(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The columns of the source that columns of the table are, but for computed ones."""
+        mapped = {one.name: one.source for one in self.columns}
+        found = (mapped.get(name, name) for name in names)
+        return tuple(name for name in found if name is not None)
+
+    def of_table(self, source: str) -> str | None:
+        """The column of the table that one of the source is; None where another has its name."""
+        renamed = next((one.name for one in self.columns if one.source == source), None)
+        return renamed or (None if source in self.names else source)
 
     @property
     def types(self) -> dict[str, DataType]:

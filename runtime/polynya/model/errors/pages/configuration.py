@@ -330,9 +330,10 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-MAP-004",
         "columns cannot be mapped here",
-        "A list of `columns`, `where` and `nested: expand` are for formats whose records are whole "
-        "(json, csv, parquet, avro, orc), not for full extracts, which are compared column by "
-        "column, and a list needs files whose columns have names.",
+        "Full extracts are compared column by column, and a list needs files whose columns have "
+        "names. Of a capture (Debezium, DMS, Replicate) the columns of the key can only have other "
+        "names, since old keys and deletes are told by them, and elements of an array are rows in "
+        "append-only tables only: they would all have the key of their record.",
     ),
     ErrorPage(
         "POLYNYA-MAP-005",
@@ -348,5 +349,12 @@ PAGES: Final = (
         "`nested: expand` makes the column `a_b` of the field `b` of `a`, and there is a column of "
         "that name already. Nothing of the batch was copied. Name one of the two in the list of "
         "`columns`: what is mapped is not expanded.",
+    ),
+    ErrorPage(
+        "POLYNYA-MAP-007",
+        "a key of the source is not in the table",
+        "The source names the columns of its key, and a mapping gives the name of one of them to "
+        "something else, or leaves it out. Nothing of the batch was copied. Map the column of the "
+        "key by its plain name, `{name: user_id, expression: id}`.",
     ),
 )
