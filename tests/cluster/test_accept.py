@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from polynya.cluster.accept import Acceptance, InForce
+from polynya.engine.runner import units
+from polynya.engine.work.context import EngineContext
+from polynya.lake.spark.api import SparkSession
 from polynya.model.errors import ConfigErrors
+from polynya.testing.fakes import MemoryObjectStore
 from tests.cluster.fakes import BROKEN, GOOD, PROJECT, snapshot, task
+from tests.projects import CLICKS
 
 
 class Node:
@@ -39,6 +45,24 @@ def test_what_is_right_is_in_force(tmp_path: Path) -> None:
     assert found.errors == {}
     assert found.kept == ()
     assert found.project.target.landing == Path("/srv/shop/landing")
+
+
+def test_a_landing_of_a_stream_is_a_task_like_any_other(node: Node) -> None:
+    found = node.reads(GOOD | {"tasks/clicks.yml": CLICKS})
+    broken = node.reads(GOOD | {"tasks/clicks.yml": CLICKS.replace("topics", "topic")})
+
+    assert sorted(found.tasks) == ["a", "b", "clicks"]
+    assert broken.tasks["clicks"] == found.tasks["clicks"]
+    assert list(broken.errors) == ["tasks/clicks.yml"]
+
+
+def test_an_agent_makes_one_unit_of_a_landing_which_finds_the_others(node: Node) -> None:
+    found = node.reads(GOOD | {"tasks/clicks.yml": CLICKS})
+    context = EngineContext(cast("SparkSession", None), MemoryObjectStore())
+
+    [unit] = units(context, [found.tasks["clicks"].task])
+
+    assert (unit.name, unit.task, unit.lands) == ("clicks", "clicks", True)
 
 
 def test_only_the_task_whose_file_changed_has_a_new_version(node: Node) -> None:

@@ -7,6 +7,7 @@ import pytest
 from polynya.model.config.streaming.landing import Into
 from polynya.streaming.kafka.errors import explained
 from polynya.streaming.kafka.topics import by_table, landed_table, named, taken
+from tests.streaming.kafka.fake import kafka_source
 
 EACH = Into(each="topic")
 
@@ -82,3 +83,17 @@ def test_what_a_task_of_spark_met_is_found_in_its_message():
 
 def test_what_is_not_of_kafka_is_left_as_it_is():
     assert explained([("java.lang.NullPointerException", "x")], "x") is None
+
+
+def test_an_error_repeats_no_secret():
+    login = 'x.LoginModule required username="lake" password="hunter2" clientSecret=hunter3;'
+    source = kafka_source(
+        properties={"ssl.key.password": "hunter4", "sasl.jaas.config": login, "client.id": "lake"}
+    )
+    said = f"{login} and hunter4"
+
+    error = explained([(f"{KAFKA}UnknownServerException", said)], "x", source.secrets())
+
+    assert source.secrets() == ("hunter4", "hunter2", "hunter3")
+    assert "hunter" not in error.render()
+    assert "lake" in error.render()

@@ -56,7 +56,7 @@ class KafkaCluster:
     def __init__(self, spark: SparkSession, source: KafkaSource, where: str) -> None:
         self._spark = spark
         self._properties = client_properties(source)
-        self._where = where
+        self._where, self._secrets = where, source.secrets()
 
     def topics(self) -> list[str]:
         """The names of all topics but the brokers' own."""
@@ -149,7 +149,7 @@ class KafkaCluster:
             raise self._explained(error) from error
 
     def _explained(self, error: Py4JError) -> Exception:
-        return explained(chain_of(error), self._where) or error
+        return explained(chain_of(error), self._where, self._secrets) or error
 
     def _no_jars(self) -> OperationError:
         return OperationError(

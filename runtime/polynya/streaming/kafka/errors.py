@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from polynya.lake.spark.api import CapturedException, Py4JJavaError
@@ -40,13 +40,16 @@ def has(chain: Chain, name: str) -> bool:
     return any(_simple(kind) == name for kind, _ in chain)
 
 
-def explained(chain: Chain, where: str) -> PolynyaError | None:
+def explained(chain: Chain, where: str, secrets: Iterable[str] = ()) -> PolynyaError | None:
     """The error to show for exceptions of Kafka's client; None when they are of something else.
 
     Args:
         chain: the exceptions.
         where: task and brokers.
+        secrets: what the error leaves out, should the client repeat it.
     """
+    for secret in secrets:
+        chain = [(kind, message.replace(secret, "***")) for kind, message in chain]
     text = " ".join(f"{kind}: {message}" for kind, message in chain)
     if not any(kind.startswith(_KAFKA) for kind, _ in chain):
         if any(word in text for word in _DATA_LOSS):

@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.formats.stream.landed import SCHEMAS, VALUE
-from polynya.lake.spark.api import DataFrame, PySparkException, SparkSession
+from polynya.lake.spark.api import DataFrame, Py4JJavaError, PySparkException, SparkSession
 from polynya.lake.spark.tasks.python import mapped_rows
+from polynya.model.config.streaming.kafka import KafkaSource
+from polynya.streaming.kafka.cluster import client_properties
 from polynya.streaming.kafka.errors import chain_of, explained
 from polynya.streaming.kafka.plan import Partition, Reads
 
@@ -50,13 +52,13 @@ _POLL_MS: Final = "30000"
 
 
 def read_ranges(
-    spark: SparkSession, properties: Mapping[str, str], reads: Reads, max_bytes: int, where: str
+    spark: SparkSession, source: KafkaSource, reads: Reads, max_bytes: int, where: str
 ) -> pa.Table:
     """The records of the ranges, each partition in order, with the column `cut`; see `bounded`.
 
     Args:
         spark: the session.
-        properties: those of the client, in Kafka's names.
+        source: the brokers, and how they are reached.
         reads: the ranges.
         max_bytes: most bytes of all; one record of each partition is always taken.
         where: task and brokers, for errors.
@@ -65,9 +67,12 @@ def read_ranges(
         DependencyError: the brokers did not give them.
     """
     try:
-        return _rows(spark, properties, reads, max_bytes).toArrow()
-    except PySparkException as error:
-        raise explained(chain_of(error), where) or error from error
+        return _rows(spark, client_properties(source), reads, max_bytes).toArrow()
+    except (PySparkException, Py4JJavaError) as error:
+        found = explained(chain_of(error), where, source.secrets())
+        if found is None:
+            raise
+        raise found from error
 
 
 def cuts(rows: pa.Table) -> dict[Partition, int]:

@@ -14,7 +14,7 @@ from polynya.model.contract.identifiers import shown
 from polynya.model.contract.stream_headers import StreamSource
 from polynya.model.errors import ConfigError, ConfigErrors, OperationError
 from polynya.streaming.kafka import reading
-from polynya.streaming.kafka.cluster import KafkaCluster, client_properties
+from polynya.streaming.kafka.cluster import KafkaCluster
 from polynya.streaming.kafka.plan import (
     Extent,
     Partition,
@@ -97,9 +97,7 @@ class Kafka:
 
     def take(self, reads: Reads, end: KafkaPosition, limits: Limits) -> Taken:
         """Read ranges of offsets; `end` is the position when all of it is read."""
-        rows = reading.read_ranges(
-            self._spark, client_properties(self._source), reads, limits.max_bytes, self.where
-        )
+        rows = reading.read_ranges(self._spark, self._source, reads, limits.max_bytes, self.where)
         position = reached(end, reading.cuts(rows))
         records = reading.records(rows)
         if records.num_rows:

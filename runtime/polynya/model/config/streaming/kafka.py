@@ -28,6 +28,9 @@ OWN_PROPERTIES: Final[Mapping[str, str]] = {
 }
 _SECRET: Final = re.compile(r"(?:password|secret|\.key)$", re.IGNORECASE)
 _JAAS: Final = "sasl.jaas.config"
+_IN_WORDS: Final = re.compile(
+    r"(?:password|secret|token)\s*=\s*(?:\"([^\"]+)\"|'([^']+)'|([^\s\"';]+))", re.IGNORECASE
+)
 
 
 def _text(value: object) -> object:
@@ -65,6 +68,16 @@ class KafkaSource(Frozen):
     def plain_properties(self) -> dict[str, str]:
         """The properties with their secrets, for the client alone."""
         return {name: value.get_secret_value() for name, value in self.properties.items()}
+
+    def secrets(self) -> tuple[str, ...]:
+        """The secrets among the properties, for those who have to leave them out of a text."""
+        found = []
+        for name, value in self.plain_properties().items():
+            if is_secret(name):
+                found.append(value)
+            elif holds_secrets(name):
+                found += ["".join(parts) for parts in _IN_WORDS.findall(value)]
+        return tuple(one for one in found if one)
 
 
 def is_secret(name: str) -> bool:
