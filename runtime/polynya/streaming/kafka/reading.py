@@ -51,13 +51,24 @@ _PIECES: Final[Mapping[str, str]] = {
 _POLL_MS: Final = "30000"
 
 
+def session_of_pieces(spark: SparkSession) -> SparkSession:
+    """A session over the same tasks that passes small pieces to Python.
+
+    It is one of its own, because the size of pieces is no matter of other queries.
+    """
+    session = spark.newSession()
+    for name, value in _PIECES.items():
+        session.conf.set(name, value)
+    return session
+
+
 def read_ranges(
-    spark: SparkSession, source: KafkaSource, reads: Reads, max_bytes: int, where: str
+    session: SparkSession, source: KafkaSource, reads: Reads, max_bytes: int, where: str
 ) -> pa.Table:
     """The records of the ranges, each partition in order, with the column `cut`; see `bounded`.
 
     Args:
-        spark: the session.
+        session: see `session_of_pieces`.
         source: the brokers, and how they are reached.
         reads: the ranges.
         max_bytes: most bytes of all; one record of each partition is always taken.
@@ -67,7 +78,7 @@ def read_ranges(
         DependencyError: the brokers did not give them.
     """
     try:
-        return _rows(spark, client_properties(source), reads, max_bytes).toArrow()
+        return _rows(session, client_properties(source), reads, max_bytes).toArrow()
     except (PySparkException, Py4JJavaError) as error:
         found = explained(chain_of(error), where, source.secrets())
         if found is None:
@@ -129,12 +140,8 @@ def budgets(reads: Reads, max_bytes: int) -> dict[Partition, int]:
 
 
 def _rows(
-    spark: SparkSession, properties: Mapping[str, str], reads: Reads, max_bytes: int
+    session: SparkSession, properties: Mapping[str, str], reads: Reads, max_bytes: int
 ) -> DataFrame:
-    # A session of its own: the size of pieces is no matter of other queries.
-    session = spark.newSession()
-    for name, value in _PIECES.items():
-        session.conf.set(name, value)
     most = budgets(reads, max_bytes)
 
     def cut(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -44,6 +44,7 @@ class Kafka:
         self._spark, self._task, self._source = spark, task, source
         self.where = f"task {task.name}, {source.bootstrap_servers}"
         self._cluster = KafkaCluster(spark, source, self.where)
+        self._session: SparkSession | None = None
 
     @property
     def each(self) -> bool:
