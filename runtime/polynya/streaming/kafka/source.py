@@ -28,11 +28,10 @@ from polynya.streaming.kafka.position import KafkaPosition
 from polynya.streaming.kafka.topics import by_table, named, taken
 from polynya.streaming.source import Found, Limits, Next, Position, Taken
 
-#: What a record is taken to have before any was read, in bytes.
+#: What an offset is taken to have before any was read, in bytes.
 _FIRST_GUESS: Final = 1024
-#: More offsets are planned than the bytes seem to allow: the bytes are what counts.
-_ROOM: Final = 1.5
-_LEAST: Final = 1000
+#: Fewer offsets are planned than the bytes seem to allow: a task that is cut ends its Python.
+_ROOM: Final = 0.8
 
 
 class Kafka:
@@ -114,7 +113,7 @@ class KafkaStream:
 
     def __init__(self, source: Kafka, table: str) -> None:
         self._source, self._table = source, table
-        self._record_bytes: float = _FIRST_GUESS
+        self._offset_bytes: float = _FIRST_GUESS
         self._until: dict[Partition, int] | None = None
 
     def next(
@@ -145,14 +144,15 @@ class KafkaStream:
         """See `Stream`."""
         reads, end = wanted.reads
         found = self._source.take(reads, end, limits)
-        if found.rows.num_rows:
-            self._record_bytes = found.size_bytes / found.rows.num_rows
+        offsets = wanted.records - (found.behind - wanted.behind)
+        if offsets > 0:
+            self._offset_bytes = found.size_bytes / offsets
         return found
 
     def _most(self, limits: Limits) -> int:
-        """How many offsets a read may have: about as many records as the bytes allow."""
-        by_size = int(_ROOM * limits.max_bytes / max(1.0, self._record_bytes))
-        return min(limits.max_records, max(_LEAST, by_size))
+        """How many offsets a read may have: about as many as the bytes allow."""
+        by_size = int(_ROOM * limits.max_bytes / max(1.0, self._offset_bytes))
+        return min(limits.max_records, max(1, by_size))
 
     def _refuse_other(self, streams: tuple[str, ...], before: KafkaPosition) -> None:
         other = [one for one in streams if one not in before.topics]
