@@ -339,7 +339,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(steps, st.integers(1, 5), st.integers(1, 40))
 def test_every_record_lands_once_and_in_order_whoever_is_killed(history, records, size):
     """Two processes land the same table; each may be killed at any put and is started again."""
