@@ -127,6 +127,26 @@ def test_a_shard_that_gets_busy_leaves_what_was_read_of_it() -> None:
     assert landing.land() == list("defgh")
 
 
+def test_a_busy_shard_keeps_no_other_one_waiting() -> None:
+    landing = Landing()
+    landing.memory.make("clicks", shards=2)
+    landing.memory.put("clicks", "s0", "a")
+    landing.memory.put("clicks", "s1", "b")
+    read = landing.memory.read
+
+    def busy_first(stream: str, iterator: str):
+        if iterator.startswith("s0"):
+            raise busy()
+        return read(stream, iterator)
+
+    landing.memory.read = busy_first  # type: ignore[method-assign]
+
+    assert landing.step()
+    assert [row["value"] for row in landing.rows] == [b"b"]
+    landing.memory.read = read  # type: ignore[method-assign]
+    assert landing.land() == ["a"]
+
+
 def test_records_that_the_stream_deleted_before_they_were_read_are_named_and_counted() -> None:
     landing = Landing()
     landing.memory.put("clicks", "s0", "a")

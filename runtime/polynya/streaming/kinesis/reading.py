@@ -35,6 +35,7 @@ class ReadShard:
         records: in their order.
         bytes: of their data.
         behind: more can be read now.
+        refused: why nothing could be read.
     """
 
     stream: str
@@ -43,6 +44,7 @@ class ReadShard:
     records: list[ShardRecord] = field(default_factory=list)
     bytes: int = 0
     behind: bool = False
+    refused: BusyError | None = None
 
 
 @dataclass(slots=True)
@@ -76,7 +78,7 @@ class ShardsReader:
             max_bytes: most bytes of all; one record is always taken.
 
         Raises:
-            DependencyError: a shard cannot be read, and nothing was read of it.
+            DependencyError: a shard cannot be read; or all that there is waits in busy ones.
         """
         if not wanted:
             return []
@@ -99,6 +101,9 @@ class ShardsReader:
                     ),
                     part,
                 )
+        busy = next((one.refused for one in found if one.refused), None)
+        if busy is not None and not any(one.records for one in found):
+            raise busy
         return found
 
     def _read_one(
@@ -109,10 +114,10 @@ class ShardsReader:
         while True:
             try:
                 page = self._page(stream, shard, found.position)
-            except BusyError:
-                if not found.records:
-                    raise
+            except BusyError as error:
+                # What others have is not to wait for it.
                 found.behind = True
+                found.refused = None if found.records else error
                 return found
             self._take(found, page, max_records, max_bytes)
             empty = 0 if page.records else empty + 1
