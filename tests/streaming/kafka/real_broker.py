@@ -209,6 +209,7 @@ def test_topics_and_partitions_that_come_later_are_read_from_their_begin(
     assert [footer.number for footer in zone.footers("later_2")] == [1]
 
 
+@pytest.mark.slow
 def test_what_a_topic_loses_is_counted_and_told(zone: Zone, broker: Broker) -> None:
     broker.create("short")
     broker.send("short", numbered(4))
@@ -223,6 +224,7 @@ def test_what_a_topic_loses_is_counted_and_told(zone: Zone, broker: Broker) -> N
     assert (lost.at, lost.begin, lost.end, lost.reason) == ("short/0", "4", "7", "retention")
 
 
+@pytest.mark.slow
 def test_a_topic_that_was_made_again_is_read_from_its_begin(zone: Zone, broker: Broker) -> None:
     broker.create("again")
     broker.send("again", numbered(3))
