@@ -48,10 +48,11 @@ def decompressed(source: BinaryIO, codec: Codec) -> AbstractContextManager[Binar
     Raises:
         UnreadableFileError: on entering, when it is truncated or damaged.
     """
-    return spooled(_whole(source, codec))
+    return spooled(pieces_of(source, codec))
 
 
-def _whole(source: BinaryIO, codec: Codec) -> Iterator[bytes]:
+def pieces_of(source: BinaryIO, codec: Codec) -> Iterator[bytes]:
+    """The content in pieces, of which none is large. Raises UnreadableFileError."""
     try:
         yield from codec.pieces(source)
     except _DAMAGE as error:

@@ -117,6 +117,17 @@ def blocks_of(file: BinaryIO, header: bytes, begin: int) -> Iterator[tuple[int, 
         begin = end
 
 
+def block_bodies(file: BinaryIO, header: bytes) -> Iterator[tuple[int, bytes]]:
+    """The records and the bytes of each block, as they are compressed; a damaged one is none."""
+    for begin, records, size in blocks_of(file, header, len(header)):
+        file.seek(begin)
+        block = io.BytesIO(file.read(size))
+        _number(block)
+        length = _number(block)
+        if length >= 0:
+            yield records, block.read(length)
+
+
 def _number(stream: BinaryIO) -> int:
     """A zigzag number of variable length; -1 when it is cut off."""
     found = 0

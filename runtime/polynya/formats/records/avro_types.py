@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from polynya.model.datatypes import (
@@ -49,11 +50,16 @@ _LOGICAL: dict[str, DataType] = {
 MAX_DEPTH = 64
 
 
-def record_types(schema: Any) -> dict[str, DataType]:
-    """The column types of a record schema. Raises ValueError when it has no counterpart."""
+def record_types(
+    schema: Any, others: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, DataType]:
+    """The column types of a record schema. Raises ValueError when it has no counterpart.
+
+    `others` are types of other schemas that it uses by name.
+    """
     if not isinstance(schema, Mapping) or schema.get("type") != "record":
         raise ValueError("the file does not hold records")
-    named = named_types(schema)
+    named = {**others, **named_types(schema)}
     return {item["name"]: _type(item["type"], named, 0) for item in schema["fields"]}
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from typing import Annotated, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, SecretStr, StringConstraints
+from pydantic_core import PydanticCustomError
 
 from polynya.model.config.fields import Column, Frozen, RelativePath
+from polynya.model.contract.identifiers import shown
 
 DEFAULT_DELIMITER: Final = ","
 DEFAULT_QUOTE: Final = '"'
@@ -24,6 +27,39 @@ AddedField: TypeAlias = Annotated[
 ]
 #: What a field holds instead of a value.
 Marker: TypeAlias = Annotated[str, StringConstraints(max_length=64, pattern=r'^[^"\r\n\x00]*$')]
+
+
+def _refuse(message: str, fix: str) -> PydanticCustomError:
+    return PydanticCustomError("polynya_value", "{message}", {"message": message, "fix": fix})
+
+
+def _url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        right = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        secret = parts.username is not None or parts.password is not None
+    except ValueError:
+        right = secret = False
+    if secret:
+        raise _refuse("an address holds no secrets", "set `user` and `password` beside `url`")
+    if not right or any(ord(character) <= 32 for character in text):
+        raise _refuse(f"{shown(text)} is no address", "write for example `https://registry:8081`")
+    return text.rstrip("/")
+
+
+Url: TypeAlias = Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_url)]
+
+
+class SchemaRegistry(Frozen):
+    """A schema registry with the interface of Confluent's."""
+
+    url: Url = Field(description="Address of the registry, such as `https://registry:8081`.")
+    user: str | None = Field(
+        default=None, min_length=1, description="Who logs in to it, as `${env:NAME}`."
+    )
+    password: SecretStr | None = Field(
+        default=None, description="The password for it, always as `${env:NAME}`: never in the file."
+    )
 
 
 class Delivery(Frozen):
@@ -103,6 +139,12 @@ class Delivery(Frozen):
     add_fields_prefix: Marker | None = Field(
         default=None,
         description="For `debezium`: the transform's `add.fields.prefix`. Default: `__`.",
+    )
+
+    schema_registry: SchemaRegistry | None = Field(
+        default=None,
+        description="For `stream`: the registry to ask for schemas of `avro_with_schema`, with who "
+        "logs in to it. Default: the address that the landing task wrote down, without a login.",
     )
 
     @property

@@ -40,7 +40,7 @@ def written_passwords(task: Node) -> Iterator[Problem]:
             yield Problem(
                 place,
                 "POLYNYA-CFG-035",
-                f"{'.'.join(place)}: a password is written in the file",
+                "a password is written in the file",
                 'name a variable of the environment: `password: "${env:REGISTRY_PASSWORD}"`',
             )
 

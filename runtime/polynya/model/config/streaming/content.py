@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from pydantic import (
     BeforeValidator,
     Field,
-    SecretStr,
     TypeAdapter,
     ValidationError,
     model_validator,
@@ -22,6 +21,7 @@ from polynya.model.config.delivery import (
     Delimiter,
     Marker,
     Quote,
+    SchemaRegistry,
 )
 from polynya.model.config.fields import Column, Frozen
 from polynya.model.config.streaming.content_fields import (
@@ -29,7 +29,6 @@ from polynya.model.config.streaming.content_fields import (
     GroupPattern,
     Part,
     SplitPattern,
-    Url,
     refuse,
 )
 
@@ -172,18 +171,6 @@ class AvroContent(_Content):
     def may_be_compressed(self) -> bool:
         """Whether the first bytes of a message tell that it is compressed."""
         return self.compression != "none" if self.schema_ is None else self.compression == "auto"
-
-
-class SchemaRegistry(Frozen):
-    """A schema registry with the interface of Confluent's."""
-
-    url: Url = Field(description="Address of the registry, such as `https://registry:8081`.")
-    user: str | None = Field(
-        default=None, min_length=1, description="Who logs in to it, as `${env:NAME}`."
-    )
-    password: SecretStr | None = Field(
-        default=None, description="The password for it, always as `${env:NAME}`: never in the file."
-    )
 
 
 class RegistryAvroContent(_Content):

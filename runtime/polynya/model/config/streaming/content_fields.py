@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from typing import Annotated, Final, TypeAlias
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from polynya.model.config.streaming.patterns import group_pattern, split_pattern
-from polynya.model.contract.identifiers import shown
 
 _MAX_SCHEMA: Final = 1_000_000
 
@@ -18,20 +16,6 @@ _MAX_SCHEMA: Final = 1_000_000
 def refuse(message: str, fix: str | None = None) -> PydanticCustomError:
     """The error of a value that is not right, as pydantic takes it."""
     return PydanticCustomError("polynya_value", "{message}", {"message": message, "fix": fix})
-
-
-def _url(text: str) -> str:
-    try:
-        parts = urlsplit(text)
-        right = parts.scheme in {"http", "https"} and bool(parts.hostname)
-        secret = parts.username is not None or parts.password is not None
-    except ValueError:
-        right = secret = False
-    if secret:
-        raise refuse("an address holds no secrets", "set `user` and `password` beside `url`")
-    if not right or any(ord(character) <= 32 for character in text):
-        raise refuse(f"{shown(text)} is no address", "write for example `https://registry:8081`")
-    return text.rstrip("/")
 
 
 def _avro_schema(value: object) -> object:
@@ -63,7 +47,6 @@ def _split(text: str) -> str:
     return text
 
 
-Url: TypeAlias = Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_url)]
 AvroSchema: TypeAlias = Annotated[
     str,
     BeforeValidator(_avro_schema),

@@ -1,0 +1,35 @@
+"""Compressed messages, told by their first bytes, with a limit to what they may expand to."""
+
+from __future__ import annotations
+
+import io
+from typing import Final
+
+from polynya.formats.errors import RecordError, UnreadableFileError
+from polynya.formats.files.compression import codec_of, pieces_of
+
+#: Most bytes that one message may expand to.
+MOST_BYTES: Final = 64 * 1024 * 1024
+_HEAD: Final = 16
+
+
+def expanded(message: bytes, limit: int = MOST_BYTES) -> bytes:
+    """A message as it was before it was compressed; one that is not comes back as it is.
+
+    Raises:
+        RecordError: bad_archive, it is damaged or cut off; too_large, it holds more than `limit`.
+    """
+    codec = codec_of(message[:_HEAD], "")
+    if codec is None:
+        return message
+    found = bytearray()
+    try:
+        for piece in pieces_of(io.BytesIO(message), codec):
+            found += piece
+            if len(found) > limit:
+                raise RecordError(
+                    "too_large", f"a {codec.name} archive of more than {limit:,} bytes"
+                )
+    except UnreadableFileError as error:
+        raise RecordError("bad_archive", str(error)) from error
+    return bytes(found)

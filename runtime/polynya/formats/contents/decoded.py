@@ -1,0 +1,91 @@
+"""What decoding gives: the records of a message, and how each of them can be read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from polynya.formats.errors import RecordError
+from polynya.model.datatypes import DataType
+
+#: A record of a message, or why it is none.
+Item: TypeAlias = "dict[str, Any] | RecordError"
+
+#: Most records of one message: a few bytes can stand for any number of them.
+MOST_RECORDS = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The records of one message.
+
+    Attributes:
+        items: its records; what is none of them says why.
+        types: of columns, where the message declares them.
+        part: the bytes of the record at an index, by which it can be read by itself; None where
+            a message is one record.
+        is_spelled: those bytes are JSON, whatever the message is: the types of the table say what
+            its texts are.
+    """
+
+    items: Sequence[Item]
+    types: Mapping[str, DataType] = field(default_factory=dict)
+    part: Callable[[int], bytes] | None = None
+    is_spelled: bool = False
+
+
+class Decoder(Protocol):
+    """Decodes messages of one content."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether values are texts whose types are inferred from all of a column."""
+        ...
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether messages say the types of their values."""
+        ...
+
+    def decode(self, messages: Sequence[bytes]) -> Iterable[Decoded | RecordError]:
+        """What each message holds, or why it cannot be read.
+
+        Raises:
+            DependencyError: something outside that is needed to read them did not answer.
+        """
+        ...
+
+    def settle(self, records: Sequence[dict[str, Any]], known: Mapping[str, DataType]) -> None:
+        """Give the records of a batch one shape, in place, as far as their types leave it open.
+
+        `known` has the types of the columns so far.
+        """
+        ...
+
+
+class OneByOne:
+    """A decoder to which messages have nothing to do with each other."""
+
+    is_text = False
+    is_typed = False
+
+    def decode(self, messages: Sequence[bytes]) -> Iterable[Decoded | RecordError]:
+        """See `Decoder.decode`."""
+        for message in messages:
+            try:
+                yield self.one(message)
+            except RecordError as error:
+                yield error
+
+    def one(self, message: bytes) -> Decoded:
+        """What a message holds. Raises RecordError."""
+        raise NotImplementedError
+
+    def settle(self, records: Sequence[dict[str, Any]], known: Mapping[str, DataType]) -> None:
+        """Nothing: they have one shape."""
+
+
+def too_many() -> RecordError:
+    """Why a message has more records than can be meant."""
+    return RecordError("too_large", f"more than {MOST_RECORDS:,} records in one message")

@@ -1,0 +1,141 @@
+"""A schema registry with the interface of Confluent's, over HTTP.
+
+Schemas never change under their number, so what was answered once is not asked for again.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any, Final, Protocol
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from polynya.model.errors import DependencyError
+
+_TIMEOUT_SECONDS: Final = 10.0
+_MOST_BYTES: Final = 16 * 1024 * 1024
+_STATE: Final = "nothing of the landed batch was copied; it is read again at the next try"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Another schema that a schema uses, by the name of its type."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSchema:
+    """A schema as the registry has it; `kind` is `AVRO`, `JSON` or `PROTOBUF`."""
+
+    kind: str
+    text: str
+    references: tuple[Reference, ...] = ()
+
+
+class SchemaRegistry(Protocol):
+    """Schemas by their number, and those that they refer to.
+
+    Both raise DependencyError when the registry does not answer.
+    """
+
+    def by_number(self, number: int) -> RegisteredSchema | None:
+        """The schema with a number, None when there is none."""
+        ...
+
+    def by_version(self, subject: str, version: int) -> RegisteredSchema | None:
+        """A version of a subject, None when there is none."""
+        ...
+
+
+class HttpSchemaRegistry:
+    """Asks a registry; what it finds it keeps."""
+
+    def __init__(self, url: str, user: str | None = None, password: str | None = None) -> None:
+        self._url = url
+        self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+        if user is not None:
+            pair = f"{user}:{password or ''}".encode()
+            self._headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+        # A redirect could carry the password to another host.
+        self._opener = build_opener(_NoRedirect())
+        self._known: dict[str, RegisteredSchema] = {}
+
+    def by_number(self, number: int) -> RegisteredSchema | None:
+        """See `SchemaRegistry`."""
+        return self._schema(f"/schemas/ids/{number}")
+
+    def by_version(self, subject: str, version: int) -> RegisteredSchema | None:
+        """See `SchemaRegistry`."""
+        return self._schema(f"/subjects/{quote(subject, safe='')}/versions/{version}")
+
+    def _schema(self, path: str) -> RegisteredSchema | None:
+        if path not in self._known:
+            answer = self._asked(path)
+            if answer is None:
+                return None
+            self._known[path] = self._read(answer)
+        return self._known[path]
+
+    def _asked(self, path: str) -> bytes | None:
+        # The scheme is http or https: the settings take no other.
+        request = Request(self._url + path, headers=self._headers)  # noqa: S310
+        try:
+            with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
+                data: bytes = answer.read(_MOST_BYTES)
+        except HTTPError as error:
+            with error:
+                if error.code == 404:
+                    return None
+                if error.code in {401, 403}:
+                    raise self._refused(error.code) from error
+                raise self._unheard(f"it answers {error.code}") from error
+        except (OSError, HTTPException) as error:
+            raise self._unheard(str(error) or type(error).__name__) from error
+        return data
+
+    def _read(self, data: bytes) -> RegisteredSchema:
+        try:
+            said: Mapping[str, Any] = json.loads(data)
+            references = tuple(
+                Reference(str(one["name"]), str(one["subject"]), int(one["version"]))
+                for one in said.get("references") or ()
+            )
+            return RegisteredSchema(
+                str(said.get("schemaType") or "AVRO"), str(said["schema"]), references
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise self._unheard(f"its answer is no schema: {error!r}") from error
+
+    def _unheard(self, why: str) -> DependencyError:
+        return DependencyError(
+            "POLYNYA-STR-022",
+            f"the schema registry does not answer: {why}",
+            where=self._url,
+            state=_STATE,
+            fix="start the registry, or correct `schema_registry.url`; no message was refused",
+        )
+
+    def _refused(self, code: int) -> DependencyError:
+        return DependencyError(
+            "POLYNYA-STR-023",
+            f"the schema registry refuses access ({code})",
+            where=self._url,
+            state=_STATE,
+            fix="set `user` and `password` in `schema_registry` of the task that copies the stream",
+        )
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Takes a redirect for the error that it is here."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        """Follow none."""
+        return
