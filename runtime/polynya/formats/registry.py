@@ -12,6 +12,7 @@ from polynya.formats.loads import LoadFormat
 from polynya.formats.native.format import NativeFormat
 from polynya.formats.native.loads.plan import NativeLoads
 from polynya.formats.replicate.format import ReplicateFormat
+from polynya.formats.stream.format import StreamFormat
 from polynya.model.config.task import StorageTask
 from polynya.model.formats.debezium import DEBEZIUM
 from polynya.model.formats.dms import DMS
@@ -19,6 +20,7 @@ from polynya.model.formats.native import NATIVE
 from polynya.model.formats.registry import add_rules, remove_rules
 from polynya.model.formats.replicate import REPLICATE
 from polynya.model.formats.rules import FormatRules
+from polynya.model.formats.stream import STREAM
 
 #: Makes the landing zone of a task as its format reads it.
 FormatOf: TypeAlias = Callable[[StorageTask], Format]
@@ -28,6 +30,7 @@ _formats: Final[dict[str, FormatOf]] = {
     DEBEZIUM.name: DebeziumFormat,
     DMS.name: DmsFormat,
     REPLICATE.name: ReplicateFormat,
+    STREAM.name: StreamFormat,
 }
 _BUILT_IN: Final = frozenset(_formats)
 _loads: Final[dict[str, LoadFormat]] = {rules.name: NativeLoads() for rules in NATIVE}

@@ -63,7 +63,8 @@ def _named(dataset: ResolvedDataset) -> Iterator[NamedColumn]:
         # An extract is looked at when it is whole (POLYNYA-LAKE-021).
         times = None
     # Order and time of a capture may come from what its source says beside the columns.
-    captured = rules_of(dataset.landing.format).finds_tables
+    rules = rules_of(dataset.landing.format)
+    captured = rules.finds_tables
     lists: dict[str, Collection[str]] = {
         "keys": events.keys,
         "sequence_by": () if captured else events.sequence_by,
@@ -71,7 +72,9 @@ def _named(dataset: ResolvedDataset) -> Iterator[NamedColumn]:
         "apply_as_deletes": _read_by(events.apply_as_deletes),
         "apply_as_truncates": _read_by(events.apply_as_truncates),
         "ignore_null_updates": () if isinstance(nulls, bool) else nulls,
-        "except_columns": events.except_columns,
+        "except_columns": [
+            name for name in events.except_columns if name not in rules.header_columns
+        ],
         "columns": _of_columns(dataset),
         "where": _read_by(dataset.mapping.where),
         "track_history_columns": kept.track_history_columns,

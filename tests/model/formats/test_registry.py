@@ -26,7 +26,7 @@ def test_a_task_may_name_a_format_as_long_as_it_is_registered(toy):
 
     remove_rules("toy")
 
-    with pytest.raises(ValidationError, match=r"Input should be 'json'.* or 'replicate'"):
+    with pytest.raises(ValidationError, match=r"Input should be 'json'.* or 'stream'"):
         Landing(path="t", format="toy")
     add_rules(TOY)
 

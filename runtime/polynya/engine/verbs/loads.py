@@ -8,6 +8,7 @@ from polynya.engine.work.landing import TaskLanding
 from polynya.formats.files.discovery import unread
 from polynya.formats.files.full_load import nothing_to_reload
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.formats.registry import rules_of
 
 
 def load_of(working: WorkingDataset, landing: TaskLanding, glob: str | None) -> Load:
@@ -19,9 +20,12 @@ def load_of(working: WorkingDataset, landing: TaskLanding, glob: str | None) -> 
     Raises OperationError when nothing says where it lies.
     """
     dataset, named = working.table.dataset, landing.format.full_load
+    in_order = rules_of(dataset.landing.format).in_order
     named((), dataset, glob)  # refused at once, and not when the files are looked for
     return Load(
-        find=lambda done: unread(named(landing.files(), dataset, glob), done, may_grow=False),
+        find=lambda done: unread(
+            named(landing.files(), dataset, glob), done, may_grow=False, in_order=in_order
+        ),
         read=lambda files: landing.read(working, files, load=True),
     )
 

@@ -92,7 +92,11 @@ def relative_to(root: str, path: str) -> str:
 
 
 def unread(
-    landed: Iterable[ObjectInfo], done: Mapping[str, FileProgress], *, may_grow: bool = True
+    landed: Iterable[ObjectInfo],
+    done: Mapping[str, FileProgress],
+    *,
+    may_grow: bool = True,
+    in_order: bool = False,
 ) -> Discovery:
     """What of the landed files is to be read, in name order.
 
@@ -100,6 +104,8 @@ def unread(
         landed: files, in any order.
         done: what was read so far, by path.
         may_grow: records may be appended to a file while it is read.
+        in_order: files land in the order of their names, so that all of a folder before one that
+            was read were read too.
 
     Returns:
         Files that are new or not yet complete. A complete file that has another size, or a partly
@@ -107,9 +113,12 @@ def unread(
     """
     files: list[FilePart] = []
     changed: list[ChangedFile] = []
+    newest = newest_of_folders(done) if in_order else {}
     for info in landed:
         before = done.get(info.path)
         if before is None:
+            if in_order and info.path <= newest.get(folder_of(info.path), ""):
+                continue
             files.append(FilePart(info.path, info.size))
         elif info.size != before.size and (
             before.complete or info.size < before.size or not may_grow
@@ -118,6 +127,34 @@ def unread(
         elif not before.complete:
             files.append(FilePart(info.path, info.size, before.records))
     return Discovery(tuple(sorted(files, key=lambda part: part.path)), tuple(changed))
+
+
+def folder_of(path: str) -> str:
+    """The folder of a file, "" for the root."""
+    return path.rpartition("/")[0]
+
+
+def newest_of_folders(paths: Iterable[str]) -> dict[str, str]:
+    """The last name of each folder, where files land in the order of their names."""
+    newest: dict[str, str] = {}
+    for path in paths:
+        folder = folder_of(path)
+        newest[folder] = max(newest.get(folder, ""), path)
+    return newest
+
+
+def in_force(
+    files: Mapping[str, FileProgress], live: Iterable[str] | None
+) -> dict[str, FileProgress]:
+    """Progress of the newest file of each folder, which says all where files land in order.
+
+    A folder of whose files none is as new any more is forgotten: it was emptied and begins anew.
+    """
+    newest = newest_of_folders(files)
+    if live is not None:
+        there = newest_of_folders(live)
+        newest = {folder: path for folder, path in newest.items() if there.get(folder, "") >= path}
+    return {path: files[path] for path in newest.values()}
 
 
 def is_unfinished(path: str) -> bool:

@@ -1,21 +1,7 @@
-"""Order and time of native records: the columns of `sequence_by`, the column of `timestamp`."""
+"""Order and time of native records: the settings say both."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from polynya.formats.columnar.placed import placed
 
-from polynya.formats.values.columns import Column
-from polynya.formats.values.sequence import order_by, times_of
-from polynya.formats.values.settle import Placement
-from polynya.model.config.dataset import ResolvedDataset
-
-
-def placed(
-    columns: Mapping[str, Column], dataset: ResolvedDataset, *, count: int, load: bool
-) -> Placement:
-    """Where `count` records stand; those of a full load need no sequence."""
-    order = order_by(columns, dataset.events.sequence_by, [load] * count)
-    times, faults = times_of(columns, dataset.events.timestamp, dataset.events.sequence_by, count)
-    return Placement(
-        order.identifiers, order.tails, [None] * count, times, {**faults, **order.faults}
-    )
+__all__ = ["placed"]

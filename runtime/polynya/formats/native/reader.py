@@ -8,6 +8,7 @@ from typing import Final
 
 from polynya.formats.base import ReadRequest
 from polynya.formats.batch import DatasetBatch, FilePart
+from polynya.formats.columnar.numbers import numbered
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
 from polynya.formats.native.columnar.batch import columnar_batch
@@ -67,12 +68,7 @@ def _take_file(
 
 def with_numbers(types: ColumnTypes, dataset: ResolvedDataset) -> ColumnTypes:
     """What typing needs to know, with the type of numbers in formats that have no types."""
-    events, wide = dataset.events, dataset.policies.schema_evolution.wide_numbers
-    if dataset.landing.format not in UNTYPED or (events.numbers is None and wide is None):
-        return types
-    times = () if events.timestamp is None else (events.timestamp,)
-    unlike = frozenset({*events.keys, *events.sequence_by, *times})
-    return replace(types, numbers=events.numbers, wide=wide, unlike=unlike)
+    return numbered(types, dataset) if dataset.landing.format in UNTYPED else types
 
 
 def to_batch(

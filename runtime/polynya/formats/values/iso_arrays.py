@@ -8,11 +8,13 @@ import pyarrow.compute as pc
 from polynya.formats.values.instants import MIN_MICROS
 
 # What `instants.iso_micros` and Arrow read alike; everything else goes value by value.
-_COMMON = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3}|\.\d{6})?Z$"
+_COMMON = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3}|\.\d{6})?(Z|\+00:00)$"
 
 
 def instants_of(texts: pa.Array) -> pa.Array | None:
     """Microseconds as timestamps of a string column whose values are all spelled `…T…Z`.
+
+    `+00:00` at the end is the same.
 
     Returns:
         None when a value is spelled otherwise or is no time in the years 0001 to 9999.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from polynya.formats.batch import Accounted, Facts
+from polynya.formats.batch import Accounted, Facts, FileProgress
+from polynya.formats.files.discovery import in_force
 from polynya.lake.fold.unsent import ignored_nulls
 from polynya.lake.table.copy_state import CopyState, Position, SourceColumns
 from polynya.lake.table.dataset import DatasetTable
@@ -85,14 +86,7 @@ def _position(
     now: datetime,
 ) -> Position:
     before = target.state.copy.position
-    files = {**before.files, **batch.files}
-    if live_files is not None:
-        live = live_files if isinstance(live_files, Set) else set(live_files)
-        files = {
-            path: progress
-            for path, progress in files.items()
-            if path in live or path in batch.files
-        }
+    files = remembered(target, before.files, batch.files, live_files)
     stamp = facts.newest.astimezone(UTC).isoformat() if facts.newest else None
     seen = [t for t in (before.newest_event, stamp) if t]
     copied = [c for c in (before.copied_to, facts.copied_to) if c]
@@ -105,6 +99,25 @@ def _position(
         pending_since=_pending_since(target, now),
         load_started=_load_started(target, facts, now),
     )
+
+
+def remembered(
+    target: DatasetTable,
+    before: Mapping[str, FileProgress],
+    now: Mapping[str, FileProgress],
+    live_files: Iterable[str] | None,
+) -> dict[str, FileProgress]:
+    """The files whose progress is remembered: those that exist, the newest where that says all.
+
+    `live_files` are the landed files that still exist, None where nobody has looked.
+    """
+    files = {**before, **now}
+    if rules_of(target.dataset.landing.format).in_order:
+        return in_force(files, None if live_files is None else {*live_files, *now})
+    if live_files is None:
+        return files
+    live = live_files if isinstance(live_files, Set) else set(live_files)
+    return {path: progress for path, progress in files.items() if path in live or path in now}
 
 
 def _load_started(target: DatasetTable, facts: Facts, now: datetime) -> str | None:

@@ -15,7 +15,7 @@ from datetime import datetime
 from polynya.formats.batch import NO_ORDER, DatasetBatch
 from polynya.lake.apply.applier import Applier, ApplyResult
 from polynya.lake.apply.run import CopyParts
-from polynya.lake.copy.after import named_after, source_after
+from polynya.lake.copy.after import named_after, remembered, source_after
 from polynya.lake.copy.compare import Comparison, events
 from polynya.lake.copy.derive import HELPERS, derive, first_rejected
 from polynya.lake.copy.queried import staged_rows
@@ -120,10 +120,7 @@ def finish(
     found = target.spark.sql(events(shape, table, reloading, comparison))
     nothing = target.spark.sql(f"SELECT * FROM {table} WHERE false")
     # The next run must not take the files of this load for new ones.
-    files = {**state.position.files, **reloading.files}
-    if live_files is not None:
-        live = {*live_files}
-        files = {path: progress for path, progress in files.items() if path in live}
+    files = remembered(target, {**state.position.files, **reloading.files}, {}, live_files)
     following = replace(
         state,
         reloading=None,
@@ -185,7 +182,7 @@ def _after(
         membership=replace(before.membership, task=target.dataset.task),
         reloading=replace(
             reloading,
-            files={**reloading.files, **batch.files},
+            files=remembered(target, reloading.files, batch.files, None),
             rows=reloading.rows + loaded,
             quarantined=reloading.quarantined + quarantined,
         ),

@@ -15,6 +15,7 @@ from polynya.model.config.settings import Dataset
 from polynya.model.config.sources import included
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.contract.identifiers import shown
+from polynya.model.contract.stream_headers import STREAM_HEADER_NAMES
 from polynya.model.documents.problems import Problem
 from polynya.model.formats.registry import rules_of
 
@@ -39,6 +40,7 @@ def dataset_problems(
         yield from _merge_problems(final, path)
     if rules.has_header_lines:
         yield from _unnamed_columns(final, path)
+    yield from _foreign_headers(final, path)
     for problem in rules.check_dataset(final.events):
         yield replace(problem, path=(*path, *problem.path))
     if dataset.source is not None and rules.finds_tables:
@@ -74,6 +76,21 @@ def _merge_problems(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iter
             f"dataset `{final.name}` has no `sequence_by`, so its events have no order",
             "name the columns that order the events, or set `mode: append_only`",
         )
+
+
+def _foreign_headers(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iterator[Problem]:
+    """Header columns of a stream that the format does not have."""
+    events, own = final.events, rules_of(final.landing.format).header_columns
+    named = {"sequence_by": events.sequence_by, "timestamp": (events.timestamp,)}
+    for key, columns in named.items():
+        for column in columns:
+            if column in STREAM_HEADER_NAMES and column not in own:
+                yield Problem(
+                    (*path, key),
+                    "POLYNYA-CFG-010",
+                    f"column name {shown(str(column))} is reserved for Polynya",
+                    "only format `stream` has it",
+                )
 
 
 def _unnamed_columns(final: ResolvedDataset, path: tuple[str | int, ...]) -> Iterator[Problem]:

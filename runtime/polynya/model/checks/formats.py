@@ -32,6 +32,8 @@ def format_problems(task: StorageTask) -> Iterator[Problem]:
             if getattr(dataset, key) is not None:
                 wanted = _only_for(finding) if native else f"not for {_formats(finding)}"
                 yield Problem(("datasets", index, key), code, wanted, "take the line out")
+    if rules.in_order:
+        yield from _in_order_problems(task)
     policies = task.defaults.schema_evolution
     if native and policies is not None and policies.new_dataset is not None:
         place = ("defaults", "schema_evolution", "new_dataset")
@@ -39,6 +41,25 @@ def format_problems(task: StorageTask) -> Iterator[Problem]:
     yield from _delivery_problems(task)
     for problem in rules.check_landing(task.landing):
         yield replace(problem, path=("landing", *problem.path))
+
+
+def _in_order_problems(task: StorageTask) -> Iterator[Problem]:
+    """What only files in any order may have: loads of their own, and several folders."""
+    code = "POLYNYA-CFG-019"
+    for index, dataset in enumerate(task.datasets):
+        place = ("datasets", index)
+        for key in ("initial_load", "extracts"):
+            if getattr(dataset, key) is not None:
+                message = f"not for format `{task.landing.format}`"
+                yield Problem((*place, key), code, message, "take the line out")
+        folder, _, name = (dataset.path or "*").rpartition("/")
+        if name != "*" or set(folder) & set("*?["):
+            yield Problem(
+                (*place, "path"),
+                code,
+                f"format `{task.landing.format}` reads all of one folder",
+                "write `FOLDER/*`",
+            )
 
 
 def _delivery_problems(task: StorageTask) -> Iterator[Problem]:

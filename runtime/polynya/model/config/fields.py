@@ -28,6 +28,7 @@ from polynya.model.config.durations import (
 from polynya.model.contract.identifiers import column_problem, is_name, shown
 from polynya.model.contract.name_time import name_time_pattern
 from polynya.model.contract.paths import relative_path_problem
+from polynya.model.contract.stream_headers import STREAM_HEADER_NAMES
 from polynya.model.datatypes import (
     DATA_TYPES,
     DOUBLE,
@@ -82,6 +83,10 @@ def _column(text: str) -> str:
     if problem := column_problem(text):
         raise _refuse("polynya_name", problem)
     return text
+
+
+def _source_column(text: str) -> str:
+    return text if text in STREAM_HEADER_NAMES else _column(text)
 
 
 def _path(text: str) -> str:
@@ -201,6 +206,10 @@ Suffix: TypeAlias = Annotated[
 ]
 Column: TypeAlias = Annotated[
     str, AfterValidator(_column), _text_schema(minLength=1, maxLength=255)
+]
+#: A column of the source, which may be a header column of a stream.
+SourceColumn: TypeAlias = Annotated[
+    str, AfterValidator(_source_column), _text_schema(minLength=1, maxLength=255)
 ]
 RelativePath: TypeAlias = Annotated[
     str, AfterValidator(_path), _text_schema(minLength=1, maxLength=1024)

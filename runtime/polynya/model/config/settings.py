@@ -22,6 +22,7 @@ from polynya.model.config.fields import (
     RelativePath,
     Retention,
     Size,
+    SourceColumn,
     Suffix,
 )
 from polynya.model.config.layout.settings import PartitionBy, RowRetention, SortBy
@@ -62,9 +63,9 @@ class _Landed(Frozen):
     path: RelativePath = Field(description="Folder below the target's landing folder.")
     format: FormatName = Field(
         description="`json` (one object per line), `csv` (in many dialects), `parquet`, `avro`, "
-        "`orc`, `debezium` (change events as JSON lines or Avro), `dms` (AWS DMS on S3) or "
-        "`replicate` (Qlik Replicate on S3). Any of them may be compressed: gzip, Zstandard, "
-        "bzip2, Snappy."
+        "`orc`, `debezium` (change events as JSON lines or Avro), `dms` (AWS DMS on S3), "
+        "`replicate` (Qlik Replicate on S3) or `stream` (what a task of kind `streaming_landing` "
+        "lands). Files may be compressed: gzip, Zstandard, bzip2, Snappy."
     )
 
 
@@ -80,17 +81,18 @@ class DatasetSettings(Frozen):
         description="Columns that identify a record. Needed for native formats unless `mode` is "
         "`append_only`; `debezium` and `replicate` bring their own, `dms` does not.",
     )
-    sequence_by: Columns | None = Field(
+    sequence_by: tuple[SourceColumn, ...] | None = Field(
         default=None,
         description="Columns whose values order the events of a record. Needed in merge mode for "
-        "native formats; `debezium` and `dms` bring an order of their own, which this overrides; "
+        "native formats; `debezium`, `dms` and `stream` bring an order of their own, which this "
+        "overrides; "
         "`replicate` brings its own, and this is an error.",
     )
-    timestamp: Column | None = Field(
+    timestamp: SourceColumn | None = Field(
         default=None,
         description="Column that holds the time of the event in the source; becomes "
-        "`hdr__timestamp`. Without it: the sequence if that is a timestamp, otherwise the time of "
-        "the copy.",
+        "`hdr__timestamp`. Without it: the sequence if that is a timestamp, for `stream` the time "
+        "of the message, otherwise the time of the copy.",
     )
     apply_as_deletes: Expression | None = Field(
         default=None,
@@ -240,7 +242,8 @@ class Dataset(DatasetSettings):
     path: RelativePath | None = Field(
         default=None,
         description="For native formats: glob of the files below `landing.path`, taken in name "
-        "order. Default: `*`; `*/*` where a folder is an extract.",
+        "order. Default: `*`; `*/*` where a folder is an extract. For `stream`: the folder of a "
+        "landed table, `FOLDER/*`; default: that of the dataset's name.",
     )
     initial_load: RelativePath | None = Field(
         default=None,

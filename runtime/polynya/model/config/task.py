@@ -96,7 +96,7 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
         name=dataset.name,
         relations=_relations(task, f"{task.prefix}{dataset.name}"),
         landing=_landed(task.landing, dataset),
-        events=_events(settings, mapping, dataset.extracts),
+        events=_events(settings, mapping, dataset.extracts, task.landing.format),
         mapping=mapping,
         kept=_kept(settings, task.landing.format),
         layout=Layout(
@@ -130,10 +130,11 @@ def _relations(task: StorageTask, table: str) -> Relations:
 
 def _landed(landing: Landing, dataset: Dataset) -> Landed:
     extracts = dataset.extracts
+    unnamed = rules_of(landing.format).path.format(name=dataset.name)
     return Landed(
         format=landing.format,
         folder=landing.path,
-        glob=dataset.path or ("*/*" if extracts and extracts.each == "folder" else "*"),
+        glob=dataset.path or ("*/*" if extracts and extracts.each == "folder" else unnamed),
         initial_load=dataset.initial_load,
         extracts=extracts,
         source=dataset.source,
@@ -141,7 +142,13 @@ def _landed(landing: Landing, dataset: Dataset) -> Landed:
     )
 
 
-def _events(settings: DatasetSettings, mapping: ColumnMapping, extracts: Extracts | None) -> Events:
+def _events(
+    settings: DatasetSettings,
+    mapping: ColumnMapping,
+    extracts: Extracts | None,
+    format_: FormatName,
+) -> Events:
+    excepted = (*(settings.except_columns or ()), *rules_of(format_).header_columns)
     return Events(
         keys=mapping.keys or settings.keys or (),
         sequence_by=settings.sequence_by or (),
@@ -150,7 +157,7 @@ def _events(settings: DatasetSettings, mapping: ColumnMapping, extracts: Extract
         apply_as_truncates=settings.apply_as_truncates,
         ignore_null_updates=settings.ignore_null_updates or False,
         columns=MappingProxyType(mapping.types),
-        except_columns=settings.except_columns or (),
+        except_columns=tuple(dict.fromkeys(excepted)),
         optional=settings.optional_columns or (),
         numbers=settings.numbers,
     )

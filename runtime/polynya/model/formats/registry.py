@@ -9,9 +9,10 @@ from polynya.model.formats.dms import DMS
 from polynya.model.formats.native import NATIVE
 from polynya.model.formats.replicate import REPLICATE
 from polynya.model.formats.rules import FormatRules
+from polynya.model.formats.stream import STREAM
 
 #: A new format of Polynya is one more entry; it is published in the JSON Schema.
-BUILT_IN: Final = (*NATIVE, DEBEZIUM, DMS, REPLICATE)
+BUILT_IN: Final = (*NATIVE, DEBEZIUM, DMS, REPLICATE, STREAM)
 
 _rules: Final = {rules.name: rules for rules in BUILT_IN}
 

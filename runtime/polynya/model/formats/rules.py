@@ -101,6 +101,10 @@ class FormatRules:
         brings_order: the source orders its events; without that, `sequence_by` does.
         tells_operations: an event says whether it is an insert, an update or a delete.
         tells_load_time: rows of a full load hold the time at which the source read them.
+        in_order: the files of a table land in the order of their names, and none is missed before
+            one that is there; a table remembers the newest one only.
+        path: the files of a dataset that names none, a glob in which `{name}` is its name.
+        header_columns: source columns that settings may name, and that no table has by itself.
         has_header_lines: column names stand in a header line; without it, `columns` gives them.
         landing_settings: the settings of `landing` that it takes, besides `path` and `format`.
         events_in_tests: how a test may write its events as YAML, None: not at all.
@@ -115,6 +119,9 @@ class FormatRules:
     brings_order: bool = False
     tells_operations: bool = False
     tells_load_time: bool = False
+    in_order: bool = False
+    path: str = "*"
+    header_columns: tuple[str, ...] = ()
     has_header_lines: bool = False
     landing_settings: frozenset[str] = frozenset()
     events_in_tests: EventsInTests | None = None

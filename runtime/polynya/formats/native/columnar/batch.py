@@ -24,12 +24,12 @@ from polynya.formats.batch import (
     Limits,
     Rejected,
 )
+from polynya.formats.columnar.columns import typed_columns
+from polynya.formats.columnar.json_columns import reads
+from polynya.formats.columnar.places import places_of
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
 from polynya.formats.native.columnar.chunks import Chunk, chunks_of_columns, chunks_of_lines
-from polynya.formats.native.columnar.columns import typed_columns
-from polynya.formats.native.columnar.json_columns import reads
-from polynya.formats.native.columnar.places import places_of
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.table import no_old_keys
 from polynya.observe.trace import span
@@ -168,7 +168,7 @@ def _rows(
     known: KnownTable, chunk: Chunk, schema: pa.Schema, *, load: bool
 ) -> tuple[pa.Table, list[Rejected]]:
     """The good records of a chunk, and the others."""
-    places = places_of(chunk, known.schema, known.dataset, load=load)
+    places = places_of(chunk.columns, known.schema, known.dataset, count=chunk.count, load=load)
     count, identifiers = chunk.count, places.identifiers
     if identifiers is None:
         identifiers = pa.repeat(pa.scalar(NO_ORDER), count)

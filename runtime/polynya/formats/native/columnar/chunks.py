@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,9 +11,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from polynya.formats.batch import FilePart
-from polynya.formats.native.columnar.columns import typed_columns
-from polynya.formats.native.columnar.json_columns import typed_lines
-from polynya.formats.native.columnar.lines import blocks, count_records, records_of, without_mark
+from polynya.formats.columnar.columns import typed_columns
+from polynya.formats.columnar.json_columns import is_met, typed_lines
+from polynya.formats.columnar.lines import blocks, count_records, records_of, without_mark
 from polynya.formats.records.columnar import records_of as columnar_records
 from polynya.model.datatypes import DataType
 
@@ -88,16 +86,8 @@ def chunk_of_lines(
         return list(records_of(text))
 
     count = len(next(iter(columns.values())))
-    met = frozenset(name for name, column in columns.items() if _is_met(name, column, text))
+    met = frozenset(name for name, column in columns.items() if is_met(name, column, text))
     return Chunk(file, first, count, len(text), columns, lambda index: lines()[index], met)
-
-
-def _is_met(name: str, column: pa.Array, text: bytes) -> bool:
-    """Whether lines have a column, be it with NULLs only."""
-    if column.null_count < len(column):
-        return True
-    key = re.escape(json.dumps(name, ensure_ascii=False).encode())
-    return re.search(key + rb"[ \t\r]*:", text) is not None
 
 
 def chunks_of_columns(

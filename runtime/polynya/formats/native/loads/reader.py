@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.formats.batch import BatchLimits, DatasetBatch
+from polynya.formats.columnar.places import places_of
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
 from polynya.formats.loads import Report, Split, Tell, task_schema
 from polynya.formats.native.columnar.chunks import Chunk
-from polynya.formats.native.columnar.places import places_of
 from polynya.formats.native.loads.keys import KeyWatch
 from polynya.formats.native.loads.kinds.kind import Kind, Wanted
 from polynya.formats.native.loads.kinds.registry import KINDS
@@ -122,7 +122,9 @@ class _Reading:
 
     def _placed(self, chunk: Chunk) -> pa.RecordBatch:
         splits = self.splits
-        places = places_of(chunk, splits.schema, splits.dataset, load=True)
+        places = places_of(
+            chunk.columns, splits.schema, splits.dataset, count=chunk.count, load=True
+        )
         rows = rows_of_chunk(chunk, places, splits.dataset.events.keys, self._schema)
         self.records += chunk.count
         self._see(rows, places.newest)

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.formats.batch import NO_ORDER, DatasetBatch
+from polynya.formats.columnar.places import Places
 from polynya.formats.loads import in_fields, rejected_rows
 from polynya.formats.native.columnar.chunks import Chunk
-from polynya.formats.native.columnar.places import Places
 from polynya.formats.values.columns import Faults
 
 

@@ -14,4 +14,28 @@ PAGES: Final = (
         "is copied, and it is read again later: upgrade the nodes that copy before those that "
         "land.",
     ),
+    ErrorPage(
+        "POLYNYA-STR-021",
+        "the content of a stream cannot be used",
+        "The pattern or the Avro schema that `content` of a landing task gives, and that is in its "
+        "landed batches, is none that messages can be decoded with. Nothing of such a landed "
+        "batch is copied. Correct the landing task: batches that it lands from then on have the "
+        "new content. Those that are there keep the old one, so move them out of the folder, or "
+        "start a new one with `folder`.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-022",
+        "the schema registry does not answer",
+        "Messages of `avro_with_schema` name their schema by a number, and the registry that knows "
+        "it could not be asked. No message was refused and nothing of the landed batch was copied: "
+        "it is read again, with growing pauses, until the registry answers. A schema that it does "
+        "not have is another thing: such messages go to quarantine (`unknown_schema`).",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-023",
+        "the schema registry refuses access",
+        "The registry answers 401 or 403. Nothing was copied and nothing refused. Landed batches "
+        "hold no secrets: the task that copies them says who logs in, with `schema_registry: {url, "
+        "user, password}` under `landing`, both as `${env:NAME}`.",
+    ),
 )

@@ -9,9 +9,9 @@ from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 
+from polynya.formats.columnar.columns import typed_columns
 from polynya.formats.loads import Split
 from polynya.formats.native.columnar.chunks import Chunk
-from polynya.formats.native.columnar.columns import typed_columns
 from polynya.formats.native.loads.kinds.kind import Kind, Opened, Piece, Portion, Wanted
 from polynya.formats.native.loads.kinds.part import part_of
 from polynya.formats.records.avro import blocks_of, header_of, opened_avro, records_of_values

@@ -7,9 +7,9 @@ from functools import partial
 from itertools import islice
 from typing import BinaryIO, Final
 
+from polynya.formats.columnar.lines import blocks, count_records, records_of, without_mark
 from polynya.formats.loads import Split
 from polynya.formats.native.columnar.chunks import chunk_of_lines
-from polynya.formats.native.columnar.lines import blocks, count_records, records_of, without_mark
 from polynya.formats.native.loads.kinds.kind import Kind, Opened, Piece, Portion, Wanted
 from polynya.formats.native.loads.kinds.part import part_of
 from polynya.formats.records.delimited import Layout, open_csv, text_builder

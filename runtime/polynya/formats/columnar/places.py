@@ -1,4 +1,4 @@
-"""Where the records of a chunk stand, for whole columns; the same as `order.placed` says."""
+"""Where records stand, for whole columns; the same as `placed.placed` says."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.formats.batch import NO_ORDER
-from polynya.formats.native.columnar.chunks import Chunk
-from polynya.formats.native.order import placed
+from polynya.formats.columnar.placed import placed
 from polynya.formats.values.columns import Column, Faults
 from polynya.formats.values.instants import DAY_MICROS
 from polynya.formats.values.iso_arrays import instants_of
@@ -46,26 +45,36 @@ class Places:
 
 
 def places_of(
-    chunk: Chunk, schema: Mapping[str, DataType], dataset: ResolvedDataset, *, load: bool
+    columns: Mapping[str, pa.Array],
+    schema: Mapping[str, DataType],
+    dataset: ResolvedDataset,
+    *,
+    count: int,
+    load: bool,
 ) -> Places:
-    """Where the records of a chunk stand; those of a full load (`load`) need no sequence."""
-    events, columns = dataset.events, chunk.columns
+    """Where `count` records stand; those of a full load (`load`) need no sequence."""
+    events = dataset.events
     name = events.timestamp or (events.sequence_by[0] if len(events.sequence_by) == 1 else None)
-    times = _times(name, chunk, schema, parsed=events.timestamp is not None)
+    times = _times(name, columns, schema, count, parsed=events.timestamp is not None)
     if times is not None:
         identifiers = _identifiers(events.sequence_by, columns, schema)
         if identifiers is not None and load:
             identifiers = pc.fill_null(identifiers, NO_ORDER)
         if not events.sequence_by or (identifiers is not None and not identifiers.null_count):
-            return Places(identifiers, pa.nulls(chunk.count, pa.string()), times, {})
-    return _one_by_one(chunk, schema, dataset, load=load)
+            return Places(identifiers, pa.nulls(count, pa.string()), times, {})
+    return _one_by_one(columns, schema, dataset, count=count, load=load)
 
 
 def _one_by_one(
-    chunk: Chunk, schema: Mapping[str, DataType], dataset: ResolvedDataset, *, load: bool
+    columns: Mapping[str, pa.Array],
+    schema: Mapping[str, DataType],
+    dataset: ResolvedDataset,
+    *,
+    count: int,
+    load: bool,
 ) -> Places:
-    typed = {name: Column(schema[name], array, {}) for name, array in chunk.columns.items()}
-    found = placed(typed, dataset, count=chunk.count, load=load)
+    typed = {name: Column(schema[name], array, {}) for name, array in columns.items()}
+    found = placed(typed, dataset, count=count, load=load)
     return Places(
         pa.array(found.identifiers, pa.string()) if dataset.events.sequence_by else None,
         pa.array(found.tails, pa.string()),
@@ -128,13 +137,18 @@ def _digits(values: pa.Array, width: int) -> pa.Array:
 
 
 def _times(
-    name: str | None, chunk: Chunk, schema: Mapping[str, DataType], *, parsed: bool
+    name: str | None,
+    columns: Mapping[str, pa.Array],
+    schema: Mapping[str, DataType],
+    count: int,
+    *,
+    parsed: bool,
 ) -> pa.Array | None:
     """The times of a column, NULLs without one; None when that takes a look at each value."""
-    nothing = pa.nulls(chunk.count, pa.int64())
-    if name is None or name not in chunk.columns:
+    nothing = pa.nulls(count, pa.int64())
+    if name is None or name not in columns:
         return nothing
-    column, kind = chunk.columns[name], schema[name]
+    column, kind = columns[name], schema[name]
     if kind in _INSTANTS:
         return column.view(pa.int64())
     if kind == DATE:

@@ -9,6 +9,7 @@ stands twice, every value has the type of its column, every number is the one th
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from polynya.formats.native.columnar.columns import typed
+from polynya.formats.columnar.columns import typed
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.iso_arrays import instants_of
 from polynya.model.datatypes import (
@@ -40,51 +41,63 @@ _SPACED = (b'" ', b'"\t', b'"\r')
 _LONG_SPACED = re.compile(rb":[ \t\r]*+([-0-9](?:[0-9.]{15}|[0-9.]*+[eE])[-+0-9.eE]*)")
 _EXACT_INTEGERS = float(1 << 53)
 _MINUS_ZERO = -(1 << 63)
+#: What Arrow says of the line that it cannot read.
+_ROW = re.compile(r" in row (\d+)$")
 _DAY = r"^\d{4}-\d\d-\d\d$"
 #: Columns of these types are read as they are; times and days as their text.
 _READ: dict[DataType, pa.DataType] = {
     **{kind: arrow_type(kind) for kind in (BOOLEAN, INT, BIGINT, DOUBLE, STRING)},
     TIMESTAMP: pa.string(),
     DATE: pa.string(),
+    # Nothing but NULLs so far.
+    Void(): pa.null(),
 }
 
 
 def typed_lines(
-    block: bytes, schema: Mapping[str, DataType], declared: Collection[str]
+    block: bytes,
+    schema: Mapping[str, DataType],
+    declared: Collection[str],
+    odd: list[int] | None = None,
 ) -> dict[str, pa.Array] | None:
     """The columns of a block of whole lines, None when it has to be read exactly.
 
-    `declared` names columns whose type the settings say.
+    Args:
+        block: the lines.
+        schema: types of the columns.
+        declared: columns whose type the settings say.
+        odd: gets the number of the line that is to blame, where that is known.
     """
     if not reads(schema, declared):
         return None
-    known = {name: kind for name, kind in schema.items() if not isinstance(kind, Void)}
     records = _plain_lines(block)
-    if records is None or not _is_spelled_exactly(block, known):
+    if records is None or not _is_spelled_exactly(block, schema):
         return None
-    rows = _read(block, known)
+    rows = _read(block, schema, odd)
     if rows is None or rows.num_rows != records:
         return None
     found = {
-        name: _column(rows.column(name).combine_chunks(), known[name])
-        if name in known
-        else pa.nulls(records, pa.string())
-        for name in schema
+        name: _column(rows.column(name).combine_chunks(), kind) for name, kind in schema.items()
     }
     return None if any(column is None for column in found.values()) else found
 
 
 def reads(schema: Mapping[str, DataType], declared: Collection[str]) -> bool:
     """Whether columns of these types can be read so at all; see `typed_lines`."""
-    return all(
-        isinstance(kind, Void) or _is_read(kind, declared=name in declared)
-        for name, kind in schema.items()
-    )
+    return all(_is_read(kind, declared=name in declared) for name, kind in schema.items())
 
 
 def _is_read(kind: DataType, *, declared: bool) -> bool:
     # A decimal that was not declared takes no text, and Arrow would read it.
     return kind in _READ or (declared and isinstance(kind, Decimal))
+
+
+def is_met(name: str, column: pa.Array, text: bytes) -> bool:
+    """Whether lines have a column, be it with NULLs only. `column` is what was read of it."""
+    if column.null_count < len(column):
+        return True
+    key = re.escape(json.dumps(name, ensure_ascii=False).encode())
+    return re.search(key + rb"[ \t\r]*:", text) is not None
 
 
 def _plain_lines(block: bytes) -> int | None:
@@ -121,7 +134,7 @@ def _is_spelled_exactly(block: bytes, known: Mapping[str, DataType]) -> bool:
     return True
 
 
-def _read(block: bytes, known: Mapping[str, DataType]) -> pa.Table | None:
+def _read(block: bytes, known: Mapping[str, DataType], odd: list[int] | None) -> pa.Table | None:
     fields = [pa.field(name, _READ.get(kind) or arrow_type(kind)) for name, kind in known.items()]
     try:
         return arrow_json.read_json(
@@ -131,11 +144,16 @@ def _read(block: bytes, known: Mapping[str, DataType]) -> pa.Table | None:
                 explicit_schema=pa.schema(fields), unexpected_field_behavior="error"
             ),
         )
-    except pa.ArrowException:
+    except pa.ArrowException as error:
+        row = _ROW.search(str(error))
+        if odd is not None and row is not None:
+            odd.append(int(row[1]))
         return None
 
 
 def _column(column: Any, kind: DataType) -> pa.Array | None:
+    if isinstance(kind, Void):
+        return pa.nulls(len(column), pa.string())
     if kind == TIMESTAMP:
         return instants_of(column)
     if kind == DATE:

@@ -1,0 +1,140 @@
+"""Messages of JSON as columns, where nothing in them is out of the ordinary.
+
+They are put together as lines, which the reader of landed JSON files takes; what it gives are the
+rows of the exact reader. A property test holds both equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.formats.batch import TIMESTAMP_UTC
+from polynya.formats.columnar.json_columns import is_met, reads, typed_lines
+from polynya.formats.stream.messages import Messages
+from polynya.formats.stream.order import own_places, places_in_columns
+from polynya.formats.values.columns import Faults
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.streaming.content import AutoContent, Content, JsonContent
+from polynya.model.contract.stream_headers import TIME_HEADERS
+from polynya.model.datatypes import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rows of messages that follow each other, each of which is one record.
+
+    Attributes:
+        rows: service columns and those of the source, header columns among them.
+        refused: file, offset, rule and error of the records that are no rows.
+        met: columns that the messages really have.
+    """
+
+    rows: pa.Table
+    refused: tuple[tuple[str, int, str, str], ...]
+    met: frozenset[str]
+
+    def since(self, offset: int) -> Piece:
+        """Without the records before an offset of the file."""
+        wanted = pc.greater_equal(self.rows.column("__offset"), offset)
+        refused = tuple(one for one in self.refused if one[1] >= offset)
+        return replace(self, rows=self.rows.filter(wanted), refused=refused)
+
+
+def may_be_columns(
+    content: Content, schema: Mapping[str, DataType], dataset: ResolvedDataset
+) -> bool:
+    """Whether it is worth to try. `schema` has the columns so far, without those of headers."""
+    if not isinstance(content, JsonContent | AutoContent):
+        return False
+    if not schema or not all(key in schema for key in dataset.events.keys):
+        return False
+    return reads(schema, dataset.events.columns)
+
+
+def piece_of(
+    messages: Messages,
+    begin: int,
+    count: int,
+    first: int,
+    *,
+    schema: Mapping[str, DataType],
+    dataset: ResolvedDataset,
+    load: bool,
+    odd: list[int],
+) -> Piece | None:
+    """The rows of some messages, None when they have to be read exactly.
+
+    Args:
+        messages: of the landed batch.
+        begin: the first of them.
+        count: how many they are.
+        first: offset of its record in the file.
+        schema: the columns so far, without those of headers.
+        dataset: the settings.
+        load: they are read for a reload.
+        odd: gets the index of the message that is to blame among them, where that is known.
+    """
+    values = messages.values.slice(begin, count)
+    text = _lines(values)
+    columns = None if text is None else typed_lines(text, schema, dataset.events.columns, odd)
+    if text is None or columns is None:
+        odd += _not_plain(values)
+        return None
+    met = frozenset(name for name, column in columns.items() if is_met(name, column, text))
+    headers = {name: one.slice(begin, count) for name, one in messages.headers.items()}
+    own = own_places(messages.file, first, count)
+    everything = {**columns, **headers}
+    places = places_in_columns(
+        everything, {**schema, **messages.types}, dataset, own, _taken(messages, headers), load=load
+    )
+    service = {
+        "__file": pa.repeat(pa.scalar(messages.file), count),
+        "__offset": pa.array(range(first, first + count), pa.int64()),
+        "__op": pa.repeat(pa.scalar("L" if load else None, pa.string()), count),
+        "__ci": places.identifiers,
+        "__tail": places.tails,
+        "__position": own,
+        "__ts": places.times.cast(TIMESTAMP_UTC),
+    }
+    rows = pa.table({**service, **everything})
+    return Piece(*_parted(rows, places.faults, messages.file, first), met)
+
+
+def _parted(
+    rows: pa.Table, faults: Faults, file: str, first: int
+) -> tuple[pa.Table, tuple[tuple[str, int, str, str], ...]]:
+    """The good rows, and the others."""
+    if not faults:
+        return rows, ()
+    good = [index not in faults for index in range(rows.num_rows)]
+    refused = ((file, first + at, rule, error) for at, (rule, error) in sorted(faults.items()))
+    return rows.filter(pa.array(good, pa.bool_())), tuple(refused)
+
+
+def _lines(values: pa.Array) -> bytes | None:
+    """The values as lines; None when one is NULL or is no line."""
+    if values.null_count:
+        return None
+    whole = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+    joined = pc.binary_join(whole, b"\n")[0]
+    text: bytes = joined.as_buffer().to_pybytes()
+    return text if text.count(b"\n") == len(values) - 1 else None
+
+
+def _not_plain(values: pa.Array) -> list[int]:
+    """The index of the first message that is surely no line with an object, if there is one."""
+    for index, value in enumerate(values.to_pylist()):
+        if value is None or value[:1] != b"{" or value[-1:] != b"}" or b"\n" in value:
+            return [index]
+    return []
+
+
+def _taken(messages: Messages, headers: Mapping[str, pa.Array]) -> pa.Array:
+    """When the source took each message, in microseconds."""
+    name = TIME_HEADERS.get(messages.source)
+    count = len(next(iter(headers.values())))
+    return pa.nulls(count, pa.int64()) if name is None else headers[name].view(pa.int64())

@@ -1,0 +1,77 @@
+"""Order and time of the records of a stream: batch and row, unless the settings say another order.
+
+A change identifier is 20 digits of the landed batch and 15 of the record in it. The time is that of
+the message, unless the settings name a column or the sequence is a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.formats.columnar.placed import placed
+from polynya.formats.columnar.places import Places, places_of
+from polynya.formats.stream.landed import batch_number
+from polynya.formats.values.columns import Column
+from polynya.formats.values.settle import Placement
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.datatypes import DataType
+
+
+def own_place(file: str, offset: int) -> str:
+    """The place of a record that has no other: 35 digits."""
+    return f"{batch_number(file) or 0:020d}{offset:015d}"
+
+
+def placed_records(
+    columns: Mapping[str, Column],
+    dataset: ResolvedDataset,
+    own: Sequence[str],
+    taken: Sequence[int | None],
+    *,
+    load: bool,
+) -> Placement:
+    """Where records stand.
+
+    Args:
+        columns: typed columns of the records, header columns among them.
+        dataset: their settings.
+        own: the place of each in the landed batches.
+        taken: when the source took each, in microseconds.
+        load: they are read for a reload.
+    """
+    found = placed(columns, dataset, count=len(own), load=load)
+    times = found.times
+    if dataset.events.timestamp is None:
+        times = [at if time is None else time for time, at in zip(found.times, taken, strict=True)]
+    identifiers = found.identifiers if dataset.events.sequence_by else own
+    return replace(found, identifiers=identifiers, positions=own, times=times)
+
+
+def places_in_columns(
+    columns: Mapping[str, pa.Array],
+    schema: Mapping[str, DataType],
+    dataset: ResolvedDataset,
+    own: pa.Array,
+    taken: pa.Array,
+    *,
+    load: bool,
+) -> Places:
+    """The same for whole columns; `taken` is a column of 64-bit integers."""
+    found = places_of(columns, schema, dataset, count=len(own), load=load)
+    times = found.times
+    if dataset.events.timestamp is None:
+        times = pc.coalesce(times, taken)
+    identifiers = found.identifiers if dataset.events.sequence_by else own
+    return replace(found, identifiers=identifiers, times=times)
+
+
+def own_places(file: str, first: int, count: int) -> pa.Array:
+    """The places of records that follow each other in a landed batch; see `own_place`."""
+    number = batch_number(file) or 0
+    offsets = pa.array(range(first, first + count), pa.int64()).cast(pa.string())
+    digits = pc.ascii_lpad(offsets, 15, "0")
+    return pc.binary_join_element_wise(pa.scalar(f"{number:020d}"), digits, "")

@@ -1,0 +1,54 @@
+"""Reading landed batches of a stream: their messages are decoded, typed and placed."""
+
+from __future__ import annotations
+
+from polynya.formats.base import ReadRequest
+from polynya.formats.batch import DatasetBatch, FilePart
+from polynya.formats.errors import UnreadableFileError
+from polynya.formats.files.landed_file import landed_file
+from polynya.formats.stream.landed import opened_batch
+from polynya.formats.stream.messages import Messages
+from polynya.formats.stream.origins import Origins
+from polynya.formats.stream.reading import Reading
+from polynya.formats.stream.taken import Taken
+
+
+def read_stream(request: ReadRequest) -> DatasetBatch:
+    """Read the next batch; see `Format.read`.
+
+    The batch also ends before a landed batch whose content is text with types to be inferred where
+    those before it are none, or the other way round: both settle in different ways.
+
+    Raises:
+        OperationError: a landed batch cannot be read by this version (POLYNYA-STR-020), or its
+            content cannot be used (POLYNYA-STR-021).
+        DependencyError: the schema registry did not answer (POLYNYA-STR-022, -023).
+    """
+    known: dict[str, Origins] = {}
+    taken = Taken(
+        request.table,
+        lambda file, offset: known[file].raw(offset),
+        request.limits,
+        load=request.load,
+    )
+    for part in request.files:
+        if not taken.room:
+            break
+        try:
+            messages = _messages(request, part)
+        except UnreadableFileError as error:
+            taken.buffer.refuse_file(part.path, part.size, str(error), start=part.start)
+            continue
+        decoder = taken.decoder(messages.content)
+        if taken.is_text not in {None, decoder.is_text}:
+            break
+        taken.is_text = decoder.is_text
+        known[part.path] = Origins(messages, decoder)
+        Reading(taken, known[part.path], part).take()
+    return taken.batch()
+
+
+def _messages(request: ReadRequest, part: FilePart) -> Messages:
+    with landed_file(request.store, part.path, "parquet") as file:
+        footer, reader = opened_batch(file, part.path)
+        return Messages.of(part.path, footer, reader)

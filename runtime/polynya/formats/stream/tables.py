@@ -1,0 +1,52 @@
+"""Which landed batches are a dataset's: those of the folder that its settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from polynya.formats.batch import FileProgress
+from polynya.formats.files.discovery import Discovery, matching, unread
+from polynya.formats.files.full_load import nothing_to_reload
+from polynya.formats.stream.landed import batch_number
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.store.object_store import ObjectInfo
+
+_FIRST = 1
+
+
+def unread_of(
+    landed: Iterable[ObjectInfo], done: Mapping[str, FileProgress], dataset: ResolvedDataset
+) -> Discovery:
+    """What is to be read next of a dataset. A landed batch is whole when it is there."""
+    batches = _batches(landed, dataset, dataset.landing.glob)
+    return unread(batches, done, may_grow=False, in_order=True)
+
+
+def full_load(
+    landed: Iterable[ObjectInfo], dataset: ResolvedDataset, glob: str | None
+) -> tuple[ObjectInfo, ...]:
+    """All landed batches, or those that a glob names.
+
+    Raises OperationError POLYNYA-LAKE-014 when the first ones are gone: records of which only they
+    tell would be deleted.
+    """
+    found = tuple(_batches(landed, dataset, glob or dataset.landing.glob))
+    first = min((batch_number(info.path) or _FIRST for info in found), default=_FIRST)
+    if glob is None and first != _FIRST:
+        raise nothing_to_reload(
+            dataset,
+            f"its first landed batch is number {first}, those before it are gone",
+            fix=f"name what is there with `--files '{dataset.landing.glob}'`; with `--mode "
+            "compare_and_apply_without_deleted_rows` records that it lacks stay",
+        )
+    return found
+
+
+def _batches(
+    landed: Iterable[ObjectInfo], dataset: ResolvedDataset, glob: str
+) -> Iterator[ObjectInfo]:
+    """Landed batches; what has another name is none of them."""
+    everything = landed if isinstance(landed, Sequence) else list(landed)
+    for info in matching(everything, dataset.landing.folder, glob):
+        if batch_number(info.path) is not None:
+            yield info
