@@ -19,6 +19,8 @@ from tests.formats.stream.streams import AT, knowing, landed, request_for
 
 KNOWN = {
     "id": 1, "big": 7, "name": "Ann", "ok": True, "price": 1.5, "at": AT.isoformat(), "gone": None,
+    "home": {"city": "Leon", "at": [{"x": 1.5, "n": None}], "since": "2020-01-01", "empty": None},
+    "tags": ["a", None],
 }  # fmt: skip
 
 
@@ -27,6 +29,28 @@ def first_batch() -> DatasetBatch:
 
 
 TYPES = {"at": "timestamp"}
+home = st.fixed_dictionaries(
+    {},
+    optional={
+        "city": st.one_of(st.text(max_size=2), st.none(), st.integers(0, 2)),
+        "at": st.one_of(
+            st.none(),
+            st.lists(
+                st.one_of(
+                    st.none(),
+                    st.fixed_dictionaries(
+                        {},
+                        optional={"x": st.one_of(st.floats(), st.integers(0, 3)), "n": st.none()},
+                    ),
+                ),
+                max_size=2,
+            ),
+        ),
+        "since": st.sampled_from(["2020-01-01", "then", None]),
+        "empty": st.one_of(st.none(), st.just({})),
+        "new": st.integers(0, 1),
+    },
+)
 SETTINGS: list[dict[str, Any]] = [
     {},
     {"sequence_by": ["big"]},
@@ -45,6 +69,8 @@ values = st.fixed_dictionaries(
         "price": st.one_of(st.floats(-1e6, 1e6), st.integers(0, 9), st.floats()),
         "at": st.one_of(st.just(AT.isoformat()), st.text(max_size=3)),
         "gone": st.one_of(st.none(), st.integers(0, 3)),
+        "home": st.one_of(st.none(), home, home, st.just([])),
+        "tags": st.one_of(st.none(), st.lists(st.one_of(st.none(), st.text(max_size=2)))),
         "new": st.integers(0, 3),
     },
 )
@@ -54,7 +80,9 @@ odd = st.sampled_from(
      b'{"id":1,"id":2}', b' {"id":1} ', b'{"id":1}\r', b'\xef\xbb\xbf{"id":1}', b'{"name":"\xff"}',
      b'{"price":0.1000000000000000000001}', b'{"price" : 1e400}', b'{"id":007}',
      b'{"name":"}\\n{"}',
-     b'{"id":1}{"id":2}', b'{"hdr__kafka_offset":1}', b'{"name":"a\x00b"}', b'{"at":null}']
+     b'{"id":1}{"id":2}', b'{"hdr__kafka_offset":1}', b'{"name":"a\x00b"}', b'{"at":null}',
+     b'{"home":{"at":[{"x":0.1000000000000000000001}]}}', b'{"home":{"city":"a","city":"b"}}',
+     b'{"home":{"at":[{"x":-0}]}}', b'{"tags":[1]}', b'{"home":{}}', b'{"tags":{}}']
 )  # fmt: skip
 ordinary = st.builds(lambda at: json.dumps({**KNOWN, "id": at}).encode(), st.integers(0, 99))
 message = st.one_of(ordinary, ordinary, values.map(lambda v: json.dumps(v).encode()), odd)
@@ -78,7 +106,7 @@ def exactly(request: ReadRequest) -> Any:
         return outcome(request)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     st.lists(message, max_size=12),
     st.lists(message, max_size=4),

@@ -29,8 +29,10 @@ from polynya.model.datatypes import (
     INT,
     STRING,
     TIMESTAMP,
+    Array,
     DataType,
     Decimal,
+    Struct,
     Void,
 )
 
@@ -89,7 +91,36 @@ def reads(schema: Mapping[str, DataType], declared: Collection[str]) -> bool:
 
 def _is_read(kind: DataType, *, declared: bool) -> bool:
     # A decimal that was not declared takes no text, and Arrow would read it.
-    return kind in _READ or (declared and isinstance(kind, Decimal))
+    return _read_as(kind) is not None or (declared and isinstance(kind, Decimal))
+
+
+def _read_as(kind: DataType) -> pa.DataType | None:
+    """The type that values of a type are read as, None when they are not."""
+    match kind:
+        case Struct(fields):
+            inner = [(name, _read_as(one)) for name, one in fields]
+            known = [pa.field(name, one) for name, one in inner if one is not None]
+            return pa.struct(known) if len(known) == len(inner) else None
+        case Array(element):
+            # Numbers without a key are not looked for by `_is_spelled_exactly`.
+            one = None if _is_double(element) else _read_as(element)
+            return None if one is None else pa.list_(pa.field("element", one))
+        case _:
+            return _READ.get(kind)
+
+
+def _is_double(kind: DataType) -> bool:
+    return kind == DOUBLE or (isinstance(kind, Array) and _is_double(kind.element))
+
+
+def _has_double(kind: DataType) -> bool:
+    match kind:
+        case Struct(fields):
+            return any(_has_double(one) for _, one in fields)
+        case Array(element):
+            return _has_double(element)
+        case _:
+            return kind == DOUBLE
 
 
 def is_met(name: str, column: pa.Array, text: bytes) -> bool:
@@ -122,7 +153,7 @@ def _plain_lines(block: bytes) -> int | None:
 
 def _is_spelled_exactly(block: bytes, known: Mapping[str, DataType]) -> bool:
     """Whether every number can be held by a double without a change, if there is a double."""
-    if DOUBLE not in known.values():
+    if not any(map(_has_double, known.values())):
         return True
     pattern = _LONG_SPACED if any(two in block for two in _SPACED) else _LONG
     for text in pattern.findall(block):
@@ -135,7 +166,7 @@ def _is_spelled_exactly(block: bytes, known: Mapping[str, DataType]) -> bool:
 
 
 def _read(block: bytes, known: Mapping[str, DataType], odd: list[int] | None) -> pa.Table | None:
-    fields = [pa.field(name, _READ.get(kind) or arrow_type(kind)) for name, kind in known.items()]
+    fields = [pa.field(name, _read_as(kind) or arrow_type(kind)) for name, kind in known.items()]
     try:
         return arrow_json.read_json(
             io.BytesIO(block),
@@ -152,8 +183,31 @@ def _read(block: bytes, known: Mapping[str, DataType], odd: list[int] | None) ->
 
 
 def _column(column: Any, kind: DataType) -> pa.Array | None:
-    if isinstance(kind, Void):
-        return pa.nulls(len(column), pa.string())
+    match kind:
+        case Void():
+            return pa.nulls(len(column), pa.string())
+        case Struct():
+            return _struct(column, kind)
+        case Array(element):
+            values = _column(column.values, element)
+            if values is None:
+                return None
+            mask = column.is_null()
+            kept = {"type": arrow_type(kind), "mask": mask}
+            return pa.ListArray.from_arrays(column.offsets, values, **kept)
+        case _:
+            return _leaf(column, kind)
+
+
+def _struct(column: Any, kind: Struct) -> pa.Array | None:
+    inner = [_column(column.field(at), one) for at, (_, one) in enumerate(kind.fields)]
+    if any(one is None for one in inner):
+        return None
+    fields = list(arrow_type(kind))
+    return pa.StructArray.from_arrays(inner, fields=fields, mask=column.is_null())
+
+
+def _leaf(column: Any, kind: DataType) -> pa.Array | None:
     if kind == TIMESTAMP:
         return instants_of(column)
     if kind == DATE:
