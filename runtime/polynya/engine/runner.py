@@ -16,6 +16,7 @@ from polynya.engine.work.look import SharedLook
 from polynya.engine.work.turns.queue import POLL_SECONDS, Crew
 from polynya.engine.work.turns.rounds import Rounds
 from polynya.engine.work.turns.unit import Ended, Unit
+from polynya.formats.files.discovery import start_of
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
@@ -51,9 +52,18 @@ def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
             kind = CaptureTask if rules.shares_files else FolderTask
             found.append(Unit(task.name, task.name, kind(context, task).step))
         else:
-            look = SharedLook(TaskLanding(context, task).files, context.clock)
-            found += [_declared(context, task, resolved(task, one), look) for one in task.datasets]
+            datasets = [resolved(task, one) for one in task.datasets]
+            starts = [start for one in datasets for start in _starts(one)]
+            look = SharedLook(TaskLanding(context, task), context.clock, starts)
+            found += [_declared(context, task, one, look) for one in datasets]
     return found
+
+
+def _starts(dataset: ResolvedDataset) -> list[str]:
+    """How the paths of the files of a dataset begin."""
+    landing = dataset.landing
+    globs = [landing.glob, *([landing.initial_load] if landing.initial_load else [])]
+    return [start_of(landing.folder, glob) for glob in globs]
 
 
 def _declared(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -47,6 +47,15 @@ class ObjectStore(Protocol):
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """All objects below the folder `prefix` ("" is the root), in path order."""
+        ...
+
+    def beginning(self, start: str, after: str = "") -> Iterator[ObjectInfo]:
+        """The objects whose paths begin with `start`, in path order, as far as they are asked for.
+
+        Args:
+            start: any text, "" for all; it need not end with a folder.
+            after: only paths after this one.
+        """
         ...
 
     def size(self, path: str) -> int:
@@ -133,10 +142,45 @@ class LocalObjectStore:
             inside = Path(directory).relative_to(self.root).as_posix()
             before = "" if inside == "." else f"{inside}/"
             for name in names:
-                if name.startswith(_TEMPORARY_PREFIX):
+                if _is_temporary(name):
                     continue
                 found.append(self.info(f"{before}{name}"))
         yield from sorted(found, key=lambda info: info.path)
+
+    def beginning(self, start: str, after: str = "") -> Iterator[ObjectInfo]:
+        """The files whose paths begin with `start`; one folder is looked at after the other.
+
+        Linked folders are not entered.
+        """
+        folder, _, _ = start.rpartition("/")
+        yield from self._walked(f"{folder}/" if folder else "", start, after)
+
+    def _walked(self, folder: str, start: str, after: str) -> Iterator[ObjectInfo]:
+        for path in self._entries(folder, after):
+            # A folder may be where both of them lead to, or lie behind them.
+            if path.endswith("/"):
+                leads = path.startswith(start) or start.startswith(path)
+                if leads and (path > after or after.startswith(path)):
+                    yield from self._walked(path, start, after)
+            elif path.startswith(start) and path > after and not _is_temporary(path):
+                yield self.info(path)
+
+    def _entries(self, folder: str, after: str = "") -> Sequence[str]:
+        """What is in a folder, in path order; folders end with `/`.
+
+        What cannot come after a path, or lead to it, may be left out.
+        """
+        place = self.resolve(folder.removesuffix("/")) if folder else self.root
+        rest = after[len(folder) :] if after.startswith(folder) else ""
+        try:
+            with os.scandir(place) as found:
+                return sorted(
+                    f"{folder}{one.name}{_ending(one)}"
+                    for one in found
+                    if one.name >= rest or rest.startswith(one.name)
+                )
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
     def info(self, path: str) -> ObjectInfo:
         """One entry of a listing."""
@@ -226,3 +270,12 @@ class LocalObjectStore:
 
 def _version(known: os.stat_result) -> str:
     return f"{known.st_ino}.{known.st_mtime_ns}.{known.st_size}"
+
+
+def _ending(entry: os.DirEntry[str]) -> str:
+    return "/" if entry.is_dir(follow_symlinks=False) else ""
+
+
+def _is_temporary(path: str) -> bool:
+    """Whether a file is one that is written and not renamed yet."""
+    return path.rpartition("/")[2].startswith(_TEMPORARY_PREFIX)

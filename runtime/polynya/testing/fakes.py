@@ -28,6 +28,14 @@ class MemoryObjectStore:
             if path.startswith(folder):
                 yield ObjectInfo(path, len(self.objects[path]), self._version(path))
 
+    def beginning(self, start: str, after: str = "") -> Iterator[ObjectInfo]:
+        """The objects whose paths begin with `start`, after another one."""
+        # Sorting what is sorted but for its end takes little time.
+        paths = sorted(self.objects)
+        number = max(bisect_left(paths, start), bisect_right(paths, after))
+        for path in takewhile(lambda one: one.startswith(start), paths[number:]):
+            yield ObjectInfo(path, len(self.objects[path]), self._version(path))
+
     def size(self, path: str) -> int:
         """Size in bytes."""
         return len(self.get(path))
@@ -92,13 +100,10 @@ class MemorySourceStore(MemoryObjectStore):
 
     def beginning(self, start: str, after: str = "") -> Iterator[ObjectInfo]:
         """The objects whose paths begin with `start`, in pages of a thousand."""
-        # Sorting what is sorted but for its end takes little time.
-        paths = sorted(self.objects)
-        number = max(bisect_left(paths, start), bisect_right(paths, after))
         self.requests += 1
-        for count, path in enumerate(takewhile(lambda one: one.startswith(start), paths[number:])):
+        for count, info in enumerate(super().beginning(start, after)):
             self.requests += 1 if count and count % 1000 == 0 else 0
-            yield ObjectInfo(path, len(self.objects[path]), self._version(path))
+            yield info
 
     def folders(self, start: str) -> Iterator[str]:
         """The folders that begin with `start`, in pages of a thousand."""

@@ -7,6 +7,7 @@ from datetime import timedelta
 from polynya.engine.runner import units
 from polynya.engine.work.look import SharedLook
 from polynya.engine.work.turns.unit import Turn
+from polynya.formats.files.discovery import Landed
 from polynya.store.object_store import ObjectInfo
 from polynya.testing.fakes import FakeClock
 from tests.lab.lab import Lab, put
@@ -14,27 +15,108 @@ from tests.lab.lab import Lab, put
 GOES_ON, AT_ONCE = Turn(at_once=False), Turn(at_once=True)
 
 
+class Zone:
+    """A landing zone in memory that counts how it is listed."""
+
+    def __init__(self, *paths: str) -> None:
+        self.sizes = dict.fromkeys(paths, 1)
+        self.lists: list[str] = []
+
+    def files(self) -> list[ObjectInfo]:
+        self.lists.append("all")
+        return [ObjectInfo(path, size, str(size)) for path, size in self.sizes.items()]
+
+    def beginning(self, start: str, after: str) -> list[ObjectInfo]:
+        self.lists.append(f"{start} after {after}")
+        paths = sorted(path for path in self.sizes if path.startswith(start) and path > after)
+        return [ObjectInfo(path, self.sizes[path], str(self.sizes[path])) for path in paths]
+
+
+def numbered(folder: str, count: int, first: int = 0) -> list[str]:
+    return [f"{folder}/{number:05}" for number in range(first, first + count)]
+
+
+class Looking:
+    """A look at a zone of two datasets with many files, after a first one."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.zone = Zone(*numbered("a", 1500), *numbered("b", 1500))
+        self.look = SharedLook(self.zone, self.clock, ["a/", "b/", "a/late/"])
+        self.look.files(GOES_ON)
+        self.zone.lists.clear()
+
+    def after(self, seconds: float) -> Landed:
+        self.clock.advance(timedelta(seconds=seconds))
+        return self.look.files(GOES_ON)
+
+
 def test_a_young_list_serves_the_next_dataset_and_a_single_run_lists_each_time() -> None:
-    clock, landed, lists = FakeClock(), [ObjectInfo("a", 1, "1")], []
-
-    def list_files() -> list[ObjectInfo]:
-        lists.append(len(landed))
-        return list(landed)
-
-    look = SharedLook(list_files, clock)
+    clock, zone = FakeClock(), Zone("a")
+    look = SharedLook(zone, clock, [""])
     first = look.files(GOES_ON)
-    landed.append(ObjectInfo("b", 1, "1"))
+    zone.sizes["b"] = 1
     clock.advance(timedelta(seconds=0.9))
     second = look.files(GOES_ON)
     clock.advance(timedelta(seconds=0.1))
     third = look.files(GOES_ON)
-    landed.clear()
+    zone.sizes.clear()
 
     assert (len(first), len(second), len(third)) == (1, 1, 2)
     assert look.paths() == {"a", "b"}
     assert list(look.files(AT_ONCE)) == []
     assert look.paths() == set()
-    assert lists == [1, 2, 0]
+    assert zone.lists == ["all", "all", "all"]
+
+
+def test_of_many_files_only_the_ends_are_listed_between_two_whole_lists() -> None:
+    looking = Looking()
+    looking.zone.sizes |= {"a/01500": 1, "b/2/1": 1, "b/01499": 7}
+    del looking.zone.sizes["a/01495"]
+
+    found = looking.after(1)
+    same = looking.after(1)
+    looking.after(58)
+
+    assert looking.zone.lists == [
+        *["a/ after a/01480", "b/ after b/01480"],
+        # Two that are new have moved the end.
+        *["a/ after a/01480", "b/ after b/01481"],
+        "all",
+    ]
+    assert same is found
+    assert {"a/01500", "b/2/1"} <= found.paths
+    assert "a/01495" not in found.paths
+    assert next(one.size for one in found if one.path == "b/01499") == 7
+    assert list(found) == sorted(found, key=lambda one: one.path)
+
+
+def test_after_a_file_in_between_all_is_listed_for_an_hour() -> None:
+    looking = Looking()
+    looking.zone.sizes["a/00007-late"] = 1
+
+    missed = looking.after(30)
+    met = looking.after(30)
+    looking.zone.lists.clear()
+    doubted = [looking.after(1), looking.after(3000)]
+    looking.after(600)
+    looking.after(1)
+
+    assert "a/00007-late" not in missed.paths
+    assert all("a/00007-late" in one.paths for one in (met, *doubted))
+    assert looking.zone.lists[:3] == ["all", "all", "all"]
+    assert looking.zone.lists[3].startswith("a/ after")
+
+
+def test_what_is_new_at_the_end_raises_no_doubt() -> None:
+    looking = Looking()
+    looking.zone.sizes |= dict.fromkeys(numbered("a", 5, 1500), 1)
+
+    looking.after(60)
+    looking.after(1)
+
+    assert looking.zone.lists[0] == "all"
+    assert looking.zone.lists[1].startswith("a/ after")
 
 
 def test_after_an_apply_a_dataset_is_looked_at_sooner_than_after_a_poll(lab: Lab) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from polynya.formats.batch import FilePart, FileProgress
 from polynya.formats.files.discovery import (
@@ -108,3 +110,36 @@ def test_of_a_list_in_order_only_files_of_the_dataset_are_looked_at() -> None:
     found = landed.below("t2/")
 
     assert [info.path for info in found] == ["t2/a.json", "t2/b.json"]
+
+
+NAMES = st.sets(st.text("ab/1", min_size=1, max_size=4).map(lambda rest: f"x/{rest}"), max_size=12)
+
+
+@given(before=NAMES, now=NAMES, sizes=st.integers(1, 2), data=st.data())
+def test_files_with_other_ends_are_those_that_a_whole_list_would_have(
+    before: set[str], now: set[str], sizes: int, data: st.DataObject
+) -> None:
+    old = Landed(ObjectInfo(path, 1, "1") for path in before)
+    starts = data.draw(st.sets(st.sampled_from(["x/a", "x/b", "x/1"])))
+    after = {one: data.draw(st.sampled_from(["", *sorted(before)])) for one in sorted(starts)}
+    found = {
+        start: [
+            ObjectInfo(path, sizes, str(sizes))
+            for path in sorted(now)
+            if path.startswith(start) and path > after[start]
+        ]
+        for start in starts
+    }
+
+    result = old.with_ends((start, after[start], found[start]) for start in sorted(starts))
+
+    kept = [
+        one
+        for one in old
+        if not any(one.path.startswith(start) and one.path > after[start] for start in starts)
+    ]
+    whole = Landed([*kept, *(one for some in found.values() for one in some)])
+    assert [(one.path, one.size, one.version) for one in result] == [
+        (one.path, one.size, one.version) for one in whole
+    ]
+    assert result.paths == whole.paths

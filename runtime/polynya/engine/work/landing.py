@@ -37,6 +37,11 @@ class TaskLanding:
         """All that has landed."""
         return list(self._context.landing.list(self._path))
 
+    @span("look")
+    def beginning(self, start: str, after: str) -> list[ObjectInfo]:
+        """What has landed at paths that begin with `start` and come after another one."""
+        return list(self._context.landing.beginning(start, after))
+
     def paths(self) -> set[str]:
         """Every file that exists; a position forgets files that left."""
         return {info.path for info in self.files()}

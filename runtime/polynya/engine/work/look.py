@@ -1,13 +1,16 @@
 """What has landed for a task whose datasets share one folder, listed once for all of them.
 
-Five hundred datasets that each list the whole folder every two seconds would do nothing else.
+Five hundred datasets that each list the whole folder every two seconds would do nothing else, and a
+folder that nobody empties takes longer to list each day: a request to S3 for each thousand files, a
+question to the system for each. So where there are many, mostly their ends are listed.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from polynya.engine.work.turns.unit import Turn
 from polynya.formats.files.discovery import Landed
@@ -16,19 +19,52 @@ from polynya.store.object_store import ObjectInfo
 
 #: A list that is younger, in seconds, is taken by the next dataset too.
 _FRESH_SECONDS: Final = 1.0
+#: All is listed at least so often, in seconds: then a file is seen whose name is not at the end,
+#: and one that changed long after it was read.
+WHOLE_SECONDS: Final = 60.0
+#: Fewer files for each beginning are listed whole: S3 tells of so many in one answer.
+_MANY: Final = 1000
+#: So many files at the end are looked at again: they may still grow.
+_END: Final = 20
+#: After a new file was met before the end, all is listed each time for so many seconds.
+_DOUBT_SECONDS: Final = 3600.0
+
+
+class Zone(Protocol):
+    """Where files land."""
+
+    def files(self) -> list[ObjectInfo]:
+        """All of them."""
+        ...
+
+    def beginning(self, start: str, after: str) -> list[ObjectInfo]:
+        """Those whose path begins with `start` and comes after another one."""
+        ...
+
+
+@dataclass(slots=True)
+class _Known:
+    """The newest list, when all was listed last, and what that showed of the names."""
+
+    files: Landed = field(default_factory=Landed)
+    whole_at: float | None = None
+    doubted_at: float | None = None
 
 
 class SharedLook:
     """The newest list of files.
 
     It only ever gets newer: a position that forgot a file because it left never sees it again.
+    `starts` are how the paths of each dataset begin. A dataset is read in name order, so that most
+    of what lands is at its end.
     """
 
-    def __init__(self, list_files: Callable[[], list[ObjectInfo]], clock: Clock) -> None:
-        self._list = list_files
+    def __init__(self, zone: Zone, clock: Clock, starts: Collection[str]) -> None:
+        self._zone = zone
         self._clock = clock
+        self._starts = outermost(starts)
         self._lock = threading.Lock()
-        self._files = Landed()
+        self._known = _Known()
         self._at: float | None = None
 
     def files(self, turn: Turn) -> Landed:
@@ -36,10 +72,62 @@ class SharedLook:
         with self._lock:
             now = self._clock.monotonic()
             if turn.at_once or self._at is None or now - self._at >= _FRESH_SECONDS:
-                self._files, self._at = Landed(self._list()), now
-            return self._files
+                if turn.at_once or self._is_whole_due(now):
+                    self._list_whole(now)
+                else:
+                    self._list_ends()
+                self._at = now
+            return self._known.files
 
     def paths(self) -> frozenset[str]:
         """Every file of the newest list."""
         with self._lock:
-            return self._files.paths
+            return self._known.files.paths
+
+    def _is_whole_due(self, now: float) -> bool:
+        known = self._known
+        if known.whole_at is None or now - known.whole_at >= WHOLE_SECONDS:
+            return True
+        if known.doubted_at is not None and now - known.doubted_at < _DOUBT_SECONDS:
+            return True
+        return len(known.files) < _MANY * len(self._starts)
+
+    def _list_whole(self, now: float) -> None:
+        known, found = self._known, Landed(self._zone.files())
+        ends = {start: _path(known.files.below(start), 1) for start in self._starts}
+        if known.whole_at is not None and comes_between(found, known.files.paths, ends):
+            known.doubted_at = now
+        known.files, known.whole_at = found, now
+
+    def _list_ends(self) -> None:
+        files = self._known.files
+        ends = {start: _path(files.below(start), _END) for start in self._starts}
+        self._known.files = files.with_ends(
+            (start, end, self._zone.beginning(start, end)) for start, end in ends.items()
+        )
+
+
+def outermost(starts: Iterable[str]) -> tuple[str, ...]:
+    """The beginnings without those that another one covers."""
+    found: list[str] = []
+    for start in sorted(set(starts)):
+        if not found or not start.startswith(found[-1]):
+            found.append(start)
+    return tuple(found)
+
+
+def comes_between(found: Landed, known: Collection[str], ends: Mapping[str, str]) -> bool:
+    """Whether a file that nobody knew stands before what was the end of its dataset.
+
+    `ends` has the last path of each beginning, "" where there was none.
+    """
+    return any(
+        one.path < end and one.path not in known
+        for start, end in ends.items()
+        for one in found.below(start)
+    )
+
+
+def _path(files: Sequence[ObjectInfo], number: int) -> str:
+    """The path of the file that is so many files from the end, "" where there are fewer."""
+    return files[-number].path if len(files) >= number else ""

@@ -40,9 +40,43 @@ class Landed(Sequence[ObjectInfo]):
 
     def below(self, start: str) -> Sequence[ObjectInfo]:
         """Those whose path starts like this."""
-        begin = bisect_left(self._files, start, key=lambda info: info.path)
-        end = bisect_right(self._files, start, begin, key=lambda info: info.path[: len(start)])
-        return self._files[begin:end]
+        return self._files[slice(*self._bounds(start))]
+
+    def with_ends(self, ends: Iterable[tuple[str, str, Sequence[ObjectInfo]]]) -> Landed:
+        """These files with others at some ends; itself when nothing is new.
+
+        `ends` has the beginning of paths, a path, and the files that are there now of all that
+        begin like this and come after that path. No beginning is one of another one.
+        """
+        files, gone, come = self._files, list[ObjectInfo](), list[ObjectInfo]()
+        for start, after, found in ends:
+            low, high = self._bounds(start, files)
+            low = max(low, bisect_right(files, after, key=_path))
+            before = files[low:high]
+            if _versions(before) != _versions(found):
+                files = [*files[:low], *found, *files[high:]]
+                gone, come = [*gone, *before], [*come, *found]
+        if files is self._files:
+            return self
+        result = Landed()
+        result._files = files
+        left = {one.path for one in gone} - {one.path for one in come}
+        result.paths = (self.paths - left).union(one.path for one in come)
+        return result
+
+    def _bounds(self, start: str, files: list[ObjectInfo] | None = None) -> tuple[int, int]:
+        """Where the files are that begin with a text."""
+        files = self._files if files is None else files
+        begin = bisect_left(files, start, key=_path)
+        return begin, bisect_right(files, start, begin, key=lambda info: info.path[: len(start)])
+
+
+def _path(info: ObjectInfo) -> str:
+    return info.path
+
+
+def _versions(files: Sequence[ObjectInfo]) -> list[tuple[str, int, str]]:
+    return [(one.path, one.size, one.version) for one in files]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +112,17 @@ def matching(landed: Iterable[ObjectInfo], root: str, glob: str) -> Iterator[Obj
     """
     pattern = glob_pattern(glob)
     if isinstance(landed, Landed):
-        named = _WILD.split(glob, maxsplit=1)[0]
-        landed = landed.below(f"{root}/{named}" if root else named)
+        landed = landed.below(start_of(root, glob))
     for info in landed:
         relative = relative_to(root, info.path)
         if pattern.fullmatch(relative) and not is_unfinished(relative):
             yield info
+
+
+def start_of(root: str, glob: str) -> str:
+    """How the paths of all files begin that a glob below `root` names."""
+    named = _WILD.split(glob, maxsplit=1)[0]
+    return f"{root}/{named}" if root else named
 
 
 def relative_to(root: str, path: str) -> str:

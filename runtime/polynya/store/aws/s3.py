@@ -64,7 +64,14 @@ class S3ObjectStore:
         root = self._root()
         folder = root + (f"{checked_path(prefix)}/" if prefix else "")
         for page in self._pages(folder, prefix):
-            yield from listed(page, root)
+            yield from _listed(page, root)
+
+    def beginning(self, start: str, after: str = "") -> Iterator[ObjectInfo]:
+        """The objects whose paths begin with `start`; a request for each thousand of them."""
+        root = self._root()
+        asked = {"StartAfter": root + after} if after else {}
+        for page in self._pages(root + start, start, **asked):
+            yield from _listed(page, root)
 
     def size(self, path: str) -> int:
         """Size in bytes."""
@@ -235,7 +242,7 @@ class S3ObjectStore:
         return self.location.key(str(checked_path(path)))
 
 
-def listed(page: Mapping[str, Any], root: str) -> Iterator[ObjectInfo]:
+def _listed(page: Mapping[str, Any], root: str) -> Iterator[ObjectInfo]:
     """The objects of a page of a listing, by their paths below `root`."""
     for entry in page.get("Contents", ()):
         path = entry["Key"].removeprefix(root)

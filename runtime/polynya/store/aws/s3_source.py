@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from polynya.store.aws.s3 import S3ObjectStore, listed
-from polynya.store.object_store import ObjectInfo
+from polynya.store.aws.s3 import S3ObjectStore
 
 
 class S3SourceStore(S3ObjectStore):
@@ -15,13 +14,6 @@ class S3SourceStore(S3ObjectStore):
     def __reduce__(self) -> tuple[type[S3ObjectStore], tuple[Any, ...]]:
         """Tasks in other processes open clients of their own."""
         return S3SourceStore, (self.location, self._access)
-
-    def beginning(self, start: str, after: str = "") -> Iterator[ObjectInfo]:
-        """The objects whose paths begin with `start`; a request for each thousand of them."""
-        root = self._root()
-        asked = {"StartAfter": root + after} if after else {}
-        for page in self._pages(root + start, start, **asked):
-            yield from listed(page, root)
 
     def folders(self, start: str) -> Iterator[str]:
         """The folders that begin with `start`; a request for each thousand of them."""
