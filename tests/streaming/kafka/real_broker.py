@@ -23,6 +23,7 @@ from polynya.engine.runner import Outcome, run_once, run_until_stopped, units
 from polynya.engine.work.context import EngineContext
 from polynya.formats.stream.landed import StreamFooter
 from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.reading.loader import load_project
 from polynya.observe.events import Event
 from polynya.observe.streams import StreamLanded, StreamLost
 from polynya.store.object_store import LocalObjectStore
@@ -38,6 +39,18 @@ name: in
 source: {{kafka: {{bootstrap_servers: "{address}", topics: [killed]}}}}
 interval: 1s
 batch: {{max_records: 200}}
+"""
+FACTS = """\
+apiVersion: polynya/v1
+kind: storage
+name: facts
+schema: kafka_facts
+landing: {path: in, format: stream}
+datasets:
+  - name: users
+    keys: [id]
+    apply_as_deletes: "type = 'unsubscribe'"
+    history: true
 """
 
 
@@ -348,3 +361,25 @@ def test_a_process_that_is_killed_at_any_moment_loses_and_doubles_nothing(
         for value in parquet.read_table(project / "landing" / log.path(number))["value"].to_pylist()
     ]
     assert sorted(values) == sorted(numbered(12000))
+
+
+@pytest.mark.slow
+def test_messages_become_a_table_with_history_and_quarantine(zone: Zone, broker: Broker) -> None:
+    broker.create("users")
+    kafka = KILLED.format(address=broker.address).replace("killed", "users")
+    project = load_project(write_project(zone.folder / "project", streams=kafka, facts=FACTS))
+    landing = LocalObjectStore(zone.folder / "project/landing")
+    engine = EngineContext(spark=zone.spark, landing=landing, apply_mode="always")
+    messages = (
+        [b'{"id": 1, "name": "a", "type": ""}', b'{"id": 2, "name": "b"}', b"no json"],
+        [b'{"id": 1, "name": "c"}', b'{"id": 2, "type": "unsubscribe"}'],
+    )
+    for part in messages:
+        broker.send("users", part)
+        # In one run what is landed is copied, too.
+        assert run_once(engine, units(engine, project.works)).failures == {}
+
+    rows = zone.spark.sql("SELECT id, name FROM kafka_facts.users").collect()
+    versions = zone.spark.sql("SELECT id, name FROM kafka_facts.users__history").collect()
+    assert [tuple(row) for row in rows] == [(1, "c")]
+    assert sorted(tuple(row) for row in versions) == [(1, "a"), (1, "c"), (2, "b"), (2, "b")]
