@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tests.e2e.killing import Running, started
 from tests.newcomer.faults.judging import unseemly
-from tests.newcomer.shop.feed import TABLES, Table
+from tests.newcomer.shop.feed import INSERTS, RETURNS, TABLES, Table
 from tests.newcomer.shop.freshness import Freshness, Landed, freshness
 from tests.newcomer.shop.project import SCHEMA, Shop
 from tests.newcomer.shop.service import Service, land, until
@@ -65,6 +65,14 @@ class Options:
         """How many times shorter than a full run this is."""
         return max(1.0, FULL_MINUTES / self.minutes)
 
+    @property
+    def deletes(self) -> int:
+        """Chance of a delete in percent: as many as there are inserts, one of them in each file.
+
+        Steps and queries of tables that grow take longer and longer, however they are kept.
+        """
+        return INSERTS + RETURNS + round(100 / self.records)
+
     def settings(self, *, maintained: bool) -> dict[str, Any]:
         """Of the datasets."""
         if not maintained:
@@ -95,7 +103,13 @@ def tables(count: int) -> tuple[Table, ...]:
 def soaked(folder: Path, options: Options, *, maintained: bool) -> Ran:
     """Feed a new project for so long."""
     settings = options.settings(maintained=maintained)
-    shop = Shop.made(folder, options.seed, tables=tables(options.tables), defaults=settings)
+    shop = Shop.made(
+        folder,
+        options.seed,
+        tables=tables(options.tables),
+        defaults=settings,
+        deletes=options.deletes,
+    )
     for table in shop.tables:
         shop.land_load(table, options.rows)
     shop.polynya.must("run", "--once")

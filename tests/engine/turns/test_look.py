@@ -16,18 +16,21 @@ GOES_ON, AT_ONCE = Turn(at_once=False), Turn(at_once=True)
 
 
 class Zone:
-    """A landing zone in memory that counts how it is listed."""
+    """A landing zone in memory that takes its time and counts how it is listed."""
 
-    def __init__(self, *paths: str) -> None:
+    def __init__(self, clock: FakeClock, *paths: str, seconds: float = 0.0) -> None:
         self.sizes = dict.fromkeys(paths, 1)
         self.lists: list[str] = []
+        self.clock, self.seconds, self.seconds_of_ends = clock, seconds, 0.0
 
     def files(self) -> list[ObjectInfo]:
         self.lists.append("all")
+        self.clock.advance(timedelta(seconds=self.seconds))
         return [ObjectInfo(path, size, str(size)) for path, size in self.sizes.items()]
 
     def beginning(self, start: str, after: str) -> list[ObjectInfo]:
         self.lists.append(f"{start} after {after}")
+        self.clock.advance(timedelta(seconds=self.seconds_of_ends))
         paths = sorted(path for path in self.sizes if path.startswith(start) and path > after)
         return [ObjectInfo(path, self.sizes[path], str(self.sizes[path])) for path in paths]
 
@@ -37,11 +40,11 @@ def numbered(folder: str, count: int, first: int = 0) -> list[str]:
 
 
 class Looking:
-    """A look at a zone of two datasets with many files, after a first one."""
+    """Looks, after a first one, at a zone of two datasets that takes 0.1 s to list."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.zone = Zone(*numbered("a", 1500), *numbered("b", 1500))
+        self.zone = Zone(self.clock, *numbered("a", 1500), *numbered("b", 1500), seconds=0.1)
         self.look = SharedLook(self.zone, self.clock, ["a/", "b/", "a/late/"])
         self.look.files(GOES_ON)
         self.zone.lists.clear()
@@ -52,7 +55,8 @@ class Looking:
 
 
 def test_a_young_list_serves_the_next_dataset_and_a_single_run_lists_each_time() -> None:
-    clock, zone = FakeClock(), Zone("a")
+    clock = FakeClock()
+    zone = Zone(clock, "a")
     look = SharedLook(zone, clock, [""])
     first = look.files(GOES_ON)
     zone.sizes["b"] = 1
@@ -106,6 +110,20 @@ def test_after_a_file_in_between_all_is_listed_for_an_hour() -> None:
     assert all("a/00007-late" in one.paths for one in (met, *doubted))
     assert looking.zone.lists[:3] == ["all", "all", "all"]
     assert looking.zone.lists[3].startswith("a/ after")
+
+
+def test_ends_that_take_as_long_as_all_are_not_listed_until_there_is_more() -> None:
+    looking = Looking()
+    looking.zone.seconds_of_ends = 0.04
+
+    looking.after(1)
+    looking.after(1)
+    looking.zone.seconds = 0.2
+    looking.after(1)
+    looking.after(1)
+
+    ends = ["a/ after a/01480", "b/ after b/01480"]
+    assert looking.zone.lists == [*ends, "all", "all", *ends]
 
 
 def test_what_is_new_at_the_end_raises_no_doubt() -> None:

@@ -27,7 +27,7 @@ CONTROL: Final = ("op", "seq", "at")
 _NAMES: Final = ("Ann", "Zoë", "O'Neil", 'Ben "B"', "日本", "a\\b", "null", "", " two words ")
 _CITIES: Final = ("Oslo", "Ålesund", "São Paulo", None)
 #: Chances in percent of what an event is; the rest are updates.
-_INSERTS, _DELETES, _RETURNS = 18, 12, 4
+INSERTS, DELETES, RETURNS = 18, 12, 4
 #: Chances in percent of what happens to it on its way.
 _LATE, _TWICE, _GARBAGE = 5, 2, 1
 #: The longest way of a late event, in files.
@@ -140,6 +140,7 @@ class Feed:
 
     table: Table
     chance: random.Random
+    deletes: int = DELETES
     events: list[Event] = field(default_factory=list)
     lines: int = 0
     garbage: int = 0
@@ -196,13 +197,13 @@ class Feed:
 
     def _change(self, now: datetime | None) -> Planned:
         drawn = self.chance.randrange(100)
-        if drawn < _RETURNS and self._gone:
+        if drawn < RETURNS and self._gone:
             key = self._take(self._gone)
             self._live.append(key)
-        elif drawn < _RETURNS + _INSERTS or not self._live:
+        elif drawn < RETURNS + INSERTS or not self._live:
             key = self._new_key()
             self._live.append(key)
-        elif drawn < _RETURNS + _INSERTS + _DELETES:
+        elif drawn < RETURNS + INSERTS + self.deletes:
             key = self._take(self._live)
             self._gone.append(key)
             return self._planned(key, DELETE, now)
@@ -271,9 +272,11 @@ class Feed:
         return self.chance.randrange(100) < percent
 
 
-def feeds(seed: int, tables: Sequence[Table] = TABLES) -> dict[str, Feed]:
-    """A feed for each table."""
-    return {one.name: Feed(one, random.Random(f"{seed} {one.name}")) for one in tables}
+def feeds(
+    seed: int, tables: Sequence[Table] = TABLES, *, deletes: int = DELETES
+) -> dict[str, Feed]:
+    """A feed for each table; `deletes` is the chance of one in percent."""
+    return {one.name: Feed(one, random.Random(f"{seed} {one.name}"), deletes) for one in tables}
 
 
 def _json(row: Mapping[str, Any]) -> str:

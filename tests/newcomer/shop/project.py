@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.newcomer.commands import Commands
 from tests.newcomer.shop.comparing import Row, current_rows, differences, history_rows
-from tests.newcomer.shop.feed import CONTROL, TABLES, Feed, Table, feeds
+from tests.newcomer.shop.feed import CONTROL, DELETES, TABLES, Feed, Table, feeds
 from tests.oracle.fold import fold
 from tests.oracle.packs.read_back import internal_table, read_pyiceberg
 
@@ -43,8 +43,12 @@ class Shop:
         *,
         tables: tuple[Table, ...] = TABLES,
         defaults: Mapping[str, Any] | None = None,
+        deletes: int = DELETES,
     ) -> Shop:
-        """A new project without any data. `defaults` are settings of all its datasets."""
+        """A new project without any data. `defaults` are settings of all its datasets.
+
+        `deletes` is the chance in percent that a change is one.
+        """
         folder.parent.mkdir(parents=True, exist_ok=True)
         Commands(folder.parent).must("init", folder.name, "--empty")
         (folder / "tasks").mkdir(exist_ok=True)
@@ -54,7 +58,7 @@ class Shop:
                 continue
             document = json.dumps(_task(format_, datasets, defaults or {}), indent=1)
             (folder / "tasks" / f"{format_}.yml").write_text(document, encoding="utf-8")
-        return cls(folder, feeds(seed, tables), tables)
+        return cls(folder, feeds(seed, tables, deletes=deletes), tables)
 
     def at(self, folder: Path) -> Shop:
         """The same project in another folder."""

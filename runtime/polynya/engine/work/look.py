@@ -2,7 +2,7 @@
 
 Five hundred datasets that each list the whole folder every two seconds would do nothing else, and a
 folder that nobody empties takes longer to list each day: a request to S3 for each thousand files, a
-question to the system for each. So where there are many, mostly their ends are listed.
+question to the system for each. So where that takes time, mostly the ends are listed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ _FRESH_SECONDS: Final = 1.0
 #: All is listed at least so often, in seconds: then a file is seen whose name is not at the end,
 #: and one that changed long after it was read.
 WHOLE_SECONDS: Final = 60.0
-#: Fewer files for each beginning are listed whole: S3 tells of so many in one answer.
-_MANY: Final = 1000
+#: A whole list that takes less, in seconds, is made each time...
+_CHEAP_SECONDS: Final = 0.02
+#: ...and so is one when the ends take more than this part of its time.
+_WORTH: Final = 0.5
 #: So many files at the end are looked at again: they may still grow.
 _END: Final = 20
 #: After a new file was met before the end, all is listed each time for so many seconds.
@@ -44,11 +46,16 @@ class Zone(Protocol):
 
 @dataclass(slots=True)
 class _Known:
-    """The newest list, when all was listed last, and what that showed of the names."""
+    """The newest list, when all was listed last, and what that showed of the names.
+
+    The two times of lists in seconds are those that each took last.
+    """
 
     files: Landed = field(default_factory=Landed)
     whole_at: float | None = None
     doubted_at: float | None = None
+    whole_seconds: float = 0.0
+    ends_seconds: float = 0.0
 
 
 class SharedLook:
@@ -75,7 +82,7 @@ class SharedLook:
                 if turn.at_once or self._is_whole_due(now):
                     self._list_whole(now)
                 else:
-                    self._list_ends()
+                    self._list_ends(now)
                 self._at = now
             return self._known.files
 
@@ -90,21 +97,25 @@ class SharedLook:
             return True
         if known.doubted_at is not None and now - known.doubted_at < _DOUBT_SECONDS:
             return True
-        return len(known.files) < _MANY * len(self._starts)
+        if known.whole_seconds < _CHEAP_SECONDS:
+            return True
+        return known.ends_seconds > known.whole_seconds * _WORTH
 
     def _list_whole(self, now: float) -> None:
         known, found = self._known, Landed(self._zone.files())
+        known.whole_seconds = self._clock.monotonic() - now
         ends = {start: _path(known.files.below(start), 1) for start in self._starts}
         if known.whole_at is not None and comes_between(found, known.files.paths, ends):
             known.doubted_at = now
         known.files, known.whole_at = found, now
 
-    def _list_ends(self) -> None:
+    def _list_ends(self, now: float) -> None:
         files = self._known.files
         ends = {start: _path(files.below(start), _END) for start in self._starts}
         self._known.files = files.with_ends(
             (start, end, self._zone.beginning(start, end)) for start, end in ends.items()
         )
+        self._known.ends_seconds = self._clock.monotonic() - now
 
 
 def outermost(starts: Iterable[str]) -> tuple[str, ...]:
