@@ -154,4 +154,5 @@ def test_the_lock_pins_every_jar_by_digest() -> None:
         jars.CORE,
         jars.AWS,
         jars.POSTGRESQL,
+        jars.KAFKA,
     }
