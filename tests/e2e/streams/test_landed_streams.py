@@ -72,17 +72,29 @@ def test_messages_become_a_table_with_history(driver: CommandDriver, tmp_path: P
     ]  # fmt: skip
     assert current == [{"id": 1, "name": "Anna"}, {"id": 2, "name": "Ben"}]
 
+
+@pytest.mark.slow
+def test_what_was_refused_is_replayed_and_a_reload_finds_no_difference(
+    driver: CommandDriver, tmp_path: Path
+) -> None:
+    project = configured(tmp_path, "seen")
+    land(project, 1, 0, b'{"id":1,"name":"Ann"}', b"oops", None)
+    land(project, 2, 4, b'{"id":1,"name":"Anna"}', b'{"id":2,"name":"Ben"}')
+    land(project, 3, 6, b'{"id":2,"name":"Benny","seen":"tomorrow"}', b'{"id":1,"tags":["a"]}')
+    land(project, 4, 8, b'{"id":3,"name":"Cid"}', b'{"id":3,"gone":true}')
+    driver.run_project(project, "always")
+
     # With the time of the message one of them is right, and gets the place that it had.
     configured(project, "hdr__kafka_timestamp")
     printed = driver.call("quarantine", "replay", "--all", "--project", str(project))
-    land(project, 4, 7, b'{"id":4,"name":"Dot"}')
+    land(project, 5, 10, b'{"id":4,"name":"Dot"}')
     driver.run_project(project, "always")
     kept, current, history = driver.query(project, [KEPT, CURRENT, HISTORY])
 
     assert printed.code == 0, printed.errors
     assert [one["rule"] for one in kept] == ["bad_json", "null_key"]
-    assert [one["name"] for one in current] == ["Anna", "Benny", "Dot"]
-    assert [one["since"][:19] for one in history if one["name"] == "Dot"] == ["2026-11-23T12:00:07"]
+    assert [one["name"] for one in current] == [None, "Benny", "Dot"]
+    assert [one["since"][:19] for one in history if one["name"] == "Dot"] == ["2026-11-23T12:00:10"]
 
     # What landed says all that there is in the table: a reload finds no difference.
     refused = driver.call("reload", "facts", "--project", str(project))

@@ -155,14 +155,16 @@ def _is_spelled_exactly(block: bytes, known: Mapping[str, DataType]) -> bool:
     """Whether every number can be held by a double without a change, if there is a double."""
     if not any(map(_has_double, known.values())):
         return True
-    pattern = _LONG_SPACED if any(two in block for two in _SPACED) else _LONG
-    for text in pattern.findall(block):
-        try:
-            if repr(float(text)).encode() != text:
-                return False
-        except ValueError:
-            return False
-    return True
+    # A search for one byte is several times as fast as one for two.
+    spaced = any(two[1:] in block and two in block for two in _SPACED)
+    texts = (_LONG_SPACED if spaced else _LONG).findall(block)
+    if not texts:
+        return True
+    spelled = b",".join(texts).decode("ascii").split(",")
+    try:
+        return list(map(repr, map(float, spelled))) == spelled
+    except ValueError:
+        return False
 
 
 def _read(block: bytes, known: Mapping[str, DataType], odd: list[int] | None) -> pa.Table | None:
