@@ -21,6 +21,7 @@ from polynya.cli.options import FLAGS
 from polynya.model.config.project import Project
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.config.streaming.transform import StreamingTransform
 from polynya.model.config.task import StorageTask
 from polynya.model.config.task_tests import TaskTests
 from polynya.model.reading.json_schema import schema_of
@@ -75,6 +76,9 @@ def task_page() -> str:
     lines += _sections(StorageTask, "task.v1.json", set())
     lines += ["## `tasks/*.yml`, `kind: streaming_landing`\n"]
     lines += _sections(StreamingLanding, "task.v1.json", set())
+    lines += ["## `tasks/*.yml`, `kind: streaming_transform`\n"]
+    shown = set(schema_of(StorageTask, "task.v1.json").get("$defs", {}))
+    lines += _sections(StreamingTransform, "task.v1.json", shown)
     lines += ["## `tests/*.yml`\n", *_sections(TaskTests, "tests.v1.json", set())]
     lines += [
         "## Conditions\n",

@@ -6,13 +6,18 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.config.streaming.transform import StreamingTransform
 from polynya.model.config.task import StorageTask
 
 #: A task of any kind, as an agent or a run has it work.
 Task: TypeAlias = StorageTask | StreamingLanding
 
+#: A task as its file writes it. A transform is a storage task in other words.
+Written: TypeAlias = StorageTask | StreamingLanding | StreamingTransform
+
 #: The model of a task file by its `kind`; editors are offered all of them.
-TASK_KINDS: Final[Mapping[str, type[StorageTask] | type[StreamingLanding]]] = {
+TASK_KINDS: Final[Mapping[str, type[Written]]] = {
     "storage": StorageTask,
     "streaming_landing": StreamingLanding,
+    "streaming_transform": StreamingTransform,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,7 @@ from polynya.model.checks.task import task_problems
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.project import Project
 from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.config.streaming.transform import StreamingTransform
 from polynya.model.config.target import ResolvedTarget, choose_target
 from polynya.model.config.task import StorageTask, merged, resolved
 from polynya.model.contract.identifiers import shown
@@ -26,12 +27,18 @@ from polynya.model.reading.document import (
     parse_kinds,
     read_file,
 )
-from polynya.model.reading.kinds import TASK_KINDS, Task
+from polynya.model.reading.kinds import TASK_KINDS, Task, Written
 from polynya.model.reading.landings import with_places
 from polynya.model.reading.secrets import (
     written_passwords,
     written_properties,
     written_secrets,
+)
+from polynya.model.reading.transforms import (
+    as_storage,
+    of_transform,
+    transform_problems,
+    with_storage_names,
 )
 
 PROJECT_FILES: Final = ("polynya.yml", "polynya.yaml", "polynya.json")
@@ -112,14 +119,14 @@ def load_project(
         errors.extend(written)
         project = None if written else project
 
-    loaded: list[tuple[Task, DocumentFile]] = []
+    written_tasks: list[tuple[Written, DocumentFile]] = []
     paths = document_files(directory / TASK_FOLDER)
     for path in sorted(paths, key=lambda path: f"{TASK_FOLDER}/{path.name}" not in settled):
         file = read_file(path, f"{TASK_FOLDER}/{path.name}", variables, errors)
         task = _task(file, project, base or directory, errors) if file else None
         if file and task:
-            loaded.append((task, file))
-    loaded = _without_clashes(loaded, errors)
+            written_tasks.append((task, file))
+    loaded = _without_clashes(_as_tasks(written_tasks, project, errors), errors)
 
     if project is None or read is None or not read.sound:
         raise ConfigErrors(errors)
@@ -170,20 +177,43 @@ def _project_file(directory: Path) -> str:
 
 def _task(
     file: DocumentFile, project: Project | None, base: Path, errors: list[ConfigError]
-) -> Task | None:
+) -> Written | None:
     """The task of a file, None when there is something wrong with it."""
-    task: Task | None = parse_kinds(file, TASK_KINDS, errors)
+    task: Written | None = parse_kinds(file, TASK_KINDS, errors)
+    problems: list[Problem] = []
     if isinstance(task, StorageTask):
         task = _with_defaults(task, project)
         problems = list(task_problems(task))
-    elif task is not None:
+    elif isinstance(task, StreamingLanding):
         task, misplaced = with_places(task, base)
         problems = [*misplaced, *landing_problems(task)]
-    else:
+    elif task is None:
         return None
     problems += [*written_passwords(file.document), *written_properties(file.document)]
     errors.extend(located(problems, file.document, file.shown_as))
     return task if file.sound and not problems else None
+
+
+def _as_tasks(
+    written: Iterable[tuple[Written, DocumentFile]],
+    project: Project | None,
+    errors: list[ConfigError],
+) -> list[tuple[Task, DocumentFile]]:
+    """The tasks, in which transforms are storage tasks over what their landings land."""
+    found = list(written)
+    landings = {task.name: task for task, _ in found if isinstance(task, StreamingLanding)}
+    tasks: list[tuple[Task, DocumentFile]] = []
+    for task, file in found:
+        if not isinstance(task, StreamingTransform):
+            tasks.append((task, file))
+            continue
+        problems = list(transform_problems(task, landings))
+        if not problems:
+            storage = _with_defaults(as_storage(task, landings[task.from_]), project)
+            problems = [of_transform(one) for one in task_problems(storage)]
+            tasks += [] if problems else [(storage, with_storage_names(file))]
+        errors.extend(located(problems, file.document, file.shown_as))
+    return tasks
 
 
 def _with_defaults(task: StorageTask, project: Project | None) -> StorageTask:

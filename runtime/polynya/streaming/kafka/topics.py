@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from polynya.model.config.streaming.kafka import WILDCARD, matches
-from polynya.model.config.streaming.landing import Into
+from polynya.model.config.streaming.landing import Into, landed_table
 from polynya.model.contract.identifiers import shown
 from polynya.model.errors import ConfigError
 
@@ -21,11 +21,6 @@ def taken(patterns: Iterable[str], topics: Iterable[str]) -> tuple[str, ...]:
 def named(patterns: Iterable[str]) -> tuple[str, ...]:
     """The topics that are named, not only met by a wildcard."""
     return tuple(one for one in patterns if WILDCARD not in one)
-
-
-def landed_table(topic: str) -> str:
-    """The name of the landed table of a topic: lower case, without spaces, `_` for `-` and `.`."""
-    return topic.lower().replace(" ", "").replace("-", "_").replace(".", "_")
 
 
 def by_table(

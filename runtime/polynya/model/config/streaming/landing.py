@@ -167,6 +167,18 @@ class StreamingLanding(Frozen):
     )
 
     @property
+    def streams(self) -> tuple[str, ...]:
+        """The topics or streams that it takes; `%` in one stands for any text."""
+        if self.source.kafka is not None:
+            return self.source.kafka.topics
+        return () if self.source.kinesis is None else self.source.kinesis.streams
+
+    @property
     def place(self) -> str:
         """The folder of the task in the landing zone."""
         return self.folder or self.name
+
+
+def landed_table(stream: str) -> str:
+    """The name of the landed table of a topic: lower case, without spaces, `_` for `-` and `.`."""
+    return stream.lower().replace(" ", "").replace("-", "_").replace(".", "_")

@@ -167,4 +167,35 @@ PAGES: Final = (
         "The newest landed batch says how far its source was read. Its task had another kind of "
         "source when the batch was written. Give the task a new `folder`, or its old source back.",
     ),
+    ErrorPage(
+        "POLYNYA-STR-049",
+        "a transform does not come after a landing",
+        "`from` of a `streaming_transform` names a task of kind `streaming_landing` of the same "
+        "project. Files of other tasks are for tasks of kind `storage`, which take the same "
+        "`columns`, `nested` and `where`.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-050",
+        "a setting has no meaning in a table that only appends",
+        "With `mode: append_only` each message is a row that never changes: there is no key and "
+        "nothing is deleted. Take the setting out, or write `mode: merge`.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-051",
+        "a merge without a key",
+        "`mode: merge` folds messages by the key of their record. Give the columns of the key "
+        "their ordinal: `{name: id, expression: id, key: 1}`.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-052",
+        "which stream a transform takes is not clear",
+        "A landing of several topics or streams has a landed table for each. Name one as `stream`, "
+        "or land all of them in one table: `into: {table: NAME}`.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-053",
+        "there is no day of ingestion",
+        "`ingestion_date` is the day on which Kafka or Kinesis took a message. Files have no such "
+        "time. Make a column of that name by an expression, or name another column.",
+    ),
 )
