@@ -48,7 +48,7 @@ def made(spark: SparkSession, *wanted: tuple[str, str | None]) -> list[Made]:
         name: Typed(pa.array(values, arrow_type(parse_type(kind))), parse_type(kind))
         for name, (kind, values) in COLUMNS.items()
     }
-    places = pa.table({"__file": ["f"] * 4, "__offset": range(4), "__number": [0] * 4})
+    places = pa.table({"__file": ["f"] * 4, "__offset": [0] * 4, "|number": range(4)})
 
     def choice(declared: str | None) -> Any:
         def choose(kind: DataType) -> DataType:
@@ -66,6 +66,13 @@ def test_a_value_is_held_exactly_or_told(spark: SparkSession) -> None:
         held = one.column.array.to_pylist()
         good = [None if row in one.misfits else value for row, value in enumerate(held)]
         assert (text, kind, good, dict(one.misfits)) == (text, kind, values, misfits)
+
+
+def test_elements_of_one_record_are_told_apart(spark: SparkSession) -> None:
+    first, again = (made(spark, ("uuid_generator()", None))[0] for _ in range(2))
+    values = first.column.array.to_pylist()
+    assert len(set(values)) == 4
+    assert again.column.array.to_pylist() == values
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,7 @@ class _Mapping:
         numbers = elements.numbers
         if numbers is None:
             numbers = pa.array([0] * len(files), pa.int64())
-        return pa.table({"__file": files, "__offset": offsets, "__number": numbers})
+        return pa.table({"__file": files, "__offset": offsets, "|number": numbers})
 
     def _operations(self, truncates: pa.Array | None, deletes: pa.Array | None) -> pa.Array:
         found: Any = self._elements.of(self._batch.rows.column("__op"))

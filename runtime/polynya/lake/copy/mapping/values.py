@@ -26,8 +26,8 @@ Session: TypeAlias = Callable[[], SparkSession]
 Choose: TypeAlias = Callable[[DataType], DataType]
 
 #: Tells a row of an expression that asks for one: the same on every run.
-_ROW: Final = "concat_ws(':', __file, CAST(__offset AS STRING), CAST(__number AS STRING))"
-_PLACES: Final = ("__file", "__offset", "__number")
+_ROW: Final = "concat_ws(':', __file, CAST(__offset AS STRING), CAST(`|number` AS STRING))"
+_PLACES: Final = ("__file", "__offset", "|number")
 #: Characters of a value that a message shows.
 _SHOWN: Final = 60
 
