@@ -48,6 +48,17 @@ def test_a_file_that_comes_late_is_found_within_the_look_back_and_not_after_it()
     assert landing.land() == [b"2", b"4"]
 
 
+def test_a_file_that_comes_while_its_day_is_being_read_is_found() -> None:
+    landing = Landing()
+    for name in "bcd":
+        landing.put(day(0, name), name)
+    landing.step(max_records=1)
+    landing.put(day(0, "a"), "a")
+    landing.again()
+
+    assert landing.land(max_records=1) == [b"a", b"c", b"d"]
+
+
 def test_what_came_while_nobody_looked_is_read_although_the_look_back_is_over() -> None:
     landing = Landing({"look_back": "1d"})
     landing.put(day(0, "a"), "1")
