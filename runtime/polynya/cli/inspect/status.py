@@ -16,6 +16,7 @@ from polynya.cli.inspect.words import age_in_words, moment_in_words, size_in_wor
 from polynya.cli.options import usage_error
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.reading.loader import LoadedProject
+from polynya.observe.events import counted
 from polynya.store.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
@@ -199,14 +200,14 @@ def _names(task: StreamingLanding, found: Sequence[StreamStatus], pattern: str) 
 def stream_block(one: StreamStatus, now: datetime, *, positions: bool) -> str:
     """A landed table as people read it; see `block`."""
     lines: dict[str, str | None] = {
-        "landed": f"{one.records:,} records, {size_in_words(one.size_bytes)}, "
-        f"{one.batches:,} batches",
+        "landed": f"{counted(one.records, 'record')}, {size_in_words(one.size_bytes)}, "
+        f"{one.batches:,} {'batch' if one.batches == 1 else 'batches'}",
         "newest": moment_in_words(one.landed_at, now),
         "behind": _behind(one),
         "rate": None
         if one.records_per_second is None
         else f"{one.records_per_second:,.1f} records/s",
-        "lost": f"{one.lost_records:,} records at most" if one.lost_records else None,
+        "lost": f"{counted(one.lost_records, 'record')} at most" if one.lost_records else None,
     }
     for loss in one.lost:
         lines["last loss"] = f"{loss['at']}: {loss['from']} to {loss['to']}, {loss['why']}"
@@ -222,4 +223,4 @@ def _behind(one: StreamStatus) -> str | None:
     if not one.behind_records:
         return "nothing when it was landed"
     age = "" if one.behind_seconds is None else f", {age_in_words(one.behind_seconds)}"
-    return f"{one.behind_records:,} records{age}"
+    return f"{counted(one.behind_records, 'record')}{age}"
