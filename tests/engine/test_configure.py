@@ -75,6 +75,7 @@ def test_an_excluded_column_keeps_what_is_stored(lab: Lab, applier: Applier) -> 
     assert [city for key, city, _ in versions if key == 4] == ["Leon", "Leon"]
 
 
+@pytest.mark.slow
 def test_deletes_of_a_changed_mode(lab: Lab) -> None:
     users = lab.feed(history=False, delete_mode="soft")
     users.apply(put(1, 1, name="Ana"), put(2, 1, name="Ben"), put(3, 1, name="Cid"))

@@ -139,6 +139,7 @@ def test_dms_moves_a_record_inside_one_commit(dms: Service) -> None:
     assert dms["users"].current("id", "name") == [(1, "Bea")]
 
 
+@pytest.mark.slow
 def test_dms_rows_that_are_delivered_again_change_nothing(dms: Service) -> None:
     dms.settings["defaults"] = {"keys": ["id"], "history": True, "sequence_by": ["seq"]}
     rows = ["Op,ts,id,name,seq", "I,2026-01-01 00:00:01,1,Ann,10", "D,2026-01-01 00:00:02,1,,20"]

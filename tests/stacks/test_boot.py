@@ -221,6 +221,7 @@ def test_a_damaged_archive_is_refused_and_the_node_given_back(
     assert node.calls == ["ready ABANDON", "poweroff"]
 
 
+@pytest.mark.slow
 def test_an_agent_that_never_gets_ready_gives_the_node_back(boot: Boot, assembly: Assembly) -> None:
     script = user_data(assembly, "clustered/Cluster-cheap")
     patient = "READY_SECONDS=360\n"

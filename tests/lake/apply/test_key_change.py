@@ -44,6 +44,7 @@ def test_values_follow_a_record_that_was_applied_before(lab: Lab) -> None:
     assert capture["users"].current("id", "name", "note") == [(2, "Anna", "long")]
 
 
+@pytest.mark.slow
 def test_a_late_value_of_the_old_key_reaches_the_new_one(lab: Lab) -> None:
     capture = lab.capture()
     land(

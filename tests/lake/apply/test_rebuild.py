@@ -173,6 +173,7 @@ def test_tombstones_stay_while_an_older_event_is_kept(lab: Lab) -> None:
     assert users.current("id") == [(3,)]
 
 
+@pytest.mark.slow
 def test_a_truncate_is_never_forgotten(lab: Lab) -> None:
     users = lab.feed(history=False, changes_retention="10d", tombstone_retention="30d")
     users.apply(put(1, 1, name="Ann"), put(4, 9, name="Dee"), clear(5))
@@ -189,6 +190,7 @@ def test_a_truncate_is_never_forgotten(lab: Lab) -> None:
     assert broken(users) == []
 
 
+@pytest.mark.slow
 def test_what_a_delete_shows_is_compared_only_where_something_reads_it(lab: Lab) -> None:
     """The version that this delete follows was not stored any more when it arrived."""
     users = lab.feed(history=False, changes_retention="keep", ignore_null_updates=True)
@@ -216,6 +218,7 @@ def test_a_clock_that_runs_backwards_over_a_truncate(lab: Lab, order: str) -> No
     assert broken(users) == []
 
 
+@pytest.mark.slow
 def test_a_reload_is_kept_as_events(users: Feed) -> None:
     lab = users.lab
     users.apply()

@@ -162,6 +162,7 @@ def test_a_record_lands_as_it_is_and_only_once(zone: Zone, broker: Broker) -> No
     assert [footer.number for footer in zone.footers("as_it_is")] == [1]
 
 
+@pytest.mark.slow
 def test_batches_are_cut_by_bytes_and_hold_every_record_once(zone: Zone, broker: Broker) -> None:
     broker.create("wide", partitions=2)
     for partition, size in ((0, 500), (1, 3000)):
@@ -183,6 +184,7 @@ def test_batches_are_cut_by_bytes_and_hold_every_record_once(zone: Zone, broker:
     assert footers[0].end["topics"]["wide"]["partitions"]["1"] < 39
 
 
+@pytest.mark.slow
 def test_only_committed_records_land_and_markers_are_no_loss(zone: Zone, broker: Broker) -> None:
     broker.create("paid")
     with broker.producer(transactional_id="t") as producer:
