@@ -53,7 +53,8 @@ def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
             found.append(Unit(task.name, task.name, kind(context, task).step))
         else:
             datasets = [resolved(task, one) for one in task.datasets]
-            starts = [start for one in datasets for start in _starts(one)]
+            looked_at = [one for one in datasets if one.landing.extracts is None]
+            starts = [start for one in looked_at for start in _starts(one)]
             look = SharedLook(TaskLanding(context, task), context.clock, starts)
             found += [_declared(context, task, one, look) for one in datasets]
     return found

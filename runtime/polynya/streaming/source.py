@@ -84,6 +84,17 @@ class Taken:
     behind: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What was read after a position, until somebody takes it.
+
+    For sources of which only reading tells what there is: `Stream.next` reads, and keeps it.
+    """
+
+    position: Position | None
+    next: Next
+
+
 class Stream(Protocol):
     """What one landed table is read from. One thread at a time uses it."""
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.formats.batch import FileProgress
-from polynya.formats.files.discovery import in_force, unread
+from polynya.formats.files.discovery import newest_only, unread
 from polynya.store.object_store import ObjectInfo
 
 WHOLE = FileProgress(1, 1, complete=True)
@@ -35,12 +35,6 @@ def test_a_file_that_was_read_in_part_goes_on() -> None:
     ]  # fmt: skip
 
 
-def test_a_folder_that_begins_anew_is_forgotten() -> None:
-    assert in_force({"a/5": WHOLE}, ["a/1", "b/9"]) == {}
-    assert in_force({"a/5": WHOLE}, ["a/6"]) == {"a/5": WHOLE}
-    assert in_force({"a/5": WHOLE, "a/4": WHOLE}, None) == {"a/5": WHOLE}
-
-
 @given(st.sets(st.integers(0, 40)), st.integers(1, 7))
 def test_what_is_remembered_is_enough(numbers: set[int], step: int) -> None:
     """Whatever was there at each look, each file is read once, in order."""
@@ -50,7 +44,7 @@ def test_what_is_remembered_is_enough(numbers: set[int], step: int) -> None:
     for end in range(0, len(landed) + step, step):
         for path, _ in names(*landed[:end], done=done):
             read.append(path)
-            done = in_force({**done, path: WHOLE}, landed[:end])
+            done = newest_only(done, {path: WHOLE})
             assert len(done) == 1
 
     assert read == landed

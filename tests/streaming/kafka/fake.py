@@ -15,7 +15,7 @@ from polynya.streaming.kafka import reading
 from polynya.streaming.kafka.plan import Extent, Reads, Topic, reached
 from polynya.streaming.kafka.position import KafkaPosition
 from polynya.streaming.kafka.source import KafkaStream
-from polynya.streaming.kafka.topics import by_table, taken
+from polynya.streaming.names import by_table, taken
 from polynya.streaming.source import Found, Limits, Position, Taken
 
 

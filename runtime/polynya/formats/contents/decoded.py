@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
@@ -64,11 +65,18 @@ class Decoder(Protocol):
         ...
 
 
-class OneByOne:
-    """A decoder to which messages have nothing to do with each other."""
+class Plain:
+    """What most decoders have in common: values say what they are, and records have one shape."""
 
     is_text = False
     is_typed = False
+
+    def settle(self, records: Sequence[dict[str, Any]], known: Mapping[str, DataType]) -> None:
+        """Nothing: they have one shape."""
+
+
+class OneByOne(Plain, ABC):
+    """A decoder to which messages have nothing to do with each other."""
 
     def decode(self, messages: Sequence[bytes]) -> Iterable[Decoded | RecordError]:
         """See `Decoder.decode`."""
@@ -78,12 +86,9 @@ class OneByOne:
             except RecordError as error:
                 yield error
 
+    @abstractmethod
     def one(self, message: bytes) -> Decoded:
         """What a message holds. Raises RecordError."""
-        raise NotImplementedError
-
-    def settle(self, records: Sequence[dict[str, Any]], known: Mapping[str, DataType]) -> None:
-        """Nothing: they have one shape."""
 
 
 def too_many() -> RecordError:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.formats.contents.decoded import MOST_RECORDS, Decoded, Item, OneByOne, too_many
+from polynya.formats.contents.decoded import MOST_RECORDS, Decoded, Item, OneByOne, Plain, too_many
 from polynya.formats.errors import RecordError
 from polynya.model.config.streaming.content import RegexContent, SplitLinesContent
 from polynya.model.config.streaming.patterns import group_pattern
@@ -20,7 +20,7 @@ from polynya.model.errors import OperationError
 _LINE = "line"
 
 
-class RegexDecoder(OneByOne):
+class RegexDecoder(Plain):
     """The named groups of a pattern are the columns; a group that took no part is NULL."""
 
     def __init__(self, content: RegexContent) -> None:

@@ -38,9 +38,10 @@ class Landed(Sequence[ObjectInfo]):
     def __len__(self) -> int:
         return len(self._files)
 
-    def below(self, start: str) -> Sequence[ObjectInfo]:
-        """Those whose path starts like this."""
-        return self._files[slice(*self._bounds(start))]
+    def below(self, start: str, since: str = "") -> Sequence[ObjectInfo]:
+        """Those whose path starts like this, and does not come before another one."""
+        low, high = self._bounds(start)
+        return self._files[max(low, bisect_left(self._files, since, key=_path)) : high]
 
     def with_ends(self, ends: Iterable[tuple[str, str, Sequence[ObjectInfo]]]) -> Landed:
         """These files with others at some ends; itself when nothing is new.
@@ -105,17 +106,19 @@ class Discovery:
         return sum(part.size for part in self.files)
 
 
-def matching(landed: Iterable[ObjectInfo], root: str, glob: str) -> Iterator[ObjectInfo]:
-    """The landed files below `root` that a glob names and that are finished.
+def matching(
+    landed: Iterable[ObjectInfo], root: str, glob: str, *, since: str = ""
+) -> Iterator[ObjectInfo]:
+    """The landed files below `root` that a glob names and that are finished, none before `since`.
 
     `root` is "" for the store's own. `*` and `?` stay inside one folder, `**` crosses folders.
     """
     pattern = glob_pattern(glob)
     if isinstance(landed, Landed):
-        landed = landed.below(start_of(root, glob))
+        landed = landed.below(start_of(root, glob), since)
     for info in landed:
         relative = relative_to(root, info.path)
-        if pattern.fullmatch(relative) and not is_unfinished(relative):
+        if info.path >= since and pattern.fullmatch(relative) and not is_unfinished(relative):
             yield info
 
 
@@ -182,17 +185,15 @@ def newest_of_folders(paths: Iterable[str]) -> dict[str, str]:
     return newest
 
 
-def in_force(
-    files: Mapping[str, FileProgress], live: Iterable[str] | None
+def newest_only(
+    before: Mapping[str, FileProgress], now: Mapping[str, FileProgress]
 ) -> dict[str, FileProgress]:
     """Progress of the newest file of each folder, which says all where files land in order.
 
-    A folder of whose files none is as new any more is forgotten: it was emptied and begins anew.
+    `now` was read after `before`: a folder that was emptied begins anew with lower names.
     """
-    newest = newest_of_folders(files)
-    if live is not None:
-        there = newest_of_folders(live)
-        newest = {folder: path for folder, path in newest.items() if there.get(folder, "") >= path}
+    newest = {**newest_of_folders(before), **newest_of_folders(now)}
+    files = {**before, **now}
     return {path: files[path] for path in newest.values()}
 
 

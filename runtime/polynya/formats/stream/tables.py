@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from polynya.formats.batch import FileProgress
-from polynya.formats.files.discovery import Discovery, matching, unread
+from polynya.formats.files.discovery import Discovery, matching, start_of, unread
 from polynya.formats.files.full_load import nothing_to_reload
 from polynya.formats.stream.landed import batch_number
 from polynya.model.config.dataset import ResolvedDataset
@@ -17,9 +17,18 @@ _FIRST = 1
 def unread_of(
     landed: Iterable[ObjectInfo], done: Mapping[str, FileProgress], dataset: ResolvedDataset
 ) -> Discovery:
-    """What is to be read next of a dataset. A landed batch is whole when it is there."""
-    batches = _batches(landed, dataset, dataset.landing.glob)
-    return unread(batches, done, may_grow=False, in_order=True)
+    """What is to be read next of a dataset. A landed batch is whole when it is there.
+
+    Batches before the newest that was read were read, too, and nobody looks at them again. If no
+    batch is as new as that, the folder was emptied and begins anew.
+    """
+    folder = start_of(dataset.landing.folder, dataset.landing.glob)
+    newest = max((path for path in done if path.startswith(folder)), default="")
+    everything = landed if isinstance(landed, Sequence) else list(landed)
+    batches = list(_batches(everything, dataset, dataset.landing.glob, since=newest))
+    if newest and not batches:
+        batches, done = list(_batches(everything, dataset, dataset.landing.glob)), {}
+    return unread(batches, done, may_grow=False)
 
 
 def full_load(
@@ -43,10 +52,9 @@ def full_load(
 
 
 def _batches(
-    landed: Iterable[ObjectInfo], dataset: ResolvedDataset, glob: str
+    landed: Iterable[ObjectInfo], dataset: ResolvedDataset, glob: str, *, since: str = ""
 ) -> Iterator[ObjectInfo]:
-    """Landed batches; what has another name is none of them."""
-    everything = landed if isinstance(landed, Sequence) else list(landed)
-    for info in matching(everything, dataset.landing.folder, glob):
+    """Landed batches from one on; what has another name is none of them."""
+    for info in matching(landed, dataset.landing.folder, glob, since=since):
         if batch_number(info.path) is not None:
             yield info

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from polynya.formats.batch import Accounted, Facts, FileProgress
-from polynya.formats.files.discovery import in_force
+from polynya.formats.files.discovery import newest_only
 from polynya.lake.fold.unsent import ignored_nulls
 from polynya.lake.table.copy_state import CopyState, Position, SourceColumns
 from polynya.lake.table.dataset import DatasetTable
@@ -111,9 +111,9 @@ def remembered(
 
     `live_files` are the landed files that still exist, None where nobody has looked.
     """
-    files = {**before, **now}
     if rules_of(target.dataset.landing.format).in_order:
-        return in_force(files, None if live_files is None else {*live_files, *now})
+        return newest_only(before, now)
+    files = {**before, **now}
     if live_files is None:
         return files
     live = live_files if isinstance(live_files, Set) else set(live_files)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from polynya.model.config.streaming.files import FilesSource
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.contract.stream_headers import StreamSource
 from polynya.store.clock import Clock
 from polynya.store.source_store import SourceStore
 from polynya.streaming.files.steps import FilesOfSource, files_position
-from polynya.streaming.source import Found, Limits, Next, Position, Taken
+from polynya.streaming.source import Found, Limits, Next, Position, Ready, Taken
 
 
 class Files:
@@ -44,14 +42,6 @@ class Files:
         return FilesStream(steps, f"task {self._task.name}, landed table {table}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """What was read after a position, until somebody takes it."""
-
-    position: Position | None
-    next: Next
-
-
 class FilesStream:
     """See `Stream`.
 
@@ -60,7 +50,7 @@ class FilesStream:
 
     def __init__(self, steps: FilesOfSource, where: str) -> None:
         self._steps, self._where = steps, where
-        self._ready: _Ready | None = None
+        self._ready: Ready | None = None
         self._is_over = False
 
     def next(
@@ -92,7 +82,7 @@ class FilesStream:
             lost_records=len(step.lost),
             reads=taken,
         )
-        self._ready = _Ready(position, following)
+        self._ready = Ready(position, following)
         return following
 
     def read(self, wanted: Next, limits: Limits) -> Taken:

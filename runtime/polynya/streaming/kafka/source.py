@@ -25,7 +25,7 @@ from polynya.streaming.kafka.plan import (
     reached,
 )
 from polynya.streaming.kafka.position import KafkaPosition
-from polynya.streaming.kafka.topics import by_table, named, taken
+from polynya.streaming.names import by_table, named, taken
 from polynya.streaming.source import Found, Limits, Next, Position, Taken
 
 #: What an offset is taken to have before any was read, in bytes.

@@ -14,11 +14,11 @@ from polynya.model.contract.stream_headers import StreamSource
 from polynya.model.errors import ConfigError, ConfigErrors, OperationError
 from polynya.store.clock import Clock
 from polynya.store.shards import ShardedStream, Shards
-from polynya.streaming.kafka.topics import by_table, named, taken
 from polynya.streaming.kinesis.plan import StreamPlan, plan
 from polynya.streaming.kinesis.position import KinesisPosition, ShardPosition, StreamPosition
 from polynya.streaming.kinesis.reading import ReadShard, ShardsReader, rows_of
-from polynya.streaming.source import Found, Limits, Next, Position, Taken
+from polynya.streaming.names import by_table, named, taken
+from polynya.streaming.source import Found, Limits, Next, Position, Ready, Taken
 
 #: How often in its retention the position of an idle stream is written down: what is deleted
 #: meanwhile is then known to have been read.
@@ -59,14 +59,6 @@ class Kinesis:
         return KinesisStreams(self)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """What was read after a position, until somebody takes it."""
-
-    position: Position | None
-    next: Next
-
-
 class KinesisStreams:
     """See `Stream`: the streams of one landed table.
 
@@ -76,7 +68,7 @@ class KinesisStreams:
     def __init__(self, source: Kinesis) -> None:
         self._source = source
         self._reader = ShardsReader(source.shards, source.clock)
-        self._ready: _Ready | None = None
+        self._ready: Ready | None = None
         self._done: set[tuple[str, str]] = set()
 
     def next(
@@ -111,7 +103,7 @@ class KinesisStreams:
             lost_records=len(lost),
             reads=taken,
         )
-        self._ready = None if following.is_nothing else _Ready(position, following)
+        self._ready = None if following.is_nothing else Ready(position, following)
         return following
 
     def read(self, wanted: Next, limits: Limits) -> Taken:

@@ -81,7 +81,9 @@ class StreamingTransform(Frozen):
         "landing may have several.",
     )
     schema_: Name | None = Field(
-        default=None, alias="schema", description="Schema of the views. Default: that of `from`."
+        default=None,
+        alias="schema",
+        description="Schema of the views. Default: the name of `from`.",
     )
     table: Name | None = Field(
         default=None, description="Name of the view. Default: the task's name."
