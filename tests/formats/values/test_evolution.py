@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from polynya.formats.batch import DatasetBatch
 from polynya.model.config.evolution import SchemaEvolution
@@ -66,6 +68,60 @@ def test_a_new_nested_field_is_added_or_left_out() -> None:
     assert schema(ignored) == {name: str(kind) for name, kind in known.items()}
     assert column(ignored, "home") == [{"town": "Rome"}]
     assert column(ignored, "tags") == [[{"a": 1}]]
+
+
+POLICIES = st.sampled_from(["apply", "ignore", "suspend", "stop"])
+NESTED = types(id="bigint", n="bigint", home="struct<town:string,at:struct<x:int>>",
+               tags="array<struct<a:int>>", codes="map<string,struct<a:int>>")  # fmt: skip
+FIELDS = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.just(1), min_size=1)
+RECORDS = st.fixed_dictionaries(
+    {"id": st.just(1), "n": st.just(1)},
+    optional={
+        "home": st.fixed_dictionaries(
+            {"town": st.just("Rome")}, optional={"zip": st.just(5), "at": FIELDS}
+        ),
+        "tags": st.lists(FIELDS, max_size=2),
+        "codes": st.dictionaries(st.sampled_from(["k", "l"]), FIELDS, max_size=2),
+        "size": st.just(1),
+        "more": FIELDS,
+    },
+)
+
+
+@given(st.lists(RECORDS, min_size=1, max_size=3), POLICIES, POLICIES)
+def test_columns_and_fields_of_structs_follow_the_policy_of_their_place(
+    records: list[dict[str, Any]], root: str, struct: str
+) -> None:
+    batch = evolved(records, NESTED, add_column={"root": root, "struct": struct})
+
+    new = [change for change in batch.changes if change.kind == "add_column"]
+    assert all(change.policy == (struct if "." in change.column else root) for change in new)
+    # Both places were seen as if one word had said it, whatever the other one does.
+    everything = evolved(records, NESTED).changes
+    assert [change.column for change in new] == [
+        change.column for change in everything if change.kind == "add_column"
+    ]
+    # What is ignored is left out of the types, and what is not is in them.
+    taken, kept = schema(batch), {name: str(kind) for name, kind in NESTED.items()}
+    whole = schema(evolved(records, NESTED))
+    for name, kind in whole.items():
+        if name not in NESTED:
+            assert taken.get(name) == (None if root == "ignore" else kind)
+        else:
+            assert taken[name] == (kept[name] if struct == "ignore" else kind)
+    assert rules(batch) == []
+    if root == struct:
+        one_word = evolved(records, NESTED, add_column=root)
+        assert (batch.changes, batch.rows) == (one_word.changes, one_word.rows)
+
+
+def test_a_new_struct_is_a_column_of_the_root_and_its_fields_come_with_it() -> None:
+    records = [{"id": 1, "n": 1, "home": {"town": "Rome"}}]
+
+    batch = evolved(records, add_column={"root": "propagate", "struct": "stop"})
+
+    assert told(batch) == [("add_column", "home", "apply")]
+    assert schema(batch)["home"] == "struct<town:string>"
 
 
 def test_a_type_widens_or_keeps_out_what_does_not_fit() -> None:

@@ -115,3 +115,46 @@ def test_a_policy_may_be_written_with_its_new_or_its_former_name(written, means)
     assert policies.policy("add_column") == means
     assert SchemaEvolution.model_validate(policies.model_dump()) == policies
     assert policy_in_words(means) == {"apply": "propagate"}.get(means, means)
+
+
+def placed(**places: str) -> SchemaEvolution:
+    return SchemaEvolution.model_validate({"add_column": places})
+
+
+def of_columns(policies: SchemaEvolution) -> tuple[str, str]:
+    """What is done with a new column, and with a new field of a struct."""
+    return policies.policy("add_column"), policies.policy("add_column", nested=True)
+
+
+def test_new_columns_and_new_fields_of_structs_may_have_policies_of_their_own() -> None:
+    assert of_columns(placed(root="ignore", struct="propagate")) == ("ignore", "apply")
+    assert of_columns(placed(struct="stop")) == ("apply", "stop")
+    assert of_columns(SchemaEvolution(add_column="suspend")) == ("suspend", "suspend")
+    assert of_columns(SchemaEvolution()) == ("apply", "apply")
+
+
+def test_a_dataset_inherits_the_place_that_it_does_not_name() -> None:
+    own, word = placed(struct="stop"), SchemaEvolution(add_column="ignore")
+
+    assert of_columns(own.over(word)) == ("ignore", "stop")
+    assert of_columns(own.over(placed(root="suspend", struct="ignore"))) == ("suspend", "stop")
+    assert of_columns(word.over(own)) == ("ignore", "ignore")
+    assert of_columns(SchemaEvolution().over(own)) == ("apply", "stop")
+
+
+def test_what_was_accepted_takes_the_place_of_what_suspended_alone() -> None:
+    accepted = {"add_column": "apply"}
+
+    assert of_columns(placed(root="ignore", struct="suspend").accepting(accepted)) == (
+        "ignore", "apply",
+    )  # fmt: skip
+    assert of_columns(SchemaEvolution(add_column="suspend").accepting(accepted)) == (
+        "apply", "apply",
+    )  # fmt: skip
+
+
+def test_policies_by_place_are_remembered_as_they_were_written() -> None:
+    policies = placed(root="propagate")
+
+    assert policies.model_dump(exclude_none=True) == {"add_column": {"root": "apply"}}
+    assert SchemaEvolution.model_validate(policies.model_dump()) == policies

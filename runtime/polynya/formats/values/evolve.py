@@ -137,7 +137,7 @@ def _grown(
         path, new = source.name + difference.path, str(difference.new)
         kind: ChangeKind = "add_column" if difference.old is None else "widen_type"
         old = None if difference.old is None else str(difference.old)
-        changes.append(SchemaChange(kind, path, policies.policy(kind), old, new))
+        changes.append(SchemaChange(kind, path, policies.policy(kind, nested=True), old, new))
     ignored = {change.kind for change in changes if change.policy == "ignore"}
     if ignored:
         target = restricted(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias, cast
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, WithJsonSchema
 from pydantic_core import PydanticKnownError
 
 from polynya.model.config.fields import Frozen, number_type
@@ -70,6 +70,49 @@ WrittenPolicy: TypeAlias = Annotated[
 ]
 
 
+class ColumnPolicies(Frozen):
+    """Policies for columns that appear, by where they do. What is not written is inherited."""
+
+    root: WrittenPolicy | None = Field(
+        default=None,
+        description="A column appears, whatever its type. Default: `propagate`.",
+    )
+    struct: WrittenPolicy | None = Field(
+        default=None,
+        description="A field appears in a struct that the dataset has, at any depth, also in the "
+        "elements of an array or the values of a map. Default: `propagate`.",
+    )
+
+    def over(self, defaults: AddedColumns | None) -> ColumnPolicies:
+        """These policies, with those of `defaults` where nothing is written here."""
+        if not isinstance(defaults, ColumnPolicies):
+            defaults = ColumnPolicies(root=defaults, struct=defaults)
+        return ColumnPolicies(
+            root=self.root or defaults.root, struct=self.struct or defaults.struct
+        )
+
+    def accepting(self, policy: Policy) -> ColumnPolicies:
+        """These policies, with what was accepted in the place of those that suspended.
+
+        The others stay: who accepts a field of a struct did not ask for columns that are ignored.
+        """
+        return ColumnPolicies(
+            root=policy if self.root == "suspend" else self.root,
+            struct=policy if self.struct == "suspend" else self.struct,
+        )
+
+
+def _kind_of_policies(value: object) -> str:
+    return "by place" if isinstance(value, Mapping | ColumnPolicies) else "everywhere"
+
+
+#: One policy for columns wherever they appear, or one for each place.
+AddedColumns: TypeAlias = Annotated[
+    Annotated[WrittenPolicy, Tag("everywhere")] | Annotated[ColumnPolicies, Tag("by place")],
+    Discriminator(_kind_of_policies),
+]
+
+
 def _wide_numbers(value: object) -> object:
     return value if value == "never" else number_type(value)
 
@@ -92,10 +135,11 @@ class SchemaEvolution(Frozen):
         "takes it, `ignore` leaves it out, `suspend` waits for `polynya dataset resume`. Default: "
         "`propagate`.",
     )
-    add_column: WrittenPolicy | None = Field(
+    add_column: AddedColumns | None = Field(
         default=None,
         description="A column or a nested field appears. `propagate` adds it, NULL in old rows; "
-        "`ignore` leaves it out. Default: `propagate`.",
+        "`ignore` leaves it out. `{root: …, struct: …}` says it apart for columns and for fields "
+        "of structs. Default: `propagate`.",
     )
     widen_type: WrittenPolicy | None = Field(
         default=None,
@@ -149,15 +193,20 @@ class SchemaEvolution(Frozen):
         "record; `ignore` leaves the event out. Default: `propagate`.",
     )
 
-    def policy(self, kind: ChangeKind) -> Policy:
-        """The policy for a kind of change."""
-        return cast("Policy | None", getattr(self, kind)) or _DEFAULTS[kind]
+    def policy(self, kind: ChangeKind, *, nested: bool = False) -> Policy:
+        """The policy for a kind of change; `nested`: of a field of a struct, at any depth."""
+        written = cast("Policy | ColumnPolicies | None", getattr(self, kind))
+        if isinstance(written, ColumnPolicies):
+            written = written.struct if nested else written.root
+        return written or _DEFAULTS[kind]
 
     def over(self, defaults: SchemaEvolution | None) -> SchemaEvolution:
         """These policies, with those of `defaults` where nothing is written here."""
         if defaults is None:
             return self
         written = {name: value for name, value in self if value is not None}
+        if isinstance(self.add_column, ColumnPolicies):
+            written["add_column"] = self.add_column.over(defaults.add_column)
         return defaults.model_copy(update=written)
 
     @property
@@ -167,7 +216,11 @@ class SchemaEvolution(Frozen):
 
     def accepting(self, accepted: Mapping[str, str]) -> SchemaEvolution:
         """These policies, with what was accepted when a suspended dataset was resumed."""
-        known = {kind: policy for kind, policy in accepted.items() if kind in _DEFAULTS}
+        known: dict[str, object] = {
+            kind: policy for kind, policy in accepted.items() if kind in _DEFAULTS
+        }
+        if "add_column" in known and isinstance(self.add_column, ColumnPolicies):
+            known["add_column"] = self.add_column.accepting(cast("Policy", known["add_column"]))
         return self.model_copy(update=known) if known else self
 
 
