@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ _SMALL: Final = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _SETTINGS: Final = """\
 process.roles=broker,controller
 node.id=1
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}{more}
 controller.listener.names=CONTROLLER
 controller.quorum.bootstrap.servers=127.0.0.1:{controller}
 log.dirs={folder}/data
@@ -45,27 +46,47 @@ class UnavailableError(Exception):
     """The jars of the server cannot be had; the text is the reason."""
 
 
+@dataclass(frozen=True)
+class Secured:
+    """Listeners beside the plain one, by name, with the settings that they need.
+
+    `users` are those of SCRAM, as the tool that formats the broker's folder takes them.
+    """
+
+    listeners: tuple[str, ...] = ()
+    settings: str = ""
+    users: tuple[str, ...] = ()
+
+
 class Broker:
     """The server as a process that can be killed and started again."""
 
-    def __init__(self, folder: Path, spark: Any) -> None:
+    def __init__(self, folder: Path, spark: Any, secured: Secured | None = None) -> None:
         """Make its folder ready; `spark` has the jars of the client. Raises UnavailableError."""
         self._folder, self._jvm = folder, spark._jvm
         self._gateway = spark.sparkContext._gateway
-        ports = _free_ports(2)
+        secured = secured or Secured()
+        ports = _free_ports(2 + len(secured.listeners))
         self.port = ports[0]
+        self._more = dict(zip(secured.listeners, ports[2:], strict=True))
         self._process: subprocess.Popen[bytes] | None = None
         self._settings = folder / "server.properties"
-        text = _SETTINGS.format(port=ports[0], controller=ports[1], folder=folder)
-        self._settings.write_text(text)
-        self._run("kafka.tools.StorageTool", "format", "--standalone",
-                  "-t", "AAAAAAAAQACAAAAAAAAAAQ", "-c", str(self._settings)).wait()  # fmt: skip
+        more = "".join(f",{name}://127.0.0.1:{port}" for name, port in self._more.items())
+        text = _SETTINGS.format(port=ports[0], controller=ports[1], folder=folder, more=more)
+        self._settings.write_text(text + secured.settings)
+        tool = ["kafka.tools.StorageTool", "format", "--standalone", "-t", "AAAAAAAAQACAAAAAAAAAAQ"]
+        users = [word for user in secured.users for word in ("--add-scram", user)]
+        self._run(*tool, "-c", str(self._settings), *users).wait()
         self._admin: Any = None
 
     @property
     def address(self) -> str:
         """Where clients reach it."""
         return f"127.0.0.1:{self.port}"
+
+    def address_of(self, listener: str) -> str:
+        """Where clients reach a listener beside the plain one."""
+        return f"127.0.0.1:{self._more[listener]}"
 
     def start(self) -> None:
         """Start it, and wait until it listens. Raises TimeoutError."""
@@ -187,9 +208,9 @@ class Broker:
 
 
 @contextmanager
-def kafka_broker(folder: Path, spark: Any) -> Iterator[Broker]:
+def kafka_broker(folder: Path, spark: Any, secured: Secured | None = None) -> Iterator[Broker]:
     """A broker that runs; it ends with the block."""
-    broker = Broker(folder, spark)
+    broker = Broker(folder, spark, secured)
     broker.start()
     try:
         yield broker

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from examples.servers import kafka
-from examples.servers.kafka import Broker, UnavailableError
+from examples.servers.kafka import Broker, Secured, UnavailableError
 
-__all__ = ["Broker", "kafka_broker"]
+__all__ = ["Broker", "Secured", "kafka_broker"]
 
 
 @contextmanager
-def kafka_broker(folder: Path, spark: Any) -> Iterator[Broker]:
+def kafka_broker(folder: Path, spark: Any, secured: Secured | None = None) -> Iterator[Broker]:
     """A broker that runs; it ends with the block."""
     try:
         kafka.jars()
     except UnavailableError as error:
         (pytest.fail if "CI" in os.environ else pytest.skip)(str(error))
-    with kafka.kafka_broker(folder, spark) as broker:
+    with kafka.kafka_broker(folder, spark, secured) as broker:
         yield broker

@@ -1,7 +1,7 @@
 """Landing from a real broker of Kafka.
 
-A process has one Spark session, so that another pytest runs `real_broker.py` on one that has the
-jars for Kafka.
+A process has one Spark session, so that another pytest runs `real_broker.py` and
+`secured_broker.py` on one that has the jars for Kafka.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import pytest
 from tests.oracle.packs.driver import ROOT, environment
 
 TESTS = "tests/streaming/kafka/real_broker.py"
+SECURED = "tests/streaming/kafka/secured_broker.py"
 
 
-def _passes(which: str) -> None:
-    line = [sys.executable, "-m", "pytest", "-q", "-m", which, "-p", "no:cacheprovider", TESTS]
+def _passes(which: str, tests: str = TESTS) -> None:
+    line = [sys.executable, "-m", "pytest", "-q", "-m", which, "-p", "no:cacheprovider", tests]
 
     done = subprocess.run(
         line,
@@ -39,3 +40,9 @@ def test_topics_of_a_real_broker_land_exactly_once() -> None:
 @pytest.mark.slow
 def test_a_real_broker_that_fails_loses_and_doubles_nothing() -> None:
     _passes("slow")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_listeners_with_tls_and_logins_are_read_or_refused_by_name() -> None:
+    _passes("slow", SECURED)

@@ -50,9 +50,10 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-STR-008",
         "Kafka does not accept who we are",
-        "The log-in or the certificate was refused. Look at `security.protocol`, "
-        "`sasl.mechanism`, `sasl.jaas.config` and the `ssl.` stores, and at the variables of the "
-        "environment that hold their secrets.",
+        "The brokers refused the log-in or our certificate. Look at `security.protocol`, "
+        "`sasl.mechanism`, `sasl.jaas.config` and `ssl.keystore.location`, and at the variables of "
+        "the environment that hold their secrets. `bad_certificate` and `certificate_required` "
+        "mean that the brokers want a certificate of ours.",
     ),
     ErrorPage(
         "POLYNYA-STR-009",
@@ -197,5 +198,34 @@ PAGES: Final = (
         "there is no day of ingestion",
         "`ingestion_date` is the day on which Kafka or Kinesis took a message. Files have no such "
         "time. Make a column of that name by an expression, or name another column.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-080",
+        "the certificate of a Kafka broker is not trusted",
+        "No authority that this machine trusts signed the certificate, or it is out of its time. "
+        "With an authority of your own name its certificate: `ssl.truststore.type: PEM` and "
+        "`ssl.truststore.location: /etc/polynya/kafka-ca.pem`. The file has to be on every machine "
+        "that lands, and Spark's executors read it, too. Without the setting those authorities are "
+        "trusted that Java trusts.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-081",
+        "the certificate of a Kafka broker is for another host",
+        "The name or address by which the broker was reached is not in its certificate. That may "
+        "be an attack, so nothing is read. Reach the brokers by the names that are in their "
+        "certificates, or give them certificates with these names. A client first asks "
+        "`bootstrap_servers`, then the addresses that the brokers advertise: both have to be "
+        "right.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-082",
+        "a file with certificates or keys cannot be used",
+        "The client of Kafka could not read what `ssl.truststore` or `ssl.keystore` name: the file "
+        "is not there, not readable for this process, not of the `type`, or its password is wrong. "
+        "`ssl.keystore.location` with `type: PEM` is one file with the key in PKCS #8 and then the "
+        "certificate. Of encrypted keys the client takes those of `openssl pkcs8 -topk8 -v1 "
+        "PBE-SHA1-3DES`; `PBES2 SecretKeyFactory not available` means another encryption, such as "
+        "the one that OpenSSL chooses by itself. A key without a password in a file that only this "
+        "user may read, or `type: PKCS12`, works as well.",
     ),
 )
