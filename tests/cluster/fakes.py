@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from polynya.cluster.accept import WantedTask
 from polynya.cluster.unit import JobKey
+from polynya.engine.verbs.errand import Errand
 from polynya.engine.work.backlog import Backlog
 from polynya.model.config.task import StorageTask
 from polynya.observe.data import BatchCopied
@@ -74,6 +75,7 @@ class FakeRun:
     def __init__(self, job: JobKey, number: int, backlog: Backlog, epoch: int | None) -> None:
         self.job, self.number, self.backlog, self.stopped = job, number, backlog, False
         self.epoch = epoch
+        self.errand: Errand | None = None
 
     def stop(self) -> None:
         self.stopped = True
@@ -94,6 +96,13 @@ class FakeWorkers:
     ) -> FakeRun:
         self.runs.append(FakeRun(job, run, backlog, epoch))
         return self.runs[-1]
+
+    def send(
+        self, job: JobKey, task: StorageTask, run: int, errand: Errand, epoch: int | None
+    ) -> FakeRun:
+        started = self.start(job, task, run, Backlog(), epoch)
+        started.errand = errand
+        return started
 
     def busy_seconds(self) -> float:
         return self.busy

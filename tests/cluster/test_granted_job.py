@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from polynya.cluster.messages import Observed, RunEnded
+from polynya.cluster.messages import ErrandEnded, Observed, RunEnded
 from polynya.cluster.unit import JobKey
 from polynya.cluster.work import EngineWorkers
+from polynya.engine.verbs.errand import Errand
 from polynya.engine.work.backlog import Backlog
+from polynya.engine.work.dataset import WorkingDataset
+from polynya.lake.copy import reload as steps
 from polynya.model.errors import FencedError
 from polynya.observe.data import BatchCopied
 from polynya.observe.events import Event
@@ -34,6 +37,17 @@ class Job:
         """Start it with a grant."""
         self._runs += 1
         return self._workers.start(self._key, self._task, self._runs, Backlog(), epoch)
+
+    def send(self, epoch: int, errand: Errand) -> Any:
+        """Do what is asked under a grant; what became of it, None when it has to be done again."""
+        self._runs += 1
+        self._workers.send(self._key, self._task, self._runs, errand, epoch)
+        told = None
+        while not isinstance(message := self._inbox.get(timeout=120), RunEnded):
+            told = message if isinstance(message, ErrandEnded) else told
+        assert message.run == self._runs
+        assert (told is None) == (message.error is not None)
+        return told if told is not None else message.error
 
     def until(self, kind: type[Event]) -> Any:
         """The next event of a kind."""
@@ -83,3 +97,31 @@ def test_a_job_ends_with_its_table_and_goes_on_with_a_higher_epoch(lab: Lab) -> 
     assert users.current("id", "name") == [(1, "Ann"), (2, "Ben")]
     assert users.table().state.ownership.owner == "node-1"
     assert users.table().state.epoch == 7
+
+
+@pytest.mark.slow
+def test_a_reload_whose_node_died_in_the_middle_is_done_by_the_next_owner(lab: Lab) -> None:
+    users = lab.feed(initial_load="load/*.json", maintenance={"enabled": False})
+    users.land({"id": 1, "name": "Ann"}, {"id": 2, "name": "Ben"}, file="load/1.json")
+    users.apply()
+    users.land({"id": 1, "name": "Anna"}, {"id": 3, "name": "Cid"}, file="load/1.json")
+    dead = WorkingDataset.open(replace(lab.context(), owner="n1", epoch=5), users.dataset).table
+    dead.take_over()
+    steps.begin(dead, "compare_and_apply_with_deleted_rows", now=lab.clock.now())
+    steps.load(
+        dead, users.batch({"id": 1, "name": "Anna"}, file="load/0.json"), now=lab.clock.now()
+    )
+
+    told = Job(users).send(6, Errand("reload"))
+
+    assert told.done, told.text
+    assert users.current("id", "name") == [(1, "Anna"), (3, "Cid")]
+    # The node that was taken for dead goes on: its commit is refused.
+    with pytest.raises(FencedError):
+        steps.finish(dead, lab.context().applier, now=lab.clock.now())
+    # It had died after its last commit and before it could say so: it is done again.
+    assert Job(users).send(7, Errand("reload")).done
+    assert users.current("id", "name") == [(1, "Anna"), (3, "Cid")]
+    assert Job(users).send(6, Errand("reload")).code == "POLYNYA-LAKE-060"
+    refused = Job(users).send(8, Errand("reload", files="none/*.json"))
+    assert (refused.done, refused.text[:16]) == (False, "POLYNYA-LAKE-014")

@@ -141,12 +141,21 @@ class Agent:
         """Decide about all jobs; returns whether others wait for this node to release units."""
         draining, part = self._ending.begun, self._part
         if self._supervisor is not None:
-            rights = part.rights() if part is not None else None
-            self._supervisor.act(draining=draining, rights=rights)
+            self._supervise(self._supervisor, part, draining=draining)
         if part is None:
             return False
         part.show(self._jobs, state=self._state, draining=draining)
         return not part.left
+
+    def _supervise(self, supervisor: Supervisor, part: Part | None, *, draining: bool) -> None:
+        if part is None:
+            supervisor.act(draining=draining)
+            return
+        supervisor.ask(part.asked())
+        held = "the cluster is frozen" if part.frozen else None
+        supervisor.act(draining=draining, rights=part.rights(), held=held)
+        for one in supervisor.settled():
+            part.settle(one)
 
     @property
     def _jobs(self) -> Mapping[JobKey, Job]:

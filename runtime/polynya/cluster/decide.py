@@ -63,6 +63,9 @@ class JobFacts:
         right: whether this node may run it; None where nodes share nothing.
         epoch: under which it runs, or ran last.
         fenced: the epoch of its table that ended its last run, None when none did.
+        asked: what is to be done before its work goes on, in words; None when nothing is.
+        doing: what runs does that, instead of its work.
+        held: why nothing that is asked is begun, None when it may be.
     """
 
     wanted: str | None
@@ -74,6 +77,9 @@ class JobFacts:
     right: Right | None = None
     epoch: int | None = None
     fenced: int | None = None
+    asked: str | None = None
+    doing: bool = False
+    held: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +120,8 @@ def decide(facts: JobFacts, *, now: float, draining: bool, rules: Rules) -> Deci
     if facts.task_ended is not None:
         return Decision(Action.SUSPEND, facts.task_ended)
     if facts.tried != facts.wanted or not facts.failures:
-        return Decision(Action.START, _why_now(facts))
+        begins = facts.asked if facts.held is None else None
+        return Decision(Action.START, begins or _why_now(facts))
     return _of_failed(facts.failures, now, rules)
 
 
@@ -153,7 +160,17 @@ def _of_running(facts: JobFacts, *, draining: bool) -> Decision:
         return Decision(Action.STOP, facts.right.reason)
     if facts.right is not None and facts.right.epoch != facts.epoch:
         return Decision(Action.STOP, f"it goes on in epoch {facts.right.epoch}")
-    return Decision(Action.KEEP, "runs")
+    return _of_asked(facts) or Decision(Action.KEEP, "runs")
+
+
+def _of_asked(facts: JobFacts) -> Decision | None:
+    """What becomes of a job that runs because of what is asked of it, None: it runs on."""
+    if facts.doing:
+        withdrawn = Decision(Action.STOP, "what was asked was withdrawn")
+        return withdrawn if facts.asked is None else Decision(Action.KEEP, facts.asked)
+    if facts.asked is not None and facts.held is None:
+        return Decision(Action.STOP, facts.asked)
+    return None
 
 
 def _of_failed(failures: tuple[Failure, ...], now: float, rules: Rules) -> Decision:

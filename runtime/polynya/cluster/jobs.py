@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from polynya.cluster.control.unit_wishes import Asked
 from polynya.cluster.decide import Action, Decision, Failure, JobFacts, pause_after
 from polynya.cluster.messages import Run
 from polynya.cluster.sharing.rights import Right, Where
@@ -49,6 +50,9 @@ class Job:
         where: see `Right`; None where nodes share nothing.
         health: of its tables when they were looked at last, in percent of the best shape.
         step: the last one.
+        asked: what a person wants done before its work goes on.
+        doing: what of that runs now, instead of its work.
+        settled: the wish that was settled last, of which others may still have to hear.
     """
 
     key: JobKey
@@ -73,9 +77,14 @@ class Job:
     fenced: int | None = None
     health: dict[str, int] = field(default_factory=dict)
     step: Step | None = None
+    asked: Asked | None = None
+    doing: Asked | None = None
+    settled: str | None = None
 
-    def facts(self, task_ended: str | None, right: Right | None) -> JobFacts:
-        """What decisions are made of."""
+    def facts(
+        self, task_ended: str | None, right: Right | None, held: str | None = None
+    ) -> JobFacts:
+        """What decisions are made of; `held` is why nothing that is asked is begun."""
         self.where = right.where if right is not None else None
         return JobFacts(
             wanted=self.wanted,
@@ -87,6 +96,9 @@ class Job:
             right=right,
             epoch=self.epoch,
             fenced=self.fenced,
+            asked=self.asked.text() if self.asked is not None else None,
+            doing=self.doing is not None,
+            held=held,
         )
 
     @property
@@ -117,13 +129,28 @@ class Job:
             self.failures, self.backlog = [], Backlog()
         self.backlog.resume(now)
 
+    def ask(self, asked: Asked | None) -> None:
+        """This is wanted now; whoever asks wants it tried, whatever has failed before."""
+        if asked is not None and asked.wish == self.settled:
+            asked = None
+        before, self.asked = self.asked, asked
+        if asked is not None and (before is None or before.wish != asked.wish):
+            self.failures = []
+
+    def settle(self) -> Asked | None:
+        """What ran instead of its work is done, or cannot be."""
+        done, self.asked = self.doing, None
+        self.settled = done.wish if done is not None else self.settled
+        return done
+
     def yielded(self) -> None:
         """It is not for this node: what was known of it here is of no use when it comes back."""
         self.failures, self.backlog = [], Backlog()
         self.tried = self.fenced = self.held = None
 
-    def started(self, run: Run, number: int, epoch: int | None) -> None:
-        """It works from now on."""
+    def started(self, run: Run, number: int, epoch: int | None, doing: Asked | None = None) -> None:
+        """It works from now on, or does what is asked of it."""
+        self.doing = doing
         self.run, self.number, self.stopping, self.held = run, number, False, None
         self.epoch, self.fenced = epoch, None
         self.running = self.tried = self.wanted
@@ -134,7 +161,7 @@ class Job:
 
     def ended(self, error: PolynyaError | None, now: float, draw: Callable[[], float]) -> None:
         """It no longer works; `now` in monotonic seconds, `draw` in [0, 1) spreads the pause."""
-        self.run = self.running = None
+        self.run = self.running = self.doing = None
         self.stopping = False
         if error is None:
             return

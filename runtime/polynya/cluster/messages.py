@@ -10,6 +10,7 @@ from polynya.cluster.control.tasks import AskedOfTasks
 from polynya.cluster.coordination.standing import Standing
 from polynya.cluster.gossip.messages import Picture
 from polynya.cluster.unit import JobKey
+from polynya.engine.verbs.errand import Errand
 from polynya.engine.work.backlog import Backlog
 from polynya.model.errors import PolynyaError
 from polynya.model.reading.kinds import Task
@@ -41,6 +42,16 @@ class RunEnded:
     job: JobKey
     run: int
     error: PolynyaError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrandEnded:
+    """What was asked of a unit is done, or cannot be (`done` False); `text` says what or why."""
+
+    job: JobKey
+    run: int
+    done: bool
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +109,7 @@ Message: TypeAlias = (
     Observed
     | RoundEnded
     | RunEnded
+    | ErrandEnded
     | ConfigurationRead
     | DrainAsked
     | LeaveAdvised
@@ -130,6 +142,14 @@ class Workers(Protocol):
         It takes its tables over with the `epoch` that it was granted; None: nodes share nothing.
         Its messages bear the number `run`, the last of them is RunEnded. Once a table has a newer
         owner, a job with a grant ends, and the error of its RunEnded is a FencedError.
+        """
+        ...
+
+    def send(self, job: JobKey, task: Task, run: int, errand: Errand, epoch: int | None) -> Run:
+        """Do once what is asked of a unit, under a grant; nothing else of the job runs meanwhile.
+
+        An ErrandEnded says how that went, then RunEnded comes in any case. Only this comes when it
+        was told to stop, and after a failure that may pass: then it is to be tried again.
         """
         ...
 

@@ -10,9 +10,10 @@ from itertools import count
 from typing import Final
 
 from polynya.cluster.accept import WantedTask
+from polynya.cluster.control.unit_wishes import Asked, Settled
 from polynya.cluster.decide import Action, Decision, Rules, decide
 from polynya.cluster.jobs import Job
-from polynya.cluster.messages import Observed, RoundEnded, RunEnded, Workers
+from polynya.cluster.messages import ErrandEnded, Observed, RoundEnded, RunEnded, Workers
 from polynya.cluster.sharing.rights import Rights
 from polynya.cluster.unit import JobKey
 from polynya.observe import node
@@ -38,6 +39,7 @@ class Supervisor:
         self._workers, self._clock, self._tell, self._draw = workers, clock, tell, draw
         self._rules = rules or Rules()
         self._numbers = count(1)
+        self._settled: list[Settled] = []
 
     @property
     def idle(self) -> bool:
@@ -58,7 +60,7 @@ class Supervisor:
             if key not in wanted:
                 job.wanted = None
 
-    def take(self, message: Observed | RoundEnded | RunEnded) -> None:
+    def take(self, message: Observed | RoundEnded | RunEnded | ErrandEnded) -> None:
         """Take note of what happened; what an earlier run of a job still says changes nothing."""
         job = self.jobs.get(message.job)
         if job is None:
@@ -68,8 +70,25 @@ class Supervisor:
         elif message.run == job.number:
             if isinstance(message, RoundEnded):
                 job.went_well(message.held)
+            elif isinstance(message, ErrandEnded):
+                self._settle(job, message)
             else:
                 job.ended(message.error, self._clock.monotonic(), self._draw)
+
+    def _settle(self, job: Job, message: ErrandEnded) -> None:
+        if (asked := job.settle()) is not None:
+            epoch = job.epoch or 0
+            self._settled.append(Settled(job.key, asked, message.done, message.text, epoch))
+
+    def settled(self) -> list[Settled]:
+        """What was done with units since this was called last, or cannot be."""
+        found, self._settled = self._settled, []
+        return found
+
+    def ask(self, asked: Mapping[JobKey, Asked]) -> None:
+        """Want this done with units before their work goes on, and nothing else."""
+        for key, job in self.jobs.items():
+            job.ask(asked.get(key))
 
     def forgive(self, tasks: Collection[str]) -> None:
         """Forget what failed in these tasks: their suspended and waiting jobs start again."""
@@ -77,8 +96,11 @@ class Supervisor:
             if job.key.task in tasks:
                 job.failures = []
 
-    def act(self, *, draining: bool, rights: Rights | None = None) -> None:
-        """Decide about every job and do it; `rights` None: nodes share nothing."""
+    def act(self, *, draining: bool, rights: Rights | None = None, held: str | None = None) -> None:
+        """Decide about every job and do it.
+
+        `rights` None: nodes share nothing. `held` is why nothing that is asked of units is begun.
+        """
         ended: dict[str, str] = {}
         for job in self.jobs.values():
             if reason := job.ends_task:
@@ -86,18 +108,28 @@ class Supervisor:
         now = self._clock.monotonic()
         for key, job in list(self.jobs.items()):
             right = rights.of(key) if rights is not None else None
-            facts = job.facts(ended.get(key.task), right)
+            facts = job.facts(ended.get(key.task), right, held)
             decision = decide(facts, now=now, draining=draining, rules=self._rules)
             self._tell_news(job, decision, now)
-            self._carry_out(job, decision.action, right.epoch if right is not None else None)
+            epoch = right.epoch if right is not None else None
+            if decision.action is Action.START:
+                self._start(job, epoch, job.asked if held is None else None)
+            else:
+                self._carry_out(job, decision.action)
 
-    def _carry_out(self, job: Job, action: Action, epoch: int | None) -> None:
-        if action is Action.START:
-            number = next(self._numbers)
-            job.prepare(self._clock.monotonic())
-            run = self._workers.start(job.key, job.task, number, job.backlog, epoch)
-            job.started(run, number, epoch)
-        elif action is Action.STOP and job.run is not None:
+    def _start(self, job: Job, epoch: int | None, asked: Asked | None) -> None:
+        """Let a job work, or first do what is asked of it."""
+        number = next(self._numbers)
+        job.prepare(self._clock.monotonic())
+        run = (
+            self._workers.start(job.key, job.task, number, job.backlog, epoch)
+            if asked is None
+            else self._workers.send(job.key, job.task, number, asked.errand, epoch)
+        )
+        job.started(run, number, epoch, asked)
+
+    def _carry_out(self, job: Job, action: Action) -> None:
+        if action is Action.STOP and job.run is not None:
             job.stopping = True
             job.run.stop()
         elif action is Action.YIELD:

@@ -11,15 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from polynya.cluster.messages import Inbox, Observed, RoundEnded, RunEnded
+from polynya.cluster.messages import ErrandEnded, Inbox, Observed, RoundEnded, RunEnded
 from polynya.cluster.unit import JobKey
 from polynya.engine.errors import as_polynya
 from polynya.engine.runner import units
+from polynya.engine.verbs.errand import Errand, carry_out
 from polynya.engine.work.backlog import Backlog
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.queue import Crew
 from polynya.engine.work.turns.rounds import Rounds
-from polynya.engine.work.turns.unit import Ended, Unit
+from polynya.engine.work.turns.unit import OVER, TOO_LONG, Ended, Turn, Unit
 from polynya.lake.spark.session import is_alive
 from polynya.lake.table.fence import epoch_found
 from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
@@ -110,6 +111,24 @@ class EngineWorkers:
         started.start(self._rounds, own)
         return started
 
+    def send(self, job: JobKey, task: Task, run: int, errand: Errand, epoch: int | None) -> JobRun:
+        """Do once what is asked of a unit; see `Workers`."""
+        started = JobRun(job, run, self._inbox, replace(self._engine, epoch=epoch))
+
+        def once(context: EngineContext) -> Sequence[Unit]:
+            def step(turn: Turn) -> Ended:
+                if not turn.long:
+                    return TOO_LONG
+                done, text = _carried_out(context, task, job, errand)
+                if text is not None:
+                    self._inbox.put(ErrandEnded(job, run, done, text))
+                return OVER
+
+            return [Unit(job.name, job.task, step)]
+
+        started.start(self._rounds, once)
+        return started
+
     def busy_seconds(self) -> float:
         """How long its threads have worked in total, all together."""
         return self._rounds.busy_seconds
@@ -117,3 +136,19 @@ class EngineWorkers:
     def alive(self) -> bool:
         """Whether the driver is."""
         return is_alive(self._engine.spark)
+
+
+def _carried_out(
+    context: EngineContext, task: Task, job: JobKey, errand: Errand
+) -> tuple[bool, str | None]:
+    """Whether it was done, and what or why not; no text when it was told to stop.
+
+    Raises what may pass: then it is tried again.
+    """
+    try:
+        return True, carry_out(context, task, job.name, errand)
+    except Exception as failure:
+        error = as_polynya(failure)
+        if error.retryable or not context.is_alive():
+            raise
+        return False, f"{error.code}: {error}"

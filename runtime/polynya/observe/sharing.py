@@ -92,6 +92,27 @@ class UnitAlarm(UnitDecided):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnitWishEnded(Event):
+    """What a person asked of a unit was done on this node, or cannot be done."""
+
+    type: ClassVar[str] = "unit.wish"
+    kind: str
+    by: str
+    done: bool
+    outcome: str
+
+    @property
+    def level(self) -> Level:
+        """Who asked waits for it."""
+        return Level.NOTE if self.done else Level.WARNING
+
+    def text(self) -> str:
+        """See `Event`."""
+        how = "" if self.done else " not done"
+        return line(self.kind, self.subject, f"asked by {self.by},{how} {self.outcome}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SharingTrouble(Event):
     """Something of the cluster does not work; said once while it lasts."""
 

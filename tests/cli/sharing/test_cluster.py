@@ -12,10 +12,12 @@ import pytest
 
 from polynya.cli.main import main
 from polynya.cluster.control.reading import read_cluster
+from polynya.cluster.control.unit_wishes import Settled, UnitWishes
 from polynya.cluster.coordination import paths
 from polynya.cluster.coordination.documents import LeaderLease, NodeLease, Ownership, Plan
 from polynya.cluster.coordination.register import Register
 from polynya.cluster.unit import JobKey
+from polynya.store.clock import SystemClock
 from polynya.store.object_store import LocalObjectStore
 
 X, Y = JobKey("sales", "shop.orders"), JobKey("sales", "shop.items")
@@ -154,3 +156,61 @@ def test_who_names_no_place_is_told_what_to_add(
     assert "--coordination PLACE" in capsys.readouterr().err
     assert main(["cluster", "status", "--coordination", str(tmp_path)]) == 2
     assert "--cluster NAME" in capsys.readouterr().err
+
+
+def test_a_task_is_recreated_and_reloaded_by_the_nodes_that_have_it(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["task", "recreate", "sales", "--dataset", "orders", "--reason", "keys"]) == 0
+    assert main(["reload", "sales", "--dataset", "shop.items", "--files", "new/*.json"]) == 0
+    capsys.readouterr()
+    found = read_cluster(LocalObjectStore(place), "main").wishes
+    assert (found[X].kind, found[X].dataset, found[X].reason) == ("recreate", None, "keys")
+    assert (found[Y].kind, found[Y].files) == ("reload", "new/*.json")
+
+    assert main(["task", "withdraw", "sales", "--dataset", "orders"]) == 0
+    assert main(["reload", "sales"]) == 5
+    assert read_cluster(LocalObjectStore(place), "main").wishes.keys() == {Y}
+    assert "a reload of shop.items was asked for already, by" in capsys.readouterr().err
+    _, units = call(capsys, "cluster", "tasks", "sales")
+    assert "reload asked by" in units[0]["asked"]
+    assert "n2 does it, or does so after its step" in units[0]["asked"]
+    _, gone = call(capsys, "task", "withdraw", "sales")
+    assert [one["was"] for one in gone] == [True, False]
+    assert read_cluster(LocalObjectStore(place), "main").wishes == {}
+
+
+def test_a_wish_in_a_frozen_cluster_waits_and_says_so(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["cluster", "freeze", "--reason", "audit"])
+
+    assert main(["reload", "sales", "--dataset", "orders"]) == 0
+
+    assert "waits: the cluster was frozen by" in capsys.readouterr().err
+    assert main(["cluster", "status"]) == 0
+    assert "  asked          sales/shop.orders: reload asked by" in capsys.readouterr().out
+
+
+def test_who_waits_for_a_wish_sees_what_became_of_it(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register = Register(LocalObjectStore(place), "main", random.Random(2))
+    node = UnitWishes(register, "n1", SystemClock())
+
+    def does_it(_seconds: float) -> None:
+        for unit, asked in node().items():
+            text = "POLYNYA-LAKE-014: no file"
+            node.settle(Settled(unit, asked, unit == X, text, epoch=3))
+            node()
+
+    monkeypatch.setattr(SystemClock, "sleep", lambda _clock, seconds: does_it(seconds))
+
+    code, lines = call(capsys, "reload", "sales", "--wait")
+
+    outcomes = [line for line in lines if line["type"] == "unit.outcome"]
+    assert code == 1
+    assert [(one["name"], one["done"], one["node"]) for one in outcomes] == [
+        ("shop.items", False, "n1"),
+        ("shop.orders", True, "n1"),
+    ]

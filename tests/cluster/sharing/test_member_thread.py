@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import Any
 
 from polynya.cluster.control.tasks import AskedOfTasks
+from polynya.cluster.control.unit_wishes import Asked, Settled
 from polynya.cluster.coordination.standing import Decided, Seen, Standing
 from polynya.cluster.gossip.messages import HintKind, Picture, Report
 from polynya.cluster.messages import SharingEnded, TurnTaken
 from polynya.cluster.sharing.thread import MemberThread
 from polynya.cluster.unit import JobKey
+from polynya.engine.verbs.errand import Errand
 from polynya.model.errors import ConflictError
 
 X = JobKey("a", "shop.x")
@@ -52,6 +55,17 @@ class FakeGossip:
         self.hints.clear()
 
 
+class FakeWishes:
+    def __init__(self) -> None:
+        self.settled: list[Settled] = []
+
+    def __call__(self) -> AskedOfTasks:
+        return AskedOfTasks({"b": "stopped"})
+
+    def settle(self, settled: Settled) -> None:
+        self.settled.append(settled)
+
+
 class FakeLeave:
     def __init__(self) -> None:
         self.reasons: list[str] = []
@@ -70,10 +84,11 @@ class Running:
     def __init__(self) -> None:
         self.member, self.gossip, self.leave = FakeMember(), FakeGossip(), FakeLeave()
         self.inbox: SimpleQueue[Any] = SimpleQueue()
+        self.wishes = FakeWishes()
         self.thread = MemberThread(
             self.member,
             self._opened,
-            lambda: AskedOfTasks({"b": "stopped"}),
+            self.wishes,
             self.leave,
             self.inbox,
         )
@@ -173,3 +188,15 @@ def test_who_has_left_takes_no_other_turn() -> None:
     assert isinstance(taken, TurnTaken)
     running.thread.prefer_to_leave("too late")
     assert running.member.turns.empty()
+
+
+def test_the_outcome_of_a_wish_is_written_in_a_turn_at_once() -> None:
+    running = Running()
+    wish = Asked("1f", Errand("reload"), "kim", datetime(2026, 1, 1, tzinfo=UTC))
+    settled = Settled(X, wish, done=True, text="3 rows loaded", epoch=7)
+
+    running.thread.settle(settled)
+
+    running.turn()
+    assert running.wishes.settled == [settled]
+    running.ends()

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from polynya.cluster.control.tasks import AskedOfTasks
+from polynya.cluster.control.unit_wishes import Asked, Settled
 from polynya.cluster.coordination.documents import Freeze
 from polynya.cluster.coordination.standing import Decided, NodeSeen, Seen, Standing
 from polynya.cluster.gossip.messages import Heard, Heartbeat, Picture, Report, Sender, UnitHeard
@@ -16,6 +17,7 @@ from polynya.cluster.messages import LeaveAdvised, TurnTaken
 from polynya.cluster.sharing.loads import LoadMeter
 from polynya.cluster.sharing.part import Part
 from polynya.cluster.unit import JobKey
+from polynya.engine.verbs.errand import Errand
 from polynya.observe.events import Event
 from polynya.testing.fakes import FakeClock
 from tests.cluster.fakes import wanted
@@ -32,6 +34,7 @@ class Others:
         self.seen = Seen(wanted=None)
         self.told: list[Report] = []
         self.leaves: list[str] = []
+        self.settled: list[Settled] = []
 
     def see(self, seen: Seen) -> None:
         self.seen = seen
@@ -41,6 +44,9 @@ class Others:
 
     def prefer_to_leave(self, reason: str) -> None:
         self.leaves.append(reason)
+
+    def settle(self, settled: Settled) -> None:
+        self.settled.append(settled)
 
 
 class Node:
@@ -228,3 +234,19 @@ def test_load_is_work_per_second_and_follows_slowly() -> None:
     assert meter.measured({X: 105.0}, 10.0) == {X: 0.5}
     assert meter.measured({X: 105.0}, 70.0) == {X: 0.25}
     assert meter.measured({Y: 0.0}, 80.0) == {Y: 0.0}
+
+
+def test_what_became_of_a_wish_is_told_here_and_to_all(node: Node) -> None:
+    wish = Asked("1f", Errand("reload"), "kim", NOW)
+    node.part.taken(TurnTaken(READY, AskedOfTasks(units={X: wish}), Picture()))
+    assert node.part.asked() == {X: wish}
+    assert not node.part.frozen
+    settled = Settled(X, wish, done=False, text="no file", epoch=7)
+
+    node.part.settle(settled)
+
+    assert node.others.settled == [settled]
+    assert node.told[-1].as_json() == {
+        "subject": "shop.x", "task": "a", "kind": "reload", "by": "kim", "done": False,
+        "outcome": "no file",
+    }  # fmt: skip

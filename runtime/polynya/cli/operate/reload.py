@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
+from polynya.cli.sharing.asking import ask
+from polynya.cli.sharing.place import ANYWHERE, Where, place_of
 from polynya.cli.stopping import Stopping
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import ReloadMode
@@ -28,6 +31,9 @@ def reload(
     as_of: str | None = None,
     abandon: bool = False,
     accept_incomplete: bool = False,
+    reason: str = "",
+    wait: bool = False,
+    where: Where = ANYWHERE,
     context: Context,
 ) -> int:
     """Read the full load of a task's datasets again and bring their tables in line with it.
@@ -36,6 +42,9 @@ def reload(
     It gathers next to Current, which readers see unchanged until one commit moves what differs.
     A reload that was killed resumes when it is called again. A `polynya run` that works on these
     datasets waits meanwhile, and says so. For native formats, `dms` and `replicate`.
+
+    Where a coordination place is named the nodes of the cluster do it: each dataset is reloaded by
+    the node that has it, between two of its steps.
 
     For example: `polynya reload users --mode compare_and_apply_without_deleted_rows`.
 
@@ -51,8 +60,28 @@ def reload(
         accept_incomplete: move the differences although the load is empty or some of its records
             went to quarantine; records missing from it are deleted.
         abandon: give up the reloads that have begun; Current stays as it is.
+        reason: in a cluster, what others are told.
+        wait: in a cluster, until it is done; exit code 1 when it cannot be.
+        where: the cluster.
         context: given by `main`.
     """
+    if where.coordination or os.environ.get("POLYNYA_COORDINATION"):
+        # Start-up time: pydantic models of all documents.
+        from polynya.cluster.coordination.documents import UnitWish
+
+        place = place_of(context, where)
+        wish = UnitWish(
+            kind="abandon" if abandon else "reload",
+            dataset=dataset,
+            mode=mode,
+            files=files,
+            as_of=None if as_of is None else _time_of(as_of, SystemClock().now()),
+            accept_incomplete=accept_incomplete,
+            by=place.person(),
+            reason=reason,
+            since=SystemClock().now(),
+        )
+        return ask(context, place, task, wish, wait=wait)
     # Start-up time: pyspark, pyarrow.
     from polynya.cli.selection import select_storage
     from polynya.engine.collaborators import start_engine
@@ -122,6 +151,10 @@ def began_at(
         return None
     if len(placed) < len(datasets):
         raise usage_error("`--as-of` needs changes that are ordered by time: `dms` or `replicate`")
+    return _time_of(as_of, now)
+
+
+def _time_of(as_of: str, now: datetime) -> datetime:
     try:
         began = datetime.fromisoformat(as_of)
     except ValueError:

@@ -39,6 +39,7 @@ def status(*, where: Where = ANYWHERE, context: Context) -> int:
         "since": found.since,
         "leader": found.leader,
         "frozen": found.frozen,
+        "asked": list(found.asked),
         "nodes": dict(nodes),
         "units": dict(units),
         "troubles": list(found.troubles),
@@ -59,6 +60,7 @@ def _block(name: str, found: ClusterStatus, nodes: Counter[str], units: Counter[
     ]
     if found.frozen is not None:
         lines.append(f"  frozen         {found.frozen}")
+    lines += [f"  asked          {text}" for text in found.asked]
     lines += [f"  trouble        {text}" for text in found.troubles]
     return "\n".join(lines)
 

@@ -1,12 +1,14 @@
-"""`polynya task`: stop, start and resume a task in a running cluster."""
+"""`polynya task`: stop, start, resume and recreate a task in a running cluster."""
 
 from __future__ import annotations
 
 from polynya.cli.context import Context, verb_app
 from polynya.cli.exit_codes import ExitCode
+from polynya.cli.sharing.asking import ask, units_of
 from polynya.cli.sharing.place import ANYWHERE, Where, place_of
+from polynya.store.clock import SystemClock
 
-app = verb_app("task", "Stop, start and resume a task in a running cluster.")
+app = verb_app("task", "Stop, start, resume and recreate a task in a running cluster.")
 
 
 @app.command
@@ -82,4 +84,77 @@ def resume(
     place_of(context, where).wishes().resume(task, reason)
     data = {"task": task, "stopped": False, "resumed": True, "reason": reason}
     context.output.result("task.wish", data, f"what failed in {task} is tried again")
+    return ExitCode.OK
+
+
+@app.command
+def recreate(
+    task: str,
+    /,
+    *,
+    dataset: str | None = None,
+    reason: str = "",
+    wait: bool = False,
+    where: Where = ANYWHERE,
+    context: Context,
+) -> int:
+    """Let a task begin again: its tables lose all, then all that has landed is read again.
+
+    The node that has a dataset does it between two of its steps. History, quarantine and decisions
+    go, too; what is no longer in the landing zone does not come back. Readers find no views until
+    the first rows are there.
+
+    For example: `polynya task recreate orders --reason "other keys" --wait`.
+
+    Args:
+        task: name of the task.
+        dataset: only this dataset.
+        reason: what others are told.
+        wait: until it is done; exit code 1 when it cannot be.
+        where: the cluster.
+        context: given by `main`.
+    """
+    # Start-up time: pydantic models of all documents.
+    from polynya.cluster.coordination.documents import UnitWish
+
+    place = place_of(context, where)
+    wish = UnitWish(
+        kind="recreate",
+        dataset=dataset,
+        by=place.person(),
+        reason=reason,
+        since=SystemClock().now(),
+    )
+    return ask(context, place, task, wish, wait=wait)
+
+
+@app.command
+def withdraw(
+    task: str,
+    /,
+    *,
+    dataset: str | None = None,
+    where: Where = ANYWHERE,
+    context: Context,
+) -> int:
+    """Take back what was asked of a task with `recreate` or `polynya reload`, if it is not done.
+
+    A reload that has begun stops; what it has gathered stays beside Current, and another one goes
+    on with it, or `polynya reload --abandon` gives it up.
+
+    For example: `polynya task withdraw orders`.
+
+    Args:
+        task: name of the task.
+        dataset: only this dataset.
+        where: the cluster.
+        context: given by `main`.
+    """
+    place = place_of(context, where)
+    wishes = place.wishes()
+    for unit in units_of(place, task, dataset):
+        was = wishes.take_back(unit)
+        what = "nothing is asked any more" if was else "nothing was asked"
+        data = {"task": unit.task, "name": unit.name, "was": was}
+        context.output.result("unit.withdrawn", data, f"{unit.task}/{unit.name}: {what}")
     return ExitCode.OK

@@ -19,6 +19,8 @@ from polynya.cluster.coordination.documents import (
     Ownership,
     Plan,
     TaskWish,
+    UnitOutcome,
+    UnitWish,
     parse,
 )
 from polynya.cluster.network.documents import NETWORK_AGENT, AgentReport
@@ -42,6 +44,7 @@ class Reading:
         units, moves: by unit.
         drains: by node.
         tasks: by task.
+        wishes, outcomes: what is asked of units, and what became of what was asked last; by unit.
         network: the sign of life of the network agent, None when there never was one.
         troubles: objects that could not be read, and why.
     """
@@ -55,6 +58,8 @@ class Reading:
     moves: Mapping[JobKey, MoveWish] = field(default_factory=dict)
     drains: Mapping[str, DrainWish] = field(default_factory=dict)
     tasks: Mapping[str, TaskWish] = field(default_factory=dict)
+    wishes: Mapping[JobKey, UnitWish] = field(default_factory=dict)
+    outcomes: Mapping[JobKey, UnitOutcome] = field(default_factory=dict)
     network: AgentReport | None = None
     troubles: Sequence[str] = ()
 
@@ -82,6 +87,8 @@ def read_cluster(store: ObjectStore, cluster: str) -> Reading:
         moves=_of_units(found, paths.MOVES, MoveWish),
         drains=_named(found, paths.DRAINS, DrainWish),
         tasks=_named(found, paths.TASKS, TaskWish),
+        wishes=_of_units(found, paths.WISHES, UnitWish),
+        outcomes=_of_units(found, paths.OUTCOMES, UnitOutcome),
         network=network if isinstance(network, AgentReport) else None,
         troubles=troubles,
     )
@@ -111,6 +118,8 @@ _KINDS: Final[Mapping[str, type[Document]]] = {
     paths.MOVES: MoveWish,
     paths.DRAINS: DrainWish,
     paths.TASKS: TaskWish,
+    paths.WISHES: UnitWish,
+    paths.OUTCOMES: UnitOutcome,
     NETWORK_AGENT: AgentReport,
 }
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
+from polynya.cluster.control.asked import asked, in_words, outcome_of
 from polynya.cluster.control.reading import Reading
 from polynya.cluster.coordination.documents import NodeLease
 from polynya.cluster.unit import JobKey
@@ -54,7 +55,11 @@ class NodeStatus:
 
 @dataclass(frozen=True, slots=True)
 class UnitStatus:
-    """A unit of work: who has it, since when and why."""
+    """A unit of work: who has it, since when and why.
+
+    `asked` is what is to be done with it and what that waits for, `outcome` what became of what was
+    asked last; both in words.
+    """
 
     task: str
     name: str
@@ -63,11 +68,13 @@ class UnitStatus:
     epoch: int
     reason: str
     since: datetime | None
+    asked: str | None = None
+    outcome: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """A cluster as its objects show it."""
+    """A cluster as its objects show it. `asked` is what is to be done with units, see there."""
 
     status: ClusterIs
     reason: str
@@ -77,6 +84,7 @@ class ClusterStatus:
     nodes: Sequence[NodeStatus]
     units: Sequence[UnitStatus]
     troubles: Sequence[str]
+    asked: Sequence[str] = ()
 
 
 #: What a phase of the group makes of the cluster, whatever its nodes say.
@@ -118,6 +126,7 @@ def cluster_status(
         nodes=nodes,
         units=units,
         troubles=(*reading.troubles, *([unheard] if unheard is not None else [])),
+        asked=asked(reading, alive),
     )
 
 
@@ -160,7 +169,8 @@ def _units(reading: Reading, alive: Collection[str]) -> list[UnitStatus]:
         if incarnation in alive
         for unit, reason in plan.reasons().items()
     }
-    known = sorted(planned.keys() | {unit for unit, one in reading.units.items() if one.owner})
+    owned = {unit for unit, one in reading.units.items() if one.owner}
+    known = sorted(planned.keys() | owned | reading.wishes.keys())
     return [_unit(reading, unit, planned.get(unit), alive) for unit in known]
 
 
@@ -187,6 +197,8 @@ def _unit(
         epoch=one.epoch if one is not None else 0,
         reason=reason,
         since=one.since if one is not None else None,
+        asked=in_words(reading, unit, alive) if unit in reading.wishes else None,
+        outcome=outcome_of(reading, unit),
     )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from polynya.cluster.control.unit_wishes import Asked, Settled, UnitWishes
 from polynya.cluster.coordination import paths
 from polynya.cluster.coordination.documents import TaskWish
 from polynya.cluster.coordination.register import Register
+from polynya.cluster.unit import JobKey
 from polynya.model.errors import OperationError, PolynyaError
 from polynya.store.clock import Clock
 
@@ -21,11 +23,29 @@ _EVERY_SECONDS: Final = 10.0
 class AskedOfTasks:
     """The tasks that stand still, each with why, and those to be tried again, each with a mark.
 
-    The mark is another one each time somebody asks for it.
+    The mark is another one each time somebody asks for it. `units` are those with which something
+    is to be done before their work goes on.
     """
 
     stopped: Mapping[str, str] = field(default_factory=dict)
     resumed: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[JobKey, Asked] = field(default_factory=dict)
+
+
+class WorkWishes:
+    """What is asked of tasks and of their units. `node` is the id of this one."""
+
+    def __init__(self, register: Register, node: str, clock: Clock) -> None:
+        self._tasks = TaskWishes(register, clock)
+        self._units = UnitWishes(register, node, clock)
+
+    def __call__(self) -> AskedOfTasks:
+        """What is asked now."""
+        return replace(self._tasks(), units=self._units())
+
+    def settle(self, settled: Settled) -> None:
+        """Let everybody know what became of a wish. Usable from any thread."""
+        self._units.settle(settled)
 
 
 class TaskWishes:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
 
 from polynya.cluster.coordination import documents, paths
-from polynya.cluster.coordination.documents import Document
+from polynya.cluster.coordination.documents import Document, UnitWish
 from polynya.cluster.coordination.register import Register
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import ConflictError
@@ -77,6 +77,37 @@ class Wishes:
         wish = documents.TaskWish(state="started", by=self._by, reason=reason, since=self._now())
         self._write(paths.task_path(task), wish)
 
+    def refuse_asked(self, units: Iterable[JobKey]) -> None:
+        """Raise ConflictError when something is asked of one of them already (POLYNYA-AGT-023)."""
+        for unit in units:
+            found = self._register.read(UnitWish, paths.wish_path(unit))
+            if found is not None:
+                raise _asked_before(unit, found.document)
+
+    def ask(self, unit: JobKey, wish: UnitWish) -> str:
+        """Let something be done with a unit once; returns the nonce by which it is known.
+
+        Raises:
+            ConflictError: something else is asked of it already (POLYNYA-AGT-023).
+        """
+        path = paths.wish_path(unit)
+        own = wish.model_copy(update={"by": self._by, "since": self._now()})
+        for _ in range(_TRIES):
+            mine = self._register.write(path, own, None)
+            found = self._register.read(UnitWish, path)
+            if mine and found is not None:
+                return found.document.nonce
+            if mine:
+                # Its owner was faster than we: it is done.
+                return ""
+            if found is not None:
+                raise _asked_before(unit, found.document)
+        raise _contended(path)
+
+    def take_back(self, unit: JobKey) -> bool:
+        """Let nothing be done with a unit, unless it is done by now. False: nothing was asked."""
+        return self._withdraw(UnitWish, paths.wish_path(unit))
+
     def _write(self, path: str, wish: Document) -> None:
         """Write a wish; fields of the one before that this version does not know stay.
 
@@ -100,6 +131,19 @@ class Wishes:
             if self._register.delete(path, found.version):
                 return True
         raise _contended(path)
+
+
+def _asked_before(unit: JobKey, wish: UnitWish) -> ConflictError:
+    why = f": {wish.reason}" if wish.reason else ""
+    return ConflictError(
+        "POLYNYA-AGT-023",
+        f"a {wish.kind} of {unit.name} was asked for already, by {wish.by}, "
+        f"{wish.since:%Y-%m-%d %H:%M:%S} UTC{why}",
+        where=f"{unit.task}/{unit.name}",
+        state="that one stays",
+        fix="wait for it (`polynya cluster tasks` shows what it waits for), or take it back with "
+        "`polynya task withdraw`",
+    )
 
 
 def _contended(path: str) -> ConflictError:

@@ -129,6 +129,49 @@ class TaskWish(Document):
     since: datetime
 
 
+class UnitWish(Document):
+    """`wishes/<task>/<name>`: something is to be done with the unit once, before its work goes on.
+
+    Its owner deletes it when it is done. The nonce tells it from the next one.
+
+    Attributes:
+        kind: `reload`, `abandon` or `recreate`; what a version does not know it leaves to others.
+        dataset: one of a unit that finds several, None for all of them.
+        mode, files, as_of, accept_incomplete: of a reload.
+    """
+
+    kind: Name
+    dataset: Name | None = None
+    mode: Name | None = None
+    files: Name | None = None
+    as_of: datetime | None = None
+    accept_incomplete: bool = False
+    by: Text
+    reason: Text = ""
+    since: datetime
+
+
+class UnitOutcome(Document):
+    """`outcomes/<task>/<name>`: what became of the last wish for the unit.
+
+    Attributes:
+        wish: the nonce of the wish.
+        done: whether it was carried out; else `text` says why not.
+        node, epoch: of its owner then.
+        by, asked: who asked, and when.
+    """
+
+    wish: Text
+    kind: Name
+    done: bool
+    text: Text = ""
+    node: Name
+    epoch: Count
+    by: Text
+    asked: datetime
+    ended: datetime
+
+
 D = TypeVar("D", bound=Document)
 
 

@@ -17,6 +17,8 @@ UNITS: Final = "units"
 DRAINS: Final = "drains"
 MOVES: Final = "moves"
 TASKS: Final = "tasks"
+WISHES: Final = "wishes"
+OUTCOMES: Final = "outcomes"
 PROBES: Final = "probes"
 LEADER: Final = "leader"
 FREEZE: Final = "freeze"
@@ -65,10 +67,20 @@ def task_path(task: str) -> str:
     return f"{TASKS}/{element(task)}"
 
 
+def wish_path(unit: JobKey) -> str:
+    """What a person wants done with a unit."""
+    return f"{WISHES}/{element(unit.task)}/{element(unit.name)}"
+
+
+def outcome_path(unit: JobKey) -> str:
+    """What became of the last wish for a unit."""
+    return f"{OUTCOMES}/{element(unit.task)}/{element(unit.name)}"
+
+
 def unit_at(path: str) -> JobKey | None:
-    """The unit whose object of `units/` or `moves/` is at `path`, None when it is none."""
+    """The unit whose object is at `path`, None when it is that of no unit."""
     parts = path.split("/")
-    if len(parts) != 3 or parts[0] not in {UNITS, MOVES}:
+    if len(parts) != 3 or parts[0] not in {UNITS, MOVES, WISHES, OUTCOMES}:
         return None
     return JobKey(name_of(parts[1]), name_of(parts[2]))
 

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from polynya import __version__
 from polynya.cluster.control.leaving import Leaving
 from polynya.cluster.control.place import coordination_store
-from polynya.cluster.control.tasks import TaskWishes
+from polynya.cluster.control.tasks import WorkWishes
 from polynya.cluster.control.wishes import Wishes
 from polynya.cluster.coordination.member import Member
 from polynya.cluster.coordination.register import Register
@@ -80,7 +80,7 @@ def join(sharing: Sharing, access: AwsAccess, inbox: Inbox, tell: EventSink) -> 
     thread = MemberThread(
         member,
         lambda incarnation, wake: _gossip(sharing, incarnation, access, clock, wake),
-        TaskWishes(register, clock),
+        WorkWishes(register, sharing.node, clock),
         Leaving(Wishes(register, BY_AWS, clock.now), sharing.node),
         inbox,
     )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from polynya.cluster.control.tasks import AskedOfTasks
+from polynya.cluster.control.unit_wishes import Asked, Settled
 from polynya.cluster.coordination.standing import Decided, Deed, Seen, Standing
 from polynya.cluster.gossip.messages import Picture, Report, UnitHeard
 from polynya.cluster.messages import LeaveAdvised, TurnTaken
@@ -54,6 +55,10 @@ class Others(Protocol):
 
     def prefer_to_leave(self, reason: str) -> None:
         """Give the units of this node to others, if there are any."""
+        ...
+
+    def settle(self, settled: Settled) -> None:
+        """Let everybody know what became of a wish for a unit."""
         ...
 
 
@@ -117,6 +122,30 @@ class Part:
             owners=owners,
             stopped=self._asked.stopped,
         )
+
+    def asked(self) -> Mapping[JobKey, Asked]:
+        """What is to be done with units before their work goes on."""
+        return self._asked.units
+
+    @property
+    def frozen(self) -> bool:
+        """Whether somebody froze the cluster: then nothing that is asked of units is begun."""
+        return self._standing is not None and self._standing.frozen is not None
+
+    def settle(self, settled: Settled) -> None:
+        """Say what became of a wish for a unit."""
+        asked = settled.asked
+        self._tell(
+            events.UnitWishEnded(
+                subject=settled.unit.name,
+                task=settled.unit.task,
+                kind=asked.errand.kind,
+                by=asked.by,
+                done=settled.done,
+                outcome=settled.text,
+            )
+        )
+        self._others.settle(settled)
 
     def show(self, jobs: Mapping[JobKey, Shown], *, state: str, draining: bool) -> None:
         """Let the member and the other nodes know how the jobs are."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from polynya.cluster.control.tasks import AskedOfTasks
+from polynya.cluster.control.unit_wishes import Settled
 from polynya.cluster.coordination.standing import Seen, Standing
 from polynya.cluster.gossip.messages import Picture, Report
 from polynya.cluster.gossip.port import Gossip
@@ -21,6 +22,18 @@ class Turns(Protocol):
 
     def turn(self, seen: Seen) -> Standing:
         """Take one turn. Raises PolynyaError when there can be no other."""
+        ...
+
+
+class Wishes(Protocol):
+    """What a person asks of tasks and of their units."""
+
+    def __call__(self) -> AskedOfTasks:
+        """What is asked now."""
+        ...
+
+    def settle(self, settled: Settled) -> None:
+        """Let everybody know what became of a wish."""
         ...
 
 
@@ -43,7 +56,7 @@ class MemberThread:
         member: whose turns they are.
         opened: begins to tell and to hear, once it is known as which incarnation; what it is given
             wakes the member.
-        asked: what a person asks of tasks.
+        asked: what a person asks.
         leave: asked before each turn but the first.
         inbox: takes what comes of each turn.
     """
@@ -52,7 +65,7 @@ class MemberThread:
         self,
         member: Turns,
         opened: Callable[[str, Callable[[], None]], Gossip],
-        asked: Callable[[], AskedOfTasks],
+        asked: Wishes,
         leave: Leave,
         inbox: Inbox,
     ) -> None:
@@ -81,6 +94,11 @@ class MemberThread:
     def prefer_to_leave(self, reason: str) -> None:
         """Give the units of this node to others, if there are any."""
         self._leave.prefer(reason)
+        self._early.set()
+
+    def settle(self, settled: Settled) -> None:
+        """Let everybody know what became of a wish, in a turn at once."""
+        self._asked.settle(settled)
         self._early.set()
 
     def _run(self) -> None:

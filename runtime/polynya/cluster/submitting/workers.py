@@ -13,6 +13,7 @@ from polynya.cluster.submitting.following import SubmittedRun
 from polynya.cluster.submitting.processes import ProcessRuns
 from polynya.cluster.submitting.submission import Submission, arguments_of
 from polynya.cluster.unit import JobKey
+from polynya.engine.verbs.errand import Errand
 from polynya.engine.work.backlog import Backlog
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.engines.choice import cluster_of
@@ -115,6 +116,10 @@ class RoutedWorkers:
         started = SubmittedRun(submission, run, self._inbox, self._clock)
         started.start()
         return started
+
+    def send(self, job: JobKey, task: Task, run: int, errand: Errand, epoch: int | None) -> Run:
+        """See `Workers`: what is asked is done here, whatever engine the task has."""
+        return self._here.send(job, task, run, errand, epoch)
 
     def _submission(
         self, engine: Engine, job: JobKey, task: StorageTask, run: int, epoch: int | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from polynya.lake.iceberg.gateway import IcebergTable
@@ -159,6 +159,16 @@ def with_types(spark: SparkSession, table: IcebergTable, types: Mapping[str, Dat
             assert before is not None, "the header columns are first"
             update.moveAfter(name, before)
         before = name
+    update.commit()
+    return transaction
+
+
+def without_columns(table: IcebergTable, names: Collection[str]) -> Any:
+    """A Java `Transaction` in which the table loses these columns. Nothing is committed."""
+    transaction = table.java.newTransaction()
+    update = transaction.updateSchema()
+    for name in sorted(table.column_names() & {*names}):
+        update.deleteColumn(name)
     update.commit()
     return transaction
 

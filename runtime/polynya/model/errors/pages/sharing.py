@@ -80,6 +80,23 @@ PAGES: Final = (
         "`polynya cluster status`, and see who else writes it: a script in a loop, perhaps.",
     ),
     ErrorPage(
+        "POLYNYA-AGT-023",
+        "something is asked of a unit already",
+        "`polynya reload` and `polynya task recreate` write one object for each unit of work of a "
+        "running cluster, which its owner deletes when it is done. While that is there nothing "
+        "else is taken. `polynya cluster tasks` shows who asked, since when, and what it waits "
+        "for: a frozen cluster, a stopped task, a unit that no node has, or the step that runs. "
+        "`polynya task withdraw` takes it back.",
+    ),
+    ErrorPage(
+        "POLYNYA-AGT-024",
+        "what was asked of a unit cannot be done",
+        "The owner of the unit looked at it: a landing has no table to reload, a task that finds "
+        "its datasets has none of that name, or `--as-of` is missing or means nothing for its "
+        "format. Nothing was changed, the unit works on, and the wish is gone. "
+        "`polynya cluster tasks` goes on to show this outcome until something else is asked.",
+    ),
+    ErrorPage(
         "POLYNYA-AGT-050",
         "a cluster has more nodes than units of work",
         "One node at a time works on a unit, which is a dataset or a whole task, so the other "
