@@ -119,7 +119,9 @@ class ClusterStack(cdk.Stack):
         fallback = SpotFallback(
             self, "SpotFallback", cluster=self.cluster, removal_policy=removal_policy
         )
-        FiguresWithoutNodes(self, "Figures", cluster=self.cluster, removal_policy=removal_policy)
+        figures = FiguresWithoutNodes(
+            self, "Figures", cluster=self.cluster, removal_policy=removal_policy
+        )
         topic = None
         if not settings.notify:
             cdk.Annotations.of(self).add_warning_v2(
@@ -140,6 +142,7 @@ class ClusterStack(cdk.Stack):
             cluster=self.cluster,
             scaling=scaling,
             fallback=fallback,
+            figures=figures,
             oldest_age_minutes=settings.oldest_age_minutes,
             topic=topic,
         )

@@ -11,12 +11,12 @@ import pytest
 from polynya.cluster.messages import ErrandEnded, Observed, RunEnded
 from polynya.cluster.unit import JobKey
 from polynya.cluster.work import EngineWorkers
-from polynya.engine.verbs.errand import Errand
+from polynya.engine.verbs.errand import Errand, carry_out
 from polynya.engine.work.backlog import Backlog
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.lake.copy import reload as steps
 from polynya.model.errors import FencedError
-from polynya.observe.data import BatchCopied
+from polynya.observe.data import BatchCopied, ReloadLoaded
 from polynya.observe.events import Event
 from polynya.observe.node import UnitFenced
 from polynya.store.clock import SystemClock
@@ -99,18 +99,26 @@ def test_a_job_ends_with_its_table_and_goes_on_with_a_higher_epoch(lab: Lab) -> 
     assert users.table().state.epoch == 7
 
 
+class _Killed(BaseException):
+    """Nothing after it happens."""
+
+
+def _die_when_gathered(event: Event) -> None:
+    if isinstance(event, ReloadLoaded):
+        raise _Killed
+
+
 @pytest.mark.slow
 def test_a_reload_whose_node_died_in_the_middle_is_done_by_the_next_owner(lab: Lab) -> None:
     users = lab.feed(initial_load="load/*.json", maintenance={"enabled": False})
     users.land({"id": 1, "name": "Ann"}, {"id": 2, "name": "Ben"}, file="load/1.json")
     users.apply()
     users.land({"id": 1, "name": "Anna"}, {"id": 3, "name": "Cid"}, file="load/1.json")
-    dead = WorkingDataset.open(replace(lab.context(), owner="n1", epoch=5), users.dataset).table
+    dying = replace(lab.context(), owner="n1", epoch=5, sink=_die_when_gathered)
+    with pytest.raises(_Killed):
+        carry_out(dying, users.task, users.view, Errand("reload"))
+    dead = WorkingDataset.open(dying, users.dataset).table
     dead.take_over()
-    steps.begin(dead, "compare_and_apply_with_deleted_rows", now=lab.clock.now())
-    steps.load(
-        dead, users.batch({"id": 1, "name": "Anna"}, file="load/0.json"), now=lab.clock.now()
-    )
 
     told = Job(users).send(6, Errand("reload"))
 

@@ -46,6 +46,7 @@ def given(stack: Any, packages: Path) -> dict[str, Any]:
         AthenaWorkGroup,
         Capacity,
         Cluster,
+        FiguresWithoutNodes,
         Lakehouse,
         PrivateVpc,
         Scaling,
@@ -71,6 +72,7 @@ def given(stack: Any, packages: Path) -> dict[str, Any]:
             stack, "GivenScaling", group=cluster.group, cluster="given", strategy=latency
         ),
         "fallback": SpotFallback(stack, "GivenFallback", cluster=cluster),
+        "figures": FiguresWithoutNodes(stack, "GivenFigures", cluster=cluster),
         "lakehouse": Lakehouse(
             landing=landing, configuration=configuration, warehouse=warehouse, stream=None,
             key=key, databases=("shop",),

@@ -295,8 +295,9 @@ def test_people_are_told_when_figures_are_missing(cluster: Template) -> None:
 
     assert set(alarms) == {
         "LateData", "SilentNodes", "MissingNodes", "LongShortage", "FallbackFails", "FallbackIdle",
+        "FiguresFail", "FiguresIdle",
     }  # fmt: skip
-    for name in ("SilentNodes", "FallbackIdle"):
+    for name in ("SilentNodes", "FallbackIdle", "FiguresIdle"):
         assert alarms[name]["TreatMissingData"] == "breaching"
     assert all(alarm["AlarmActions"] and alarm["OKActions"] for alarm in alarms.values())
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from polynya_constructs.cluster.cluster import Cluster
+from polynya_constructs.cluster.figures import FiguresWithoutNodes
 from polynya_constructs.cluster.scaling import (
     NAMESPACE,
     ONE_MINUTE,
@@ -25,12 +27,17 @@ class ClusterObservability(Construct):
     """Dashboard and alarms of one cluster.
 
     The alarms: data is merged too late; nodes run but publish nothing; fewer nodes serve than
-    are wanted; Spot has been short for long; the fallback fails or does not run. Each says in its
-    description what to look at.
+    are wanted; Spot has been short for long; the fallback, or the function of figures without
+    nodes, fails or does not run. Each says in its description what to look at.
 
     Example:
         >>> ClusterObservability(
-        ...     stack, "Observability", cluster=cluster, scaling=scaling, fallback=fallback
+        ...     stack,
+        ...     "Observability",
+        ...     cluster=cluster,
+        ...     scaling=scaling,
+        ...     fallback=fallback,
+        ...     figures=figures,
         ... )
     """
 
@@ -42,6 +49,7 @@ class ClusterObservability(Construct):
         cluster: Cluster,
         scaling: Scaling,
         fallback: SpotFallback,
+        figures: FiguresWithoutNodes,
         oldest_age_minutes: int = 60,
         topic: sns.ITopic | None = None,
     ) -> None:
@@ -53,6 +61,7 @@ class ClusterObservability(Construct):
             cluster: the cluster.
             scaling: whose metrics are shown.
             fallback: whose decisions are shown.
+            figures: which a group without nodes depends on.
             oldest_age_minutes: how old landed data may be before it is merged; default 60.
             topic: where alarms are sent; default: nowhere.
 
@@ -72,6 +81,7 @@ class ClusterObservability(Construct):
             period=ONE_MINUTE,
         )
         self._alarms(scaling, fallback, oldest_age_minutes)
+        self._alarms_of_figures(figures.function)
         self._dashboard(scaling, fallback)
 
     def _alarms(self, scaling: Scaling, fallback: SpotFallback, oldest_age_minutes: int) -> None:
@@ -123,6 +133,27 @@ class ClusterObservability(Construct):
             minutes=15,
             missing=_BREACHING,
             means="the Spot fallback did not run: is its rule disabled?",
+        )
+
+    def _alarms_of_figures(self, function: lambda_.IFunction) -> None:
+        """An empty group whose figures fail would look like one for which nothing waits."""
+        self._alarm(
+            "FiguresFail",
+            function.metric_errors(period=ONE_MINUTE),
+            above=0,
+            minutes=5,
+            means="the figures without nodes fail: an empty group may not see its data wait; read "
+            "the function's log; its role may lack a right",
+        )
+        self._alarm(
+            "FiguresIdle",
+            minute_math(
+                "IF(FILL(runs, 0) > 0, 0, 1)", runs=function.metric_invocations(period=ONE_MINUTE)
+            ),
+            above=0,
+            minutes=15,
+            missing=_BREACHING,
+            means="the function of figures without nodes did not run: is its rule disabled?",
         )
 
     def _alarm(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from polynya.cli.context import verb_app
-from polynya.cli.sharing.commands import commands
 from polynya.cli.sharing.drain import drain, undrain
 from polynya.cli.sharing.freeze import freeze, unfreeze
-from polynya.cli.sharing.group import roll, scale, start, stop
+from polynya.cli.sharing.groups.commands import commands
+from polynya.cli.sharing.groups.group import roll, scale, start, stop
 from polynya.cli.sharing.list import list_
 from polynya.cli.sharing.move import move, unmove
 from polynya.cli.sharing.nodes import nodes

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from polynya.cli.main import main
-from polynya.cli.sharing.given import waited_for
+from polynya.cli.sharing.groups.given import waited_for
 from polynya.cli.sharing.place import Place
 from polynya.cluster.network.agent import NetworkAgent
 from polynya.cluster.network.start import Settings, make_network_agent
@@ -31,7 +31,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("POLYNYA_COORDINATION", str(tmp_path / "coordination"))
     monkeypatch.setenv("POLYNYA_CLUSTER", CLUSTER)
-    monkeypatch.setattr("polynya.cli.sharing.given._STEP_SECONDS", 0.05)
+    monkeypatch.setattr("polynya.cli.sharing.groups.given._STEP_SECONDS", 0.05)
     return tmp_path / "coordination"
 
 
@@ -122,7 +122,7 @@ def test_nobody_takes_the_command_in_time(
     _, (given,) = call(capsys, "cluster", "roll")
     store = LocalObjectStore(place)
     clock = FakeClock(SystemClock().now())
-    monkeypatch.setattr("polynya.cli.sharing.given._STEP_SECONDS", 600.0)
+    monkeypatch.setattr("polynya.cli.sharing.groups.given._STEP_SECONDS", 600.0)
     from polynya.cli.options import GlobalOptions
     from polynya.cli.output import make_output
 

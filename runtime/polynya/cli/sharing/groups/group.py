@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
-from polynya.cli.sharing.given import shown, waited_for
+from polynya.cli.sharing.groups.given import shown, waited_for
 from polynya.cli.sharing.place import ANYWHERE, Place, Where, place_of
 from polynya.store.clock import SystemClock
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.sharing.given import shown
+from polynya.cli.sharing.groups.given import shown
 from polynya.cli.sharing.place import ANYWHERE, Where, place_of
 
 

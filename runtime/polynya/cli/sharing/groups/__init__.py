@@ -1,0 +1,1 @@
+"""Verbs about the machines of a cluster, carried out by its network agent."""
