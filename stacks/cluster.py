@@ -8,6 +8,7 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from polynya_constructs.cluster.cluster import Cluster
@@ -19,13 +20,27 @@ from polynya_constructs.cluster.strategies import STRATEGIES
 from polynya_constructs.cluster.wake import Wake
 from polynya_constructs.nodes.access import grant_configuration, grant_hearing, grant_tables
 from polynya_constructs.nodes.machine_image import PinnedImage
+from polynya_constructs.nodes.streams import (
+    Brokers,
+    KinesisSource,
+    MskTopics,
+    SourceBucket,
+    StreamSecret,
+    grant_kinesis,
+    grant_landing,
+    grant_msk,
+    grant_secrets,
+    grant_source_buckets,
+    reach_brokers,
+)
 from polynya_constructs.nodes.submitting import EmrApplication, grant_submitting
 from polynya_constructs.notifications import Notifications
 from stacks.boot import cluster_boot
 from stacks.handover import read_lakehouse, read_vpc
 from stacks.settings.cluster import ClusterSettings
-from stacks.settings.cluster_checks import idle_nodes
+from stacks.settings.cluster_checks import idle_nodes, unread_streams
 from stacks.settings.stage import StageConfig
+from stacks.settings.streams.settings import StreamSourceSettings
 
 
 class ClusterStack(cdk.Stack):
@@ -67,6 +82,8 @@ class ClusterStack(cdk.Stack):
             )
         if idle := idle_nodes(settings):
             cdk.Annotations.of(self).add_warning_v2("polynya:idleNodes", idle)
+        if unread := unread_streams(settings):
+            cdk.Annotations.of(self).add_warning_v2("polynya:unreadStreams", unread)
         boot = cluster_boot(self, settings=settings, lakehouse=lakehouse, log_group=log_group)
         self.cluster = Cluster(
             self,
@@ -92,6 +109,8 @@ class ClusterStack(cdk.Stack):
             applications=[EmrApplication(**one.model_dump()) for one in settings.emr_serverless],
             glue_jobs=settings.glue_jobs,
         )
+        if settings.streams:
+            self._reads_streams(settings.streams, lakehouse.landing)
         log_group.grant_write(self.cluster.role)
         boot.grant(self.cluster.role)
         wake = None
@@ -147,6 +166,19 @@ class ClusterStack(cdk.Stack):
             topic=topic,
         )
         cdk.CfnOutput(self, "GroupName", value=name)
+
+    def _reads_streams(self, streams: StreamSourceSettings, landing: s3.IBucket) -> None:
+        """Let the nodes read streams, land them, and connect to brokers."""
+        role, group = self.cluster.role, self.cluster.security_group
+        grant_landing(role, landing, streams.folders)
+        grant_kinesis(role, [KinesisSource(**one.model_dump()) for one in streams.kinesis])
+        grant_msk(role, [MskTopics(**one.model_dump()) for one in streams.msk])
+        grant_source_buckets(role, [SourceBucket(**one.model_dump()) for one in streams.buckets])
+        grant_secrets(role, [StreamSecret(**one.model_dump()) for one in streams.secrets])
+        reach_brokers(group, [Brokers(**one.model_dump()) for one in streams.brokers])
+        if streams.brokers:
+            # Who runs the brokers lets this group in; what exists is not changed from here.
+            cdk.CfnOutput(self, "NodeSecurityGroupId", value=group.security_group_id)
 
 
 def _held_back(stage: StageConfig) -> list[cloudwatch.Metric]:

@@ -17,6 +17,21 @@ LANDING_FOLDER: Final = (
 )
 """A folder of the landing bucket, without a slash at either end."""
 
+STREAM: Final = r"[A-Za-z0-9_.%-]{1,128}"
+TOPIC: Final = r"[A-Za-z0-9._%-]{1,249}"
+"""`%` stands for any text, as in tasks."""
+
+MSK_CLUSTER: Final = (
+    r"arn:aws[a-z-]*:kafka:[a-z0-9-]+:\d{12}:cluster/[A-Za-z0-9-]{1,64}/[0-9a-f-]{36}-[0-9a-z]+"
+)
+MANAGED_ENTRY: Final = (
+    r"[A-Za-z0-9/_+=.@-]{1,512}"
+    r"|arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}-[A-Za-z0-9]{6}"
+)
+"""A name, or an ARN with the six characters that Secrets Manager adds to the name."""
+
+SECURITY_GROUP: Final = r"sg-([0-9a-f]{8}|[0-9a-f]{17})"
+
 QUICKSIGHT_PRINCIPAL: Final = (
     r"arn:aws[a-z-]*:quicksight:[a-z0-9-]+:\d{12}:(user|group)/[\w.-]{1,64}/[^\s*?]{1,256}"
 )

@@ -14,6 +14,7 @@ from stacks.settings.consumption_checks import consumption_problems
 from stacks.settings.network import ExistingVpc, NetworkSettings
 from stacks.settings.pipeline import PipelineConfig
 from stacks.settings.stage import StageConfig
+from stacks.settings.streams.checks import stream_problems
 
 _RESERVED_ADDRESSES: Final = 5  # of each subnet, by AWS
 _ROOM_FOR_NODES: Final = 16  # capacity rebalancing and instance refresh double a group for a while
@@ -31,6 +32,7 @@ def stage_problems(stage: StageConfig, stem: str) -> Iterator[Problem]:
     yield from _repeated(stage.catalog.databases, ("catalog", "databases"), "database")
     yield from _repeated([each.name for each in stage.clusters], ("clusters",), "cluster")
     yield from cluster_problems(stage)
+    yield from stream_problems(stage)
     yield from consumption_problems(stage)
 
 
@@ -130,8 +132,7 @@ def _closed_problems(stage: StageConfig) -> Iterator[Problem]:
     network = stage.network
     if network.outbound == "internet" or not stage.clusters:
         return
-    needed = network.needed(stream=stage.stream.enabled, emr=stage.submits_to_emr)
-    missing = [endpoint for endpoint in needed if endpoint not in stage.endpoints]
+    missing = [one for one in network.needed(stage.calls) if one not in stage.endpoints]
     if missing:
         message = f"nodes here reach AWS by endpoints only, and need {', '.join(missing)}"
         fix = "leave `interface_endpoints` out, or set `outbound: internet`"

@@ -25,6 +25,7 @@ from stacks.settings.fields import (
     GlueJobName,
     JobRoleArn,
 )
+from stacks.settings.streams.settings import StreamSourceSettings
 
 # YAML reads `true` and `yes` as a truth value, which Python counts as 1.
 Count = Annotated[int, Field(ge=0, strict=True)]
@@ -107,6 +108,9 @@ class ClusterSettings(Frozen):
     )
     glue_jobs: tuple[GlueJobName, ...] = Field(
         default=(), description="Glue jobs of which its nodes may start runs."
+    )
+    streams: StreamSourceSettings | None = Field(
+        default=None, description="What its nodes read streams from; default: they read none."
     )
     oldest_age_minutes: int = Field(
         default=60, ge=1, description="An alarm tells when landed data waits longer."

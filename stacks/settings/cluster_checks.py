@@ -59,6 +59,16 @@ def idle_nodes(cluster: ClusterSettings) -> str | None:
     )
 
 
+def unread_streams(cluster: ClusterSettings) -> str | None:
+    """What to say of a cluster that may have no node, and then reads no stream."""
+    if cluster.streams is None or cluster.capacity.minimum > 0:
+        return None
+    return (
+        f"cluster {cluster.name} may have no node, and what waits in a stream wakes none: its "
+        "streams are read only while other work keeps a node. fix: set `minimum: 1`"
+    )
+
+
 def _same_project(stage: StageConfig) -> Iterator[Problem]:
     seen: dict[str, str] = {}
     for index, cluster in enumerate(stage.clusters):

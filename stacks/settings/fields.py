@@ -33,7 +33,7 @@ def refuse(message: str) -> PydanticCustomError:
     return PydanticCustomError("polynya_value", "{message}", {"message": message})
 
 
-def _matching(pattern: str, what: str) -> Callable[[str], str]:
+def matching(pattern: str, what: str) -> Callable[[str], str]:
     """Return a check that a text is `what`; `what` also tells people what to write."""
     compiled = re.compile(pattern)
 
@@ -69,68 +69,68 @@ def _network(text: str) -> str:
 StageName: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(r"[a-z][a-z0-9]{0,15}", "a stage name: 1 to 16 of a-z 0-9, a letter first")
+        matching(r"[a-z][a-z0-9]{0,15}", "a stage name: 1 to 16 of a-z 0-9, a letter first")
     ),
 ]
 ClusterName: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(r"[a-z][a-z0-9-]{0,23}", "a cluster name: 1 to 24 of a-z 0-9 -, a letter first")
+        matching(r"[a-z][a-z0-9-]{0,23}", "a cluster name: 1 to 24 of a-z 0-9 -, a letter first")
     ),
 ]
 ConfigurationPrefix: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(
+        matching(
             r"(?!coordination(/|$))[A-Za-z0-9][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9][A-Za-z0-9_-]{0,63})*",
             "a prefix of the configuration bucket such as project or teams/sales",
         )
     ),
 ]
 EmailAddress: TypeAlias = Annotated[
-    str, AfterValidator(_matching(r"[^\s@]+@[^\s@]+\.[^\s@]+", "an e-mail address"))
+    str, AfterValidator(matching(r"[^\s@]+@[^\s@]+\.[^\s@]+", "an e-mail address"))
 ]
 Account: TypeAlias = Annotated[
-    str, BeforeValidator(_quoted), AfterValidator(_matching(r"\d{12}", "an account of 12 digits"))
+    str, BeforeValidator(_quoted), AfterValidator(matching(r"\d{12}", "an account of 12 digits"))
 ]
 Region: TypeAlias = Annotated[
-    str, AfterValidator(_matching(r"[a-z]{2}(-[a-z]+)+-\d", "a region such as eu-central-1"))
+    str, AfterValidator(matching(r"[a-z]{2}(-[a-z]+)+-\d", "a region such as eu-central-1"))
 ]
 Zone: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(r"[a-z]{2}(-[a-z]+)+-\d[a-z]", "an Availability Zone such as eu-central-1a")
+        matching(r"[a-z]{2}(-[a-z]+)+-\d[a-z]", "an Availability Zone such as eu-central-1a")
     ),
 ]
 Network: TypeAlias = Annotated[str, AfterValidator(_network)]
 MachineImageId: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(r"ami-([0-9a-f]{8}|[0-9a-f]{17})", "an image such as ami-0a1b2c3d4e5f60718")
+        matching(r"ami-([0-9a-f]{8}|[0-9a-f]{17})", "an image such as ami-0a1b2c3d4e5f60718")
     ),
 ]
 VpcId: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(r"vpc-([0-9a-f]{8}|[0-9a-f]{17})", "a VPC such as vpc-0a1b2c3d4e5f60718")
+        matching(r"vpc-([0-9a-f]{8}|[0-9a-f]{17})", "a VPC such as vpc-0a1b2c3d4e5f60718")
     ),
 ]
 SubnetId: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(r"subnet-([0-9a-f]{8}|[0-9a-f]{17})", "a subnet such as subnet-0a1b2c3d4e5f60718")
+        matching(r"subnet-([0-9a-f]{8}|[0-9a-f]{17})", "a subnet such as subnet-0a1b2c3d4e5f60718")
     ),
 ]
 RouteTableId: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(r"rtb-([0-9a-f]{8}|[0-9a-f]{17})", "a route table such as rtb-0a1b2c3d4e5f60718")
+        matching(r"rtb-([0-9a-f]{8}|[0-9a-f]{17})", "a route table such as rtb-0a1b2c3d4e5f60718")
     ),
 ]
 BucketName: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(
+        matching(
             r"(?!xn--|sthree-)(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!-s3alias)",
             "a bucket name: 3 to 63 of a-z 0-9 . -",
         )
@@ -139,7 +139,7 @@ BucketName: TypeAlias = Annotated[
 KeyArn: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(
+        matching(
             _ARN
             + r"kms:[a-z0-9-]+:\d{12}:key/"
             + r"(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})",
@@ -150,7 +150,7 @@ KeyArn: TypeAlias = Annotated[
 StreamArn: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(
+        matching(
             _ARN + r"kinesis:[a-z0-9-]+:\d{12}:stream/[A-Za-z0-9_.-]{1,128}",
             "the ARN of a Kinesis stream: arn:aws:kinesis:REGION:ACCOUNT:stream/NAME",
         )
@@ -159,7 +159,7 @@ StreamArn: TypeAlias = Annotated[
 ConnectionArn: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(
+        matching(
             _ARN + r"code(connections|star-connections):[a-z0-9-]+:\d{12}:connection/[0-9a-f-]{36}",
             "the ARN of a connection: arn:aws:codeconnections:REGION:ACCOUNT:connection/ID",
         )
@@ -168,17 +168,17 @@ ConnectionArn: TypeAlias = Annotated[
 Repository: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}", "a repository: OWNER/NAME")
+        matching(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}", "a repository: OWNER/NAME")
     ),
 ]
 Branch: TypeAlias = Annotated[
-    str, AfterValidator(_matching(r"(?!-)[A-Za-z0-9_./-]{1,200}", "the name of a branch"))
+    str, AfterValidator(matching(r"(?!-)[A-Za-z0-9_./-]{1,200}", "the name of a branch"))
 ]
 # Glue folds names to lower case; anything else would not be found again under its own name.
 DatabaseName: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(
+        matching(
             r"[a-z_][a-z0-9_]{0,127}", "a Glue database: 1 to 128 of a-z 0-9 _, no digit first"
         )
     ),
@@ -186,7 +186,7 @@ DatabaseName: TypeAlias = Annotated[
 PrincipalArn: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(
+        matching(
             _ARN + r"iam::\d{12}:(role|user)/[\w+=,.@/-]{1,512}",
             "the ARN of an IAM user or role: arn:aws:iam::ACCOUNT:role/NAME",
         )
@@ -195,38 +195,36 @@ PrincipalArn: TypeAlias = Annotated[
 QuickSightArn: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(
+        matching(
             QUICKSIGHT_PRINCIPAL,
             "a QuickSight user or group: arn:aws:quicksight:REGION:ACCOUNT:user/default/NAME",
         )
     ),
 ]
 EmrRelease: TypeAlias = Annotated[
-    str, AfterValidator(_matching(EMR_RELEASE, "a release such as emr-7.10.0"))
+    str, AfterValidator(matching(EMR_RELEASE, "a release such as emr-7.10.0"))
 ]
 EmrApplicationId: TypeAlias = Annotated[
-    str, AfterValidator(_matching(EMR_APPLICATION, "the id of an application: 00f1example2345"))
+    str, AfterValidator(matching(EMR_APPLICATION, "the id of an application: 00f1example2345"))
 ]
 JobRoleArn: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(JOB_ROLE, "the ARN of a role: arn:aws:iam::ACCOUNT:role/NAME"),
+        matching(JOB_ROLE, "the ARN of a role: arn:aws:iam::ACCOUNT:role/NAME"),
     ),
 ]
 GlueJobName: TypeAlias = Annotated[
-    str, AfterValidator(_matching(GLUE_JOB, "the name of a Glue job without a space"))
+    str, AfterValidator(matching(GLUE_JOB, "the name of a Glue job without a space"))
 ]
 StreamName: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(r"[a-z][a-z0-9-]{0,31}", "a stream name: 1 to 32 of a-z 0-9 -, a letter first")
+        matching(r"[a-z][a-z0-9-]{0,31}", "a stream name: 1 to 32 of a-z 0-9 -, a letter first")
     ),
 ]
 LandingFolder: TypeAlias = Annotated[
     str,
     AfterValidator(
-        _matching(
-            LANDING_FOLDER, f"a folder such as clicks or web/clicks; {ERRORS_FOLDER} is taken"
-        )
+        matching(LANDING_FOLDER, f"a folder such as clicks or web/clicks; {ERRORS_FOLDER} is taken")
     ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias, cast, get_args
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
@@ -32,6 +33,7 @@ ENDPOINTS: Final[tuple[str, ...]] = get_args(Endpoint)
 NEEDED_ENDPOINTS: Final[tuple[Endpoint, ...]] = ("autoscaling", "glue", "logs")
 EMR_ENDPOINT: Final[Endpoint] = "emr-serverless"
 STREAM_ENDPOINT: Final[Endpoint] = "kinesis-streams"
+SECRETS_ENDPOINT: Final[Endpoint] = "secretsmanager"
 SESSION_ENDPOINTS: Final[tuple[Endpoint, ...]] = ("ssm", "ssmmessages")
 
 
@@ -56,6 +58,19 @@ Zones: TypeAlias = Annotated[
     BeforeValidator(_zones),
 ]
 LogDays: TypeAlias = Literal[1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731, 1827]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """Services that nodes of some stages call.
+
+    `kinesis`: a workload stream or streams that they read; `emr`: EMR Serverless, to which they
+    submit jobs; `secrets`: Secrets Manager.
+    """
+
+    kinesis: bool
+    emr: bool = False
+    secrets: bool = False
 
 
 class ExistingVpc(Frozen):
@@ -98,8 +113,9 @@ class NetworkSettings(Frozen):
         default=None,
         description="AWS services that are reached inside the VPC, paid by hour and zone. Default: "
         f"{', '.join(NEEDED_ENDPOINTS)}, {STREAM_ENDPOINT} where there is a workload stream, "
-        f"{', '.join(SESSION_ENDPOINTS)} with `session_manager`, and {EMR_ENDPOINT} where nodes "
-        "submit jobs; none in an existing VPC.",
+        f"{', '.join(SESSION_ENDPOINTS)} with `session_manager`, {EMR_ENDPOINT} where nodes "
+        f"submit jobs, {STREAM_ENDPOINT} and {SECRETS_ENDPOINT} where `streams` of a cluster name "
+        "Kinesis streams and secrets; none in an existing VPC.",
     )
     outbound: Literal["endpoints", "internet"] = Field(
         default="endpoints",
@@ -141,22 +157,20 @@ class NetworkSettings(Frozen):
         zones = self.availability_zones
         return zones if isinstance(zones, int) else len(zones)
 
-    def endpoints(self, *, stream: bool, emr: bool = False) -> tuple[Endpoint, ...]:
+    def endpoints(self, calls: Calls) -> tuple[Endpoint, ...]:
         """The interface endpoints to make; see `needed`."""
         if self.interface_endpoints is not None:
             return self.interface_endpoints
         if self.existing or self.outbound == "internet":
             return ()
-        return self.needed(stream=stream, emr=emr)
+        return self.needed(calls)
 
-    def needed(self, *, stream: bool, emr: bool = False) -> tuple[Endpoint, ...]:
-        """The interface endpoints without which nodes of a closed network do not work.
-
-        `stream`: there is a workload stream; `emr`: nodes submit jobs to EMR Serverless.
-        """
+    def needed(self, calls: Calls) -> tuple[Endpoint, ...]:
+        """The interface endpoints without which nodes of a closed network do not work."""
         return (
             *NEEDED_ENDPOINTS,
-            *((STREAM_ENDPOINT,) if stream else ()),
-            *((EMR_ENDPOINT,) if emr else ()),
+            *((STREAM_ENDPOINT,) if calls.kinesis else ()),
+            *((EMR_ENDPOINT,) if calls.emr else ()),
+            *((SECRETS_ENDPOINT,) if calls.secrets else ()),
             *(SESSION_ENDPOINTS if self.session_manager else ()),
         )

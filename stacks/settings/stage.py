@@ -20,7 +20,7 @@ from stacks.settings.fields import (
     StageName,
     StreamArn,
 )
-from stacks.settings.network import NetworkSettings
+from stacks.settings.network import Calls, NetworkSettings
 
 _INTERNAL: Final = "_internal"
 """What a task adds to its `schema` for its internal tables, unless it says otherwise."""
@@ -173,9 +173,14 @@ class StageConfig(Frozen):
     @property
     def endpoints(self) -> tuple[str, ...]:
         """The interface endpoints to make."""
-        return self.network.endpoints(stream=self.stream.enabled, emr=self.submits_to_emr)
+        return self.network.endpoints(self.calls)
 
     @property
-    def submits_to_emr(self) -> bool:
-        """Whether nodes of any cluster submit jobs to EMR Serverless."""
-        return any(cluster.emr_serverless for cluster in self.clusters)
+    def calls(self) -> Calls:
+        """Which services nodes call, of those that only some stages need."""
+        streams = [each.streams for each in self.clusters if each.streams]
+        return Calls(
+            kinesis=self.stream.enabled or any(each.kinesis for each in streams),
+            emr=any(cluster.emr_serverless for cluster in self.clusters),
+            secrets=any(each.secrets for each in streams),
+        )

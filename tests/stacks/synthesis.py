@@ -18,6 +18,22 @@ from stacks.settings.stage import StageConfig
 ROOT = Path(__file__).resolve().parents[2]
 ARN = "arn:aws:{service}:eu-central-1:123456789012:{resource}"
 BOOT = "tests/stacks/boot.sh"
+KEY = ARN.format(service="kms", resource="key/1a2b3c4d-0000-4000-8000-000000000000")
+MSK = "cluster/web/1a2b3c4d-0000-4000-8000-000000000000-5"
+# Every kind of source, and one of each that asks for more than the least.
+STREAMS: dict[str, Any] = {
+    "folders": ["clicks", "web/exports"],
+    "kinesis": ["clicks", {"name": "orders-%", "region": "eu-west-1"},
+                {"name": "private", "key_arn": KEY}],
+    "msk": [{"cluster_arn": ARN.format(service="kafka", resource=MSK),
+             "topics": ["clicks", "orders-%"], "groups": ["spark-kafka-%"]}],
+    "buckets": [{"name": "partner-drop", "prefix": "exports"},
+                {"name": "partner-outbox", "delete": True, "key_arn": KEY}],
+    "secrets": ["kafka/clicks",
+                {"name": ARN.format(service="secretsmanager", resource="secret:registry-1a2B3c"),
+                 "key_arn": KEY}],
+    "brokers": [{"cidr": "10.50.0.0/16", "port": 9098}],
+}  # fmt: skip
 # Together they have every kind of policy. The package of one is built, that of the other is not.
 CLUSTERS: dict[str, dict[str, Any]] = {
     "cheap": {
@@ -40,6 +56,7 @@ CLUSTERS: dict[str, dict[str, Any]] = {
         "glue_jobs": ["polynya-jobs"],
         "predictive": "forecast_only",
         "architecture": "x86_64",
+        "streams": STREAMS,
         "project": "teams/sales",
         "target": "prod",
     },
@@ -64,7 +81,6 @@ ENGINES = {
     "quicksight": {"owner": ARN.format(service="quicksight", resource="user/default/ana")},
     "sagemaker": {},
 }
-KEY = ARN.format(service="kms", resource="key/1a2b3c4d-0000-4000-8000-000000000000")
 VPC = {
     "vpc_id": "vpc-0a1b2c3d",
     "cidr": "10.9.0.0/16",
@@ -117,7 +133,17 @@ def made_up_stages() -> list[StageConfig]:
             },
             stream={"existing_arn": ARN.format(service="kinesis", resource="stream/theirs")},
             # The one strategy that no other stage here has.
-            clusters=[{"name": "quick", "strategy": "low_latency", "maximum": 6}],
+            clusters=[
+                {
+                    "name": "quick",
+                    "strategy": "low_latency",
+                    "maximum": 6,
+                    "streams": {
+                        "folders": ["clicks"],
+                        "brokers": [{"security_group": "sg-0a1b2c3d", "port": 9096}],
+                    },
+                }
+            ],
             machine_images={"arm64": "ami-0a1b2c3d4e5f60718"},
             catalog={"existing_databases": ["theirs"]},
         ),

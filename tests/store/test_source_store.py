@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from polynya.model.config.aws import AwsAccess
+from polynya.model.contract.location import S3Location
 from polynya.model.errors import DependencyError
+from polynya.store.aws.s3_source import S3SourceStore
 from polynya.store.source_store import LocalSourceStore, SourceStore, source_at
 from polynya.testing.fakes import MemorySourceStore
 
@@ -73,3 +78,38 @@ def test_a_folder_that_is_not_there_is_an_error_and_no_empty_source(tmp_path: Pa
 
     with pytest.raises(DependencyError, match="no such folder"):
         list(store.beginning("a/"))
+
+
+def forbidding(keys: dict[str, int]) -> Any:
+    """A client of S3 that forbids every key with 403, and lists these keys."""
+
+    class Client:
+        def head_object(self, **of: Any) -> Any:
+            raise ClientError(
+                {"Error": {"Code": "403"}, "ResponseMetadata": {"HTTPStatusCode": 403}},
+                "HeadObject",
+            )
+
+        def list_objects_v2(self, **of: Any) -> Any:
+            moment = datetime(2026, 1, 1, tzinfo=UTC)
+            return {
+                "Contents": [
+                    {"Key": key, "Size": size, "LastModified": moment, "ETag": '"x"'}
+                    for key, size in keys.items()
+                    if key.startswith(of["Prefix"])
+                ]
+            }
+
+    return Client()
+
+
+def test_a_forbidden_object_that_is_not_listed_is_gone() -> None:
+    place = S3Location("drop", "exports")
+    store = S3SourceStore(place, AwsAccess(), s3=forbidding({"exports/a": 1, "exports/bc": 1}))
+
+    for gone in ("b", "c"):
+        with pytest.raises(FileNotFoundError):
+            store.size(gone)
+    with pytest.raises(DependencyError) as raised:
+        store.size("a")
+    assert raised.value.code == "POLYNYA-AWS-002"

@@ -216,3 +216,38 @@ def test_streams_of_kinesis_are_read_by_name(tmp_path):
 
     assert task.source.kinesis.streams == ("clicks",)
     assert task.source.kinesis.region == "eu-west-1"
+
+
+def test_secrets_that_are_read_at_their_use_stay_references(tmp_path):
+    jaas = 'p="${env:P}" password="${secret:msk/clicks#password}";'
+    line = f"ssl.truststore.password: '${{file:/run/trust}}', sasl.jaas.config: '{jaas}'"
+    source = landing_of(tmp_path, with_property(line), P="${secret:x}").source.kafka
+
+    assert source.plain_properties() == {
+        "ssl.truststore.password": "${file:/run/trust}",
+        # What the environment holds is no reference.
+        "sasl.jaas.config": 'p="$${secret:x}" password="${secret:msk/clicks#password}";',
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (with_property('ssl.key.password: "${file:trust}"'), "names no absolute path"),
+        (with_property('ssl.key.password: "${file:/a/../b}"'), "names no absolute path"),
+        (
+            with_property('ssl.key.password: "${secret:a b}"'),
+            "write `${secret:NAME}` or",
+        ),
+        (CLICKS.replace("clicks", '"${secret:a}"', 1), "cannot stand here, only in prop"),
+        (
+            CLICKS.replace("clicks", '"${file:/a}"', 1),
+            "cannot stand here, only in prop",
+        ),
+    ],
+)
+def test_a_reference_to_a_secret_stands_where_it_is_read_at_its_use(tmp_path, text, said):
+    (error,) = errors_of(tmp_path, text)
+
+    assert error.startswith("POLYNYA-CFG-006 tasks/clicks.yml:")
+    assert said in error

@@ -30,6 +30,14 @@ from stacks.settings.stage import (
     StorageSettings,
     StreamSettings,
 )
+from stacks.settings.streams.settings import (
+    BrokerSettings,
+    KinesisSourceSettings,
+    MskSettings,
+    SecretSettings,
+    SourceBucketSettings,
+    StreamSourceSettings,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAD = "apiVersion: polynya/v1\nkind: stage\nname: dev\n"
@@ -375,6 +383,8 @@ def test_the_page_names_every_setting_and_its_examples_are_right(tmp_path: Path)
     models = (StageConfig, NetworkSettings, ExistingVpc, StorageSettings, BucketSettings)
     models += (StreamSettings, CatalogSettings, ClusterSettings, NetworkAgentSettings)
     models += (AthenaSettings, ScheduleSettings, ConsumptionSettings, LakeFormationSettings)
+    models += (StreamSourceSettings, KinesisSourceSettings, MskSettings, SourceBucketSettings)
+    models += (SecretSettings, BrokerSettings)
     models += (RedshiftSettings, EmrServerlessSettings, FirehoseSettings, QuickSightSettings)
     names = {name for model in models for name in model.model_fields}
     assert {name for name in names if not re.search(rf"\b{name}\b", page)} == set()

@@ -28,6 +28,7 @@ from polynya.model.config.streaming.content import (
     XmlContent,
 )
 from polynya.store.schema_registry import HttpSchemaRegistry
+from polynya.store.vault import vault
 
 
 def decoder_of(content: Content, access: SchemaRegistry | None = None) -> Decoder:  # noqa: PLR0911
@@ -64,8 +65,12 @@ def decoder_of(content: Content, access: SchemaRegistry | None = None) -> Decode
 
 def registry_at(access: SchemaRegistry) -> HttpSchemaRegistry:
     """The registry of an address, with what was learnt from it."""
-    password = None if access.password is None else access.password.get_secret_value()
-    return _registry(access.url, access.user, password)
+    secrets = vault()
+    user = None if access.user is None else secrets.open(access.user).text
+    password = None
+    if access.password is not None:
+        password = secrets.open(access.password.get_secret_value()).text
+    return _registry(access.url, user, password)
 
 
 @lru_cache(maxsize=64)

@@ -55,10 +55,15 @@ class SchemaRegistry(Frozen):
 
     url: Url = Field(description="Address of the registry, such as `https://registry:8081`.")
     user: str | None = Field(
-        default=None, min_length=1, description="Who logs in to it, as `${env:NAME}`."
+        default=None,
+        min_length=1,
+        description="Who logs in to it, as `${env:NAME}`, `${file:PATH}` or "
+        "`${secret:NAME#FIELD}`.",
     )
     password: SecretStr | None = Field(
-        default=None, description="The password for it, always as `${env:NAME}`: never in the file."
+        default=None,
+        description="The password for it, always as `${env:NAME}`, `${file:PATH}` or "
+        "`${secret:NAME}`: never in the file.",
     )
 
 

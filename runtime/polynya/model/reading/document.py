@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeVar
@@ -13,6 +13,7 @@ from polynya.model.config.fields import API_VERSION
 from polynya.model.contract.identifiers import shown
 from polynya.model.documents.interpolation import plain_value
 from polynya.model.documents.nodes import MapNode, Node, Plain
+from polynya.model.documents.nodes import Path as NodePath
 from polynya.model.documents.problems import Problem, located, shape_problems, suggest
 from polynya.model.documents.yaml_reader import read_document, read_text
 from polynya.model.errors import ConfigError
@@ -44,11 +45,16 @@ def document_files(folder: Path) -> list[Path]:
 
 
 def read_file(
-    path: Path, shown_as: str, variables: Mapping[str, str], errors: list[ConfigError]
+    path: Path,
+    shown_as: str,
+    variables: Mapping[str, str],
+    errors: list[ConfigError],
+    late: Callable[[NodePath], bool] = lambda _: False,
 ) -> DocumentFile | None:
     """Read one file; what is wrong with it goes to `errors`.
 
-    None when no more can be said about it.
+    None when no more can be said about it. `late` tells where references stay as they are until
+    they are used.
     """
     try:
         document, found = read_document(read_text(path, shown_as), shown_as)
@@ -56,7 +62,7 @@ def read_file(
         errors.append(error)
         return None
     errors.extend(found)
-    value, problems = plain_value(document, variables)
+    value, problems = plain_value(document, variables, late)
     unresolved = (
         Problem(path, "POLYNYA-CFG-006", message, "set it, or write `${env:NAME:-default}`")
         for path, message in problems

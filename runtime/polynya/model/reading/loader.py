@@ -30,6 +30,7 @@ from polynya.model.reading.document import (
 from polynya.model.reading.kinds import TASK_KINDS, Task, Written
 from polynya.model.reading.landings import with_places
 from polynya.model.reading.secrets import (
+    is_read_at_use,
     written_passwords,
     written_properties,
     written_secrets,
@@ -122,7 +123,7 @@ def load_project(
     written_tasks: list[tuple[Written, DocumentFile]] = []
     paths = document_files(directory / TASK_FOLDER)
     for path in sorted(paths, key=lambda path: f"{TASK_FOLDER}/{path.name}" not in settled):
-        file = read_file(path, f"{TASK_FOLDER}/{path.name}", variables, errors)
+        file = read_file(path, f"{TASK_FOLDER}/{path.name}", variables, errors, is_read_at_use)
         task = _task(file, project, base or directory, errors) if file else None
         if file and task:
             written_tasks.append((task, file))

@@ -1,4 +1,4 @@
-"""Secrets of project and task files: they come from the environment and never stand in a file."""
+"""Secrets of project and task files: they stand elsewhere, and the file names where."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from polynya.model.config.streaming.kafka import holds_secrets, is_secret
-from polynya.model.documents.nodes import MapNode, Node, ScalarNode
+from polynya.model.documents.nodes import MapNode, Node, Path, ScalarNode
 from polynya.model.documents.problems import Problem
 
 #: A reference without a default, which would be a secret in the file.
-_REFERENCE: Final = re.compile(r"\$\{env:[A-Za-z_][A-Za-z0-9_]*\}")
+_VARIABLE: Final = re.compile(r"\$\{env:[A-Za-z_][A-Za-z0-9_]*\}")
+_REFERENCE: Final = re.compile(rf"{_VARIABLE.pattern}|\$\{{(?:file|secret):[^}}]+\}}")
 #: What is left of `password="${env:NAME}"` without the reference is no secret; anything else is.
 _IN_WORDS: Final = re.compile(
     r"(?:password|secret|token)\s*=\s*(?:\"[^\"]+\"|'[^']+'|[^\s\"';]+)", re.IGNORECASE
@@ -22,7 +23,7 @@ def written_secrets(project: Node) -> Iterator[Problem]:
     """Passwords of targets that are written out in a project file."""
     for name, target in _entries(_entry(project, "targets")):
         password = _entry(_entry(target, "catalog"), "password")
-        if isinstance(password, ScalarNode) and not _REFERENCE.fullmatch(str(password.value)):
+        if isinstance(password, ScalarNode) and not _VARIABLE.fullmatch(str(password.value)):
             yield Problem(
                 ("targets", name, "catalog", "password"),
                 "POLYNYA-CFG-035",
@@ -41,8 +42,16 @@ def written_passwords(task: Node) -> Iterator[Problem]:
                 place,
                 "POLYNYA-CFG-035",
                 "a password is written in the file",
-                'name a variable of the environment: `password: "${env:REGISTRY_PASSWORD}"`',
+                'name where it stands: `password: "${env:REGISTRY_PASSWORD}"`, `${file:PATH}` or '
+                "`${secret:NAME}`",
             )
+
+
+def is_read_at_use(path: Path) -> bool:
+    """Tell whether a value of a task file may be a reference that is read where it is used."""
+    if path[:3] == ("source", "kafka", "properties"):
+        return len(path) == 4
+    return path[-2:] in {("schema_registry", "user"), ("schema_registry", "password")}
 
 
 def _registries(node: Node | None, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Node]]:
@@ -64,7 +73,8 @@ def written_properties(task: Node) -> Iterator[Problem]:
                 ("source", "kafka", "properties", name),
                 "POLYNYA-CFG-035",
                 "a secret is written in the file",
-                'name a variable of the environment in its place: `"${env:KAFKA_PASSWORD}"`',
+                'name where it stands in its place: `"${env:KAFKA_PASSWORD}"`, `${file:PATH}` or '
+                "`${secret:NAME}`",
             )
 
 

@@ -127,6 +127,11 @@ def is_transient(error: Exception) -> bool:
     return isinstance(error, (*lost, HTTPError))
 
 
+def is_denied(error: Exception) -> bool:
+    """Whether AWS knows who asks, and lets them not."""
+    return code_of(error) in _DENIED or status_of(error) == 403
+
+
 def explained(error: Exception, *, action: str, resource: str, grant: str) -> DependencyError:
     """The error that people see.
 
@@ -139,7 +144,7 @@ def explained(error: Exception, *, action: str, resource: str, grant: str) -> De
     code = code_of(error)
     if isinstance(error, _NO_IDENTITY) or code in _IDENTITY:
         return no_identity(str(error))
-    if code in _DENIED or status_of(error) == 403:
+    if is_denied(error):
         return _refused(f"AWS refuses to {action}: {code}", str(error), grant, resource)
     if code in {"NoSuchBucket", "PermanentRedirect", "IllegalLocationConstraintException"}:
         return _no_bucket(str(error), resource)

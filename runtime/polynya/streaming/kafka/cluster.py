@@ -13,18 +13,13 @@ from polynya.model.config.streaming.kafka import KafkaSource
 from polynya.model.errors import OperationError
 from polynya.streaming.kafka.errors import chain_of, explained, has
 from polynya.streaming.kafka.plan import Partition
+from polynya.streaming.kafka.properties import client_properties
 
 T = TypeVar("T")
 #: Which offset of a partition is asked for: its first, the one after its last that can be read, or
 #: the first of a moment on.
 Wanted: TypeAlias = Literal["earliest", "latest"] | datetime
 
-#: How long an answer may take, in milliseconds, unless the task's properties say otherwise.
-_PATIENCE: Final[Mapping[str, str]] = {
-    "default.api.timeout.ms": "20000",
-    "request.timeout.ms": "10000",
-}
-_COMMITTED: Final[Mapping[str, str]] = {"isolation.level": "read_committed"}
 _GONE: Final = "UnknownTopicOrPartitionException"
 
 #: One client for each set of settings: a client has threads and connections.
@@ -40,23 +35,12 @@ class TopicShape:
     partitions: int
 
 
-def client_properties(source: KafkaSource) -> dict[str, str]:
-    """The properties of a client, with the secrets: for Kafka's own code alone."""
-    return {
-        **_PATIENCE,
-        **_COMMITTED,
-        **source.plain_properties(),
-        "bootstrap.servers": source.bootstrap_servers,
-    }
-
-
 class KafkaCluster:
     """Asks the brokers of a source. All methods raise DependencyError when they cannot be asked."""
 
     def __init__(self, spark: SparkSession, source: KafkaSource, where: str) -> None:
-        self._spark = spark
-        self._properties = client_properties(source)
-        self._where, self._secrets = where, source.secrets()
+        self._spark, self._source, self._where = spark, source, where
+        self._secrets: tuple[str, ...] = ()
 
     def topics(self) -> list[str]:
         """The names of all topics but the brokers' own."""
@@ -114,18 +98,24 @@ class KafkaCluster:
 
     def _isolation(self) -> Any:
         levels = self._jvm.org.apache.kafka.common.IsolationLevel
-        return levels.valueOf(self._properties["isolation.level"].upper())
+        return levels.valueOf(self._properties()["isolation.level"].upper())
 
     @property
     def _jvm(self) -> Any:
         return self._spark._jvm
 
+    def _properties(self) -> Mapping[str, str]:
+        found = client_properties(self._source)
+        self._secrets = found.secrets
+        return found.values
+
     def _client(self) -> Any:
-        key = (id(self._jvm), self._where, tuple(sorted(self._properties.items())))
+        properties = self._properties()
+        key = (id(self._jvm), self._where, tuple(sorted(properties.items())))
         with _lock:
             if key not in _clients:
                 settings = self._jvm.java.util.Properties()
-                for name, value in self._properties.items():
+                for name, value in properties.items():
                     settings.put(name, value)
                 try:
                     kafka = self._jvm.org.apache.kafka.clients.admin

@@ -17,9 +17,9 @@ from polynya.formats.stream.landed import SCHEMAS, VALUE
 from polynya.lake.spark.api import DataFrame, Py4JJavaError, PySparkException, SparkSession
 from polynya.lake.spark.tasks.python import mapped_rows
 from polynya.model.config.streaming.kafka import KafkaSource
-from polynya.streaming.kafka.cluster import client_properties
 from polynya.streaming.kafka.errors import chain_of, explained
 from polynya.streaming.kafka.plan import Partition, Reads
+from polynya.streaming.kafka.properties import client_properties
 
 TOPIC, PARTITION, OFFSET = "hdr__kafka_topic", "hdr__kafka_partition", "hdr__kafka_offset"
 KEY, HEADERS, TIMESTAMP = "hdr__kafka_key", "hdr__kafka_headers", "hdr__kafka_timestamp"
@@ -77,10 +77,11 @@ def read_ranges(
     Raises:
         DependencyError: the brokers did not give them.
     """
+    properties = client_properties(source)
     try:
-        return _rows(session, client_properties(source), reads, max_bytes).toArrow()
+        return _rows(session, properties.values, reads, max_bytes).toArrow()
     except (PySparkException, Py4JJavaError) as error:
-        found = explained(chain_of(error), where, source.secrets())
+        found = explained(chain_of(error), where, properties.secrets)
         if found is None:
             raise
         raise found from error

@@ -62,7 +62,7 @@ class KafkaSource(Frozen):
     properties: dict[str, PropertyValue] = Field(
         default_factory=dict,
         description="Properties of the Kafka client, such as `security.protocol`, passed on "
-        "unchanged. Secrets always as `${env:NAME}`.",
+        "unchanged. Secrets always as `${env:NAME}`, `${file:PATH}` or `${secret:NAME}`.",
     )
 
     def plain_properties(self) -> dict[str, str]:

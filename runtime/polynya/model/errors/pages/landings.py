@@ -228,4 +228,13 @@ PAGES: Final = (
         "the one that OpenSSL chooses by itself. A key without a password in a file that only this "
         "user may read, or `type: PKCS12`, works as well.",
     ),
+    ErrorPage(
+        "POLYNYA-STR-090",
+        "a secret that a stream needs cannot be read",
+        "A property of Kafka, or the login of a schema registry, is `${file:PATH}` or "
+        "`${secret:NAME}`. The file or the entry of AWS Secrets Manager is not there, cannot be "
+        "read by this process, is no text, or lacks the field after `#`. It is read where it is "
+        "used: on the node, at each use of a file, and every five minutes of Secrets Manager. "
+        "Nothing was read from the stream, and it is tried again.",
+    ),
 )

@@ -35,4 +35,11 @@ PAGES: Final = (
         "because nodes would find nothing to start. `make deploy` and `make diff` build it first; "
         "`make package` builds it alone.",
     ),
+    ErrorPage(
+        "POLYNYA-STG-005",
+        "streams that the nodes of a cluster could not read or land",
+        "`streams` of a cluster names sources and no folder to land them in, topics of MSK and no "
+        "brokers, a name twice, a key of another region than what it encrypts, or something to "
+        "which the endpoints of a closed network do not lead. Nothing was synthesized.",
+    ),
 )

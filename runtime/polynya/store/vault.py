@@ -1,0 +1,145 @@
+"""Secrets that settings name: read where they are used, from files and AWS Secrets Manager.
+
+Nobody keeps them longer than an exchanged secret may take to be noticed. A file is read each time.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from polynya.model.documents.late_references import LateReference, opened
+from polynya.model.errors import DependencyError
+from polynya.store.clock import Clock, SystemClock
+
+#: How long an answer of Secrets Manager is used.
+FRESH_SECONDS: Final = 300.0
+#: How long it is used while Secrets Manager does not answer.
+STALE_SECONDS: Final = 3600.0
+#: Secrets Manager has this limit, too.
+_MOST_BYTES: Final = 64 * 1024
+
+#: Asks for an entry by name or ARN: its text.
+Ask = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A text with its secrets, for who has to know them, and what no message may show."""
+
+    text: str = field(repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+class Vault:
+    """Reads secrets. Usable from many threads."""
+
+    def __init__(self, ask: Ask | None = None, clock: Clock | None = None) -> None:
+        self._ask = ask or _ask_secrets_manager
+        self._clock = clock or SystemClock()
+        self._known: dict[str, tuple[float, str]] = {}
+        self._lock = threading.Lock()
+
+    def open(self, text: str, *, quoted: bool = False) -> Opened:
+        """A text of the settings with its references replaced.
+
+        Args:
+            text: the setting.
+            quoted: the references stand in double quotes of a text of JAAS, so what they bring
+                may not end them.
+
+        Raises:
+            DependencyError: a secret cannot be read (POLYNYA-STR-090, or what AWS says).
+        """
+        found: list[str] = []
+
+        def read(reference: LateReference) -> str:
+            value = self._read(reference)
+            inserted = _in_quotes(value) if quoted else value
+            found.extend(dict.fromkeys((value, inserted)))
+            return inserted
+
+        return Opened(opened(text, read), tuple(one for one in found if one))
+
+    def _read(self, reference: LateReference) -> str:
+        if reference.provider == "file":
+            return _from_file(reference)
+        text = self._entry(reference.place)
+        return text if reference.field is None else _field_of(text, reference)
+
+    def _entry(self, name: str) -> str:
+        with self._lock:
+            now = self._clock.monotonic()
+            asked, text = self._known.get(name, (None, ""))
+            if asked is not None and now < asked + FRESH_SECONDS:
+                return text
+            try:
+                text = self._ask(name)
+            except DependencyError:
+                if asked is None or now >= asked + STALE_SECONDS:
+                    raise
+                return text
+            self._known[name] = now, text
+            return text
+
+
+@cache
+def vault() -> Vault:
+    """That of this process."""
+    return Vault()
+
+
+def _ask_secrets_manager(name: str) -> str:
+    # Start-up time: the AWS SDK takes as long as the rest of a command on local folders.
+    from polynya.store.aws.secrets_manager import secret_text
+
+    found = secret_text(name)
+    if found is None:
+        raise _unread(f"${{secret:{name}}}", "Secrets Manager has no such entry with text in it")
+    return found
+
+
+def _from_file(reference: LateReference) -> str:
+    try:
+        with Path(reference.place).open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise _unread(str(reference), f"the file has more than {_MOST_BYTES} bytes")
+        text = data.decode()
+    except OSError as error:
+        raise _unread(str(reference), error.strerror or type(error).__name__) from None
+    except UnicodeDecodeError:
+        raise _unread(str(reference), "the file is not UTF-8") from None
+    # What writes such files ends them with a line end, which is not part of a password.
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def _field_of(text: str, reference: LateReference) -> str:
+    try:
+        said: Any = json.loads(text)
+    except ValueError:
+        said = None
+    value = said.get(reference.field) if isinstance(said, dict) else None
+    if not isinstance(value, str):
+        raise _unread(str(reference), "the entry is no JSON object with text in that field")
+    return value
+
+
+def _in_quotes(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _unread(where: str, why: str) -> DependencyError:
+    return DependencyError(
+        "POLYNYA-STR-090",
+        "a secret that a stream needs cannot be read",
+        where=where,
+        why=why,
+        state="nothing was read from the stream; it is tried again with a growing pause",
+        fix="put the secret there, let this process read it, or correct the reference",
+    )

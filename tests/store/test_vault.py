@@ -1,0 +1,118 @@
+"""Secrets by reference: read at their use, from files and Secrets Manager, and never shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from polynya.model.errors import DependencyError
+from polynya.store.vault import FRESH_SECONDS, STALE_SECONDS, Vault
+from polynya.testing.fakes import FakeClock
+from tests.aws import REGION, aws_server, client
+
+JAAS = 'ScramLoginModule required username="lake" password="{}";'
+
+
+class Entries(dict[str, str]):
+    """Secrets Manager in memory, which counts what it is asked."""
+
+    asked = 0
+
+    def __call__(self, name: str) -> str:
+        self.asked += 1
+        if name not in self:
+            raise DependencyError("POLYNYA-AWS-003", "AWS did not read the secret")
+        return self[name]
+
+
+def test_a_file_is_read_at_each_use_without_its_line_end(tmp_path: Path) -> None:
+    file, vault = tmp_path / "password", Vault()
+    file.write_text("first\n")
+    assert vault.open(f"a${{file:{file}}}b").text == "afirstb"
+
+    file.write_text("second\r\n")
+    assert vault.open(f"${{file:{file}}}").text == "second"
+
+
+def test_an_entry_is_asked_for_again_after_a_while_and_outlives_an_outage() -> None:
+    entries, clock = Entries(a="first"), FakeClock()
+    vault = Vault(entries, clock)
+    assert vault.open("${secret:a}/${secret:a}").text == "first/first"
+    assert entries.asked == 1
+
+    entries["a"] = "second"
+    assert vault.open("${secret:a}").text == "first"
+    clock.sleep(FRESH_SECONDS)
+    assert vault.open("${secret:a}").text == "second"
+
+    del entries["a"]
+    clock.sleep(FRESH_SECONDS)
+    assert vault.open("${secret:a}").text == "second"
+    clock.sleep(STALE_SECONDS)
+    with pytest.raises(DependencyError, match="did not read the secret"):
+        vault.open("${secret:a}")
+
+
+def test_a_field_of_an_entry_is_taken_by_its_name() -> None:
+    vault = Vault(Entries({"msk/clicks": json.dumps({"username": "lake", "password": "pw"})}))
+
+    assert vault.open("${secret:msk/clicks#password}").text == "pw"
+
+
+@pytest.mark.parametrize(
+    ("reference", "why"),
+    [
+        ("${secret:a#user}", "no JSON object with text in that field"),
+        ("${secret:a#n}", "no JSON object with text in that field"),
+        ("${secret:text#n}", "no JSON object with text in that field"),
+        ("${file:/nowhere/at/all}", "No such file"),
+        ("${file:/dev/zero}", "more than 65536 bytes"),
+    ],
+)
+def test_what_cannot_be_read_is_said_without_what_was_read(reference: str, why: str) -> None:
+    vault = Vault(Entries(a='{"n": 1, "x": "hidden"}', text="hidden"))
+
+    with pytest.raises(DependencyError) as raised:
+        vault.open(f"password={reference}")
+
+    shown = raised.value.render()
+    assert raised.value.code == "POLYNYA-STR-090"
+    assert reference in shown
+    assert why in shown
+    assert "hidden" not in shown
+
+
+def test_a_secret_does_not_end_the_quotes_in_which_it_stands() -> None:
+    nasty = 'a"; other="b\\'
+    found = Vault(Entries(a=nasty)).open(JAAS.format("${secret:a}"), quoted=True)
+
+    assert found.text == JAAS.format('a\\"; other=\\"b\\\\')
+    assert nasty in found.secrets
+    assert nasty not in repr(found)
+
+
+def test_what_is_escaped_or_comes_from_a_secret_is_no_reference() -> None:
+    vault = Vault(Entries(a="${file:/etc/passwd}"))
+
+    assert vault.open("$${secret:a}").text == "${secret:a}"
+    assert vault.open("${secret:a}").text == "${file:/etc/passwd}"
+    assert vault.open("plain $ {text}").text == "plain $ {text}"
+
+
+def test_entries_are_those_of_secrets_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    with aws_server() as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", endpoint)
+        monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+        manager = client("secretsmanager", endpoint)
+        arn = manager.create_secret(Name="kafka/clicks", SecretString="pw")["ARN"]
+        manager.create_secret(Name="binary", SecretBinary=b"pw")
+
+        assert Vault().open("${secret:kafka/clicks}").text == "pw"
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+        assert Vault().open(f"${{secret:{arn}}}").text == "pw"
+        for name in ("kafka/clicks", "binary"):
+            with pytest.raises(DependencyError, match="a secret that a stream needs") as raised:
+                Vault().open(f"${{secret:{name}}}")
+            assert raised.value.code == "POLYNYA-STR-090"
