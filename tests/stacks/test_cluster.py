@@ -387,37 +387,3 @@ def test_athena_enforces_its_limit_and_its_encrypted_results(
     assert settings["BytesScannedCutoffPerQuery"] == 100_000_000_000
     results = settings["ResultConfiguration"]
     assert results["EncryptionConfiguration"]["EncryptionOption"] == "SSE_KMS"
-
-
-def test_nodes_reach_brokers_by_a_way_out_and_open_none_in(
-    templates: dict[str, Template], assembly: Assembly
-) -> None:
-    network = templates["Cluster-steady"].one("EC2::SecurityGroup")
-    ways = [(rule.get("CidrIp"), rule["ToPort"]) for rule in network["SecurityGroupEgress"]]
-    assert ways == [("0.0.0.0/0", 443), ("10.50.0.0/16", 9098)]
-    assert "SecurityGroupIngress" not in network
-
-    # Of a security group that exists only the nodes' side is made, and the owner told of it.
-    theirs = assembly.templates["borrowed/Cluster-quick"]
-    quick = Template(theirs["Resources"])
-    (way,) = quick.all("EC2::SecurityGroupEgress")
-    assert (way["DestinationSecurityGroupId"], way["FromPort"], way["ToPort"]) == (
-        "sg-0a1b2c3d",
-        9096,
-        9096,
-    )
-    assert quick.all("EC2::SecurityGroupIngress") == []
-    assert "NodeSecurityGroupId" in theirs["Outputs"]
-
-
-def test_a_cluster_without_streams_has_no_right_for_them(templates: dict[str, Template]) -> None:
-    purposes = {
-        name: {one["Sid"] for one in templates[name].statements() if "Sid" in one}
-        for name in ("Cluster-cheap", "Cluster-steady")
-    }
-
-    assert purposes["Cluster-steady"] - purposes["Cluster-cheap"] >= {
-        "LandStreams", "FindStreams", "ReadStreams", "DecryptStreams", "ConnectToMsk", "ReadTopics",
-        "UseGroups", "ListSource", "ReadSource", "DecryptSources", "ReadSecrets", "DecryptSecrets",
-    }  # fmt: skip
-    assert not any("Stream" in one or "Topic" in one for one in purposes["Cluster-cheap"])
