@@ -15,8 +15,9 @@ FIXED_SIZE = 2
 
 ROOT_VOLUME_GIB = 50
 # CloudWatch bills an alarm by the metrics that it looks at.
-# Late data, silent nodes 2, missing nodes 2, shortage, fallback fails and idle, figures the same.
-_FOR_PEOPLE = 10
+# Late data, silent nodes 2, missing nodes 2, shortage, fallback fails and idle, figures the same,
+# failing agents.
+_FOR_PEOPLE = 11
 _OF_STEP = {
     Signal.ARRIVALS_WITHOUT_NODES: 2,
     Signal.BACKLOG_PER_NODE: 2,

@@ -96,6 +96,7 @@ class ClusterStack(cdk.Stack):
             machine_image=PinnedImage(image) if image else None,
             root_volume_gib=settings.root_volume_gib,
             session_manager=stage.network.session_manager,
+            code=boot.package.code.sha256 if boot.package is not None else None,
         )
         # Nodes agree in a folder that is called as their group: its name is in their metadata.
         grant_configuration(

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,49 @@ def test_a_node_whose_agent_stays_down_is_to_be_replaced(boot: Boot) -> None:
 
     assert node.calls == ["ready CONTINUE", "poweroff"]
     assert "the agent was down for 1 seconds" in node.printed
+
+
+def test_what_the_watcher_of_an_agent_says(tmp_path: Path) -> None:
+    """Three states of a minute each, with stand-ins for systemd and the switch."""
+    script = tmp_path / "systemctl"
+    script.write_text(SYSTEMCTL.format(folder=tmp_path))
+    script.chmod(0o755)
+    (tmp_path / "restarts").write_text("1")
+    (tmp_path / "active").touch()
+    environment = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}", "POLYNYA_CLUSTER": "main",
+        "POLYNYA_CODE": "0123456789abcdef", "POLYNYA_HEALTH_EVERY": "1",
+        "POLYNYA_HEALTH_SECONDS": "4",
+    }  # fmt: skip
+    health = subprocess.Popen(
+        ["bash", str(NODE / "health")], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    assert health.stdout is not None
+    time.sleep(2.5)
+    (tmp_path / "restarts").write_text("4")
+    often = json.loads(health.stdout.readline())
+    (tmp_path / "restarts").write_text("1")
+    (tmp_path / "active").unlink()
+    down = [json.loads(line) for line in health.stdout if line.startswith('{"_aws"')][-1]
+
+    assert health.wait(timeout=30) == 0
+    assert (tmp_path / "off").exists()
+    assert (often["Cluster"], often["Code"], often["FailingAgents"], often["restarts"]) == (
+        "main", "0123456789abcdef", 1, 3,
+    )  # fmt: skip
+    metric = often["_aws"]["CloudWatchMetrics"][0]
+    assert (metric["Namespace"], metric["Dimensions"]) == ("Polynya", [["Cluster", "Code"]])
+    assert [one["Name"] for one in metric["Metrics"]] == ["FailingAgents"]
+    assert down["down_seconds"] >= 2
+
+
+SYSTEMCTL = """#!/bin/bash
+case $1 in
+  is-active) test -e {folder}/active ;;
+  show) cat {folder}/restarts ;;
+  poweroff) touch {folder}/off ;;
+esac
+"""
 
 
 @pytest.mark.slow

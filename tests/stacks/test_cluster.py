@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -291,11 +292,14 @@ def listed(actions: str | list[str]) -> list[str]:
 
 
 def test_people_are_told_when_figures_are_missing(cluster: Template) -> None:
-    alarms = {alarm["AlarmName"].rpartition("-")[2]: alarm for alarm in named(cluster)}
+    alarms = {
+        re.sub(r"^polynya-clustered-[a-z]+-", "", alarm["AlarmName"]).partition("-")[0]: alarm
+        for alarm in named(cluster)
+    }
 
     assert set(alarms) == {
-        "LateData", "SilentNodes", "MissingNodes", "LongShortage", "FallbackFails", "FallbackIdle",
-        "FiguresFail", "FiguresIdle",
+        "AgentsFail", "LateData", "SilentNodes", "MissingNodes", "LongShortage", "FallbackFails",
+        "FallbackIdle", "FiguresFail", "FiguresIdle",
     }  # fmt: skip
     for name in ("SilentNodes", "FallbackIdle", "FiguresIdle"):
         assert alarms[name]["TreatMissingData"] == "breaching"

@@ -7,6 +7,7 @@ from typing import Final
 import aws_cdk as cdk
 import jsii
 from aws_cdk import aws_autoscaling as autoscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IConstruct, IValidation
 
@@ -46,7 +47,8 @@ class Cluster(Construct):
     Spot node has two minutes, whatever the hook says.
 
     `group` is the group, `group_arn` its name in policies, `role`, `security_group` and
-    `launch_template` are those of its nodes.
+    `launch_template` are those of its nodes, `agents_fail` is the alarm on which a deploy goes
+    back, None where no code is named.
 
     Example:
         >>> low_cost = STRATEGIES[StrategyName.LOW_COST]
@@ -76,6 +78,7 @@ class Cluster(Construct):
         root_volume_gib: int = 50,
         drain: cdk.Duration | None = None,
         session_manager: bool = False,
+        code: str | None = None,
     ) -> None:
         """Create the cluster.
 
@@ -91,6 +94,9 @@ class Cluster(Construct):
             root_volume_gib: of each node; default 50.
             drain: how long a node that scaling ends may take; default 10 minutes.
             session_manager: whether people come to a node by Session Manager; default: nobody does.
+            code: SHA-256 of the code that `user_data` fetches. A deploy whose new nodes run it and
+                fail after they were ready goes back then; default: only one whose new nodes do not
+                get ready.
 
         Raises:
             ValueError: when the VPC has a single isolated subnet.
@@ -113,6 +119,7 @@ class Cluster(Construct):
         self.role, self.security_group = node.role, node.security_group
         self.launch_template = node.template
         self.name, self.capacity = name, capacity
+        self.agents_fail = self._agents_fail(code) if code is not None else None
         self.group = self._group(vpc, node, strategy)
         acknowledge_group_findings(self.group)
         self.group_arn = cdk.Stack.of(self).format_arn(
@@ -130,6 +137,32 @@ class Cluster(Construct):
             wildcard=GROUP_ARN_WILDCARD,
         )
         self.node.add_validation(_NoWarmPool(self.group))
+
+    def _agents_fail(self, code: str) -> cloudwatch.Alarm:
+        """On when agents that run this code worked once and fail now.
+
+        Its name has the code: a deploy that repairs a broken version watches an alarm of its own,
+        and is not given up because of the one before.
+        """
+        metric = cloudwatch.Metric(
+            namespace="Polynya",
+            metric_name="FailingAgents",
+            dimensions_map={"Cluster": self.name, "Code": code[:16]},
+            statistic="Sum",
+            period=cdk.Duration.minutes(1),
+        )
+        return metric.create_alarm(
+            self,
+            "AgentsFail",
+            alarm_name=f"{self.name}-AgentsFail-{code[:8]}",
+            alarm_description="agents end again and again, or stay down: read their log; a deploy "
+            "that is under way goes back to the version before",
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            threshold=0,
+            evaluation_periods=5,
+            datapoints_to_alarm=2,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        )
 
     def _group(
         self, vpc: ec2.IVpc, node: NodeTemplate, strategy: Strategy
@@ -162,14 +195,16 @@ class Cluster(Construct):
             health_checks=autoscaling.HealthChecks.ec2(grace_period=cdk.Duration.minutes(10)),
             group_metrics=[autoscaling.GroupMetrics.all()],
             # The new node first: the group is never smaller for a deploy. A refresh that fails
-            # fails the deploy, and CloudFormation goes back to the template before.
+            # fails the deploy, and CloudFormation goes back to the template before. It does when
+            # a node does not get ready, and when agents fail before the bake time is over.
             update_policy=autoscaling.UpdatePolicy.instance_refresh(
                 strategy=autoscaling.InstanceRefreshStrategy.ROLLING,
                 # Where the group may be empty, the old node first: nothing waits for its two
                 # minutes, and the quota of a new account has no room for a second one.
                 min_healthy_percentage=100 if capacity.minimum else 0,
                 max_healthy_percentage=150 if capacity.minimum else 100,
-                bake_time=cdk.Duration.minutes(5),
+                bake_time=cdk.Duration.minutes(10),
+                alarms=[self.agents_fail] if self.agents_fail is not None else None,
                 # Waiting, the default, fails the deploy when a node merges for an hour.
                 scale_in_protected_instances=autoscaling.ScaleInProtectedInstances.REFRESH,
             ),

@@ -28,7 +28,7 @@ class ClusterObservability(Construct):
 
     The alarms: data is merged too late; nodes run but publish nothing; fewer nodes serve than
     are wanted; Spot has been short for long; the fallback, or the function of figures without
-    nodes, fails or does not run. Each says in its description what to look at.
+    nodes, fails or does not run; agents fail. Each says in its description what to look at.
 
     Example:
         >>> ClusterObservability(
@@ -82,6 +82,8 @@ class ClusterObservability(Construct):
         )
         self._alarms(scaling, fallback, oldest_age_minutes)
         self._alarms_of_figures(figures.function)
+        if cluster.agents_fail is not None:
+            self._send(cluster.agents_fail)
         self._dashboard(scaling, fallback)
 
     def _alarms(self, scaling: Scaling, fallback: SpotFallback, oldest_age_minutes: int) -> None:
@@ -177,6 +179,9 @@ class ClusterObservability(Construct):
             evaluation_periods=minutes,
             treat_missing_data=missing,
         )
+        self._send(alarm)
+
+    def _send(self, alarm: cloudwatch.Alarm) -> None:
         if self._topic:
             alarm.add_alarm_action(actions.SnsAction(self._topic))
             alarm.add_ok_action(actions.SnsAction(self._topic))

@@ -1,15 +1,17 @@
 """The objects of a cluster: small JSON documents, each with a version and a nonce.
 
-Unknown fields survive when a document is written again, so that nodes of two versions can share a
-cluster. A document of a higher major version `v` is not understood, hence never written over.
+Unknown fields survive when a document is written again, also inside of it, so that nodes of two
+versions can share a cluster. A later version may add fields, and a `minor` that says so. A document
+of a higher major version `v` is not understood, hence never written over.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import OperationError
@@ -66,8 +68,16 @@ class LeaderLease(Document):
     term: Count
 
 
-#: A unit of a plan: its task, its name and why it is there.
-PlannedUnit: TypeAlias = tuple[Name, Name, Text]
+_KNOWN_OF_UNIT: Final = TypeAdapter(tuple[Name, Name, Text])
+
+
+def _of_unit(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Check what this version knows of a unit, and leave the rest as it is."""
+    return (*_KNOWN_OF_UNIT.validate_python(value[:3]), *value[3:])
+
+
+#: A unit of a plan: its task, its name and why it is there; a later version may add to it.
+PlannedUnit: TypeAlias = Annotated[tuple[Any, ...], AfterValidator(_of_unit)]
 
 
 class Plan(Document):
@@ -79,7 +89,13 @@ class Plan(Document):
 
     def reasons(self) -> dict[JobKey, str]:
         """The units, each with its reason."""
-        return {JobKey(task, name): reason for task, name, reason in self.units}
+        return {JobKey(task, name): reason for task, name, reason, *_ in self.units}
+
+    def with_units(self, units: Mapping[JobKey, str]) -> Self:
+        """The plan with these units; what else is known of one stays with it."""
+        more = {JobKey(task, name): rest for task, name, _, *rest in self.units}
+        listed = tuple((*unit, why, *more.get(unit, ())) for unit, why in sorted(units.items()))
+        return self.model_copy(update={"units": listed})
 
 
 class Ownership(Document):

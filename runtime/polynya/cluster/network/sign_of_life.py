@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from polynya.cluster.coordination.register import Register
-from polynya.cluster.network.documents import NETWORK_AGENT, AgentReport, Group
+from polynya.cluster.network.documents import NETWORK_AGENT, AgentReport, Group, Outage
 from polynya.cluster.network.link import Link
 from polynya.cluster.network.phase import phase_of
 from polynya.store.clock import Clock
@@ -57,7 +57,7 @@ class SignOfLife:
             since=link.since,
             reason=link.reason,
             renewed_at=self._clock.now(),
-            outage=link.outage or (before.outage if before is not None else None),
+            outage=_with_unknown(link.outage, before.outage if before is not None else None),
             group=_since_then(group, before.group if before is not None else None),
         )
         unknown = before.model_extra if before is not None else None
@@ -69,9 +69,19 @@ class SignOfLife:
 
 def _since_then(group: Group | None, before: Group | None) -> Group | None:
     """A phase that lasts keeps its beginning, whichever process saw it."""
-    if group is None or before is None or group.phase != before.phase:
+    if group is None or before is None:
+        return group
+    group = group.model_copy(update=before.model_extra or {})
+    if group.phase != before.phase:
         return group
     return group.model_copy(update={"since": before.since})
+
+
+def _with_unknown(outage: Outage | None, before: Outage | None) -> Outage | None:
+    """An outage with what a later version has said of it; the one before if there was no other."""
+    if outage is None or before is None:
+        return outage or before
+    return outage.model_copy(update=before.model_extra or {})
 
 
 def unheard(register: Register, now: datetime) -> str | None:

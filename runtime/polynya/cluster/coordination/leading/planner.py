@@ -217,9 +217,8 @@ class Planner:
         for change in batch:
             path = plan_path(change.incarnation)
             before = known[path].document if path in known else Plan(term=term, number=0)
-            units = tuple((unit.task, unit.name, why) for unit, why in sorted(change.units.items()))
-            update = {"term": term, "number": before.number + 1, "units": units}
-            plan = before.model_copy(update=update)
+            update = {"term": term, "number": before.number + 1}
+            plan = before.with_units(change.units).model_copy(update=update)
             # What somebody destroyed is written over: a plan is the leader's own.
             version = known[path].version if path in known else self._plans.damaged(path)
             plans.append((path, plan))

@@ -1,0 +1,234 @@
+"""Objects and records of a later version: what this one does not know survives, and stops nobody.
+
+A later version adds fields, anywhere, and says so with a higher `minor`; only another meaning is
+another `v`. Each object is written again here by the code that does so in a cluster.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polynya.cluster.control.unit_wishes import Asked, Settled, UnitWishes
+from polynya.cluster.control.wishes import Wishes
+from polynya.cluster.coordination import documents, paths
+from polynya.cluster.coordination.documents import Document, Plan, parse
+from polynya.cluster.coordination.leading.leadership import Leadership
+from polynya.cluster.coordination.owning.holdings import Holdings
+from polynya.cluster.coordination.owning.records import Records
+from polynya.cluster.coordination.register import Register
+from polynya.cluster.coordination.session import Session
+from polynya.cluster.coordination.standing import Me, Pace, one_by_one
+from polynya.cluster.gossip.decode import read_record
+from polynya.cluster.gossip.encode import heartbeat_records, hint_record
+from polynya.cluster.gossip.messages import Heartbeat, Hint, Sender, UnitHeard
+from polynya.cluster.network.documents import AgentReport, Command, Group, Outage, command_path
+from polynya.cluster.network.link import Link
+from polynya.cluster.network.queue import Queue
+from polynya.cluster.network.sign_of_life import Me as MyAgent
+from polynya.cluster.network.sign_of_life import SignOfLife
+from polynya.cluster.unit import JobKey
+from polynya.engine.verbs.errand import Errand
+from polynya.testing.fakes import FakeClock, MemoryObjectStore
+
+AT = datetime(2026, 11, 23, tzinfo=UTC)
+X = JobKey("t", "s.n")
+ME = Me("n1", version="1")
+GROUP = Group(minimum=0, maximum=4, desired=2, in_service=2, starting=0, ending=0, seen_at=AT)
+REPORT = AgentReport(
+    agent="a", token="b", state="disconnected", since=AT, renewed_at=AT,
+    outage=Outage(since=AT, until=AT, reason="cut"), group=GROUP,
+)  # fmt: skip
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+#: Names that no version has used yet.
+UNKNOWN = st.dictionaries(st.text(max_size=8).map(lambda name: f"new {name}"), VALUES, min_size=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """An object, where it is, and what in a cluster writes it again."""
+
+    path: str
+    document: Document
+    again: Callable[[Register, FakeClock], object]
+
+
+def marked_gone(register: Register, clock: FakeClock) -> None:
+    Session(register, ME, clock, Pace()).begin(["n1.aa"])
+
+
+def followed(register: Register, clock: FakeClock) -> None:
+    Leadership(register, ME, clock, Pace()).turn("n1.aa", willing=True, over=lambda _: True)
+
+
+def released(register: Register, clock: FakeClock) -> None:
+    holdings = Holdings(Records(register, one_by_one), clock, Pace())
+    holdings.begin("n1.aa")
+    holdings.take(X, 3, "")
+    holdings.release([X], "it moves", lambda: True)
+
+
+def asked(wish: Callable[[Wishes], object]) -> Callable[[Register, FakeClock], object]:
+    return lambda register, clock: wish(Wishes(register, "kim", clock.now))
+
+
+def settled(register: Register, clock: FakeClock) -> None:
+    wishes = UnitWishes(register, "n1", clock)
+    errand = Asked("1f", Errand("reload"), "kim", AT)
+    wishes.settle(Settled(X, errand, done=True, text="3 rows", epoch=4))
+    wishes()
+
+
+def taken(register: Register, _clock: FakeClock) -> None:
+    queue = Queue(register)
+    queue.refresh()
+    ((name, command),) = queue.all()
+    assert queue.change(name, command.model_copy(update={"state": "taken"}))
+
+
+def renewed(register: Register, clock: FakeClock) -> None:
+    link = Link(connected=True, since=AT)
+    SignOfLife(register, MyAgent("a", "c", "1"), clock).renew(link, GROUP)
+
+
+OBJECTS: Mapping[str, Rewritten] = {
+    "lease": Rewritten(
+        paths.node_path("n1.aa"),
+        documents.NodeLease(node="n1", incarnation="n1.aa", state="ready", since=AT),
+        marked_gone,
+    ),
+    "leader": Rewritten(paths.LEADER, documents.LeaderLease(term=4), followed),
+    "ownership": Rewritten(
+        paths.unit_path(X), documents.Ownership(owner="n1.aa", epoch=3, since=AT), released
+    ),
+    "freeze": Rewritten(
+        paths.FREEZE, documents.Freeze(by="lee", since=AT), asked(lambda kim: kim.freeze(""))
+    ),
+    "drain": Rewritten(
+        paths.drain_path("n1"),
+        documents.DrainWish(by="lee", since=AT),
+        asked(lambda kim: kim.drain("n1", "")),
+    ),
+    "move": Rewritten(
+        paths.move_path(X),
+        documents.MoveWish(to="n1", by="lee", since=AT),
+        asked(lambda kim: kim.move(X, "n2", "")),
+    ),
+    "task": Rewritten(
+        paths.task_path("t"),
+        documents.TaskWish(state="stopped", by="lee", since=AT),
+        asked(lambda kim: kim.resume("t", "")),
+    ),
+    "outcome": Rewritten(
+        paths.outcome_path(X),
+        documents.UnitOutcome(
+            wish="1e", kind="reload", done=False, node="n2", epoch=3, by="lee", asked=AT, ended=AT
+        ),
+        settled,
+    ),
+    "command": Rewritten(
+        command_path("20261123T000000.000000Z-aa"), Command(kind="roll", by="lee", since=AT), taken
+    ),
+    "network agent": Rewritten("network-agent", REPORT, renewed),
+}
+PARSED: Mapping[str, Document] = {
+    **{name: one.document for name, one in OBJECTS.items()},
+    "plan": Plan(term=1, number=1, units=(("t", "s.n", "new"),)),
+    "wish": documents.UnitWish(kind="reload", by="lee", since=AT),
+}
+
+
+def later(document: Document, unknown: Mapping[str, Any]) -> bytes:
+    """The object as a later version writes it."""
+    fields = json.loads(document.encoded())
+    return json.dumps(fields | {"minor": 7} | unknown).encode()
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+@settings(max_examples=15)
+@given(unknown=UNKNOWN)
+def test_an_object_that_is_written_again_keeps_what_nobody_here_knows(
+    name: str, unknown: dict[str, Any]
+) -> None:
+    store, clock, one = MemoryObjectStore(), FakeClock(), OBJECTS[name]
+    register = Register(store, "c", Random(1))
+    store.put(f"c/{one.path}", later(one.document, unknown))
+
+    one.again(register, clock)
+
+    written = json.loads(store.get(f"c/{one.path}"))
+    assert written["nonce"] != one.document.nonce, "it was written again"
+    assert {key: written.get(key) for key in unknown} == unknown
+    assert written["minor"] == 7
+
+
+@pytest.mark.parametrize("name", PARSED)
+@settings(max_examples=15)
+@given(unknown=UNKNOWN)
+def test_an_object_of_a_later_version_is_read_and_comes_back_whole(
+    name: str, unknown: dict[str, Any]
+) -> None:
+    document = PARSED[name]
+    data = later(document, unknown)
+
+    again = parse(type(document), data, name).encoded()
+
+    assert json.loads(again) == json.loads(data)
+
+
+@settings(max_examples=25)
+@given(unknown=UNKNOWN)
+def test_what_is_new_inside_of_an_object_survives_too(unknown: dict[str, Any]) -> None:
+    store, clock = MemoryObjectStore(), FakeClock()
+    fields = json.loads(REPORT.encoded())
+    for part in ("outage", "group"):
+        fields[part] |= unknown
+    store.put("c/network-agent", json.dumps(fields).encode())
+
+    renewed(Register(store, "c", Random(1)), clock)
+
+    written = json.loads(store.get("c/network-agent"))
+    for part in ("outage", "group"):
+        assert {key: written[part].get(key) for key in unknown} == unknown
+
+
+@settings(max_examples=25)
+@given(more=st.lists(VALUES, min_size=1, max_size=3))
+def test_a_unit_of_a_plan_may_have_more_to_it(more: list[Any]) -> None:
+    data = json.dumps({"v": 1, "term": 1, "number": 2, "units": [["t", "s.n", "new", *more]]})
+
+    plan = parse(Plan, data.encode(), "plans/n1.aa")
+
+    assert plan.reasons() == {X: "new"}
+    assert json.loads(plan.encoded())["units"] == [["t", "s.n", "new", *more]]
+    assert plan.with_units({X: "again"}).units == (("t", "s.n", "again", *more),)
+
+
+@settings(max_examples=50)
+@given(unknown=UNKNOWN, inside=UNKNOWN)
+def test_a_record_of_the_stream_with_more_fields_says_the_same(
+    unknown: dict[str, Any], inside: dict[str, Any]
+) -> None:
+    sender = Sender("c", "n1", "n1.aa")
+    units = (UnitHeard(X, 3, 0.5, 1.0, 2.0),)
+    heartbeat = Heartbeat(sender, 4, AT, "running", 0.5, 0.25, units)
+    for record in (*heartbeat_records(heartbeat), hint_record(Hint("planned", sender, 5, AT))):
+        fields = json.loads(record) | {"minor": 7} | unknown
+        fields |= {"units": [one | inside for one in fields.get("units", [])]}
+
+        assert read_record(json.dumps(fields).encode(), "c") == read_record(record, "c")
