@@ -1,4 +1,7 @@
-"""Run all benchmarks, or those named: `python -m bench [start …]`."""
+"""Run all benchmarks, or those named: `python -m bench [start …]`.
+
+`python -m bench streams [OPTIONS]` takes a broker of Kafka, so that it runs when it is named.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,13 @@ BENCHMARKS = (
 
 def main(names: list[str]) -> int:
     """Run the named benchmarks, all when none is named; 2 when a name is not known."""
+    if names[:1] == ["streams"]:
+        importlib.import_module("bench.streams.__main__").main(names[1:])
+        return 0
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
-        print(f"no such benchmark: {', '.join(unknown)}; there are: {', '.join(BENCHMARKS)}")
+        known = ", ".join((*BENCHMARKS, "streams"))
+        print(f"no such benchmark: {', '.join(unknown)}; there are: {known}")
         return 2
     for name in names or BENCHMARKS:
         print(f"## {name}")

@@ -88,6 +88,12 @@ class Broker:
         """Where clients reach a listener beside the plain one."""
         return f"127.0.0.1:{self._more[listener]}"
 
+    @property
+    def pid(self) -> int:
+        """The number of its process, which was started."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Start it, and wait until it listens. Raises TimeoutError."""
         self._process = self._run("kafka.Kafka", str(self._settings))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from bench.levels import trend
 from tests.newcomer.checks import Check
 from tests.soak.feeding import Options, Ran
-from tests.soak.levels import trend
 from tests.soak.samples import rows
 
 #: Figures that have to level off with maintenance...

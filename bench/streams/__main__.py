@@ -1,0 +1,53 @@
+"""Measure a stream of Kafka beside Spark: `python -m bench streams [OPTIONS]`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.floors.__main__ import circumstances
+from bench.streams import steady, throughput
+from bench.streams.session import Place, place_in
+from polynya.observe import trace
+
+
+def options(arguments: Sequence[str]) -> argparse.Namespace:
+    """What the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m bench streams", description=__doc__)
+    parser.add_argument("--records", type=int, default=1_000_000, help="of the topic")
+    parser.add_argument("--rounds", type=int, default=2, help="that count")
+    parser.add_argument(
+        "--latency", action="store_true", help="how old messages are when the live view shows them"
+    )
+    parser.add_argument("--minutes", type=float, help="the same for so long, with the memory")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of --latency; default 60")
+    parser.add_argument("--rate", type=int, default=1000, help="messages a second; default 1000")
+    parser.add_argument("--mode", choices=("append_only", "merge"), default="append_only")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print each round when it is known, then the table."""
+    given, began = options(arguments), circumstances()
+    trace.begin(os.environ.get(trace.VARIABLE))
+    with tempfile.TemporaryDirectory() as folder, place_in(Path(folder)) as place:
+        table = _measured(place, given)
+    trace.end()
+    print(f"\nBegan {began}; ended {circumstances()}\n\n{table}")
+
+
+def _measured(place: Place, given: argparse.Namespace) -> str:
+    if not given.latency and given.minutes is None:
+        rounds = throughput.measure(place, given.records, given.rounds)
+        return throughput.result(rounds)
+    seconds = given.seconds if given.minutes is None else 60 * given.minutes
+    measured = steady.measure(place, given.rate, seconds, given.mode)
+    return measured.result(memory=given.minutes is not None)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,174 @@
+"""Messages at a steady rate and a run that goes on: how old they are when the live view shows them.
+
+And whether the memory of the run stays level.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from bench.levels import Point, trend
+from bench.peers.tree import resident
+from bench.streams import ours
+from bench.streams.ours import TABLE, Seen
+from bench.streams.producing import steady
+from bench.streams.records import PARTITIONS
+from bench.streams.session import Place
+from polynya.engine.runner import run_until_stopped, units
+from polynya.model.reading.kinds import Task
+from polynya.observe.data import BatchCopied, UnitFailed
+from polynya.observe.events import Event
+
+#: What is to be reached: the age in seconds of 95 of 100 messages.
+MOST_SECONDS: Final = 5.0
+#: Messages of the first seconds do not count: the JVM has to learn its work.
+WARM_UP: Final = 30.0
+_TOPIC, _SCHEMA = "clicks", "live"
+#: Seconds between two looks at the memory.
+_EVERY: Final = 5.0
+#: No message becomes visible so many milliseconds after a younger one.
+_LATE_MS: Final = 60_000
+_MEBIBYTE: Final = 2**20
+
+
+@dataclass
+class Watching(Seen):
+    """What a run said; `copied_one` is set when the view has more than before."""
+
+    copied_one: threading.Event = field(default_factory=threading.Event)
+    failures: list[str] = field(default_factory=list)
+
+    def note(self, event: Event) -> None:
+        """See `Seen`; nothing is kept of each step, since there are thousands."""
+        if isinstance(event, BatchCopied):
+            self.copied_one.set()
+        elif isinstance(event, UnitFailed):
+            self.failures.append(event.text())
+
+
+class View:
+    """Asks the live view which messages it shows, and how old they are when it does."""
+
+    def __init__(self, place: Place) -> None:
+        self._spark = place.spark
+        self._shown: Counter[int] = Counter()
+        self.ages: Counter[int] = Counter()
+        self.messages = 0
+
+    def look(self) -> None:
+        """Take note of messages that it did not show before."""
+        since = max(self._shown, default=_LATE_MS) - _LATE_MS
+        rows = self._spark.sql(
+            "SELECT unix_millis(hdr__from_timestamp) AS at, count(*) AS messages "
+            f"FROM {_SCHEMA}.{TABLE}__whdr "
+            f"WHERE hdr__from_timestamp >= timestamp_millis({since}) GROUP BY 1"
+        ).collect()
+        now = time.time_ns() // 1_000_000
+        for row in rows:
+            new = row["messages"] - self._shown[row["at"]]
+            self.messages += new
+            self.ages[now - row["at"]] += new
+        self._shown = Counter({row["at"]: row["messages"] for row in rows})
+
+    def quantile(self, part: float) -> float:
+        """The age in seconds that this part of the messages did not reach."""
+        wanted, so_far = part * self.ages.total(), 0
+        for age, count in sorted(self.ages.items()):
+            so_far += count
+            if so_far >= wanted:
+                return age / 1000
+        return float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Ages in seconds, messages that were shown, and memory in MiB over seconds."""
+
+    rate: int
+    seconds: float
+    messages: int
+    p50: float
+    p95: float
+    memory: tuple[Point, ...]
+
+    def result(self, *, memory: bool) -> str:
+        """The lines of the table; `memory`: with that of the processes."""
+        reached = "reached" if self.p95 <= MOST_SECONDS else "**not reached**"
+        head = "| messages/s | seconds | messages | p50 | p95 | floor |  |"
+        cells = (
+            f"| {self.rate:,} | {self.seconds:.0f} | {self.messages:,} | {self.p50:.2f} s "
+            f"| {self.p95:.2f} s | p95 ≤ {MOST_SECONDS:g} s | {reached} |"
+        )
+        lines = [head, "|---" * 7 + "|", cells]
+        if memory:
+            found = trend(self.memory)
+            level = "levels off" if found.level_off else "**grows**"
+            lines.append(f"\nMemory in MiB: {found}: {level}")
+        return "\n".join(lines)
+
+
+def measure(place: Place, rate: int, seconds: float, mode: str) -> Measured:
+    """Send, land and copy for so many seconds after the warm-up, and watch the view."""
+    place.broker.create(_TOPIC, PARTITIONS)
+    watching, view = Watching(), View(place)
+    memory: list[Point] = []
+    with (
+        steady(place.broker, _TOPIC, rate, place.folder / "producer.log") as producer,
+        _going_on(place, watching, mode),
+    ):
+        _watch(watching, view, WARM_UP, lambda: None)
+        view.ages.clear()
+        view.messages = 0
+        began = time.monotonic()
+
+        def sample() -> None:
+            now = time.monotonic() - began
+            if not memory or now >= memory[-1][0] + _EVERY:
+                others = (place.broker.pid, producer)
+                own = resident(os.getpid()) - sum(resident(one) for one in others)
+                memory.append((now, own / _MEBIBYTE))
+
+        _watch(watching, view, seconds, sample)
+        took = time.monotonic() - began
+    if watching.failures:
+        raise SystemExit(f"failed: {watching.failures[:3]}")
+    return Measured(
+        rate, took, view.messages, view.quantile(0.5), view.quantile(0.95), tuple(memory)
+    )
+
+
+@contextmanager
+def _going_on(place: Place, watching: Watching, mode: str) -> Iterator[None]:
+    engine = ours.context(place.spark, place.folder / "landing", watching)
+    dataset = {"name": TABLE, "mode": mode, **({"keys": ["id"]} if mode == "merge" else {})}
+    tasks: list[Task] = [
+        ours.landing("in", place.broker.address, _TOPIC, interval="1s"),
+        ours.storage(
+            "facts", _SCHEMA, "in",
+            datasets=[dataset], batch={"freshness": "1s"}, views={"headers": True},
+        ),
+    ]  # fmt: skip
+    work = threading.Thread(target=run_until_stopped, args=(engine, units(engine, tasks)))
+    work.start()
+    try:
+        yield
+    finally:
+        engine.stop.set()
+        work.join()
+
+
+def _watch(watching: Watching, view: View, seconds: float, sample: Callable[[], None]) -> None:
+    """Look at the view whenever something was copied."""
+    ends = time.monotonic() + seconds
+    while (left := ends - time.monotonic()) > 0:
+        if watching.copied_one.wait(min(1.0, left)):
+            watching.copied_one.clear()
+            view.look()
+        sample()
