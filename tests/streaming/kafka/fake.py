@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
-from polynya.formats.stream.landed import SCHEMAS
 from polynya.model.config.streaming.kafka import KafkaSource, is_named
 from polynya.model.config.streaming.landing import Into
 from polynya.model.contract.stream_headers import StreamSource
-from polynya.streaming.kafka import reading
-from polynya.streaming.kafka.plan import Extent, Reads, Topic, reached
+from polynya.streaming.kafka import bounds
+from polynya.streaming.kafka.plan import Extent, Reads, Topic
 from polynya.streaming.kafka.position import KafkaPosition
 from polynya.streaming.kafka.source import KafkaStream
 from polynya.streaming.names import by_table, taken
-from polynya.streaming.source import Found, Limits, Position, Taken
+from polynya.streaming.source import Found, Limits, Position
 
 
 @dataclass
@@ -58,6 +58,8 @@ class FakeKafka:
         self.into = Into(**(into or {"each": "topic"}))
         self.start = start
         self.topics: dict[str, FakeTopic] = {}
+        #: What each read was told of the bytes of a record.
+        self.asked: list[int | None] = []
 
     @property
     def each(self) -> bool:
@@ -92,29 +94,26 @@ class FakeKafka:
             if (topic := self.topics.get(name)) is not None
         }
 
-    def take(self, reads: Reads, end: KafkaPosition, limits: Limits) -> Taken:
-        most = reading.budgets(reads, limits.max_bytes)
-        schema = SCHEMAS["kafka"].append(pa.field(reading.CUT, pa.bool_()))
+    def rows(self, reads: Reads, limits: Limits, record_bytes: int | None) -> pa.Table:
+        self.asked.append(record_bytes)
         pieces = []
         for (name, at), one in sorted(reads.ranges.items()):
             records = self.topics[name].partitions[at].records
             rows = [
-                {
-                    reading.TOPIC: name,
-                    reading.PARTITION: at,
-                    reading.OFFSET: offset,
-                    "value": records[offset],
-                }
+                self._row(name, at, offset, records[offset], record_bytes)
                 for offset in range(one.begin, one.end)
                 if offset in records
             ]
-            batches = pa.Table.from_pylist(rows, SCHEMAS["kafka"]).to_batches(max_chunksize=3)
-            pieces += [batch.cast(schema) for batch in reading.bounded(batches, most)]
-        table = pa.Table.from_batches(pieces, schema)
-        position = reached(end, reading.cuts(table))
-        found = reading.records(table)
-        size = sum(len(value) for value in found["value"].to_pylist())
-        return Taken(found, position.to_json(), size, position.behind)
+            pieces += pa.Table.from_pylist(rows, bounds.MARKED).to_batches(max_chunksize=3)
+        table = pa.Table.from_batches(pieces, bounds.MARKED)
+        return bounds.all_bounded(table, bounds.budgets(reads, limits.max_bytes))
+
+    def _row(
+        self, topic: str, partition: int, offset: int, value: bytes, most: int | None
+    ) -> dict[str, Any]:
+        row = {bounds.TOPIC: topic, bounds.PARTITION: partition, bounds.OFFSET: offset}
+        large = most is not None and len(value) > most
+        return {**row, **({bounds.CUT: len(value)} if large else {"value": value})}
 
 
 def kafka_source(**settings: object) -> KafkaSource:

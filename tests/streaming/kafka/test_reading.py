@@ -8,18 +8,21 @@ import pyarrow as pa
 import pytest
 
 from polynya.formats.stream.landed import SCHEMAS
-from polynya.streaming.kafka.plan import Extent, Reads
-from polynya.streaming.kafka.reading import (
+from polynya.streaming.kafka.bounds import (
     CUT,
+    MARKED,
     OFFSET,
     PARTITION,
     TOPIC,
+    all_bounded,
     bounded,
     budgets,
     cuts,
+    largest,
     records,
     sizes,
 )
+from polynya.streaming.kafka.plan import Extent, Reads
 
 ONE = ("clicks", 0)
 
@@ -31,7 +34,7 @@ def taken(values, limit, *, offsets=None, per_piece=2):
     ]
     pieces = pa.Table.from_pylist(rows, SCHEMAS["kafka"]).to_batches(max_chunksize=per_piece)
     found = list(bounded(iter(pieces), {ONE: limit}))
-    return pa.Table.from_batches(found, SCHEMAS["kafka"].append(pa.field(CUT, pa.bool_())))
+    return pa.Table.from_batches(found, MARKED)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +60,29 @@ def test_a_cut_is_at_the_next_record_also_where_offsets_are_missing():
 
     assert records(rows)[OFFSET].to_pylist() == [3, 8]
     assert cuts(rows) == {ONE: 21}
+
+
+def test_nothing_is_taken_of_a_partition_from_a_record_on_that_was_left_out():
+    rows = [
+        {TOPIC: "clicks", PARTITION: 0, OFFSET: 4, "value": b"12"},
+        {TOPIC: "clicks", PARTITION: 0, OFFSET: 5, CUT: 900},
+        {TOPIC: "clicks", PARTITION: 0, OFFSET: 6, "value": b"34"},
+        {TOPIC: "clicks", PARTITION: 1, OFFSET: 0, CUT: 700},
+        {TOPIC: "clicks", PARTITION: 2, OFFSET: 0, "value": b"56"},
+        {TOPIC: "clicks", PARTITION: 2, OFFSET: 1, "value": b"78"},
+    ]
+    pieces = [
+        piece
+        for begin, end in ((0, 3), (3, 4), (4, 6))
+        for piece in pa.Table.from_pylist(rows[begin:end], MARKED).to_batches()
+    ]
+    limits = {("clicks", 0): 99, ("clicks", 1): 99, ("clicks", 2): 1}
+
+    found = all_bounded(pa.Table.from_batches(pieces), limits)
+
+    assert records(found)["value"].to_pylist() == [b"12", b"56"]
+    assert cuts(found) == {ONE: 5, ("clicks", 1): 0, ("clicks", 2): 1}
+    assert largest(found) == 900
 
 
 def test_a_partition_without_records_says_nothing():

@@ -1,30 +1,39 @@
 """Reading ranges of offsets through Spark's own source for Kafka, as a batch of bounded bytes.
 
-The tasks of Spark stop when the bytes that they may take are used up, each for its partition. What
-they took says how far they came.
+Ordinary records go from Spark to Arrow without a detour. Where some are much larger than others
+the tasks stop in time, each when the bytes of its partition are used up. What was taken says how
+far they came.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from polynya.formats.stream.landed import SCHEMAS, VALUE
 from polynya.lake.spark.api import DataFrame, Py4JJavaError, PySparkException, SparkSession
 from polynya.lake.spark.tasks.python import mapped_rows
 from polynya.model.config.streaming.kafka import KafkaSource
+from polynya.streaming.kafka.bounds import (
+    CONTENT,
+    CUT,
+    HEADERS,
+    KEY,
+    MARKED,
+    OFFSET,
+    PARTITION,
+    TIMESTAMP,
+    TOPIC,
+    all_bounded,
+    bounded,
+    budgets,
+)
 from polynya.streaming.kafka.errors import chain_of, explained
 from polynya.streaming.kafka.plan import Partition, Reads
 from polynya.streaming.kafka.properties import client_properties
-
-TOPIC, PARTITION, OFFSET = "hdr__kafka_topic", "hdr__kafka_partition", "hdr__kafka_offset"
-KEY, HEADERS, TIMESTAMP = "hdr__kafka_key", "hdr__kafka_headers", "hdr__kafka_timestamp"
-#: True in a row that is no record: the first that was not taken of a partition.
-CUT: Final = "cut"
 
 #: The bytes of a header may be anything; JSON holds text.
 _HEADERS_AS_JSON: Final = (
@@ -63,7 +72,13 @@ def session_of_pieces(spark: SparkSession) -> SparkSession:
 
 
 def read_ranges(
-    session: SparkSession, source: KafkaSource, reads: Reads, max_bytes: int, where: str
+    session: SparkSession,
+    source: KafkaSource,
+    reads: Reads,
+    *,
+    max_bytes: int,
+    record_bytes: int | None,
+    where: str,
 ) -> pa.Table:
     """The records of the ranges, each partition in order, with the column `cut`; see `bounded`.
 
@@ -71,15 +86,22 @@ def read_ranges(
         session: see `session_of_pieces`.
         source: the brokers, and how they are reached.
         reads: the ranges.
-        max_bytes: most bytes of all; one record of each partition is always taken.
+        max_bytes: most bytes of all; one record of each partition is always taken, unless...
+        record_bytes: ...it is larger than this. All that is read is in memory at once, so the
+            offsets times this is how much that may be. None: the tasks count the bytes and stop,
+            which takes a process of Python each.
         where: task and brokers, for errors.
 
     Raises:
         DependencyError: the brokers did not give them.
     """
-    properties = client_properties(source)
+    most, properties = budgets(reads, max_bytes), client_properties(source)
     try:
-        return _rows(session, properties.values, reads, max_bytes).toArrow()
+        landed = session.read.format("kafka").options(**_options(properties.values, reads))
+        rows = landed.load().selectExpr(*_COLUMNS)
+        if record_bytes is None:
+            return _counted(rows, most).toArrow()
+        return all_bounded(_without_large(rows, record_bytes).toArrow(), most)
     except (PySparkException, Py4JJavaError) as error:
         found = explained(chain_of(error), where, properties.secrets)
         if found is None:
@@ -87,70 +109,25 @@ def read_ranges(
         raise found from error
 
 
-def cuts(rows: pa.Table) -> dict[Partition, int]:
-    """The first offset that was not taken, of each partition that was not read to its end."""
-    marks = rows.filter(rows[CUT])
-    places = zip(marks[TOPIC].to_pylist(), marks[PARTITION].to_pylist(), strict=True)
-    return dict(zip(places, marks[OFFSET].to_pylist(), strict=True))
-
-
-def records(rows: pa.Table) -> pa.Table:
-    """The records that were taken, in the columns of a landed batch."""
-    taken = rows.filter(pc.invert(rows[CUT]))
-    return taken.drop_columns([CUT]).cast(SCHEMAS["kafka"])
-
-
-def sizes(rows: pa.Table | pa.RecordBatch) -> Any:
-    """Bytes of key, headers and value of each record, as they are landed."""
-    parts = [pc.binary_length(rows.column(name)) for name in (KEY, HEADERS, VALUE)]
-    filled = [pc.fill_null(part, 0).cast(pa.int64()) for part in parts]
-    return pc.add(pc.add(filled[0], filled[1]), filled[2])
-
-
-def bounded(
-    pieces: Iterable[pa.RecordBatch], most: Mapping[Partition, int]
-) -> Iterator[pa.RecordBatch]:
-    """The records of one partition until their bytes reach its limit, at least one.
-
-    A record without content follows when it was cut: the first that was not taken, marked in the
-    column `cut`.
-    """
-    used = 0
-    for piece in pieces:
-        if not piece.num_rows:
-            continue
-        limit = most[piece.column(TOPIC)[0].as_py(), piece.column(PARTITION)[0].as_py()]
-        after = pc.add(pc.cumulative_sum(sizes(piece)), used)
-        before = pc.subtract(after, sizes(piece))
-        count = int(pc.sum(pc.less(before, max(1, limit))).as_py())
-        if count:
-            yield _marked(piece.slice(0, count), cut=False)
-            used = int(after[count - 1].as_py())
-        if count < piece.num_rows:
-            yield _marked(_without_content(piece.slice(count, 1)), cut=True)
-            return
-
-
-def budgets(reads: Reads, max_bytes: int) -> dict[Partition, int]:
-    """How many bytes each partition may have: in proportion to what it has to give."""
-    all_of_them = max(1, reads.offsets)
-    return {
-        place: max(1, max_bytes * (one.end - one.begin) // all_of_them)
-        for place, one in reads.ranges.items()
-    }
-
-
-def _rows(
-    session: SparkSession, properties: Mapping[str, str], reads: Reads, max_bytes: int
-) -> DataFrame:
-    most = budgets(reads, max_bytes)
+def _counted(rows: DataFrame, most: Mapping[Partition, int]) -> DataFrame:
+    """The records until their bytes reach the limit of their partition, which each task counts."""
 
     def cut(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from bounded(pieces, most)
 
-    landed = session.read.format("kafka").options(**_options(properties, reads)).load()
-    marked = SCHEMAS["kafka"].append(pa.field(CUT, pa.bool_()))
-    return mapped_rows(landed.selectExpr(*_COLUMNS), cut, marked)
+    return mapped_rows(rows, cut, MARKED)
+
+
+def _without_large(rows: DataFrame, record_bytes: int) -> DataFrame:
+    """All records; those that are too large without their content, and with their bytes instead."""
+    size = " + ".join(f"coalesce(CAST(octet_length({name}) AS BIGINT), 0)" for name in CONTENT)
+    sized = rows.selectExpr("*", f"{size} AS size")
+    too_large = f"size > {record_bytes}"
+    columns = [
+        f"IF({too_large}, NULL, {name}) AS {name}" if name in CONTENT else name
+        for name in SCHEMAS["kafka"].names
+    ]
+    return sized.selectExpr(*columns, f"IF({too_large}, size, NULL) AS {CUT}")
 
 
 def _options(properties: Mapping[str, str], reads: Reads) -> dict[str, str]:
@@ -179,17 +156,3 @@ def _by_topic(values: Mapping[Partition, int], *, as_list: bool = False) -> dict
         else:
             found.setdefault(topic, {})[str(number)] = value
     return found
-
-
-def _marked(piece: pa.RecordBatch, *, cut: bool) -> pa.RecordBatch:
-    marks = pa.array([cut] * piece.num_rows, pa.bool_())
-    return pa.RecordBatch.from_arrays([*piece.columns, marks], [*piece.schema.names, CUT])
-
-
-def _without_content(piece: pa.RecordBatch) -> pa.RecordBatch:
-    """The same records without key, headers and value, which may be large."""
-    columns = [
-        pa.nulls(piece.num_rows, field.type) if field.name in (KEY, HEADERS, VALUE) else column
-        for field, column in zip(piece.schema, piece.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, piece.schema.names)

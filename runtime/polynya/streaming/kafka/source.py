@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.lake.spark.api import SparkSession
@@ -13,7 +13,8 @@ from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.contract.identifiers import shown
 from polynya.model.contract.stream_headers import StreamSource
 from polynya.model.errors import ConfigError, ConfigErrors, OperationError
-from polynya.streaming.kafka import reading
+from polynya.streaming.kafka import bounds
+from polynya.streaming.kafka.amounts import Amounts
 from polynya.streaming.kafka.cluster import KafkaCluster
 from polynya.streaming.kafka.plan import (
     Extent,
@@ -25,13 +26,9 @@ from polynya.streaming.kafka.plan import (
     reached,
 )
 from polynya.streaming.kafka.position import KafkaPosition
+from polynya.streaming.kafka.reading import read_ranges, session_of_pieces
 from polynya.streaming.names import by_table, named, taken
 from polynya.streaming.source import Found, Limits, Next, Position, Taken
-
-#: What an offset is taken to have before any was read, in bytes.
-_FIRST_GUESS: Final = 1024
-#: Fewer offsets are planned than the bytes seem to allow: a task that is cut ends its Python.
-_ROOM: Final = 0.8
 
 
 class Kafka:
@@ -95,17 +92,18 @@ class Kafka:
             if name not in gone
         }
 
-    def take(self, reads: Reads, end: KafkaPosition, limits: Limits) -> Taken:
-        """Read ranges of offsets; `end` is the position when all of it is read."""
-        rows = reading.read_ranges(self._spark, self._source, reads, limits.max_bytes, self.where)
-        position = reached(end, reading.cuts(rows))
-        records = reading.records(rows)
-        if records.num_rows:
-            newest = pc.max(records[reading.TIMESTAMP]).as_py()
-            before = position.newest
-            position = position.at(newest if before is None else max(newest, before))
-        size = int(pc.sum(reading.sizes(records)).as_py() or 0)
-        return Taken(records, position.to_json(), size, position.behind)
+    def rows(self, reads: Reads, limits: Limits, record_bytes: int | None) -> pa.Table:
+        """The records of ranges of offsets, see `read_ranges`."""
+        if self._session is None:
+            self._session = session_of_pieces(self._spark)
+        return read_ranges(
+            self._session,
+            self._source,
+            reads,
+            max_bytes=limits.max_bytes,
+            record_bytes=record_bytes,
+            where=self.where,
+        )
 
 
 class KafkaStream:
@@ -113,7 +111,7 @@ class KafkaStream:
 
     def __init__(self, source: Kafka, table: str) -> None:
         self._source, self._table = source, table
-        self._offset_bytes: float = _FIRST_GUESS
+        self._amounts = Amounts()
         self._until: dict[Partition, int] | None = None
 
     def next(
@@ -129,7 +127,9 @@ class KafkaStream:
         topics = self._source.facts(streams, is_first=before is None)
         if once and self._until is None:
             self._until = ends_of(topics)
-        planned = plan(before, topics, self._most(limits), until=self._until if once else None)
+        planned = plan(
+            before, topics, self._amounts.offsets(limits), until=self._until if once else None
+        )
         return Next(
             end=planned.end.to_json(),
             records=planned.reads.offsets,
@@ -143,16 +143,27 @@ class KafkaStream:
     def read(self, wanted: Next, limits: Limits) -> Taken:
         """See `Stream`."""
         reads, end = wanted.reads
-        found = self._source.take(reads, end, limits)
-        offsets = wanted.records - (found.behind - wanted.behind)
-        if offsets > 0:
-            self._offset_bytes = found.size_bytes / offsets
-        return found
+        rows = self._rows(reads, limits)
+        records, position = bounds.records(rows), reached(end, bounds.cuts(rows))
+        if records.num_rows:
+            newest = pc.max(records[bounds.TIMESTAMP]).as_py()
+            before = position.newest
+            position = position.at(newest if before is None else max(newest, before))
+        size = int(pc.sum(bounds.sizes(records)).as_py() or 0)
+        self._amounts = self._amounts.after(
+            offsets=wanted.records - (position.behind - wanted.behind),
+            size_bytes=size,
+            largest=bounds.largest(rows),
+        )
+        return Taken(records, position.to_json(), size, position.behind)
 
-    def _most(self, limits: Limits) -> int:
-        """How many offsets a read may have: about as many as the bytes allow."""
-        by_size = int(_ROOM * limits.max_bytes / max(1.0, self._offset_bytes))
-        return min(limits.max_records, max(1, by_size))
+    def _rows(self, reads: Reads, limits: Limits) -> pa.Table:
+        most = self._amounts.record_bytes(limits, reads.offsets)
+        rows = self._source.rows(reads, limits, most)
+        if most is None or not rows.num_rows or rows[bounds.CUT].null_count:
+            return rows
+        # Every partition begins with a record that was too large. One is always taken.
+        return self._source.rows(reads, limits, None)
 
     def _refuse_other(self, streams: tuple[str, ...], before: KafkaPosition) -> None:
         other = [one for one in streams if one not in before.topics]
