@@ -157,7 +157,7 @@ def test_it_is_given_up_where_nothing_is_ordinary(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(
         reading.Reading,
         "_piece",
-        lambda self, count, odd: (tries.append(count), piece(self, count, odd))[1],
+        lambda self, place: (tries.append(place.count), piece(self, place))[1],
     )
     request = knowing(request_for(landed(messages), columns=TYPES), first_batch())
 

@@ -61,6 +61,8 @@ def typed_lines(
     schema: Mapping[str, DataType],
     declared: Collection[str],
     odd: list[int] | None = None,
+    *,
+    plain: bool = False,
 ) -> dict[str, pa.Array] | None:
     """The columns of a block of whole lines, None when it has to be read exactly.
 
@@ -69,10 +71,11 @@ def typed_lines(
         schema: types of the columns.
         declared: columns whose type the settings say.
         odd: gets the number of the line that is to blame, where that is known.
+        plain: each line is known to begin with a brace and to end with one.
     """
     if not reads(schema, declared):
         return None
-    records = _plain_lines(block)
+    records = _plain_lines(block, plain=plain)
     if records is None or not _is_spelled_exactly(block, schema):
         return None
     rows = _read(block, schema, odd)
@@ -131,17 +134,17 @@ def is_met(name: str, column: pa.Array, text: bytes) -> bool:
     return re.search(key + rb"[ \t\r]*:", text) is not None
 
 
-def _plain_lines(block: bytes) -> int | None:
+def _plain_lines(block: bytes, *, plain: bool = False) -> int | None:
     """How many lines there are, when each surely is one object or none at all.
 
     Each begins with a brace and ends with one: an object that goes on in the next line would need
-    a comma, colon or bracket between them.
+    a comma, colon or bracket between them. `plain`: that is known.
     """
     text = block.rstrip(b"\r\n")
     if not (text.startswith(b"{") and text.endswith(b"}")):
         return None
     ends = text.count(b"\n")
-    if text.count(b"}\n{") != ends and text.count(b"}\r\n{") != ends:
+    if not plain and text.count(b"}\n{") != ends and text.count(b"}\r\n{") != ends:
         return None
     if not block.isascii():
         try:

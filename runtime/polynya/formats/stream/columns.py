@@ -80,7 +80,11 @@ def piece_of(
     """
     values = messages.values.slice(begin, count)
     text = _lines(values)
-    columns = None if text is None else typed_lines(text, schema, dataset.events.columns, odd)
+    columns = (
+        None
+        if text is None
+        else typed_lines(text, schema, dataset.events.columns, odd, plain=_are_objects(values))
+    )
     if text is None or columns is None:
         odd += _not_plain(values)
         return None
@@ -123,6 +127,12 @@ def _lines(values: pa.Array) -> bytes | None:
     joined = pc.binary_join(whole, b"\n")[0]
     text: bytes = joined.as_buffer().to_pybytes()
     return text if text.count(b"\n") == len(values) - 1 else None
+
+
+def _are_objects(values: pa.Array) -> bool:
+    """Whether each value begins with a brace and ends with one."""
+    ends = (pc.starts_with(values, "{"), pc.ends_with(values, "}"))
+    return all(pc.all(end).as_py() for end in ends)
 
 
 def _not_plain(values: pa.Array) -> list[int]:

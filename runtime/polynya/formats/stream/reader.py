@@ -6,6 +6,7 @@ from polynya.formats.base import ReadRequest
 from polynya.formats.batch import DatasetBatch, FilePart
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
+from polynya.formats.stream.first import is_first, read_first
 from polynya.formats.stream.landed import opened_batch
 from polynya.formats.stream.messages import Messages
 from polynya.formats.stream.origins import Origins
@@ -24,6 +25,10 @@ def read_stream(request: ReadRequest) -> DatasetBatch:
             content cannot be used (POLYNYA-STR-021).
         DependencyError: the schema registry did not answer (POLYNYA-STR-022, -023).
     """
+    return read_first(request, _read) if is_first(request) else _read(request)
+
+
+def _read(request: ReadRequest) -> DatasetBatch:
     known: dict[str, Origins] = {}
     taken = Taken(
         request.table,
@@ -35,10 +40,12 @@ def read_stream(request: ReadRequest) -> DatasetBatch:
         if not taken.room:
             break
         try:
-            messages = _messages(request, part)
+            messages = _messages(request, part, taken)
         except UnreadableFileError as error:
             taken.buffer.refuse_file(part.path, part.size, str(error), start=part.start)
             continue
+        if messages is None:
+            break
         decoder = taken.decoder(messages.content)
         if taken.is_text not in {None, decoder.is_text}:
             break
@@ -48,7 +55,14 @@ def read_stream(request: ReadRequest) -> DatasetBatch:
     return taken.batch()
 
 
-def _messages(request: ReadRequest, part: FilePart) -> Messages:
+def _messages(request: ReadRequest, part: FilePart, taken: Taken) -> Messages | None:
+    """The messages of a landed batch, None when it is for the next batch.
+
+    What is left of one that is read in part is decoded from its beginning then.
+    """
     with landed_file(request.store, part.path, "parquet") as file:
         footer, reader = opened_batch(file, part.path)
+        counts = footer.counts
+        if not taken.is_empty and not taken.has_room_for(counts.records, counts.bytes):
+            return None
         return Messages.of(part.path, footer, reader)

@@ -12,6 +12,7 @@ from polynya.formats.batch import FilePart, FileProgress
 from polynya.formats.contents.compressed import expanded
 from polynya.formats.contents.decoded import Decoded
 from polynya.formats.errors import RecordError
+from polynya.formats.stream.ahead import Ahead, Place
 from polynya.formats.stream.columns import Piece, may_be_columns, piece_of
 from polynya.formats.stream.origins import Origins
 from polynya.formats.stream.taken import Taken
@@ -41,6 +42,7 @@ class Reading:
         self._schema: Mapping[str, DataType] = taken.schema
         self._quick = may_be_columns(self._messages.content, self._schema, taken.dataset)
         self._step, self._odd_at = _MOST, -1
+        self._pieces = Ahead(self._piece)
         self._tries = self._won = 0
         #: the next message, and the offset of its first record
         self._index = self._offset = 0
@@ -74,13 +76,19 @@ class Reading:
             elif self._index == self._odd_at:
                 self._take_exactly(1)
             else:
-                self._try(min(self._step, most))
+                self._try(min(self._step, most), self._index + most)
+        self._pieces.forget()
 
-    def _try(self, count: int) -> None:
-        """Take messages as columns, or find out which of them are to be taken in another way."""
-        odd: list[int] = []
-        piece = self._piece(count, odd)
+    def _try(self, count: int, end: int) -> None:
+        """Take messages as columns, or find out which of them are to be taken in another way.
+
+        `end` is the index up to which there may be others.
+        """
+        place = Place(self._index, count, self._offset)
+        piece, odd = self._pieces.get(place, place.following(end) if count == _MOST else ())
         self._judge(0 if piece is None else count)
+        if piece is None:
+            self._pieces.forget()
         if piece is not None:
             self._take_piece(piece, count)
             self._step = min(_MOST, 2 * count)
@@ -99,13 +107,15 @@ class Reading:
             self._quick = self._won >= _TRIES * _FEW
             self._tries = self._won = 0
 
-    def _piece(self, count: int, odd: list[int]) -> Piece | None:
+    def _piece(self, place: Place) -> tuple[Piece | None, list[int]]:
+        """Rows of messages, or indexes of those among them that are to blame; in any thread."""
+        odd: list[int] = []
         try:
-            return piece_of(
+            piece = piece_of(
                 self._messages,
-                self._index,
-                count,
-                self._offset,
+                place.index,
+                place.count,
+                place.offset,
                 schema=self._schema,
                 dataset=self._taken.dataset,
                 load=self._taken.load,
@@ -113,7 +123,8 @@ class Reading:
             )
         except (pa.ArrowException, ValueError):
             # Which record is to blame is for the exact reader to say.
-            return None
+            piece = None
+        return piece, odd
 
     def _take_piece(self, piece: Piece, count: int) -> None:
         self._origins.note(self._offset, self._index, run=True)

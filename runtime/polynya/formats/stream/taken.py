@@ -81,10 +81,26 @@ class Taken:
     @property
     def room(self) -> int:
         """How many records still go in; none when it is full of bytes."""
-        held = len(self.buffer.records) + len(self.buffer.rejected) + self._pieces_rows
-        if self.buffer.size_bytes + self._pieces_bytes >= self.limits.max_bytes:
+        if self._bytes >= self.limits.max_bytes:
             return 0
-        return max(0, self.limits.max_rows - held)
+        return max(0, self.limits.max_rows - self._rows)
+
+    def has_room_for(self, records: int, size_bytes: int) -> bool:
+        """Whether so many messages of so many bytes go in, if each is one record."""
+        return records <= self.room and self._bytes + size_bytes <= self.limits.max_bytes
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was taken."""
+        return not self._rows
+
+    @property
+    def _rows(self) -> int:
+        return len(self.buffer.records) + len(self.buffer.rejected) + self._pieces_rows
+
+    @property
+    def _bytes(self) -> int:
+        return self.buffer.size_bytes + self._pieces_bytes
 
     def decoder(self, content: Content) -> Decoder:
         """The decoder of a content, one for all messages of the batch."""
