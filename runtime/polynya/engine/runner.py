@@ -74,18 +74,13 @@ def _declared(
     if dataset.landing.extracts is not None:
         whole = ExtractsDataset(context, task, dataset, dataset.landing.extracts)
         return Unit(name, task.name, whole.step)
-    return Unit(name, task.name, DeclaredDataset(context, task, dataset, look).step)
+    step = DeclaredDataset(context, task, dataset, look).step
+    return Unit(name, task.name, step, follows=task.landing.format == "stream")
 
 
 def run_once(context: EngineContext, work: Sequence[Unit]) -> Outcome:
     """Land what the streams hold, process all that has landed, and return."""
-    outcome = Outcome()
-    for lands in (True, False):
-        part = [unit for unit in work if unit.lands is lands]
-        if part and not context.stop.is_set():
-            done = _run(context, part, Rounds(context.clock), goes_on=False)
-            outcome.failures.update(done.failures)
-    return outcome
+    return _run(context, work, Rounds(context.clock), goes_on=False)
 
 
 def run_until_stopped(
@@ -109,8 +104,14 @@ def _run(context: EngineContext, work: Sequence[Unit], rounds: Rounds, *, goes_o
             # Another node has the work: who granted the epoch looks up which.
             context.stop.set()
 
-    for task in {unit.task: None for unit in work}:
-        crew = Crew(context, goes_on, report)
-        rounds.add(crew, [unit for unit in work if unit.task == task])
+    landing: list[Crew] = []
+    # Those that land first: others follow them.
+    for task in {unit.task: None for unit in sorted(work, key=lambda unit: not unit.lands)}:
+        own = [unit for unit in work if unit.task == task]
+        follows = any(unit.follows for unit in own)
+        crew = Crew(context, goes_on, report, follows=tuple(landing) if follows else ())
+        if any(unit.lands for unit in own):
+            landing.append(crew)
+        rounds.add(crew, own)
     rounds.finish()
     return outcome

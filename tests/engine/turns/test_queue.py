@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polynya.engine.work.context import EngineContext
@@ -341,3 +341,41 @@ def test_who_has_time_is_wanted_as_soon_as_another_one_waits() -> None:
     assert queue.is_wanted(10.1)
     assert queue.take(10.1) is not None
     assert not queue.is_wanted(20.0)
+
+
+def test_who_follows_a_landing_goes_on_until_it_has_ended_and_looks_once_more() -> None:
+    machine, landed, seen = Machine(), [0], list[tuple[int, bool]]()
+
+    def land(turn: Turn) -> Ended:
+        landed[0] += 1
+        return turn.more if landed[0] < 3 else IDLE
+
+    def read(turn: Turn) -> Ended:
+        seen.append((landed[0], turn.more_comes))
+        return IDLE
+
+    landing = machine.add(
+        machine.unit("land", land, lambda _: 1.0), crew=machine.crew(goes_on=False)
+    )
+    reader = replace(machine.crew(goes_on=False), follows=(landing,))
+    machine.add(machine.unit("read", read), crew=reader)
+    machine.run(until=10)
+
+    assert all(more for _, more in seen[:-1])
+    # The last look began when the landing had ended, at once.
+    assert seen[-1] == (3, False)
+    assert machine.turns_of("read")[-1] == 3.0
+    assert not machine.queue
+
+
+def test_who_follows_a_landing_and_fails_ends() -> None:
+    machine = Machine()
+    landing = machine.add(
+        machine.unit("land", nothing, lambda _: 5.0), crew=machine.crew(goes_on=False)
+    )
+    reader = replace(machine.crew(goes_on=False), follows=(landing,))
+    machine.add(machine.unit("read", failing(OperationError("X", "broken"))), crew=reader)
+    machine.run(until=10)
+
+    assert machine.turns_of("read") == [0.0]
+    assert not machine.queue

@@ -37,4 +37,6 @@ class DeclaredDataset:
             ended = table.copied(
                 lambda: landing.copy_next(table, turn, lambda: look.files(turn), look.paths)
             )
+            if turn.more_comes:
+                return ended
             return self._maintenance.after(table, self._applies.bring_up(table, turn, ended))

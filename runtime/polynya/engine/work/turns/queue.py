@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,6 +29,8 @@ LONG_STEPS: Final = THREADS - 1
 LONGEST_PATIENCE: Final = 60.0
 #: ...and then it works for so many seconds before it gives way.
 LEAST_WORK: Final = 1.0
+#: What follows others that are at work, and found nothing, looks again after so many seconds.
+FOLLOW_SECONDS: Final = 0.5
 #: A unit that is due waits for a thread if none has taken it after so many seconds.
 WAKING_SECONDS: Final = 0.05
 
@@ -41,6 +43,7 @@ class Crew:
         context: what they run with. When its `stop` is set they end after their steps.
         goes_on: round follows round. Otherwise each unit ends when it has nothing left to do.
         report: told how each round of a unit ended.
+        follows: crews that land what these units read.
         gone: called when the last unit has ended.
         over: a policy ended the task.
         units: so many of them have not ended.
@@ -50,6 +53,7 @@ class Crew:
     goes_on: bool
     report: Callable[[Unit, Ended], None]
     gone: Callable[[], None] = lambda: None
+    follows: Sequence[Crew] = ()
     over: bool = False
     units: int = 0
 
@@ -58,6 +62,11 @@ class Crew:
         """Whether no unit of it begins another step."""
         return self.over or self.context.stop.is_set()
 
+    @property
+    def more_comes(self) -> bool:
+        """Whether one that it follows is at work."""
+        return any(one.units for one in self.follows)
+
 
 @dataclass(eq=False, slots=True)
 class Place:
@@ -65,7 +74,7 @@ class Place:
 
     `due` is when it wants its turn, so that it has waited since then. `pause` is the seconds that
     it waited after its last failure, 0 when it did not fail. `entry` is the number of its entry in
-    a line, None while it stands in none.
+    a line, None while it stands in none. `more_comes` is what its turn was told.
     """
 
     crew: Crew
@@ -75,6 +84,7 @@ class Place:
     running: bool = False
     pause: float = 0.0
     entry: int | None = None
+    more_comes: bool = False
 
 
 class Line:
@@ -152,7 +162,10 @@ class Queue:
         place.running = True
         self._long_steps += place.long
         self._at_leisure = self._at_leisure or place.unit.has_time
-        return place, Turn(long=place.long, at_once=not place.crew.goes_on)
+        crew = place.crew
+        place.more_comes = not crew.goes_on and crew.more_comes
+        turn = Turn(long=place.long, at_once=not crew.goes_on, more_comes=place.more_comes)
+        return place, turn
 
     def _next(self, now: float) -> Line | None:
         """The line whose first place is next, None when nobody is due that may be."""
@@ -184,9 +197,22 @@ class Queue:
             wait = place.pause or min(self._poll, ended.look_again or self._poll)
             self._move(place, now + wait)
             return
+        if place.more_comes and ended.failure is None and not ended.over:
+            # Others may have landed something, and ended, after it looked.
+            wait = FOLLOW_SECONDS if place.crew.more_comes else 0.0
+            self._move(place, now + wait)
+            return
         self._drop(place)
         if place.crew.goes_on:
             self._crews[place.crew].discard(place.unit)
+        elif not place.crew.units:
+            self._wake(place.crew, now)
+
+    def _wake(self, over: Crew, now: float) -> None:
+        """What follows a crew that has ended looks now."""
+        for place in self._places.values():
+            if over in place.crew.follows and not place.running and place.due > now:
+                self._move(place, now)
 
     def sweep(self) -> list[Crew]:
         """Drop the units that are to end and do not work; the crews of which none is left."""

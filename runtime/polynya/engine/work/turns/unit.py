@@ -29,11 +29,13 @@ class Turn:
         long: take a step that takes long. Without it such a step is only announced.
         at_once: copy whatever waits, however little and however soon after the last copy.
         is_wanted: whether another unit waits for the thread. Only who has time asks.
+        more_comes: what lands for the unit is not over: whatever can wait is for a later turn.
     """
 
     long: bool = True
     at_once: bool = True
     is_wanted: Callable[[], bool] = never
+    more_comes: bool = False
 
     def must_wait_for(self, size_bytes: int) -> bool:
         """Whether a step over so many bytes is for a later turn, one that may take long."""
@@ -92,8 +94,8 @@ TOO_LONG: Final = Ended(more=True, long=True)
 class Unit:
     """One piece of work that fails for itself: a dataset, or what finds the datasets of a task.
 
-    One that `has_time` gets a turn only when no other wants one. It is a long one. What one `lands`
-    others read: in a run that ends they begin when it has ended.
+    One that `has_time` gets a turn only when no other wants one. It is a long one. What units
+    `land` others read, which `follow`: a run that ends goes on with these until those have ended.
     """
 
     name: str
@@ -101,3 +103,4 @@ class Unit:
     step: Callable[[Turn], Ended]
     has_time: bool = False
     lands: bool = False
+    follows: bool = False
