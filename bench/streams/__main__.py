@@ -19,7 +19,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     """What the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m bench streams", description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000, help="of the topic")
-    parser.add_argument("--rounds", type=int, default=2, help="that count")
+    parser.add_argument("--rounds", type=int, default=3, help="that count")
     parser.add_argument(
         "--latency", action="store_true", help="how old messages are when the live view shows them"
     )

@@ -23,14 +23,14 @@ from polynya.store.object_store import LocalObjectStore
 TABLE = "events"
 
 
-def landing(name: str, address: str, topic: str, **settings: Any) -> StreamingLanding:
-    """The task that lands a topic, in a table called `events`."""
+def landing(name: str, address: str, *topics: str, **settings: Any) -> StreamingLanding:
+    """The task that lands topics, all in a table called `events`."""
     return StreamingLanding.model_validate(
         {
             "apiVersion": "polynya/v1",
             "kind": "streaming_landing",
             "name": name,
-            "source": {"kafka": {"bootstrap_servers": address, "topics": [topic]}},
+            "source": {"kafka": {"bootstrap_servers": address, "topics": topics}},
             "into": {"table": TABLE},
             **settings,
         }

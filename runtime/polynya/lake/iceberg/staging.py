@@ -90,8 +90,9 @@ def parted(table: IcebergTable, rows: pa.Table) -> Iterator[tuple[Slot, pa.Table
     """Rows in memory by the partition of Iceberg that they belong to, as `as_stored` gives them."""
     rows, java_files = as_stored(rows, table.columns()), table.java_files()
     partitions = rows.column(PARTITION)
-    for partition in sorted(pc.unique(partitions).to_pylist()):
-        here = rows.filter(pc.equal(partitions, partition))
+    present = sorted(pc.unique(partitions).to_pylist())
+    for partition in present:
+        here = rows if len(present) == 1 else rows.filter(pc.equal(partitions, partition))
         if java_files.parts_of(partition):
             yield from java_files.parting.parts(here)
         else:
