@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from bench.levels import Point, trend
 from bench.peers.tree import resident
 from bench.streams import ours
+from bench.streams.levels import Point, trend
 from bench.streams.ours import TABLE, Seen
 from bench.streams.producing import steady
 from bench.streams.records import PARTITIONS

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from bench.levels import Point, trend
+from bench.streams.levels import Point, trend
 
 TIMES = [60.0 * number for number in range(121)]
 

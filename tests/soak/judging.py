@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from bench.levels import trend
+from bench.streams.levels import trend
 from tests.newcomer.checks import Check
 from tests.soak.feeding import Options, Ran
 from tests.soak.samples import rows
