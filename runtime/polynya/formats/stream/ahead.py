@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -14,7 +15,8 @@ T = TypeVar("T")
 AT_ONCE: Final = max(1, min(4, os.cpu_count() or 1))
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Place:
     """Messages that follow each other.
 
     Attributes:
@@ -29,7 +31,7 @@ class Place(NamedTuple):
 
     def following(self, end: int) -> list[Place]:
         """As many messages each, up to the index `end`, if each of these is one record."""
-        index, count, offset = self
+        index, count, offset = self.index, self.count, self.offset
         many = min(AT_ONCE - 1, (end - index) // count - 1)
         return [Place(index + n * count, count, offset + n * count) for n in range(1, many + 1)]
 
