@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 #: of small queries fill it again and again.
 ROOM_FOR_GARBAGE = ("-Xms1200m", "-Xmn700m")
 
+#: Another sixth was generating and compiling code, for queries over a dozen rows that run once.
+#: `make test-slow`, `make scenarios` and the commands that tests run generate it.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
 # `--hypothesis-profile nightly` looks longer than a push can wait.
 settings.register_profile("ci", deadline=None)
 settings.register_profile("nightly", deadline=None, max_examples=500)
@@ -99,7 +106,7 @@ def shared_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def spark(shared_project: Path) -> SparkSession:
+def spark(shared_project: Path, pytestconfig: pytest.Config) -> SparkSession:
     """The session; tests keep apart by schemas of their own.
 
     With POLYNYA_TEST_REST it reaches its catalog by the REST protocol
@@ -115,6 +122,9 @@ def spark(shared_project: Path) -> SparkSession:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "ROOMY_JVM", (*session.ROOMY_JVM, *ROOM_FOR_GARBAGE))
         started = start_spark(load_project(shared_project), long_lived=long_lived)
+    if not long_lived and pytestconfig.getoption("markexpr") != "slow":
+        for name, value in INTERPRETED.items():
+            started.conf.set(name, value)
     if "POLYNYA_TEST_REST" in os.environ:
         # Late: no other test needs it.
         from tests.e2e.rest.catalog import behind_rest

@@ -19,8 +19,8 @@ from tests.docs.pages import PAGES, ROOT, blocks, neither_run_nor_explained, wit
 from tests.docs.sessions import Shell, difference, run
 from tests.lab.commands import fresh_session, use_everywhere
 
-#: Pages whose sessions take a fifth of the time of all: with `make test-slow`.
-SLOW = ("reload.md",)
+#: Pages whose sessions take more than half of the time of all: with `make test-slow`.
+SLOW = ("extracts.md", "other-engines.md", "rebuild.md", "reload.md", "schema-changes.md")
 #: One fault in each block.
 FAULTY = """\
 ```yaml

@@ -285,6 +285,7 @@ def test_replicate_loads_changes_moves_and_deletes(replicate: Replicate) -> None
     assert users.types() == {"id": "int", "name": "string", "city": "string"}
 
 
+@pytest.mark.slow
 def test_replicate_changes_that_are_delivered_again_change_nothing(replicate: Replicate) -> None:
     rows = [
         change(1, "I", "1", "Ann", "Ulm"),

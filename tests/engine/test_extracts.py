@@ -67,6 +67,7 @@ def test_each_extract_moves_its_differences_at_its_time(lab: Lab) -> None:
     assert not verify(users.table()).findings
 
 
+@pytest.mark.slow
 def test_what_an_incomplete_extract_lacks_stays_and_a_late_one_is_set_aside(lab: Lab) -> None:
     users = source(lab)
     land(users, 0, row(1, "Ann"), row(2, "Ben"))
@@ -228,6 +229,7 @@ def test_an_extract_that_left_is_given_up(lab: Lab) -> None:
     assert told(lab, "extract.restarted") == [gone]
 
 
+@pytest.mark.slow
 def test_a_first_extract_without_a_good_row_and_a_column_that_is_not_there(lab: Lab) -> None:
     users = source(lab, updated_at="changed")
     land(users, 0, b"\xff\xfe", b"{broken")

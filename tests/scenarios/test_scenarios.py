@@ -18,7 +18,7 @@ from tests.scenarios.life import Life
 
 FIRST = int(os.environ.get("POLYNYA_TEST_SEED", "1"))
 COUNT = int(os.environ.get("POLYNYA_TEST_SCENARIOS", "1"))
-STEPS = int(os.environ.get("POLYNYA_TEST_STEPS", "6"))
+STEPS = int(os.environ.get("POLYNYA_TEST_STEPS", "4"))
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))

@@ -50,6 +50,7 @@ datasets:
 HISTORY = '  - {name: logins, path: "**/*", keys: [id], sequence_by: [n], history: true}\n'
 
 
+@pytest.mark.slow
 def test_the_agent_makes_live_tables_of_what_lands_and_takes_up_an_edited_task(
     deployed: DeployedStage,
     tmp_path: Path,

@@ -143,6 +143,7 @@ def test_the_instance_of_the_gateway_boots_to_a_network_agent(
     assert "java" not in script
 
 
+@pytest.mark.slow
 def test_a_node_whose_agent_stays_down_is_to_be_replaced(boot: Boot) -> None:
     node = boot(
         "$BOOT && systemctl stop polynya-agent && set -a && . /etc/polynya/agent.env"

@@ -77,7 +77,7 @@ LIVES = {
 
 
 #: Short enough for every push; the others are in `make test-slow`.
-QUICK = ("typed", "sparse_current")
+QUICK = ("typed",)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ def test_values_follow_through_a_chain_in_one_batch(lab: Lab) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_values_follow_a_record_that_was_applied_before(lab: Lab) -> None:
     capture = lab.capture()
     land(capture, upsert(1, 10, name="Ann", note="long"))

