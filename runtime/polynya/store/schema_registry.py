@@ -19,6 +19,8 @@ from polynya.model.errors import DependencyError
 
 _TIMEOUT_SECONDS: Final = 10.0
 _MOST_BYTES: Final = 16 * 1024 * 1024
+#: How an answer of 404 says that it is about a schema, subject or version: any server knows 404.
+_UNKNOWN: Final = frozenset({40401, 40402, 40403})
 _STATE: Final = "nothing of the landed batch was copied; it is read again at the next try"
 
 
@@ -92,8 +94,10 @@ class HttpSchemaRegistry:
                 data: bytes = answer.read(_MOST_BYTES)
         except HTTPError as error:
             with error:
-                if error.code == 404:
+                if error.code == 404 and _is_about_schemas(error):
                     return None
+                if error.code == 404:
+                    raise self._no_registry() from error
                 if error.code in {401, 403}:
                     raise self._refused(error.code) from error
                 raise self._unheard(f"it answers {error.code}") from error
@@ -123,14 +127,34 @@ class HttpSchemaRegistry:
             fix="start the registry, or correct `schema_registry.url`; no message was refused",
         )
 
+    def _no_registry(self) -> DependencyError:
+        return DependencyError(
+            "POLYNYA-STR-083",
+            "what answers is no schema registry: it does not know the address (404)",
+            where=self._url,
+            state=_STATE,
+            fix="correct `schema_registry.url`: it is that of the interface which Confluent's "
+            "clients use, for instance with `/apis/ccompat/v7` at its end; no message was refused",
+        )
+
     def _refused(self, code: int) -> DependencyError:
         return DependencyError(
             "POLYNYA-STR-023",
             f"the schema registry refuses access ({code})",
             where=self._url,
             state=_STATE,
-            fix="set `user` and `password` in `schema_registry` of the task that copies the stream",
+            fix="set `user` and `password` in `schema_registry` of the task that copies the "
+            "stream; for a `streaming_transform`, in `content` of its landing",
         )
+
+
+def _is_about_schemas(error: HTTPError) -> bool:
+    """Whether a registry says that it has no such schema, and not something else on the way."""
+    try:
+        said = json.loads(error.read(_MOST_BYTES))
+    except (ValueError, OSError, HTTPException, RecursionError):
+        return False
+    return isinstance(said, dict) and said.get("error_code") in _UNKNOWN
 
 
 class _NoRedirect(HTTPRedirectHandler):

@@ -51,6 +51,7 @@ class Registry:
             },
         }
         self.asked: list[str] = []
+        self.codes: dict[str, int] = {}
         self.login: str | None = None
         outer = self
 
@@ -65,8 +66,10 @@ class Registry:
                     self.send_response(answer)
                     self.send_header("Location", "/schemas/ids/1")
                 else:
-                    self.send_response(404 if answer is None else 200)
+                    self.send_response(outer.codes.get(self.path, 404 if answer is None else 200))
                 self.end_headers()
+                if answer is None:
+                    answer = {"error_code": 40403, "message": "Schema not found"}
                 if isinstance(answer, dict):
                     self.wfile.write(json.dumps(answer).encode())
                 elif isinstance(answer, bytes):
@@ -169,6 +172,19 @@ def test_what_has_no_number_is_refused(registry: Registry) -> None:
         (found,) = decoded(registry, bad)
         assert isinstance(found, RecordError)
         assert found.rule == "bad_avro"
+
+
+@pytest.mark.parametrize("said", [b"", b"<html>", b"[]", b'{"error_code": 404}', b"[" * 200_000])
+def test_an_address_that_is_none_of_a_registry_stops_the_batch(
+    registry: Registry, said: bytes
+) -> None:
+    registry.answers["/schemas/ids/1"] = said
+    registry.codes["/schemas/ids/1"] = 404
+
+    with pytest.raises(DependencyError) as caught:
+        decoded(registry, ANN)
+
+    assert (caught.value.code, caught.value.retryable) == ("POLYNYA-STR-083", True)
 
 
 @pytest.mark.parametrize("answer", [503, 302, b"no json", b"[]", {"other": 1}])

@@ -154,3 +154,17 @@ def test_a_landing_of_one_topic_needs_no_name_of_a_stream(tmp_path):
     assert clicks != CLICKS
 
     assert dataset_of(loaded(tmp_path, without("stream"), clicks)).landing.glob == "web_clicks/*"
+
+
+def test_the_login_of_a_registry_is_that_of_the_landing(tmp_path):
+    registry = "{url: 'http://r:1', user: ann, password: '${env:KAFKA_PASSWORD}'}"
+    content = f"content: {{type: avro_with_schema, schema_registry: {registry}}}"
+    clicks = CLICKS.replace("content: {type: json}", content)
+
+    [task] = loaded(tmp_path, clicks=clicks).tasks
+    [unnamed] = loaded(tmp_path, clicks=clicks.replace(", user: ann", "")).tasks
+
+    found = resolved(task, task.datasets[0]).landing.delivery.schema_registry
+    assert (found.url, found.user) == ("http://r:1", "ann")
+    assert found.password.get_secret_value() == "x"
+    assert resolved(unnamed, unnamed.datasets[0]).landing.delivery.schema_registry is None

@@ -1,7 +1,7 @@
 """Landing from a real broker of Kafka.
 
-A process has one Spark session, so that another pytest runs `real_broker.py` and
-`secured_broker.py` on one that has the jars for Kafka.
+A process has one Spark session, so that another pytest runs `real_broker.py`,
+`secured_broker.py` and `real_registry.py` on one that has the jars for Kafka.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tests.oracle.packs.driver import ROOT, environment
 
 TESTS = "tests/streaming/kafka/real_broker.py"
 SECURED = "tests/streaming/kafka/secured_broker.py"
+REGISTERED = "tests/streaming/kafka/real_registry.py"
 
 
 def _passes(which: str, tests: str = TESTS) -> None:
@@ -46,3 +47,9 @@ def test_a_real_broker_that_fails_loses_and_doubles_nothing() -> None:
 @pytest.mark.slow
 def test_listeners_with_tls_and_logins_are_read_or_refused_by_name() -> None:
     _passes("slow", SECURED)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_messages_with_schemas_in_a_real_registry_are_read_and_wait_for_it() -> None:
+    _passes("slow", REGISTERED)

@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable
 from typing import BinaryIO, Final
 
+import pyarrow as pa
 from pyarrow import orc, parquet
 
 from polynya.formats.contents.compressed import MOST_BYTES
@@ -62,7 +63,7 @@ def _check_parquet(message: bytes) -> None:
         metadata = parquet.read_metadata(io.BytesIO(message))
         groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
         size = sum(max(group.total_byte_size, 0) for group in groups)
-    except (OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise UnreadableFileError(f"not a whole Parquet file: {error}") from error
     _refuse_large(metadata.num_rows, metadata.num_columns)
     if size > MOST_BYTES:
@@ -73,7 +74,7 @@ def _check_orc(message: bytes) -> None:
     try:
         reader = orc.ORCFile(io.BytesIO(message))
         rows, columns = reader.nrows, len(reader.schema)
-    except (OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise UnreadableFileError(f"not a whole ORC file: {error}") from error
     _refuse_large(rows, columns)
 

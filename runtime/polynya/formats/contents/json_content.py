@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from typing import Any
 
-from polynya.formats.contents.decoded import MOST_RECORDS, Decoded, Item, OneByOne, too_many
+from polynya.formats.contents.decoded import (
+    MOST_RECORDS,
+    MOST_VALUES,
+    Decoded,
+    Item,
+    OneByOne,
+    too_many,
+)
 from polynya.formats.errors import RecordError
 from polynya.formats.records.json_text import parse_object, parse_value
 
 _BOM = b"\xef\xbb\xbf"
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _BLANK = b" \t\r\n"
 
 
@@ -20,6 +29,7 @@ class JsonDecoder(OneByOne):
     def one(self, message: bytes) -> Decoded:
         """See `OneByOne`."""
         text = message.removeprefix(_BOM)
+        _refuse_many(text)
         if text.lstrip(_BLANK)[:1] == b"[":
             return _array(text)
         try:
@@ -29,6 +39,13 @@ class JsonDecoder(OneByOne):
             if not lines:
                 raise
         return Decoded([_parsed(line) for line in lines], part=lines.__getitem__)
+
+
+def _refuse_many(text: bytes) -> None:
+    """Refuse what would be far more values in memory than bytes."""
+    # Commas in texts count only where they could matter: taking texts out is a pass of its own.
+    if text.count(b",") >= MOST_VALUES and _TEXT.sub(b"", text).count(b",") >= MOST_VALUES:
+        raise RecordError("too_large", f"more than {MOST_VALUES:,} values in one message")
 
 
 def _array(text: bytes) -> Decoded:
@@ -44,6 +61,8 @@ def _array(text: bytes) -> Decoded:
 
 def _lines(text: bytes) -> list[bytes]:
     """The lines of a text of which each looks like an object; none where that is not so."""
+    if text.count(b"\n") > 2 * MOST_RECORDS:
+        raise too_many()
     lines = [line.strip(_BLANK) for line in text.split(b"\n")]
     lines = [line for line in lines if line]
     plain = all(line.startswith(b"{") and line.endswith(b"}") for line in lines)

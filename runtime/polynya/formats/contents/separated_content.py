@@ -9,6 +9,7 @@ from itertools import islice
 
 from polynya.formats.contents.decoded import MOST_RECORDS, Decoded, Item, OneByOne, too_many
 from polynya.formats.errors import RecordError
+from polynya.formats.records.json_text import first_twice
 from polynya.formats.records.separated import Dialect, fields, pieces
 from polynya.model.config.streaming.content import CsvContent, TsvContent
 
@@ -58,7 +59,7 @@ class SeparatedDecoder(OneByOne):
         if self._duplicates:
             return _numbered(names)
         if len(set(names)) != len(names):
-            twice = next(name for name in names if names.count(name) > 1)
+            twice = first_twice(names)[:64]
             raise RecordError("bad_csv", f"column {twice!r} stands twice in the line of names")
         return names
 
@@ -79,10 +80,12 @@ def _of(lines: Sequence[bytes], before: bytes = b"") -> _Part:
 
 def _numbered(names: Sequence[str]) -> list[str]:
     """Names of which the second `a` is `a_2`, unless there is a column of that name."""
-    found: list[str] = []
+    given, numbers = set(names), dict.fromkeys(names, 2)
+    found: dict[str, None] = {}
     for name in names:
-        number, free = 2, name
-        while free in found or (free != name and free in names):
-            free, number = f"{name}_{number}", number + 1
-        found.append(free)
-    return found
+        free = name
+        while free in found or (free != name and free in given):
+            free = f"{name}_{numbers[name]}"
+            numbers[name] += 1
+        found[free] = None
+    return list(found)

@@ -84,9 +84,9 @@ class _Reading:
         self.parser.StartDoctypeDeclHandler = _refuse_type
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self._count += 1
+        self._count += 1 + len(attributes)
         if self._count > _MOST_ELEMENTS:
-            raise RecordError("too_large", f"more than {_MOST_ELEMENTS:,} elements")
+            raise RecordError("too_large", f"more than {_MOST_ELEMENTS:,} elements and attributes")
         if len(self._open) >= _MAX_DEPTH:
             raise RecordError("too_deep", f"nested deeper than {_MAX_DEPTH}")
         element = _Element(self._called(name), {})

@@ -98,10 +98,12 @@ class _Watched:
 
 def column_types(schema: pa.Schema) -> dict[str, DataType]:
     """The types of the columns of a file. Raises UnreadableFileError: no table can hold them."""
-    if len(set(schema.names)) != len(schema.names):
-        raise UnreadableFileError("two columns of the file have the same name")
     try:
+        if len(set(schema.names)) != len(schema.names):
+            raise UnreadableFileError("two columns of the file have the same name")
         return {field.name: from_arrow(field.type) for field in schema}
+    except UnicodeDecodeError as error:
+        raise UnreadableFileError("the name of a column is not UTF-8") from error
     except ValueError as error:
         raise UnreadableFileError(f"a column has a type that no table can hold: {error}") from error
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from decimal import Decimal
+from collections.abc import Callable, Iterable
+from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
 
 from polynya.formats.errors import RecordError
@@ -89,7 +89,11 @@ def _float(literal: str) -> float | Decimal:
     number = float(literal)
     if len(literal) <= _SAFE_LITERAL and "e" not in literal and "E" not in literal:
         return number
-    exact = Decimal(literal)
+    try:
+        exact = Decimal(literal)
+    except InvalidOperation:
+        # An exponent beyond those that Decimal has.
+        raise RecordError("bad_number", f"{literal[:40]} is out of range") from None
     if number - number == 0.0 and (Decimal(repr(number)) == exact or Decimal(number) == exact):
         return number
     if abs(exact.adjusted()) > MAX_NUMBER_LENGTH:
@@ -100,10 +104,19 @@ def _float(literal: str) -> float | Decimal:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = first_twice(name for name, _ in pairs)
         raise RecordError("duplicate_key", f"key {twice[:64]!r} appears twice in one object")
     return found
+
+
+def first_twice(names: Iterable[str]) -> str:
+    """The first name that was there before, empty when none was: in one pass, however many."""
+    met: set[str] = set()
+    for name in names:
+        if name in met:
+            return name
+        met.add(name)
+    return ""
 
 
 def _constant(literal: str) -> NoReturn:

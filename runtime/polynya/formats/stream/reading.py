@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from polynya.formats.batch import FilePart, FileProgress
 from polynya.formats.contents.compressed import expanded
-from polynya.formats.contents.decoded import Decoded
+from polynya.formats.contents.decoded import FEW_BYTES, Decoded, Item, refuse_wide
 from polynya.formats.errors import RecordError
 from polynya.formats.stream.ahead import Ahead, Place
 from polynya.formats.stream.columns import Piece, may_be_columns, piece_of
@@ -23,6 +23,9 @@ from polynya.observe.trace import span
 #: Most messages that are read as columns together, and so few that it is hardly worth it.
 _MOST: Final = 16_384
 _FEW: Final = 64
+#: Messages that were compressed are decoded together until they have so many bytes: many small ones
+#: may stand for any number of large ones.
+_EXPANDED_BYTES: Final = 32 * 1024 * 1024
 #: After so many tries that gave few on average, it is not tried any more.
 _TRIES: Final = 32
 
@@ -138,7 +141,9 @@ class Reading:
     def _take_exactly(self, count: int) -> None:
         for found, size in self._decoded(self._index, count):
             self._origins.note(self._offset, self._index)
-            items = found.items if isinstance(found, Decoded) else (found,)
+            items: Iterable[Item] = found.items if isinstance(found, Decoded) else (found,)
+            if size > FEW_BYTES:
+                items = refuse_wide(items)
             for item in items:
                 if self._offset >= self._part.start:
                     self._taken.add(self._messages, self._index, self._offset, item)
@@ -151,16 +156,27 @@ class Reading:
 
     def _decoded(self, begin: int, count: int) -> Iterator[tuple[Decoded | RecordError, int]]:
         """What each message holds, and its size as it is decoded."""
-        content = self._messages.content
-        values = self._messages.values.slice(begin, count).to_pylist()
-        ready = [ready_message(value, content) for value in values]
-        decoded = iter(self._origins.decoder.decode([x for x in ready if isinstance(x, bytes)]))
-        for one in ready:
-            if isinstance(one, bytes):
-                yield next(decoded), len(one)
-            else:
-                # A message without a value has its header columns.
-                yield Decoded(({},)) if one is None else one, 0
+        for ready in self._ready(begin, count):
+            decoded = iter(self._origins.decoder.decode([x for x in ready if isinstance(x, bytes)]))
+            for one in ready:
+                if isinstance(one, bytes):
+                    yield next(decoded), len(one)
+                else:
+                    # A message without a value has its header columns.
+                    yield Decoded(({},)) if one is None else one, 0
+
+    def _ready(self, begin: int, count: int) -> Iterator[list[bytes | RecordError | None]]:
+        """Messages as their decoder takes them, so many at a time as fit in memory."""
+        group: list[bytes | RecordError | None] = []
+        size = 0
+        for value in self._messages.values.slice(begin, count).to_pylist():
+            one = ready_message(value, self._messages.content)
+            group.append(one)
+            size += len(one) if isinstance(one, bytes) else 0
+            if size >= _EXPANDED_BYTES:
+                yield group
+                group, size = [], 0
+        yield group
 
 
 def ready_message(value: bytes | None, content: Content) -> bytes | RecordError | None:

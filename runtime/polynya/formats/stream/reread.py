@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polynya.formats.base import RereadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, Rejected
-from polynya.formats.contents.decoded import Decoded
+from polynya.formats.contents.decoded import Decoded, refuse_wide
 from polynya.formats.errors import RecordError
 from polynya.formats.stream.messages import Kept, kept_message
 from polynya.formats.stream.reading import ready_message
@@ -44,7 +44,8 @@ def _take(taken: Taken, kept: Kept, record: Rejected) -> None:
         error = f"{len(found.items)} records, where it was one"
         taken.add(messages, 0, record.offset, RecordError("bad_record", error))
         return
-    taken.add(messages, 0, record.offset, found.items[0])
+    (item,) = refuse_wide(found.items)
+    taken.add(messages, 0, record.offset, item)
 
 
 def _kept(record: Rejected) -> Kept | RecordError:

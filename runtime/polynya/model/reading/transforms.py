@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from polynya.model.config.delivery import SchemaRegistry
 from polynya.model.config.mapping.columns import MappedColumn
 from polynya.model.config.settings import Dataset, Landing
+from polynya.model.config.streaming.content import RegistryAvroContent
 from polynya.model.config.streaming.landing import StreamingLanding, landed_table
 from polynya.model.config.streaming.transform import INGESTION_DATE, StreamingTransform
 from polynya.model.config.task import StorageTask
@@ -93,18 +95,27 @@ def as_storage(task: StreamingTransform, landing: StreamingLanding) -> StorageTa
     if "snapshot_expiry" in task.model_fields_set:
         settings["maintenance"] = {"snapshot_expiry": {"age": task.snapshot_expiry}}
     table = _landed(task, landing)
+    read = {"path": landing.place, "format": "stream", **_login(landing)}
     return StorageTask(
         apiVersion=task.apiVersion,
         kind="storage",
         name=task.name,
         schema_=task.schema_ or task.from_,
-        landing=Landing(path=landing.place, format="stream"),
+        landing=Landing.model_validate(read),
         datasets=(Dataset.model_validate({"name": name, "path": f"{table}/*", **settings}),),
         apply=task.apply,
         batch=task.batch,
         views=task.views,
         engine=task.engine,
     )
+
+
+def _login(landing: StreamingLanding) -> dict[str, SchemaRegistry]:
+    """Who asks the registry: landed batches name its address and no secret."""
+    content = landing.content
+    if not isinstance(content, RegistryAvroContent) or content.schema_registry.user is None:
+        return {}
+    return {"schema_registry": content.schema_registry}
 
 
 def of_transform(problem: Problem) -> Problem:

@@ -36,6 +36,17 @@ PAGES: Final = (
         "the schema registry refuses access",
         "The registry answers 401 or 403. Nothing was copied and nothing refused. Landed batches "
         "hold no secrets: the task that copies them says who logs in, with `schema_registry: {url, "
-        "user, password}` under `landing`, both as `${env:NAME}`.",
+        "user, password}` under `landing`, both as `${env:NAME}`. A `streaming_transform` takes "
+        "the log-in that `content` of its landing has.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-083",
+        "the address of the schema registry is that of something else",
+        "A registry that does not have a schema says so (404 with the code 40401, 40402 or 40403). "
+        "This answer was a bare 404, as web servers and proxies give it, so nobody knows whether "
+        "the schema exists. Nothing was copied and no message refused. Look at "
+        "`schema_registry.url`. It is that of the interface which Confluent's clients use: "
+        "`https://HOST:8081` of Confluent's registry and Karapace, "
+        "`http://HOST:8080/apis/ccompat/v7` of Apicurio's.",
     ),
 )
