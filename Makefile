@@ -233,7 +233,7 @@ $(DONE)/dev: requirements/dev.txt requirements/jdk.txt constructs/pyproject.toml
 	@echo "Installing the development tools"
 	@$(PIP) $(LOCKED) --requirement requirements/dev.txt --requirement requirements/jdk.txt
 	@$(PIP) --no-deps --no-build-isolation --editable constructs
-	@$(BIN)/python -m polynya.lake.spark.jars fetch --group aws --group kafka >/dev/null
+	@$(BIN)/python -m polynya.lake.spark.jars fetch --group aws --group kafka --group msk >/dev/null
 	@touch $@
 
 node_modules/.package-lock.json: package.json package-lock.json

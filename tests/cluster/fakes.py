@@ -9,6 +9,7 @@ from polynya.cluster.unit import JobKey
 from polynya.engine.verbs.errand import Errand
 from polynya.engine.work.backlog import Backlog
 from polynya.model.config.task import StorageTask
+from polynya.model.reading.kinds import Task
 from polynya.observe.data import BatchCopied
 from polynya.observe.upkeep import TableHealth
 from polynya.store.bucket.configuration import Snapshot, identity_of
@@ -88,11 +89,13 @@ class FakeWorkers:
         self.runs: list[FakeRun] = []
         self.busy = 0.0
 
-    def jobs(self, task: StorageTask) -> list[str]:
+    def jobs(self, task: Task) -> list[str]:
+        if not isinstance(task, StorageTask):
+            return [task.name]
         return [f"{task.schema_}.{dataset.name}" for dataset in task.datasets]
 
     def start(
-        self, job: JobKey, task: StorageTask, run: int, backlog: Backlog, epoch: int | None
+        self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None
     ) -> FakeRun:
         self.runs.append(FakeRun(job, run, backlog, epoch))
         return self.runs[-1]

@@ -18,11 +18,18 @@ from polynya.cluster.agent import Agent, Ended, Pace, Ports
 from polynya.cluster.gossip.decode import read_record
 from polynya.cluster.gossip.messages import Heartbeat, Sender
 from polynya.cluster.gossip.stream_gossip import StreamGossip
-from polynya.cluster.messages import ConfigurationRead, DrainAsked, Observed, RunEnded
+from polynya.cluster.messages import (
+    ConfigurationRead,
+    DrainAsked,
+    JarsFetched,
+    Observed,
+    RunEnded,
+)
 from polynya.cluster.metrics import MetricsOutlet
 from polynya.cluster.outlets import STATE_FILE, HeartbeatOutlet, StateFile
 from polynya.cluster.report import Node as NodeName
 from polynya.cluster.report import is_healthy, summary
+from polynya.cluster.start import fetch_in_background
 from polynya.formats.batch import FilePart
 from polynya.model.errors import ConfigError, DependencyError, PolynyaError
 from polynya.observe.emf import emf_records
@@ -42,8 +49,10 @@ from tests.cluster.fakes import (
     snapshot,
     task,
 )
+from tests.projects import CLICKS
 
 SCALING = Path(__file__).parents[2] / "constructs/polynya_constructs/cluster/scaling.py"
+IAM_CLICKS = CLICKS.replace("security.protocol: SSL", "sasl.mechanism: AWS_MSK_IAM")
 OUTAGE = DependencyError("POLYNYA-AWS-003", "no answer")
 
 
@@ -65,6 +74,7 @@ class Node:
         self.told: list[Event] = []
         self.reports: list[Mapping[str, Any]] = []
         self.signs: list[str] = []
+        self.fetched: list[set[str]] = []
         ports = Ports(
             read=lambda: self.inbox.put(ConfigurationRead(self.source)),
             workers=lambda _project: self.workers,
@@ -74,6 +84,7 @@ class Node:
             ready=lambda: self.signs.append("ready"),
             draining=lambda: self.signs.append("stopping"),
             draw=lambda: 0.0,
+            fetch_jars=lambda project: self.fetched.append(set(project.stream_jars)),
         )
         name = NodeName("n1", None, datetime(2026, 1, 1, tzinfo=UTC))
         acceptance = Acceptance(self.work, None, self.work)
@@ -236,6 +247,63 @@ def test_what_a_driver_cannot_survive_starts_the_process_anew(node: Node, cause:
 
     assert node.turns() is Ended.RESTART
     assert node.signs == ["ready"]
+
+
+def test_the_first_landing_from_kafka_starts_the_process_again_with_its_jars(node: Node) -> None:
+    node.edits({"tasks/clicks.yml": CLICKS})
+    assert node.fetched == [{"kafka"}]
+    # Until the jars are there everything goes on, other edits too.
+    node.edits({"tasks/clicks.yml": CLICKS, "tasks/c.yml": task("c")})
+    assert node.fetched == [{"kafka"}]
+    assert {"shop.a", "shop.b", "shop.c"} <= set(node.running())
+
+    node.inbox.put(JarsFetched())
+    node.turns()
+    node.end_all()
+
+    assert node.turns() is Ended.RESTART
+    assert node.signs == ["ready"]
+
+
+def test_jars_that_nobody_needs_any_more_restart_nothing(node: Node) -> None:
+    node.edits({"tasks/clicks.yml": CLICKS})
+    node.edits({})
+
+    node.inbox.put(JarsFetched())
+    node.turns()
+    assert node.running() == ["shop.a", "shop.b"]
+
+    node.edits({"tasks/clicks.yml": IAM_CLICKS})
+    assert node.fetched == [{"kafka"}, {"kafka", "msk"}]
+
+
+def test_an_agent_that_started_with_a_landing_has_its_jars(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.source = snapshot(GOOD | {"tasks/clicks.yml": IAM_CLICKS})
+    node.turns()
+    node.edits({"tasks/clicks.yml": CLICKS})
+
+    assert node.signs == ["ready"]
+    assert node.fetched == []
+
+
+def test_jars_are_fetched_until_they_are_there_and_what_is_wrong_is_said_once() -> None:
+    tries = [OUTAGE, OUTAGE, DependencyError("POLYNYA-DEP-002", "no network"), None]
+    inbox: SimpleQueue[Any] = SimpleQueue()
+    pauses: list[float] = []
+
+    def fetch(_project: object) -> None:
+        problem = tries.pop(0)
+        if problem is not None:
+            raise problem
+
+    project: Any = None
+    fetch_in_background(project, inbox, "n1", fetch=fetch, sleep=pauses.append).join(10)
+
+    said = [inbox.get_nowait() for _ in range(inbox.qsize())]
+    assert [str(one.event.error) for one in said[:-1]] == ["no answer", "no network"]
+    assert said[-1] == JarsFetched()
+    assert len(pauses) == 3
 
 
 def test_who_is_told_to_end_does_not_start_anew(node: Node) -> None:

@@ -57,3 +57,31 @@ def test_time_without_work_does_not_count_as_slow() -> None:
     backlog.found("a", parts("2"), 1001.0)
 
     assert backlog.waiting(1001.0).seconds == 1.0
+
+
+def test_what_a_stream_has_beyond_its_landed_batches_is_work_beside_landed_files() -> None:
+    backlog = Backlog()
+    backlog.found("shop.a", [FilePart("1", 2_000_000)], 0.0)
+    backlog.beyond("in/clicks", 3000, 5.0)
+
+    # Before a batch was landed a record is taken to be of 1,000 bytes.
+    waiting = backlog.waiting(10.0)
+    assert (waiting.files, waiting.size_bytes) == (2, 5_000_000)
+    assert (waiting.seconds, waiting.oldest_seconds) == (5.0, 10.0)
+
+    backlog.landed("in/clicks", records=1000, size_bytes=500_000, seconds=2.0)
+    backlog.beyond("in/clicks", 2000, 12.0)
+    waiting = backlog.waiting(20.0)
+    assert (waiting.size_bytes, waiting.seconds) == (3_000_000, 6.0)
+
+
+def test_a_stream_waits_since_it_was_landed_to_its_end() -> None:
+    backlog = Backlog()
+    for records, now in ((10, 0.0), (5, 10.0), (7, 20.0)):
+        backlog.beyond("in/clicks", records, now)
+    assert backlog.waiting(25.0).oldest_seconds == 25.0
+
+    backlog.beyond("in/clicks", 0, 30.0)
+    assert backlog.waiting(31.0) == Waiting()
+    backlog.beyond("in/clicks", 1, 40.0)
+    assert backlog.waiting(41.0).oldest_seconds == 1.0

@@ -67,6 +67,12 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
+        node.JarsMissing(subject="n1", error=PolynyaError("POLYNYA-DEP-002", "no network")),
+        Level.WARNING,
+        "n1: a landing waits for its jars: no network (POLYNYA-DEP-002)",
+        {"subject": "n1", "code": "POLYNYA-DEP-002", "message": "no network"},
+    ),
+    (
         node.ReportFailed(subject="n1", message="the disk is full"),
         Level.WARNING,
         "n1: its report was lost: the disk is full",

@@ -111,6 +111,8 @@ def _copy_jars(project: Path, folder: Path) -> None:
             "aws",
             "--group",
             "kafka",
+            "--group",
+            "msk",
         ],
         cwd=project,
     )

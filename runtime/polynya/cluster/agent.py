@@ -17,6 +17,7 @@ from polynya.cluster.messages import (
     ConfigurationRead,
     DrainAsked,
     Inbox,
+    JarsFetched,
     LeaveAdvised,
     Message,
     Noticed,
@@ -52,6 +53,7 @@ class Ports:
         ready: called when the first good configuration is in force.
         draining: called when the agent is going to end for good.
         draw: numbers in [0, 1) that spread pauses.
+        fetch_jars: begins to fetch the jars of a project, which ends with a JarsFetched.
         join: makes this node a member of its cluster; None where nodes share nothing.
     """
 
@@ -63,7 +65,30 @@ class Ports:
     ready: Callable[[], None]
     draining: Callable[[], None]
     draw: Callable[[], float]
+    fetch_jars: Callable[[LoadedProject], object]
     join: Callable[[LoadedProject], Part] | None = None
+
+
+@dataclass(slots=True)
+class Lacking:
+    """Which jars of landings the driver was started without."""
+
+    _has: frozenset[str] = frozenset()
+    _wants: frozenset[str] = frozenset()
+
+    @property
+    def any(self) -> bool:
+        """Whether the configuration in force needs one of them."""
+        return not self._wants <= self._has
+
+    def started(self, groups: frozenset[str]) -> None:
+        """The driver was started with these."""
+        self._has = self._wants = groups
+
+    def asked(self, groups: frozenset[str]) -> bool:
+        """Another configuration needs these; returns whether some of them are to be fetched."""
+        before, self._wants = self._wants, groups
+        return self.any and groups != before
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +125,7 @@ class Agent:
         self._workers: Workers | None = None
         self._supervisor: Supervisor | None = None
         self._works_for: ResolvedTarget | None = None
+        self._lacks = Lacking()
         self._part: Part | None = None
         self._ending = Ending(node.id, self._pace.drain, clock, self._tell, ports.draining)
         self._reported_at: float | None = None
@@ -183,6 +209,9 @@ class Agent:
                 self._configure(found)
         elif isinstance(message, Noticed):
             self._tell(message.event)
+        elif isinstance(message, JarsFetched):
+            if self._lacks.any:
+                self._ending.begin("a landing needs more jars than Spark has", Ended.RESTART)
         elif isinstance(message, SharingEnded):
             self._ending.fail(message.error)
         elif isinstance(message, LeaveAdvised | TurnTaken):
@@ -207,6 +236,7 @@ class Agent:
         if self._supervisor is None:
             self._workers = self._ports.workers(found.project)
             self._works_for = found.project.target
+            self._lacks.started(found.project.stream_jars)
             self._supervisor = Supervisor(self._workers, self._clock, self._tell, self._ports.draw)
             if self._ports.join is not None:
                 self._part = self._ports.join(found.project)
@@ -216,6 +246,8 @@ class Agent:
             # Catalog and jars are those with which the driver was started.
             self._ending.begin("the target changed", Ended.RESTART)
             return
+        elif self._lacks.asked(found.project.stream_jars):
+            self._ports.fetch_jars(found.project)
         self._supervisor.configure(found.tasks)
 
     def _report(self, state: str) -> None:

@@ -84,6 +84,11 @@ class Noticed:
 
 
 @dataclass(frozen=True, slots=True)
+class JarsFetched:
+    """Jars that the configuration needs, and Spark was started without, are on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
 class TurnTaken:
     """The member of this node took a turn.
 
@@ -114,6 +119,7 @@ Message: TypeAlias = (
     | DrainAsked
     | LeaveAdvised
     | Noticed
+    | JarsFetched
     | TurnTaken
     | SharingEnded
 )

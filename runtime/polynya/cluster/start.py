@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import random
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from polynya.cluster.agent import Agent, Pace, Ports
 from polynya.cluster.gossip.messages import Sender
 from polynya.cluster.gossip.port import Gossip
 from polynya.cluster.gossip.stream_gossip import StreamGossip
-from polynya.cluster.messages import ConfigurationRead, Inbox, Workers
+from polynya.cluster.messages import ConfigurationRead, Inbox, JarsFetched, Noticed, Workers
 from polynya.cluster.metrics import MetricsOutlet
 from polynya.cluster.outlets import Encode, HeartbeatOutlet, StateFile
 from polynya.cluster.report import Node, summary
@@ -31,10 +32,12 @@ from polynya.cluster.systemd import Notify, notifier, watchdog_seconds
 from polynya.cluster.work import EngineWorkers
 from polynya.engine.collaborators import start_engine
 from polynya.engine.errors import as_polynya
+from polynya.engine.start import fetch_jars
 from polynya.model.errors import ConflictError
 from polynya.model.reading.loader import LoadedProject
 from polynya.observe.events import EventSink
 from polynya.observe.figures import MetricsSink
+from polynya.observe.node import JarsMissing
 from polynya.store.bucket.configuration import ConfigurationSource
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.object_store import LocalObjectStore
@@ -42,6 +45,8 @@ from polynya.store.record_stream import RecordStream
 from polynya.store.streams import stream_at
 
 _LOCK_FILE: Final = "lock"
+#: Seconds between two tries to fetch jars.
+_JARS_AGAIN: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,7 @@ def make_agent(settings: Settings, tell: EventSink, inbox: Inbox) -> Agent:
         ready=lambda: notify("READY=1"),
         draining=lambda: notify("STOPPING=1"),
         draw=random.random,
+        fetch_jars=lambda project: fetch_in_background(project, inbox, settings.node_id),
         join=_joining(settings, inbox, tell),
     )
     if settings.imds is not None:
@@ -154,6 +160,39 @@ def _in_background(source: ConfigurationSource, inbox: Inbox) -> None:
             inbox.put(ConfigurationRead(as_polynya(error)))
 
     threading.Thread(target=read, name="configuration", daemon=True).start()
+
+
+def fetch_in_background(
+    project: LoadedProject,
+    inbox: Inbox,
+    node: str,
+    *,
+    fetch: Callable[[LoadedProject], None] = fetch_jars,
+    sleep: Callable[[float], None] = time.sleep,
+) -> threading.Thread:
+    """Fetch the jars of a project until they are there, which a JarsFetched says.
+
+    A driver that was started without its jars would not start, so nothing ends for them before.
+    """
+
+    def work() -> None:
+        told = ""
+        while True:
+            try:
+                fetch(project)
+            except Exception as error:  # noqa: BLE001 - the edge of the thread
+                problem = as_polynya(error)
+                if str(problem) != told:
+                    told = str(problem)
+                    inbox.put(Noticed(JarsMissing(subject=node, error=problem)))
+                sleep(_JARS_AGAIN)
+            else:
+                inbox.put(JarsFetched())
+                return
+
+    thread = threading.Thread(target=work, name="jars", daemon=True)
+    thread.start()
+    return thread
 
 
 def _sign_of_life(notify: Notify, clock: Clock) -> Callable[[], None]:

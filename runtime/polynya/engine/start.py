@@ -34,7 +34,7 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
     if isinstance(target.warehouse, Path):
         make_folder(target.warehouse)
     java = find_java()
-    jars = jars_of(target, project.stream_sources)
+    jars = jars_of(target, project.stream_jars)
     settings = SessionSettings(
         jars=jars,
         catalog=spark_properties(target),
@@ -53,6 +53,11 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
         spark = start_session(settings, java)
     join(spark, target.cluster)
     return spark
+
+
+def fetch_jars(project: LoadedProject) -> None:
+    """Fetch what `start_spark` would need and is not there. Raises DependencyError."""
+    jars_of(project.target, project.stream_jars)
 
 
 def throwaway(project: LoadedProject, folder: Path) -> LoadedProject:

@@ -86,6 +86,27 @@ class ReportFailed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JarsMissing(Event):
+    """A landing needs jars that are not there and cannot be fetched; said once while it lasts."""
+
+    type: ClassVar[str] = "jars.missing"
+    error: PolynyaError
+
+    @property
+    def level(self) -> Level:
+        """The landing waits for them."""
+        return Level.WARNING
+
+    def figures(self) -> Mapping[str, Any]:
+        """The error with all its parts."""
+        return self.error.as_dict()
+
+    def text(self) -> str:
+        """See `Event`."""
+        return f"{self.subject}: a landing waits for its jars: {one_line(self.error)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationAccepted(Event):
     """A configuration is in force.
 

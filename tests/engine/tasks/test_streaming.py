@@ -158,6 +158,27 @@ def test_batches_come_at_the_interval_and_at_once_while_more_is_there():
     zone.clock.advance(timedelta(seconds=4))
     assert unit.step(GOES_ON).look_again == 6
     assert zone.tables == {"clicks": 2}
+
+
+def test_records_beyond_the_landed_batches_are_in_the_backlog():
+    source = FakeKafka("clicks")
+    [partition] = source.topic("clicks").partitions
+    partition.add(*[b"x"] * 8)
+    zone = Zone(source, {"interval": "10s", "batch": {"max_records": 3}})
+    context, task = zone.process()
+    [unit] = task.step(GOES_ON).found
+    seen = []
+
+    for _ in range(3):
+        unit.step(GOES_ON)
+        zone.clock.advance(timedelta(seconds=1))
+        seen.append(context.backlog.waiting(zone.clock.monotonic()))
+
+    assert [(one.files, one.size_bytes, one.oldest_seconds) for one in seen] == [
+        (1, 5, 1.0),
+        (1, 2, 2.0),
+        (0, 0, 0.0),
+    ]
     zone.clock.advance(timedelta(seconds=6))
     unit.step(GOES_ON)
     assert zone.tables == {"clicks": 3}

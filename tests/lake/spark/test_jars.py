@@ -155,4 +155,5 @@ def test_the_lock_pins_every_jar_by_digest() -> None:
         jars.AWS,
         jars.POSTGRESQL,
         jars.KAFKA,
+        jars.MSK,
     }

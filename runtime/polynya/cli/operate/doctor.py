@@ -95,7 +95,7 @@ def _java() -> Check:
 def _jars(project: LoadedProject | None) -> Check:
     from polynya.lake.spark.jars import jars_of
 
-    found = jars_of(None) if project is None else jars_of(project.target, project.stream_sources)
+    found = jars_of(None) if project is None else jars_of(project.target, project.stream_jars)
     paths = [Path(path) for path in found]
     return Check("jars", "ok", f"{len(paths)} verified in {paths[0].parent}")
 

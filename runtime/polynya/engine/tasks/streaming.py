@@ -151,6 +151,7 @@ class LandedTable:
         self._lander, self._expiry = lander, expiry
         self._due: float | None = None
         self._expired_at: float | None = None
+        self._batch_records = 0
 
     def step(self, streams: tuple[str, ...], turn: Turn) -> Ended:
         """Land the next batch, when it is time."""
@@ -158,6 +159,7 @@ class LandedTable:
         if not turn.at_once and self._due is not None and began < self._due:
             return Ended(look_again=self._due - began)
         wanted = self._lander.decide(streams, once=turn.at_once)
+        self._note_beyond(wanted.records, wanted.behind, began)
         if wanted.is_nothing:
             return self._wait(began, turn)
         if wanted.records >= LONG_RECORDS and not turn.long:
@@ -166,8 +168,21 @@ class LandedTable:
         if landed is None:
             # Another process landed this batch: go on after it.
             return turn.more
-        self._tell(landed, self._context.clock.monotonic() - began)
+        ended = self._context.clock.monotonic()
+        counts = landed.footer.counts
+        self._batch_records = counts.records
+        self._context.backlog.landed(self._name, counts.records, counts.bytes, ended - began)
+        self._note_beyond(0, landed.behind, ended)
+        self._tell(landed, ended - began)
         return turn.more if turn.at_once or landed.behind else self._wait(began, turn)
+
+    def _note_beyond(self, records: int, behind: int, now: float) -> None:
+        """Let the backlog know of `records` to land now and what is `behind` them.
+
+        Kafka counts records. Other sources tell only that there is more: that is a batch at least.
+        """
+        more = behind if self._task.source.kafka is not None else (behind > 0) * self._batch_records
+        self._context.backlog.beyond(self._name, records + more, now)
 
     def _wait(self, began: float, turn: Turn) -> Ended:
         """Nothing is left for now: the next batch is due an interval after this one began."""

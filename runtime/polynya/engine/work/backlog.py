@@ -1,7 +1,7 @@
-"""What has landed and is not copied yet, and how long it will take.
+"""What has landed and is not copied yet, what streams have beyond it, and how long both will take.
 
 Every look at the landing zone is reported here. What was unread at one look and no longer is at
-the next was copied in between: that gives the speed.
+the next was copied in between: that gives the speed. Of a stream each landed batch gives it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from polynya.formats.batch import FilePart
 
 #: Speed of a dataset that was not measured yet, in bytes per second.
 FIRST_GUESS: Final = 1_000_000.0
+#: Size of a record of a stream of which none was landed yet, in bytes.
+_FIRST_RECORD_BYTES: Final = 1000.0
 #: Weight of what was measured before, each time something is added to it.
 _FADING: Final = 0.8
 
@@ -24,6 +26,8 @@ class Waiting:
     """What waits. `seconds` is the work in it, `oldest_seconds` how long the oldest file waits.
 
     A file waits from the moment at which it was first seen. It counts whole until it is read whole.
+    What a stream has beyond its landed batches counts as a file, which waits since the stream was
+    landed to its end.
     """
 
     files: int = 0
@@ -47,12 +51,34 @@ class _Subject:
         return self.done_bytes / self.busy_seconds
 
 
+@dataclass(slots=True)
+class _Stream:
+    """One landed table: records beyond it and since when there are any, and what was measured."""
+
+    records: int = 0
+    since: float = 0.0
+    done_records: float = 0.0
+    done_bytes: float = 0.0
+    busy_seconds: float = 0.0
+
+    def waiting(self, now: float) -> Waiting:
+        if not self.records:
+            return Waiting()
+        known = self.done_records > 0 and self.done_bytes > 0
+        record = self.done_bytes / self.done_records if known else _FIRST_RECORD_BYTES
+        measured = self.done_bytes > 0 and self.busy_seconds > 0
+        rate = self.done_bytes / self.busy_seconds if measured else FIRST_GUESS
+        size = self.records * record
+        return Waiting(1, int(size), size / rate, max(now - self.since, 0.0))
+
+
 class Backlog:
     """The backlog of one job. Told by the threads of the job, read by others."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._subjects: dict[str, _Subject] = {}
+        self._streams: dict[str, _Stream] = {}
 
     def found(self, subject: str, parts: Iterable[FilePart], now: float) -> None:
         """Take note of the unread files of a dataset; `now` in monotonic seconds."""
@@ -66,6 +92,22 @@ class Backlog:
                 before.done_bytes = _FADING * before.done_bytes + gone
                 before.busy_seconds = _FADING * before.busy_seconds + now - before.looked_at
             before.files, before.looked_at = files, now
+
+    def beyond(self, subject: str, records: int, now: float) -> None:
+        """Take note of the records that a stream has beyond a landed table."""
+        with self._lock:
+            stream = self._streams.setdefault(subject, _Stream())
+            if records and not stream.records:
+                stream.since = now
+            stream.records = records
+
+    def landed(self, subject: str, records: int, size_bytes: int, seconds: float) -> None:
+        """Learn from a batch that was landed how large records are, and how fast it goes."""
+        with self._lock:
+            stream = self._streams.setdefault(subject, _Stream())
+            stream.done_records = _FADING * stream.done_records + records
+            stream.done_bytes = _FADING * stream.done_bytes + size_bytes
+            stream.busy_seconds = _FADING * stream.busy_seconds + seconds
 
     def resume(self, now: float) -> None:
         """The job goes on; the time since it last looked was not spent on its work."""
@@ -82,14 +124,17 @@ class Backlog:
             return sum(size for size, _ in one.files.values()) / one.rate()
 
     def waiting(self, now: float) -> Waiting:
-        """What waits in all datasets together."""
+        """What waits in all datasets and streams together."""
         with self._lock:
             found = [(one.files.values(), one.rate()) for one in self._subjects.values()]
+            streams = [one.waiting(now) for one in self._streams.values()]
         sizes = [sum(size for size, _ in files) for files, _ in found]
         since = [moment for files, _ in found for _, moment in files]
+        ages = [max(now - min(since), 0.0)] if since else []
         return Waiting(
-            files=len(since),
-            size_bytes=sum(sizes),
-            seconds=sum(size / rate for size, (_, rate) in zip(sizes, found, strict=True)),
-            oldest_seconds=max(now - min(since), 0.0) if since else 0.0,
+            files=len(since) + sum(one.files for one in streams),
+            size_bytes=sum(sizes) + sum(one.size_bytes for one in streams),
+            seconds=sum(size / rate for size, (_, rate) in zip(sizes, found, strict=True))
+            + sum(one.seconds for one in streams),
+            oldest_seconds=max([*ages, *(one.oldest_seconds for one in streams)], default=0.0),
         )

@@ -32,6 +32,7 @@ CORE = "core"
 AWS = "aws"
 POSTGRESQL = "postgresql"
 KAFKA = "kafka"
+MSK = "msk"
 
 _LOCK_FILE = Path(__file__).with_name("jars.lock.json")
 
@@ -95,15 +96,16 @@ def jar_paths(
     return [os.fspath(_verified(jar, jars_directory() / jar.file_name)) for jar in wanted]
 
 
-def jars_of(target: ResolvedTarget | None, sources: Iterable[str] = ()) -> list[str]:
+def jars_of(target: ResolvedTarget | None, streams: Iterable[str] = ()) -> list[str]:
     """Paths of the jars that a target needs, None for any target; see `jar_paths`.
 
-    `sources` are the kinds of stream that tasks read, of which `kafka` has jars of its own.
+    `streams` are the groups that landings need beside.
     """
     if target is None:
         return jar_paths()
-    groups = [CORE, *(KAFKA for source in set(sources) if source == KAFKA)]
-    if isinstance(target.warehouse, S3Location):
+    groups = [CORE, *streams]
+    # The AWS SDK that signs for MSK is that of Iceberg: two of them would get in each other's way.
+    if isinstance(target.warehouse, S3Location) or MSK in groups:
         groups.append(AWS)
     if target.database is not None:
         groups.append(POSTGRESQL)

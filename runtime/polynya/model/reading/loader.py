@@ -70,9 +70,11 @@ class LoadedProject:
         return (*self.landings, *self.tasks)
 
     @property
-    def stream_sources(self) -> frozenset[str]:
-        """The kinds of source that landings read, such as `kafka`."""
-        return frozenset(one for task in self.landings for one in task.source.chosen)
+    def stream_jars(self) -> frozenset[str]:
+        """The groups of jars that landings need: `kafka`, and `msk` where its brokers ask IAM."""
+        sources = [task.source.kafka for task in self.landings if task.source.kafka is not None]
+        iam = any(one.asks_iam for one in sources)
+        return frozenset((*(("kafka",) if sources else ()), *(("msk",) if iam else ())))
 
     def where(self, task: str, *path: str | int) -> str:
         """Return `file:line:col` of a path in a task's file."""

@@ -147,6 +147,6 @@ class KafkaCluster:
             "the session of Spark was started without the jars for Kafka",
             where=self._where,
             state="nothing was landed; the topics keep their records as long as they are set to",
-            fix="start the process again: the first landing from Kafka came into its "
-            "configuration after it had started",
+            fix="nothing in an agent: it fetches them and starts again by itself, and says what is "
+            "in the way (`jars.missing`). Else start the process again",
         )

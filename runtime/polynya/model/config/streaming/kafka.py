@@ -26,6 +26,14 @@ OWN_PROPERTIES: Final[Mapping[str, str]] = {
     "partition.assignment.strategy": "partitions are shared out by Polynya",
     "value.deserializer": "records are landed as they came; `content` says what they are",
 }
+_MECHANISM: Final = "sasl.mechanism"
+_IAM: Final = "AWS_MSK_IAM"
+#: What a client needs beside the mechanism, unless the task says otherwise.
+_IAM_PROPERTIES: Final[Mapping[str, str]] = {
+    "security.protocol": "SASL_SSL",
+    "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+    "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+}
 _SECRET: Final = re.compile(r"(?:password|secret|\.key)$", re.IGNORECASE)
 _JAAS: Final = "sasl.jaas.config"
 _IN_WORDS: Final = re.compile(
@@ -65,9 +73,16 @@ class KafkaSource(Frozen):
         "unchanged. Secrets always as `${env:NAME}`, `${file:PATH}` or `${secret:NAME}`.",
     )
 
+    @property
+    def asks_iam(self) -> bool:
+        """Whether the brokers are those of Amazon MSK and let in by IAM."""
+        mechanism = self.properties.get(_MECHANISM)
+        return mechanism is not None and mechanism.get_secret_value() == _IAM
+
     def plain_properties(self) -> dict[str, str]:
         """The properties with their secrets, for the client alone."""
-        return {name: value.get_secret_value() for name, value in self.properties.items()}
+        written = {name: value.get_secret_value() for name, value in self.properties.items()}
+        return {**_IAM_PROPERTIES, **written} if self.asks_iam else written
 
     def secrets(self) -> tuple[str, ...]:
         """The secrets among the properties, for those who have to leave them out of a text."""

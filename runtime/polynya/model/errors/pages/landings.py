@@ -100,8 +100,10 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-STR-015",
         "the session was started without the jars for Kafka",
-        "Spark's jars are chosen when a process starts. The first landing from Kafka came into the "
-        "configuration of one that was running. Start it again.",
+        "Spark's jars are chosen when a process starts. The first landing from Kafka, or the first "
+        "that logs in to MSK by IAM, came into the configuration of one that was running. An agent "
+        "fetches the jars and starts again by itself once they are there; `jars.missing` among its "
+        "events says what is in the way. Start other processes again.",
     ),
     ErrorPage(
         "POLYNYA-STR-016",
