@@ -179,6 +179,22 @@ def test_records_beyond_the_landed_batches_are_in_the_backlog():
         (1, 2, 2.0),
         (0, 0, 0.0),
     ]
+
+
+def test_a_topic_that_is_gone_leaves_no_backlog():
+    source = FakeKafka("clicks")
+    source.topic("clicks").partitions[0].add(*[b"x"] * 8)
+    zone = Zone(source, {"batch": {"max_records": 3}})
+    context, task = zone.process()
+    [unit] = task.step(GOES_ON).found
+    unit.step(GOES_ON)
+    assert context.backlog.waiting(0.0).files == 1
+
+    del source.topics["clicks"]
+    zone.clock.advance(timedelta(seconds=30))
+    task.step(GOES_ON)
+
+    assert context.backlog.waiting(0.0).files == 0
     zone.clock.advance(timedelta(seconds=6))
     unit.step(GOES_ON)
     assert zone.tables == {"clicks": 3}

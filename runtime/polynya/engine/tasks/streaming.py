@@ -80,6 +80,10 @@ class LandingTask:
         waiting = waits(judged, policy, f"task {self._task.name}")
         taken = frozenset(one for streams in judged.tables.values() for one in streams)
         self._seen.known = taken | (known or frozenset())
+        for table in self._units.keys() - judged.tables.keys():
+            # Nobody lands it now: what it had is no work.
+            name, now = self._units[table].name, self._context.clock.monotonic()
+            self._context.backlog.beyond(name, 0, now)
         self._seen.tables = judged.tables
         self._seen.refused = waiting or found.refused
         for table in judged.tables:
