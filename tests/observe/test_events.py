@@ -70,7 +70,12 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         node.JarsMissing(subject="n1", error=PolynyaError("POLYNYA-DEP-002", "no network")),
         Level.WARNING,
         "n1: a landing waits for its jars: no network (POLYNYA-DEP-002)",
-        {"subject": "n1", "code": "POLYNYA-DEP-002", "message": "no network"},
+        {
+            "subject": "n1",
+            "code": "POLYNYA-DEP-002",
+            "message": "no network",
+            "retryable": False,
+        },
     ),
     (
         node.ReportFailed(subject="n1", message="the disk is full"),
