@@ -163,43 +163,6 @@ def test_batches_come_at_the_interval_and_at_once_while_more_is_there():
     assert zone.tables == {"clicks": 3}
 
 
-def test_records_beyond_the_landed_batches_are_in_the_backlog():
-    source = FakeKafka("clicks")
-    [partition] = source.topic("clicks").partitions
-    partition.add(*[b"x"] * 8)
-    zone = Zone(source, {"interval": "10s", "batch": {"max_records": 3}})
-    context, task = zone.process()
-    [unit] = task.step(GOES_ON).found
-    seen = []
-
-    for _ in range(3):
-        unit.step(GOES_ON)
-        zone.clock.advance(timedelta(seconds=1))
-        seen.append(context.backlog.waiting(zone.clock.monotonic()))
-
-    assert [(one.files, one.size_bytes, one.oldest_seconds) for one in seen] == [
-        (1, 5, 1.0),
-        (1, 2, 2.0),
-        (0, 0, 0.0),
-    ]
-
-
-def test_a_topic_that_is_gone_leaves_no_backlog():
-    source = FakeKafka("clicks")
-    source.topic("clicks").partitions[0].add(*[b"x"] * 8)
-    zone = Zone(source, {"batch": {"max_records": 3}})
-    context, task = zone.process()
-    [unit] = task.step(GOES_ON).found
-    unit.step(GOES_ON)
-    assert context.backlog.waiting(0.0).files == 1
-
-    del source.topics["clicks"]
-    zone.clock.advance(timedelta(seconds=30))
-    task.step(GOES_ON)
-
-    assert context.backlog.waiting(0.0).files == 0
-
-
 def test_a_table_without_news_puts_nothing():
     source = FakeKafka("clicks")
     source.topic("clicks").partitions[0].add(b"x")
