@@ -44,6 +44,12 @@ demo: install ## Run the example project on a real PostgreSQL capture and check 
 cluster-demo: dev ## Four agents share a project, lose nodes and get new ones; the tables stay right
 	@$(BIN)/python -m tests.cluster_demo $(ARGS)
 
+# Needs the servers of the tests: the jars of Kafka, which it fetches once, and node_modules.
+.PHONY: demo-streams
+demo-streams: node_modules/.package-lock.json
+demo-streams: dev ## Kafka and Kinesis become live tables while both and the run are struck; all is checked
+	@$(BIN)/python -m tests.streams_demo $(ARGS)
+
 ##@ Develop
 
 .PHONY: check

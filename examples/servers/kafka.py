@@ -1,7 +1,7 @@
 """A real broker of Apache Kafka on this machine, and what is done with it beside Polynya.
 
 Its jars come through the Ivy that PySpark ships, once, and stay in the cache of the user. Topics
-and producers go through the client in the JVM of a Spark session.
+and producers go through the client in the JVM of a Spark session, or in one that has nothing else.
 """
 
 from __future__ import annotations
@@ -61,10 +61,12 @@ class Secured:
 class Broker:
     """The server as a process that can be killed and started again."""
 
-    def __init__(self, folder: Path, spark: Any, secured: Secured | None = None) -> None:
-        """Make its folder ready; `spark` has the jars of the client. Raises UnavailableError."""
-        self._folder, self._jvm = folder, spark._jvm
-        self._gateway = spark.sparkContext._gateway
+    def __init__(self, folder: Path, gateway: Any, secured: Secured | None = None) -> None:
+        """Make its folder ready; `gateway` is py4j's to a JVM with the jars of the client.
+
+        Raises UnavailableError.
+        """
+        self._folder, self._gateway, self._jvm = folder, gateway, gateway.jvm
         secured = secured or Secured()
         ports = _free_ports(2 + len(secured.listeners))
         self.port = ports[0]
@@ -173,14 +175,18 @@ class Broker:
                 producer.send(self.record(topic, value, partition))
 
     def record(
-        self, topic: str, value: bytes | None, partition: int = 0, *, key: bytes | None = None,
-        headers: Mapping[str, bytes] | None = None,
+        self, topic: str, value: bytes | None, partition: int | None = 0, *,
+        key: bytes | None = None, headers: Mapping[str, bytes] | None = None,
     ) -> Any:  # fmt: skip
-        """A record for a producer."""
+        """A record for a producer; without a partition the key says which one it goes to."""
         record = self._kafka.producer.ProducerRecord(topic, partition, key, value)
         for name, content in (headers or {}).items():
             record.headers().add(name, content)
         return record
+
+    def seconds(self, count: int) -> Any:
+        """A time as clients take it."""
+        return self._jvm.java.time.Duration.ofSeconds(count)
 
     @property
     def admin(self) -> Any:
@@ -193,9 +199,11 @@ class Broker:
 
     def close(self) -> None:
         """End it and its client."""
-        if self._admin is not None:
-            self._admin.close(self._jvm.java.time.Duration.ofSeconds(1))
-        self.kill()
+        try:
+            if self._admin is not None:
+                self._admin.close(self.seconds(1))
+        finally:
+            self.kill()
 
     @property
     def _kafka(self) -> Any:
@@ -215,10 +223,17 @@ class Broker:
 
 @contextmanager
 def kafka_broker(folder: Path, spark: Any, secured: Secured | None = None) -> Iterator[Broker]:
-    """A broker that runs; it ends with the block."""
-    broker = Broker(folder, spark, secured)
-    broker.start()
+    """A broker that runs, with the clients of a Spark session; it ends with the block."""
+    with broker_with(folder, spark.sparkContext._gateway, secured) as broker:
+        yield broker
+
+
+@contextmanager
+def broker_with(folder: Path, gateway: Any, secured: Secured | None = None) -> Iterator[Broker]:
+    """The same with another JVM's clients (`examples.servers.kafka_clients`)."""
+    broker = Broker(folder, gateway, secured)
     try:
+        broker.start()
         yield broker
     finally:
         broker.close()

@@ -1,0 +1,1 @@
+"""Streams on one machine: real servers, faults, and the proof of the tables."""
