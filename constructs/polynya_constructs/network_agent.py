@@ -126,6 +126,9 @@ class NetworkAgent(Construct):
         stack = cdk.Stack.of(self)
         bucket = configuration.bucket_arn
         allow(self.role, "ListCommands", actions=["s3:ListBucket"], resources=[bucket])
+        # The version that is pinned, and its package.
+        versions = f"{COORDINATION_PREFIX}network-agent-*"
+        allow_objects(self.role, "Versions", configuration, versions, ["s3:GetObject"])
         objects = [
             f"{COORDINATION_PREFIX}{name}/{what}"
             for name in clusters

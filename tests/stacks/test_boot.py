@@ -133,8 +133,9 @@ def test_the_instance_of_the_gateway_boots_to_a_network_agent(
     )
 
     assert node.printed.splitlines()[-1] == "all-well", node.printed
-    verb, name, own, *options = json.loads(node.file("first"))["arguments"]
+    verb, name, own, updates, folder, *options = json.loads(node.file("first"))["arguments"]
     assert (verb, name, own) == ("network-agent", "--name", CLUSTER)
+    assert (updates, folder) == ("--updates", "/var/lib/polynya/network-agent")
     assert options[:3] == ["--metrics", "emf", "--coordination"]
     assert options[4:] == [
         "--cluster", "polynya-clustered-cheap", "--cluster", "polynya-clustered-steady",

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias
 
 from polynya.observe.events import Event, Level, line
+
+#: `tried`: it was started beside the one that serves; `serves`: in its place from now on; `failed`:
+#: it did not show that it works; `given up`: another one is wanted by now; `went back`: it failed
+#: while it served, and the former serves again; `refused`: its package cannot be used.
+UpdateIs: TypeAlias = Literal["tried", "serves", "failed", "given up", "went back", "refused"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,3 +79,22 @@ class CommandUnread(Event):
     def text(self) -> str:
         """See `Event`."""
         return line("unread", self.subject, self.reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentUpdate(Event):
+    """A version of the network agent came into a state, and why."""
+
+    type: ClassVar[str] = "network.update"
+    state: UpdateIs
+    version: str
+    reason: str
+
+    @property
+    def level(self) -> Level:
+        """What somebody pinned does not run."""
+        return Level.WARNING if self.state in ("failed", "went back", "refused") else Level.NOTE
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line(self.state, self.subject, f"version {self.version}: {self.reason}")

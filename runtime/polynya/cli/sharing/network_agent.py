@@ -27,6 +27,8 @@ def network_agent(
     metrics: Literal["emf"] | None = None,
     metrics_file: Path | None = None,
     poll_seconds: float = 10.0,
+    updates: Path | None = None,
+    deadline_seconds: float = 120.0,
     context: Context,
 ) -> int:
     """Carry out `polynya cluster stop`, `start`, `roll` and `scale` on EC2 Auto Scaling groups.
@@ -45,20 +47,41 @@ def network_agent(
             minute.
         metrics_file: file for them; default standard output.
         poll_seconds: time between two looks for commands.
+        updates: folder of its own; the version that `polynya cluster pin-agent` names is kept
+            running then, as a process below this one.
+        deadline_seconds: until when a new version has to show that it works.
         context: given by `main`.
     """
     # Start-up time: pydantic models of all documents, and the AWS SDK.
     from polynya.cluster.network.start import Settings, make_network_agent
+    from polynya.cluster.network.updating.children import starter
+    from polynya.cluster.network.updating.decide import Limits
+    from polynya.cluster.network.updating.heartbeat import Heartbeat
+    from polynya.cluster.network.updating.keeper import Keeper, Ports
     from polynya.cluster.systemd import notifier
     from polynya.store.aws.auto_scaling import AutoScalingGroups
 
     if not cluster:
         raise usage_error("no cluster is named", "add `--cluster NAME`, as often as need be")
-    if poll_seconds <= 0:
-        raise usage_error("`--poll-seconds` is more than 0")
+    if poll_seconds <= 0 or deadline_seconds <= 0:
+        raise usage_error("`--poll-seconds` and `--deadline-seconds` are more than 0")
+    name = name or os.environ.get("POLYNYA_NODE_ID") or socket.gethostname()
     output, stop = JsonOutput(context.options), threading.Event()
+    if updates is not None:
+        arguments = ["network-agent", "--name", name, "--poll-seconds", str(poll_seconds)]
+        arguments += [word for one in cluster for word in ("--cluster", one)]
+        arguments += ["--coordination", coordination] if coordination is not None else []
+        arguments += ["--metrics", metrics] if metrics is not None else []
+        arguments += ["--metrics-file", str(metrics_file)] if metrics_file is not None else []
+        store = store_of(context, coordination)[0]
+        ports = Ports(store, starter(arguments), notifier(), voice(output))
+        limits = Limits(heartbeat_seconds=deadline_seconds)
+        keeper = Keeper(name, updates.resolve(), ports, clock=SystemClock(), limits=limits)
+        stopping = Stopping.on_signals(stop, output)
+        keeper.run(stop)
+        return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK
     settings = Settings(
-        name=name or os.environ.get("POLYNYA_NODE_ID") or socket.gethostname(),
+        name=name,
         clusters=cluster,
         poll_seconds=poll_seconds,
         metrics=metrics_sink(metrics, metrics_file),
@@ -70,6 +93,7 @@ def network_agent(
         clock=SystemClock(),
         notify=notifier(),
         tell=voice(output),
+        heartbeat=Heartbeat.of(os.environ),
     )
     stopping = Stopping.on_signals(stop, output)
     agent.run(stop)

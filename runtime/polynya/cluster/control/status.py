@@ -109,6 +109,8 @@ def cluster_status(
         silent: incarnations whose leases nobody renewed in time.
         unheard: why the network agent is not to be believed, None when it is, or there is none.
     """
+    update = reading.network.update if reading.network is not None and not unheard else ""
+    said = [*([unheard] if unheard else []), *([f"network agent: {update}"] if update else [])]
     nodes = _nodes(reading, silent)
     alive = {one.incarnation for one in nodes if one.state in ("ready", "draining")}
     units = _units(reading, alive)
@@ -125,7 +127,7 @@ def cluster_status(
         frozen=None if freeze is None else f"{freeze.by}: {freeze.reason}",
         nodes=nodes,
         units=units,
-        troubles=(*reading.troubles, *([unheard] if unheard is not None else [])),
+        troubles=(*reading.troubles, *said),
         asked=asked(reading, alive),
     )
 

@@ -9,6 +9,7 @@ from threading import Event as Flag
 from typing import Final
 
 from polynya.cluster.network.relay import Relay
+from polynya.cluster.network.updating.heartbeat import Heartbeat
 from polynya.store.clock import Clock
 
 POLL_SECONDS: Final = 10.0
@@ -34,9 +35,16 @@ class NetworkAgent:
     """Turns of all relays."""
 
     def __init__(
-        self, relays: Sequence[Relay], ports: Ports, *, clock: Clock, poll_seconds: float
+        self,
+        relays: Sequence[Relay],
+        ports: Ports,
+        *,
+        clock: Clock,
+        poll_seconds: float,
+        heartbeat: Heartbeat | None = None,
     ) -> None:
         self._relays, self._ports, self._clock = relays, ports, clock
+        self._heartbeat = heartbeat or Heartbeat(None)
         self._poll_seconds = poll_seconds
         self._ready = False
         self._reported = float("-inf")
@@ -46,14 +54,21 @@ class NetworkAgent:
         while not stop.is_set():
             self.turn()
             stop.wait(self._poll_seconds)
-        for relay in self._relays:
+        for relay in self._relays if self._heartbeat.may_serve else ():
             relay.leave()
 
     def turn(self) -> None:
-        """Serve each cluster once."""
+        """Serve each cluster once; while it is on trial only look at each."""
+        serves = self._heartbeat.may_serve
         for relay in self._relays:
-            relay.turn()
+            if serves:
+                relay.turn(update=self._heartbeat.trouble)
+            else:
+                relay.watch()
             self._ports.alive()
+        self._heartbeat.beat(connected=all(relay.reached for relay in self._relays))
+        if not serves:
+            return
         if not self._ready and all(relay.link.connected for relay in self._relays):
             self._ready = True
             self._ports.ready()

@@ -100,6 +100,7 @@ class AgentReport(Document):
         since: of the state.
         outage: the last time in which it was disconnected.
         group: None when there is no such group, or it was never seen.
+        update: why the version that is pinned does not run, empty when it does.
     """
 
     agent: Name
@@ -111,6 +112,7 @@ class AgentReport(Document):
     renewed_at: datetime
     outage: Outage | None = None
     group: Group | None = None
+    update: Text = ""
 
 
 def command_path(name: str) -> str:

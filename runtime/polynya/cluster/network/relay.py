@@ -63,14 +63,31 @@ class Relay:
         self._told: set[str] = set()
         self.link = Link.at_start(clock.now())
 
-    def turn(self) -> None:
-        """Look once, and do what can be done. Raises nothing that the store or AWS raises."""
+    @property
+    def reached(self) -> bool:
+        """Whether store and group were reached in the last turn."""
+        return self.link.connected and not self.link.reason
+
+    def turn(self, *, update: str = "") -> None:
+        """Look once, and do what can be done. Raises nothing that the store or AWS raises.
+
+        `update` is what people have to know of the version of this process.
+        """
         now, trouble = self._clock.now(), _tried(self._serve)
         link = self.link.after(trouble, now)
-        unsaid = _tried(lambda: self._sign.renew(link, self._group))
+        unsaid = _tried(lambda: self._sign.renew(link, self._group, update=update))
         if trouble is None and unsaid is not None:
             link = self.link.after(unsaid, now)
         self._settle(link)
+
+    def watch(self) -> None:
+        """Look once and do nothing, as a version that is on trial does."""
+
+        def look() -> None:
+            self._queue.refresh()
+            self._look()
+
+        self._settle(self.link.after(_tried(look), self._clock.now()))
 
     def leave(self) -> None:
         """Say that this process ends, if that can be said."""

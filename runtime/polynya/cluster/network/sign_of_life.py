@@ -39,12 +39,15 @@ class SignOfLife:
     def __init__(self, register: Register, me: Me, clock: Clock) -> None:
         self._register, self._me, self._clock = register, me, clock
         self._renewed = float("-inf")
-        self._said: tuple[bool, str | None] | None = None
+        self._said: tuple[bool, str | None, str] | None = None
 
-    def renew(self, link: Link, group: Group | None) -> None:
-        """Write when that is due, or when it has to say something else."""
+    def renew(self, link: Link, group: Group | None, *, update: str = "") -> None:
+        """Write when that is due, or when it has to say something else.
+
+        `update` is what people have to know of the version of this process.
+        """
         due = self._clock.monotonic() - self._renewed >= RENEW_SECONDS
-        says = (link.connected, group.phase if group is not None else None)
+        says = (link.connected, group.phase if group is not None else None, update)
         if not due and says == self._said:
             return
         found = self._register.read(AgentReport, NETWORK_AGENT)
@@ -57,6 +60,7 @@ class SignOfLife:
             since=link.since,
             reason=link.reason,
             renewed_at=self._clock.now(),
+            update=update,
             outage=_with_unknown(link.outage, before.outage if before is not None else None),
             group=_since_then(group, before.group if before is not None else None),
         )

@@ -12,6 +12,7 @@ from polynya.cluster.coordination.register import Register
 from polynya.cluster.network.agent import NetworkAgent, Ports
 from polynya.cluster.network.relay import Relay
 from polynya.cluster.network.sign_of_life import Me
+from polynya.cluster.network.updating.heartbeat import Heartbeat
 from polynya.cluster.systemd import Notify
 from polynya.observe.events import EventSink
 from polynya.observe.figures import Figures, Metric, MetricsSink, Minute
@@ -44,8 +45,9 @@ def make_network_agent(
     clock: Clock,
     notify: Notify,
     tell: EventSink,
+    heartbeat: Heartbeat | None = None,
 ) -> NetworkAgent:
-    """Put it together; nothing is read or written yet."""
+    """Put it together; nothing is read or written yet. `heartbeat` is for who keeps it."""
     random = SystemRandom()
     me = Me(settings.name, f"{random.getrandbits(64):016x}", __version__)
     relays = [
@@ -69,4 +71,6 @@ def make_network_agent(
     ports = Ports(
         alive=lambda: notify("WATCHDOG=1"), ready=lambda: notify("READY=1"), report=report
     )
-    return NetworkAgent(relays, ports, clock=clock, poll_seconds=settings.poll_seconds)
+    return NetworkAgent(
+        relays, ports, clock=clock, poll_seconds=settings.poll_seconds, heartbeat=heartbeat
+    )

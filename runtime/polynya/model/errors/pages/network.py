@@ -31,4 +31,12 @@ PAGES: Final = (
         "command is refused if it is found now. `polynya cluster status` says when the network "
         "agent was heard last. Look at its log and its alarm, or deploy the gateway stack.",
     ),
+    ErrorPage(
+        "POLYNYA-AGT-063",
+        "a package of the network agent cannot be used",
+        "`polynya cluster pin-agent` names the code that network agents run, by its SHA-256. What "
+        "lies in the coordination place under that name is another file, no archive, or has no "
+        "code of Polynya. Nothing of it was run, and the version before goes on. Pin the file "
+        "`code.tar` that `make package` made, or go back with `polynya cluster unpin-agent`.",
+    ),
 )
