@@ -112,18 +112,42 @@ def test_after_a_file_in_between_all_is_listed_for_an_hour() -> None:
     assert looking.zone.lists[3].startswith("a/ after")
 
 
+ENDS = ["a/ after a/01480", "b/ after b/01480"]
+
+
 def test_ends_that_take_as_long_as_all_are_not_listed_until_there_is_more() -> None:
     looking = Looking()
     looking.zone.seconds_of_ends = 0.04
 
-    looking.after(1)
-    looking.after(1)
+    for _ in range(4):
+        looking.after(1)
     looking.zone.seconds = 0.2
     looking.after(1)
     looking.after(1)
 
-    ends = ["a/ after a/01480", "b/ after b/01480"]
-    assert looking.zone.lists == [*ends, "all", "all", *ends]
+    assert looking.zone.lists == [*ENDS * 3, "all", "all", *ENDS]
+
+
+def test_ends_that_had_to_wait_get_another_chance() -> None:
+    """A whole list of a large folder each second is what makes a busy machine busier."""
+    looking = Looking()
+    looking.zone.seconds_of_ends = 0.4
+    looking.after(1)
+    looking.zone.seconds_of_ends = 0.001
+    for _ in range(3):
+        looking.after(1)
+
+    assert looking.zone.lists == ENDS * 4
+
+    looking.after(57)
+    looking.zone.seconds_of_ends = 0.4
+    looking.zone.lists.clear()
+    for _ in range(5):
+        looking.after(1)
+    looking.after(58)
+    looking.after(1)
+
+    assert looking.zone.lists == [*ENDS * 3, "all", "all", "all", *ENDS]
 
 
 def test_what_is_new_at_the_end_raises_no_doubt() -> None:

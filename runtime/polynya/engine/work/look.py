@@ -24,8 +24,10 @@ _FRESH_SECONDS: Final = 1.0
 WHOLE_SECONDS: Final = 60.0
 #: A whole list that takes less, in seconds, is made each time...
 _CHEAP_SECONDS: Final = 0.02
-#: ...and so is one when the ends take more than this part of its time.
+#: ...and so is one when the ends take more than this part of its time. A single list of them that
+#: had to wait for something else says nothing: of so many the fastest counts.
 _WORTH: Final = 0.5
+_TRIES: Final = 3
 #: So many files at the end are looked at again: they may still grow.
 _END: Final = 20
 #: After a new file was met before the end, all is listed each time for so many seconds.
@@ -48,14 +50,16 @@ class Zone(Protocol):
 class _Known:
     """The newest list, when all was listed last, and what that showed of the names.
 
-    The two times of lists in seconds are those that each took last.
+    `judged_at` is when the time of the ends was forgotten, so that they get another chance;
+    `whole_seconds` is what the last whole list took, `ends_seconds` what those of ends took since.
     """
 
     files: Landed = field(default_factory=Landed)
     whole_at: float | None = None
     doubted_at: float | None = None
+    judged_at: float | None = None
     whole_seconds: float = 0.0
-    ends_seconds: float = 0.0
+    ends_seconds: list[float] = field(default_factory=list)
 
 
 class SharedLook:
@@ -99,7 +103,8 @@ class SharedLook:
             return True
         if known.whole_seconds < _CHEAP_SECONDS:
             return True
-        return known.ends_seconds > known.whole_seconds * _WORTH
+        slow = known.whole_seconds * _WORTH
+        return len(known.ends_seconds) >= _TRIES and min(known.ends_seconds) > slow
 
     def _list_whole(self, now: float) -> None:
         known, found = self._known, Landed(self._zone.files())
@@ -108,6 +113,9 @@ class SharedLook:
         if known.whole_at is not None and comes_between(found, known.files.paths, ends):
             known.doubted_at = now
         known.files, known.whole_at = found, now
+        if known.judged_at is None or now - known.judged_at >= WHOLE_SECONDS:
+            known.judged_at = now
+            known.ends_seconds.clear()
 
     def _list_ends(self, now: float) -> None:
         files = self._known.files
@@ -115,7 +123,7 @@ class SharedLook:
         self._known.files = files.with_ends(
             (start, end, self._zone.beginning(start, end)) for start, end in ends.items()
         )
-        self._known.ends_seconds = self._clock.monotonic() - now
+        self._known.ends_seconds.append(self._clock.monotonic() - now)
 
 
 def outermost(starts: Iterable[str]) -> tuple[str, ...]:
