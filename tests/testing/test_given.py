@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from polynya.formats.files.discovery import glob_pattern
 from polynya.model.errors import ConfigError, OperationError
@@ -74,3 +76,87 @@ def test_a_folder_without_files_or_outside_is_refused(tmp_path):
     (tmp_path / "b/link").symlink_to(tmp_path / "secret")
     with pytest.raises(OperationError):
         lands(tmp_path / "b", "{folder: link}")
+
+
+LANDING = """\
+apiVersion: polynya/v1
+kind: streaming_landing
+name: clicks
+source: {SOURCE}
+content: CONTENT
+"""
+TRANSFORM = """\
+apiVersion: polynya/v1
+kind: streaming_transform
+name: facts
+from: clicks
+stream: clicks
+mode: append_only
+"""
+KAFKA = "kafka: {bootstrap_servers: 'b:9092', topics: [clicks]}"
+KINESIS = "kinesis: {streams: [clicks], region: eu-central-1}"
+
+
+def messages(folder, batches, *, source=KAFKA, content="json"):
+    landing = LANDING.replace("SOURCE", source).replace("CONTENT", content)
+    write_project(folder, clicks=landing, facts=TRANSFORM)
+    (folder / "tests").mkdir()
+    (folder / "tests/a.yml").write_text(f"{HEAD}    task: facts\n    given: [{batches}]\n")
+    tests, errors = load_tests(load_project(folder))
+    if errors:
+        return errors
+    (test,) = tests
+    return [dict(landing_files(test, number, folder)) for number in range(len(test.test.given))]
+
+
+def rows_of(files):
+    ((path, content),) = files.items()
+    with pa.BufferReader(content) as file:
+        return path, parquet.read_table(file).to_pylist()
+
+
+def test_events_and_lines_of_a_stream_become_messages_of_landed_batches(tmp_path):
+    events = "{events: [{a: 1, hdr__kafka_key: eA==}, {a: é}]}"
+    first, second = messages(
+        tmp_path, f'{events}, {{lines: "oops\\n7", clock: 2026-02-01T00:00:00Z}}'
+    )
+
+    path, rows = rows_of(first)
+    assert path == "clicks/clicks/batch-00000000000000000001.parquet"
+    assert [row["value"].decode() for row in rows] == ['{"a": 1}', '{"a": "é"}']
+    assert [row["hdr__kafka_key"] for row in rows] == ["eA==", None]
+    path, rows = rows_of(second)
+    assert path == "clicks/clicks/batch-00000000000000000002.parquet"
+    assert [(row["value"], row["hdr__kafka_offset"]) for row in rows] == [(b"oops", 2), (b"7", 3)]
+    assert {str(row["hdr__kafka_timestamp"]) for row in rows} == {"2026-02-01 00:00:00+00:00"}
+
+
+def test_messages_have_the_header_columns_of_their_source(tmp_path):
+    at = "hdr__kinesis_timestamp: '2026-03-01T00:00:00Z'"
+    (files,) = messages(tmp_path, f"{{events: [{{a: 1, {at}}}]}}", source=KINESIS)
+
+    _, (row,) = rows_of(files)
+    assert (row["hdr__kinesis_stream"], row["hdr__kinesis_offset"]) == ("clicks", "0")
+    assert str(row["hdr__kinesis_timestamp"]) == "2026-03-01 00:00:00+00:00"
+
+
+@pytest.mark.parametrize("given", ["hdr__kafka_offset: 1", "hdr__kinesis_timestamp: soon"])
+def test_a_header_column_that_the_source_cannot_have_is_refused(tmp_path, given):
+    with pytest.raises(ConfigError) as caught:
+        messages(tmp_path, f"{{events: [{{{given}}}]}}", source=KINESIS)
+
+    assert caught.value.code == "POLYNYA-TEST-002"
+
+
+@pytest.mark.parametrize(
+    ("batch", "content", "said"),
+    [
+        ("{events: [{a: 1}]}", "csv", "only for messages of `auto`, `json`"),
+        ("{lines: x}", "{type: avro, schema: '\"string\"'}", "and clicks lands `avro`"),
+        ("{lines: x, file: a.json}", "json", "landed batches have names of their own"),
+    ],
+)
+def test_messages_that_a_test_cannot_write_are_errors_of_the_file(tmp_path, batch, content, said):
+    (error,) = messages(tmp_path, batch, content=content)
+
+    assert said in error.message

@@ -15,6 +15,7 @@ from polynya.model.errors import ConfigError
 from polynya.model.formats.registry import rules_of
 from polynya.model.reading.task_test_loader import LoadedTest
 from polynya.store.object_store import LocalObjectStore
+from polynya.testing.messages import landed_messages
 from polynya.testing.parquet_files import parquet_file
 
 #: Parts of a glob, and what stands in their place in the name of a file; `{}` is its number.
@@ -43,6 +44,8 @@ def landing_files(test: LoadedTest, number: int, project: Path) -> Mapping[str, 
         if not found:
             raise _unusable(test, number, f"the folder {batch.folder} has no files")
         return found
+    if rules_of(test.task.landing.format).events_in_tests == "messages":
+        return landed_messages(test, number)
     return {f"{root}/{_name(test, number)}": _content(test, number)}
 
 

@@ -48,13 +48,16 @@ class Batch(Frozen):
     events: tuple[Record, ...] | None = Field(
         default=None,
         min_length=1,
-        description="For `json`, `debezium` and `parquet`: records. In Parquet a column has the "
-        "type that `columns` declares, otherwise that of its values.",
+        description="For `json`, `debezium`, `parquet` and streams: records. In Parquet a column "
+        "has the type that `columns` declares, otherwise that of its values. Of a stream each is "
+        "a message of JSON; the header columns that it has, such as `hdr__kafka_key`, are those "
+        "of the source.",
     )
     lines: str | None = Field(
         default=None,
         min_length=1,
-        description="For `json`, `csv` and `debezium`: the text of a file as it lands.",
+        description="For `json`, `csv`, `debezium`: the text of a file as it lands. For streams: "
+        "a message in each line.",
     )
     folder: RelativePath | None = Field(
         default=None,

@@ -78,7 +78,7 @@ class EventSettings(Protocol):
 #: Where the source tables are named: in the settings, by folders, or in each record.
 TablesNamedIn: TypeAlias = Literal["settings", "folders", "records"]
 #: How a test lands the events that it writes as YAML: as lines of JSON, or as a Parquet file.
-EventsInTests: TypeAlias = Literal["lines", "parquet"]
+EventsInTests: TypeAlias = Literal["lines", "parquet", "messages"]
 #: Yields problems of `landing`, with paths below it.
 LandingCheck: TypeAlias = Callable[[Delivered], Iterable[Problem]]
 #: Yields problems of a dataset whose settings are final, with paths below it.

@@ -14,4 +14,6 @@ STREAM: Final = FormatRules(
     path="{name}/*",
     header_columns=tuple(sorted(STREAM_HEADER_NAMES)),
     landing_settings=frozenset({"schema_registry"}),
+    events_in_tests="messages",
+    lines_in_tests=True,
 )

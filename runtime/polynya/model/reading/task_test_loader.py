@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from polynya.model.config.settings import Dataset
+from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_tests import RELATIONS, Batch, TaskTest, TaskTests
 from polynya.model.contract.identifiers import shown
@@ -26,11 +27,19 @@ _TAKES: Final[Mapping[str, Callable[[FormatRules], bool]]] = {
     "events": lambda rules: rules.events_in_tests is not None,
     "lines": lambda rules: rules.lines_in_tests,
 }
+#: The contents of messages that a test can write as records, and as lines.
+_WRITTEN: Final[Mapping[str, frozenset[str]]] = {
+    "events": frozenset({"json", "auto"}),
+    "lines": frozenset({"json", "auto", "csv", "tsv", "xml", "regex", "split_lines"}),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedTest:
-    """A test that can run: its task, the dataset that it looks at, and where it stands."""
+    """A test that can run: its task, the dataset that it looks at, and where it stands.
+
+    `stream` is the landing whose messages the task reads, if there is one.
+    """
 
     test: TaskTest
     task: StorageTask
@@ -38,6 +47,7 @@ class LoadedTest:
     file: str
     path: Path
     document: Node
+    stream: StreamingLanding | None = None
 
     def where(self, *path: str | int) -> str:
         """Return `file:line:col` of a path in the test."""
@@ -71,8 +81,17 @@ def load_tests(
             names.add(test.name)
             errors.extend(located(problems, file.document, file.shown_as))
             if file.sound and not problems and task is not None and dataset is not None:
-                loaded.append(LoadedTest(test, task, dataset, file.shown_as, at, file.document))
+                stream = _stream(project, task)
+                one = LoadedTest(test, task, dataset, file.shown_as, at, file.document, stream)
+                loaded.append(one)
     return loaded, errors
+
+
+def _stream(project: LoadedProject, task: StorageTask) -> StreamingLanding | None:
+    """The landing that writes what a task reads."""
+    if rules_of(task.landing.format).events_in_tests != "messages":
+        return None
+    return next((one for one in project.landings if one.place == task.landing.path), None)
 
 
 def _subject(project: LoadedProject, test: TaskTest) -> tuple[StorageTask | None, Dataset | None]:
@@ -112,6 +131,8 @@ def _problems(
         return
     for index, batch in enumerate(test.given):
         yield from _batch_problems(batch, task, dataset, (*at, "given", index))
+        if batch.folder is None:
+            yield from _message_problems(batch, _stream(project, task), (*at, "given", index))
     if all(getattr(test.expect, relation) is None for relation in RELATIONS):
         message = f"nothing is expected: name at least one of {', '.join(RELATIONS)}"
         yield Problem((*at, "expect"), "POLYNYA-CFG-009", message)
@@ -145,12 +166,31 @@ def _batch_problems(
         if takes is None and getattr(batch, key):
             message = "has no meaning with `folder`: its files land under their own names"
             yield Problem((*at, key), "POLYNYA-CFG-016", message, "take the line out")
+    if batch.file is not None and rules_of(task.landing.format).events_in_tests == "messages":
+        message = "has no meaning for messages: landed batches have names of their own"
+        yield Problem((*at, "file"), "POLYNYA-CFG-016", message, "take the line out")
     if batch.load and dataset.initial_load is None:
         yield Problem(
             (*at, "load"),
             "POLYNYA-CFG-016",
             f"the dataset {dataset.name} has no `initial_load`",
             "take the line out",
+        )
+
+
+def _message_problems(batch: Batch, stream: StreamingLanding | None, at: Path) -> Iterator[Problem]:
+    """What is wrong with messages that are written in a test."""
+    if stream is None:
+        return
+    content = stream.content.type
+    fitting = _WRITTEN["events" if batch.events is not None else "lines"]
+    if content not in fitting:
+        yield Problem(
+            (*at, "events" if batch.events is not None else "lines"),
+            "POLYNYA-CFG-019",
+            f"only for messages of {_listed(sorted(fitting))}, and {stream.name} lands `{content}`",
+            "land some messages and put their landed batches into a folder of the project, and "
+            "name it as `folder`",
         )
 
 
