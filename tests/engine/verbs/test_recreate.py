@@ -46,6 +46,7 @@ def test_all_goes_and_what_has_landed_is_read_with_todays_settings(lab: Lab) -> 
     assert users.types()["age"] == "string"
 
 
+@pytest.mark.slow
 def test_done_again_it_comes_to_the_same(lab: Lab) -> None:
     users = lab.feed()
     users.apply(put(1, 1, name="Ann"))
@@ -74,6 +75,7 @@ def test_who_was_overtaken_empties_nothing(lab: Lab) -> None:
     assert users.current("id", "name") == [(1, "Ann")]
 
 
+@pytest.mark.slow
 def test_a_capture_forgets_its_tables_and_finds_them_again(lab: Lab) -> None:
     capture = lab.capture()
     for table in ("a", "b"):
@@ -88,6 +90,7 @@ def test_a_capture_forgets_its_tables_and_finds_them_again(lab: Lab) -> None:
     assert capture["b"].current("id", "name") == [(1, "Ann")]
 
 
+@pytest.mark.slow
 def test_one_table_of_a_capture_reads_the_shared_files_again(lab: Lab) -> None:
     capture = lab.capture()
     for table in ("a", "b"):
