@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -227,6 +228,22 @@ def test_the_login_is_that_of_the_task_which_copies(registry: Registry) -> None:
     assert rows_of(batch, "id") == [1]
     assert caught.value.code == "POLYNYA-STR-023"
     assert "s3cr3t" not in repr(SchemaRegistry(url=registry.url, password=SecretStr("s3cr3t")))
+
+
+def test_a_login_that_was_exchanged_is_taken_by_the_next_batch(
+    registry: Registry, tmp_path: Path
+) -> None:
+    (tmp_path / "password").write_text("old\n")
+    access = {"url": registry.url, "user": "ann", "password": f"${{file:{tmp_path}/password}}"}
+    asked = request_for(landed([ANN], **content(registry)), landing={"schema_registry": access})
+    registry.login = "ann:old"
+    assert rows_of(read_stream(asked), "id") == [1]
+
+    registry.login = "ann:new"
+    (tmp_path / "password").write_text("new\n")
+
+    assert rows_of(read_stream(asked), "id") == [1]
+    assert len(registry.asked) == 2
 
 
 def test_old_and_new_schemas_side_by_side_widen_and_drop_nothing(registry: Registry) -> None:
