@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from polynya.engine.tasks.capture import CaptureTask
 from polynya.engine.tasks.declared import DeclaredDataset
+from polynya.engine.tasks.direct import DirectDataset
 from polynya.engine.tasks.extracts import ExtractsDataset
 from polynya.engine.tasks.folders import FolderTask
 from polynya.engine.tasks.streaming import LandingTask
@@ -18,6 +19,7 @@ from polynya.engine.work.turns.rounds import Rounds
 from polynya.engine.work.turns.unit import Ended, Unit
 from polynya.formats.files.discovery import start_of
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import FencedError, PolynyaError
@@ -44,8 +46,13 @@ def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
     found = []
     for task in tasks:
         if isinstance(task, StreamingLanding):
-            whole = LandingTask(context, task)
-            found.append(Unit(task.name, task.name, whole.step, lands=True))
+            landing = LandingTask(context, task)
+            found.append(Unit(task.name, task.name, landing.step, lands=True))
+            continue
+        if isinstance(task, DirectTask):
+            for one in (resolved(task, declared) for declared in task.datasets):
+                whole = DirectDataset(context, task, one)
+                found.append(Unit(one.relations.current, task.name, whole.step))
             continue
         rules = rules_of(task.landing.format)
         if rules.finds_tables:

@@ -6,15 +6,16 @@ checked on construction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.model.config.evolution import SchemaChange
+from polynya.model.contract.direct_position import DirectPosition
 from polynya.model.datatypes import DataType
 
 WHOLE_FILE = -1
@@ -96,6 +97,7 @@ SERVICE_FIELDS: tuple[pa.Field, ...] = (
 )
 """Service columns of `DatasetBatch.rows`; `__old` follows, its type is a struct of the keys."""
 
+_PLACE: Final = ("__file", "__offset")
 OLD_KEY_FIELD = "__old"
 SERVICE_NAMES = frozenset([*(item.name for item in SERVICE_FIELDS), OLD_KEY_FIELD])
 
@@ -180,6 +182,11 @@ class Accounted(Protocol):
         ...
 
     @property
+    def stream(self) -> DirectPosition | None:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
     def facts(self) -> Facts:
         """See `Facts`."""
         ...
@@ -201,6 +208,7 @@ class LoadedBatch:
     met: frozenset[str] | None = None
     of_load: bool = True
     source: Mapping[str, DataType] | None = None
+    stream: DirectPosition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +234,10 @@ class DatasetBatch:
             where every row has them.
         source: where the columns were mapped, the columns of the source as `schema` had them, which
             now are those of the table; None where nothing is mapped.
+        stream: how far the stream was read with it, where no file says that. The table remembers it
+            then, and no file.
+        place_of: gives file and offset of a record as people find them in the source, where those
+            of the rows mean nothing to them.
     """
 
     rows: pa.Table
@@ -244,6 +256,8 @@ class DatasetBatch:
     of_load: bool = False
     raw_of: Callable[[str, int], bytes] | None = None
     source: Mapping[str, DataType] | None = None
+    stream: DirectPosition | None = None
+    place_of: Callable[[str, int], tuple[str, int]] | None = None
 
     def __post_init__(self) -> None:
         out = self.rows.num_rows + len(self.rejected) + self.rows_filtered
@@ -256,15 +270,41 @@ class DatasetBatch:
         return int(self.rows.num_rows) + len(self.rejected)
 
     def with_raw(self, wanted: pa.Array | pa.ChunkedArray) -> pa.Table:
-        """Its rows, of which those where the boolean `wanted` is true have their raw bytes."""
+        """Its rows, of which those where the boolean `wanted` is true have their raw bytes.
+
+        These have the place that `place_of` says, too.
+        """
         if self.raw_of is None or not pc.any(wanted, min_count=0).as_py():
             return self.rows
         raws: list[bytes | None] = [None] * self.rows.num_rows
+        moved: dict[int, tuple[str, int]] = {}
         for index in pc.indices_nonzero(wanted).to_pylist():
-            file, offset = (self.rows.column(name)[index] for name in ("__file", "__offset"))
-            raws[index] = self.raw_of(file.as_py(), offset.as_py())
-        place = self.rows.column_names.index("__raw")
-        return self.rows.set_column(place, "__raw", pa.array(raws, pa.binary()))
+            file, offset = (self.rows.column(name)[index].as_py() for name in _PLACE)
+            raws[index] = self.raw_of(file, offset)
+            if self.place_of is not None:
+                moved[index] = self.place_of(file, offset)
+        rows = self._with("__raw", raws, self.rows)
+        for at, name in enumerate(_PLACE if moved else ()):
+            values = rows.column(name).to_pylist()
+            for index, place in moved.items():
+                values[index] = place[at]
+            rows = self._with(name, values, rows)
+        return rows
+
+    def found_in_source(self) -> DatasetBatch:
+        """The same, whose rejected records stand where `place_of` says."""
+        if self.place_of is None:
+            return self
+        places = [self.place_of(one.file, one.offset) for one in self.rejected]
+        moved = (
+            replace(one, file=file, offset=offset)
+            for one, (file, offset) in zip(self.rejected, places, strict=True)
+        )
+        return replace(self, rejected=tuple(moved))
+
+    def _with(self, name: str, values: Sequence[object], rows: pa.Table) -> pa.Table:
+        column = pa.array(values, rows.schema.field(name).type)
+        return rows.set_column(rows.column_names.index(name), name, column)
 
     @property
     def size_bytes(self) -> int:

@@ -242,11 +242,10 @@ class ReloadWaiting(Event):
 
     def text(self) -> str:
         """See `Event`."""
-        return line(
-            "waiting",
-            self.subject,
-            f"a reload is under way: {self.files} files of its load are left to `polynya reload`",
-        )
+        # A stream that never landed has no files.
+        left = f"{self.files} files of its load are left" if self.files else "its stream is left"
+        text = f"a reload is under way: {left} to `polynya reload`"
+        return line("waiting", self.subject, text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,6 +144,13 @@ class Source(Protocol):
         """The streams that a position knows."""
         ...
 
+    def reread_from(self, began: Position) -> Position:
+        """The position from which all is read again that was read since it began.
+
+        `Stream.next` tells of it what the source has no more.
+        """
+        ...
+
     def stream(self, table: str) -> Stream:
         """What a landed table is read from."""
         ...

@@ -23,6 +23,7 @@ from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_tests import RELATIONS, moment
 from polynya.model.contract import headers as h
@@ -99,7 +100,8 @@ def _isolated(test: LoadedTest) -> StorageTask:
     }
     if not rules_of(test.task.landing.format).finds_tables:
         changes["datasets"] = (test.dataset,)
-    return test.task.model_copy(update=changes)
+    task = test.task.landed() if isinstance(test.task, DirectTask) else test.task
+    return task.model_copy(update=changes)
 
 
 def _run(

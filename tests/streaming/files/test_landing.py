@@ -24,6 +24,7 @@ from polynya.store.object_store import LocalObjectStore, ObjectStore
 from polynya.streaming.files.source import Files
 from polynya.streaming.landing.log import LandedLog
 from polynya.streaming.landing.status import stream_statuses
+from polynya.streaming.source import Limits, Position
 from polynya.testing.fakes import FakeClock, MemoryObjectStore, MemorySourceStore
 from tests.streaming.files.given import NOW, PATTERN, day
 
@@ -229,3 +230,24 @@ def test_the_status_tells_how_far_files_were_read() -> None:
         day(0, "b"): "record 1",
         "files since then": "1",
     }
+
+
+def test_what_was_read_in_vain_is_read_again_also_by_a_run_that_ends() -> None:
+    zone = Zone()
+    zone.source.put(day(0, "a"), b"1\n")
+    task = zone.task()
+    files = task.source.files
+    assert files is not None
+    stream = Files(zone.source, FakeClock(NOW), task, files).stream("exports")
+    limits = Limits(100, 1000)
+
+    def read() -> tuple[int, Position]:
+        wanted = stream.next((), {**begin}, limits, once=True)
+        return stream.read(wanted, limits).rows.num_rows, wanted.end
+
+    begin = stream.next((), None, Limits(0, 0), once=True).end
+    read()
+    rows, end = read()
+
+    assert rows == 1
+    assert stream.next((), end, limits, once=True).is_nothing

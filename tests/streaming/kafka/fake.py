@@ -78,6 +78,9 @@ class FakeKafka:
     def known(self, position: Position) -> frozenset[str]:
         return frozenset(KafkaPosition.from_json(position).topics)
 
+    def reread_from(self, began: Position) -> Position:
+        return began
+
     def stream(self, table: str) -> KafkaStream:
         return KafkaStream(self, table)  # type: ignore[arg-type]
 

@@ -12,6 +12,7 @@ from polynya.model.errors import OperationError
 from polynya.store.shards import BusyError, ExpiredError
 from polynya.streaming.kinesis.position import described
 from polynya.streaming.kinesis.source import position_of
+from polynya.streaming.source import Limits
 from polynya.testing.fake_shards import busy, expired
 from tests.streaming.kinesis.given import NOW, Landing
 
@@ -293,3 +294,30 @@ def test_a_position_says_where_each_shard_is() -> None:
         "clicks/s0": "read to its end",
         "clicks/s1": "after 00000000000000000002",
     }
+
+
+def test_what_was_read_in_vain_is_read_again_also_by_a_run_that_ends() -> None:
+    landing = Landing()
+    landing.memory.put("clicks", "s0", *"abc")
+
+    assert not landing.step(put=False, once=True)
+    assert landing.step(once=True)
+    assert [row["value"] for row in landing.rows] == [b"a", b"b", b"c"]
+    landing.memory.put("clicks", "s0", "late")
+    assert not landing.step(once=True)
+
+
+def test_a_stream_that_is_older_than_what_it_keeps_may_lack_what_was_read() -> None:
+    landing = Landing()
+    landing.memory.put("clicks", "s0", "a")
+    began = landing.stream.next(("clicks",), None, Limits(0, 0), once=False).end
+    again = landing.source.reread_from(began)
+    limits = Limits(100, 1000)
+
+    landing.clock.advance(timedelta(hours=23))
+    assert not landing.source.stream("events").next(("clicks",), again, limits, once=False).lost
+    landing.clock.advance(timedelta(hours=2))
+    [lost] = landing.source.stream("events").next(("clicks",), again, limits, once=False).lost
+
+    assert (lost.at, lost.why) == ("clicks/s0", "retention")
+    assert not landing.source.stream("events").next(("clicks",), began, limits, once=False).lost

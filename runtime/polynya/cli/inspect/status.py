@@ -14,6 +14,7 @@ from polynya.cli.inspect.chosen import chosen_entries
 from polynya.cli.inspect.shape import health_line, upkeep_line
 from polynya.cli.inspect.words import age_in_words, moment_in_words, size_in_words
 from polynya.cli.options import usage_error
+from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.reading.loader import LoadedProject
 from polynya.observe.events import counted
@@ -21,6 +22,7 @@ from polynya.store.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     from polynya.engine.plan.care import Care
+    from polynya.engine.plan.inventory import Entry
     from polynya.lake.read.inspect import DatasetStatus
     from polynya.streaming.landing.status import StreamStatus
 
@@ -42,7 +44,8 @@ def status(
     """Show for each dataset its pending changes, freshness, accounting, last apply and shape.
 
     Before them for each landed table of a stream what was landed, how far that is behind the
-    source, at which rate it came, and what the source had lost: as of its newest landed batch.
+    source, at which rate it came, and what the source had lost: as of its newest landed batch. A
+    stream with `direct: true` stands before the table that reads it.
 
     Freshness is the age of the newest event that was copied, by the source's clock. Needs no Java,
     and answers while another process works on the tables. `--verbose` shows positions in the order
@@ -89,6 +92,7 @@ def _show(context: CommandContext, patterns: Sequence[str], now: datetime) -> No
                 f"{entry.name}\n  nothing was copied yet: `polynya run`",
             )
             continue
+        _show_direct(context, entry, now)
         one = status_of(entry.table, entry.dataset, now)
         care = care_of(entry.table, entry.dataset, now)
         context.output.result(
@@ -174,6 +178,22 @@ def _show_streams(
     return tuple(left)
 
 
+def _show_direct(context: CommandContext, entry: Entry, now: datetime) -> None:
+    """Show how far a table has read its stream by itself."""
+    if not isinstance(entry.task, DirectTask) or entry.table is None:
+        return
+    # Start-up time: PyArrow.
+    from polynya.lake.read.inspect import states
+    from polynya.streaming.landing.status import status_of_direct
+
+    position = states(entry.table)[0].position.stream
+    if position is not None:
+        one = status_of_direct(position, now)
+        data = {"stream": one.name, **asdict(one)}
+        text = stream_block(one, now, positions=context.options.verbose)
+        context.output.result("stream.status", data, text)
+
+
 def _landings(
     project: LoadedProject, now: datetime
 ) -> Iterator[tuple[StreamingLanding, list[StreamStatus]]]:
@@ -200,7 +220,9 @@ def _names(task: StreamingLanding, found: Sequence[StreamStatus], pattern: str) 
 def stream_block(one: StreamStatus, now: datetime, *, positions: bool) -> str:
     """A landed table as people read it; see `block`."""
     lines: dict[str, str | None] = {
-        "landed": f"{counted(one.records, 'record')}, {size_in_words(one.size_bytes)}, "
+        "read"
+        if one.direct
+        else "landed": f"{counted(one.records, 'record')}, {size_in_words(one.size_bytes)}, "
         f"{one.batches:,} {'batch' if one.batches == 1 else 'batches'}",
         "newest": moment_in_words(one.landed_at, now),
         "behind": _behind(one),
@@ -221,6 +243,6 @@ def _behind(one: StreamStatus) -> str | None:
     if one.behind_records is None:
         return None
     if not one.behind_records:
-        return "nothing when it was landed"
+        return f"nothing when it was {'read' if one.direct else 'landed'}"
     age = "" if one.behind_seconds is None else f", {age_in_words(one.behind_seconds)}"
     return f"{counted(one.behind_records, 'record')}{age}"

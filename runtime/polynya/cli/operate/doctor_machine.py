@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from polynya.cli.operate.checks import Check, guarded
+from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import PolynyaError
 from polynya.model.reading.loader import LoadedProject
@@ -24,6 +25,8 @@ def machine_checks(project: LoadedProject) -> Iterator[Check]:
     if isinstance(landing, Path):
         yield _landing(landing)
         for task in project.tasks:
+            if isinstance(task, DirectTask):
+                continue
             yield _task_folder(task.name, landing / task.landing.path)
     if isinstance(warehouse, Path):
         yield guarded("warehouse", lambda: _warehouse(warehouse))

@@ -41,7 +41,8 @@ def reload(
     The new extract takes the place of the old one in the landing zone, where `initial_load` says.
     It gathers next to Current, which readers see unchanged until one commit moves what differs.
     A reload that was killed resumes when it is called again. A `polynya run` that works on these
-    datasets waits meanwhile, and says so. For native formats, `dms` and `replicate`.
+    datasets waits meanwhile, and says so. For native formats, `dms`, `replicate` and streams, of
+    which one with `direct: true` is read again at its source.
 
     Where a coordination place is named the nodes of the cluster do it: each dataset is reloaded by
     the node that has it, between two of its steps.

@@ -19,6 +19,7 @@ from polynya.model.config.aws import AwsAccess
 from polynya.model.config.engines.choice import cluster_of
 from polynya.model.config.engines.engine import Engine, Submitted
 from polynya.model.config.engines.submitted import EmrServerlessEngine
+from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.config.task import StorageTask
@@ -101,11 +102,15 @@ class RoutedWorkers:
     def start(self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None) -> Run:
         """See `Workers`. What a job elsewhere has waiting is not known here.
 
-        Streams are landed here: that takes little work and goes on all the time.
+        Streams are landed here: that takes little work and goes on all the time. Tables that read
+        their stream themselves are here and not in a job of AWS, which ends when all is done and is
+        begun again when files land.
         """
         if isinstance(task, StreamingLanding):
             return self._here.start(job, task, run, backlog, epoch)
         engine = task.engine or self._target.engine
+        if isinstance(task, DirectTask) and isinstance(engine, Submitted):
+            return self._here.start(job, task, run, backlog, epoch)
         if not isinstance(engine, Submitted) and cluster_of(engine) == self._target.cluster:
             return self._here.start(job, task, run, backlog, epoch)
         try:

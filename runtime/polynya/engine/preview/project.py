@@ -14,9 +14,10 @@ from polynya.engine.preview.seen import DatasetPreview
 from polynya.formats.batch import BatchLimits
 from polynya.lake.copy.mapping.values import Session
 from polynya.lake.spark.catalog import has_tables, python_catalog
+from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.contract.location import Location
-from polynya.model.errors import PolynyaError
+from polynya.model.errors import OperationError, PolynyaError
 from polynya.model.formats.registry import rules_of
 from polynya.model.reading.loader import LoadedProject
 from polynya.store.object_store import LocalObjectStore, ObjectStore
@@ -55,6 +56,10 @@ def previews(
             looking = replace(looking, wanted=lambda _, one: one.name == chosen.name)
         tasks = (landed.task,)
     for task in tasks:
+        if isinstance(task, DirectTask):
+            if any(wanted(task, resolved(task, one)) for one in task.datasets):
+                yield _never_landed(task)
+            continue
         most = min(task.batch.max_rows, max(READ, limit))
         limits = BatchLimits(most, task.batch.max_bytes)
         try:
@@ -62,6 +67,17 @@ def previews(
                 yield preview_of(look, session, limit)
         except PolynyaError as error:
             yield error
+
+
+def _never_landed(task: DirectTask) -> OperationError:
+    return OperationError(
+        "POLYNYA-STR-070",
+        f"the stream of {task.name} never lands, so there is nothing to look at before it is read",
+        where=f"task {task.name}",
+        state="nothing was read",
+        fix=f"take `direct` out of {task.reads.name} and run it once to preview what has landed; "
+        "put it back before the transform has run",
+    )
 
 
 def _landing(project: LoadedProject) -> ObjectStore:
@@ -78,6 +94,8 @@ def _readers(
     """Who may read a file: declared datasets, and tasks that find their tables."""
     found = []
     for task in project.tasks:
+        if isinstance(task, DirectTask):
+            continue
         if rules_of(task.landing.format).finds_tables:
             found += [Reader(task)] if may_read(task) else []
         else:

@@ -16,6 +16,7 @@ from polynya.formats.registry import format_of
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import ReloadMode
 from polynya.model.config.sources import dataset_of_source
+from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import OperationError
 from polynya.model.formats.registry import rules_of
@@ -55,7 +56,8 @@ def carry_out(context: EngineContext, task: Task, unit: str, errand: Errand) -> 
         raise _impossible(unit, f"it has {lacks}")
     if errand.kind == "recreate":
         recreate(context, task, datasets, whole_task=errand.dataset is None)
-        return f"{_named(datasets)}: emptied, what has landed is read again"
+        again = "its stream" if isinstance(task, DirectTask) else "what has landed"
+        return f"{_named(datasets)}: emptied, {again} is read again"
     if errand.kind == "abandon":
         return f"given up: {', '.join(abandon_begun(context, datasets))}"
     _refuse_place(context, task, datasets, errand.as_of)

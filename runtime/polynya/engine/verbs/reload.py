@@ -7,16 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from polynya.engine.verbs.loads import load_of, refuse_nothing
+from polynya.engine.verbs.reload_direct import DirectLoad
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
-from polynya.engine.work.gather import gather, take_in
+from polynya.engine.work.gather import Load, gather, take_in
 from polynya.engine.work.landing import TaskLanding
 from polynya.lake.copy import reload as lake
+from polynya.lake.table.guards import refuse_direct
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import ReloadMode
+from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.task import StorageTask
 from polynya.model.contract.headers import Partition
 from polynya.model.errors import OperationError
+from polynya.streaming.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +44,18 @@ def reload(
     files: str | None = None,
     as_of: datetime | None = None,
     accept_incomplete: bool = False,
+    source: Source | None = None,
 ) -> ReloadResult | None:
     """Reload a dataset; goes on where a killed one stood. None when it was told to stop.
 
     `files` is a glob below the landing path, by default the dataset's full load (`load_of`): all of
     them are read, also those that were read before. `as_of` is when the load began, for formats
     whose order tells the time (`Format.place_of_load`): what was changed later stays as it is.
+    `source` is that of a stream that never landed, by default the one that its settings say.
 
     Raises OperationError, and leaves Current as it is: no file is there, a file changed while it
-    was read, or the load is not whole and that is not accepted (see `lake.reload.finish`).
+    was read, the source has deleted records that the table read, or the load is not whole and that
+    is not accepted (see `lake.reload.finish`).
     """
     started = context.clock.monotonic()
     working = WorkingDataset.open(context, dataset)
@@ -57,17 +64,19 @@ def reload(
     if table.state.copy.reloading is not None:
         # A reload goes on with the files that it began with.
         files = files or table.state.copy.reloading.glob
-    load = load_of(working, landing, files)
+    load: _FilesLoad | DirectLoad
+    if isinstance(task, DirectTask):
+        load = DirectLoad(context, working, task, mode, source)
+    else:
+        load = _FilesLoad(working, load_of(working, landing, files))
     table.take_over()
-    if table.state.copy.reloading is None:
-        refuse_nothing(load, dataset, files)
-        if table.table.files(Partition.CHANGES, table.state.snapshot):
-            working.apply("a reload begins")
+    load.refuse(files)
+    is_new = table.state.copy.reloading is None
+    if is_new and table.table.files(Partition.CHANGES, table.state.snapshot):
+        working.apply("a reload begins")
     place = None if as_of is None else landing.format.place_of_load(as_of, dataset)
     lake.begin(table, mode, now=as_of or context.clock.now(), place=place, glob=files)
-    changed = gather(working, load)
-    if changed is not None:
-        raise _changed(working.name, changed)
+    load.gather()
     if context.stop.is_set():
         return None
     gathered = lake.under_way(table)
@@ -83,6 +92,26 @@ def reload(
         removed=figures.removed,
         seconds=seconds,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _FilesLoad:
+    """A load that is in files; see `DirectLoad`."""
+
+    working: WorkingDataset
+    load: Load
+
+    def refuse(self, files: str | None) -> None:
+        """Raise OperationError when there is nothing to reload from."""
+        refuse_direct(self.working.table)
+        if self.working.reloading is None:
+            refuse_nothing(self.load, self.working.table.dataset, files)
+
+    def gather(self) -> None:
+        """Gather all of it, or until told to stop. Raises OperationError when a file changed."""
+        changed = gather(self.working, self.load)
+        if changed is not None:
+            raise _changed(self.working.name, changed)
 
 
 def abandon_begun(context: EngineContext, datasets: Sequence[ResolvedDataset]) -> list[str]:

@@ -203,8 +203,9 @@ class WorkingDataset:
                 live_files=live_files,
                 replayed=replayed,
             )
-        if self.table.state.copy.columns.schema:
-            self.publish()
+        shape = self.table.shape()
+        if shape.data:
+            self.publish(shape)
         self.tell_copied(result, len(batch.files), clock.monotonic() - started)
         if result.applied is not None:
             self.tell_applied(result.applied)

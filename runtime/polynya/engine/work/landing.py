@@ -14,6 +14,7 @@ from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.files.discovery import Discovery
 from polynya.formats.registry import format_of, loads_of
 from polynya.lake.table.copy_state import Reloading
+from polynya.lake.table.guards import refuse_direct
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import OperationError
 from polynya.observe import data as events
@@ -61,6 +62,7 @@ class TaskLanding:
 
         `landed` are files that may be the table's, `live` the paths of all files that exist.
         """
+        refuse_direct(table.table)
         reloading = table.reloading
         files = landed()
         if reloading is not None:

@@ -20,7 +20,7 @@ from polynya.formats.stream.landed import VALUE, StreamFooter
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.exact import json_text
 from polynya.model.config.streaming.content import Content, content_of, written_content
-from polynya.model.contract.stream_headers import STREAM_HEADERS, StreamSource
+from polynya.model.contract.stream_headers import PLACE_HEADERS, STREAM_HEADERS, StreamSource
 from polynya.model.datatypes import TIMESTAMP, DataType
 
 
@@ -34,6 +34,7 @@ class Messages:
         content: what they mean.
         headers: a header column each.
         values: the messages, NULL for one without a value.
+        direct: they never landed, so that only their source and the table know their places.
     """
 
     file: str
@@ -41,6 +42,7 @@ class Messages:
     content: Content
     headers: Mapping[str, pa.Array]
     values: pa.Array
+    direct: bool = False
 
     @classmethod
     def of(cls, file: str, footer: StreamFooter, reader: parquet.ParquetFile) -> Messages:
@@ -49,9 +51,14 @@ class Messages:
             rows = reader.read(use_threads=False)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise UnreadableFileError(f"damaged: {error}") from error
+        return cls.of_rows(file, footer.source, footer.content, rows)
+
+    @classmethod
+    def of_rows(cls, file: str, source: StreamSource, content: Content, rows: pa.Table) -> Messages:
+        """The messages in the rows of a landed batch."""
         columns = {name: _one_chunk(rows.column(name)) for name in rows.column_names}
         values = columns.pop(VALUE)
-        return cls(file, footer.source, footer.content, columns, values)
+        return cls(file, source, content, columns, values)
 
     @property
     def types(self) -> Mapping[str, DataType]:
@@ -61,10 +68,23 @@ class Messages:
     def __len__(self) -> int:
         return len(self.values)
 
-    def raw(self, index: int, part: bytes | None = None, *, spelled: bool = False) -> bytes:
+    def place(self, index: int) -> str:
+        """Where the source has a message, such as `kafka:clicks/3/1234`."""
+        names = PLACE_HEADERS[self.source]
+        return f"{self.source}:{'/'.join(str(self.headers[one][index].as_py()) for one in names)}"
+
+    def raw(
+        self,
+        index: int,
+        part: bytes | None = None,
+        *,
+        spelled: bool = False,
+        place: str | None = None,
+    ) -> bytes:
         """What a message can be read again by, or one record of it.
 
         `part` is the text of that record, `spelled` says that it is JSON whatever the content is.
+        `place` is that of the record, where nothing else holds it.
         """
         value = self.values[index].as_py() if part is None else part
         said: dict[str, Any] = {
@@ -73,6 +93,7 @@ class Messages:
             **{name: _plain(column[index].as_py()) for name, column in self.headers.items()},
             **({"spelled": True} if spelled else {}),
             **({"tombstone": True} if value is None else {}),
+            **({} if place is None else {"place": place}),
         }
         return json_text(said).encode() + b"\n" + (value or b"")
 
@@ -84,10 +105,12 @@ class Kept:
     Attributes:
         messages: this one alone.
         spelled: it is JSON of a record that had types.
+        place: of the record, None where file and offset say it.
     """
 
     messages: Messages
     spelled: bool
+    place: str | None = None
 
 
 def kept_message(file: str, raw: bytes) -> Kept:
@@ -100,7 +123,7 @@ def kept_message(file: str, raw: bytes) -> Kept:
     headers = {name: _column(said.get(name), kind) for name, kind in STREAM_HEADERS[source].items()}
     values = pa.array([None if said.get("tombstone") else value], pa.binary())
     messages = Messages(file, source, content_of(said["content"]), headers, values)
-    return Kept(messages, bool(said.get("spelled")))
+    return Kept(messages, bool(said.get("spelled")), said.get("place"))
 
 
 def _plain(value: Any) -> Any:

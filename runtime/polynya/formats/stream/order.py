@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from polynya.formats.columnar.placed import placed
 from polynya.formats.columnar.places import Places, places_of
-from polynya.formats.stream.landed import batch_number
+from polynya.formats.stream.landed import batch_name, batch_number
 from polynya.formats.values.columns import Column
 from polynya.formats.values.settle import Placement
 from polynya.model.config.dataset import ResolvedDataset
@@ -24,6 +24,14 @@ from polynya.model.datatypes import DataType
 def own_place(file: str, offset: int) -> str:
     """The place of a record that has no other: 35 digits."""
     return f"{batch_number(file) or 0:020d}{offset:015d}"
+
+
+def place_of(identifier: str) -> tuple[str, int]:
+    """The name of the batch and the offset that `own_place` made a place of.
+
+    Raises ValueError for anything else.
+    """
+    return batch_name(int(identifier[:20])), int(identifier[20:])
 
 
 def placed_records(

@@ -9,6 +9,7 @@ from polynya.formats.contents.compressed import expanded
 from polynya.formats.contents.decoded import Decoded, Decoder
 from polynya.formats.errors import RecordError
 from polynya.formats.stream.messages import Messages
+from polynya.formats.stream.order import own_place
 
 
 @dataclass(slots=True)
@@ -33,15 +34,28 @@ class Origins:
 
     def raw(self, offset: int) -> bytes:
         """What the record at an offset can be read again by."""
-        at = bisect_right(self.begins, offset) - 1
-        index, within = self.indexes[at], offset - self.begins[at]
-        if self.runs[at]:
-            return self.messages.raw(index + within)
+        index, within = self._origin(offset)
+        place = own_place(self.messages.file, offset) if self.messages.direct else None
         value = self.messages.values[index].as_py()
-        decoded = None if value is None else self._again(value)
+        decoded = None if value is None or self._is_run(offset) else self._again(value)
         if decoded is None or decoded.part is None or len(decoded.items) == 1:
-            return self.messages.raw(index)
-        return self.messages.raw(index, decoded.part(within), spelled=decoded.is_spelled)
+            return self.messages.raw(index, place=place)
+        part, spelled = decoded.part(within), decoded.is_spelled
+        return self.messages.raw(index, part, spelled=spelled, place=place)
+
+    def place(self, offset: int) -> tuple[str, int]:
+        """Where the source has the record at an offset: its message, and which record of it."""
+        index, within = self._origin(offset)
+        return self.messages.place(index), within
+
+    def _origin(self, offset: int) -> tuple[int, int]:
+        """The message of the record at an offset, and which record of it that is."""
+        at = bisect_right(self.begins, offset) - 1
+        within = offset - self.begins[at]
+        return (self.indexes[at] + within, 0) if self.runs[at] else (self.indexes[at], within)
+
+    def _is_run(self, offset: int) -> bool:
+        return self.runs[bisect_right(self.begins, offset) - 1]
 
     def _again(self, value: bytes) -> Decoded | None:
         compressed = self.messages.content.may_be_compressed

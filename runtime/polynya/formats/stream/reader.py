@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from polynya.formats.base import ReadRequest
-from polynya.formats.batch import DatasetBatch, FilePart
+from dataclasses import replace
+
+from polynya.formats.base import KnownTable, ReadRequest
+from polynya.formats.batch import DatasetBatch, FilePart, Limits
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
 from polynya.formats.stream.first import is_first, read_first
@@ -53,6 +55,25 @@ def _read(request: ReadRequest) -> DatasetBatch:
         known[part.path] = Origins(messages, decoder)
         Reading(taken, known[part.path], part).take()
     return taken.batch()
+
+
+def read_direct(
+    known: KnownTable, messages: Messages, limits: Limits, *, load: bool
+) -> tuple[DatasetBatch, int]:
+    """Read messages that never landed: their batch, and how many went into it.
+
+    `limits` may end it before the last. Its records stand where the source has their messages.
+    Raises as `read_stream`.
+    """
+    origins: list[Origins] = []
+    taken = Taken(known, lambda _, offset: origins[0].raw(offset), limits, load=load)
+    decoder = taken.decoder(messages.content)
+    taken.is_text = decoder.is_text
+    origins.append(Origins(messages, decoder))
+    reading = Reading(taken, origins[0], FilePart(messages.file, messages.values.nbytes))
+    reading.take()
+    batch = replace(taken.batch(), place_of=lambda _, offset: origins[0].place(offset))
+    return batch.found_in_source(), reading.messages
 
 
 def _messages(request: ReadRequest, part: FilePart, taken: Taken) -> Messages | None:

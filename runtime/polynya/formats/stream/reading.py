@@ -50,6 +50,11 @@ class Reading:
         #: the next message, and the offset of its first record
         self._index = self._offset = 0
 
+    @property
+    def messages(self) -> int:
+        """How many messages were taken."""
+        return self._index
+
     @span("read messages")
     def take(self) -> None:
         """Take messages until the batch is full, and note how far the file was read."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from polynya.formats.base import RereadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, Rejected
 from polynya.formats.contents.decoded import Decoded, refuse_wide
 from polynya.formats.errors import RecordError
 from polynya.formats.stream.messages import Kept, kept_message
+from polynya.formats.stream.order import place_of
 from polynya.formats.stream.reading import ready_message
 from polynya.formats.stream.taken import Taken
 
@@ -15,17 +18,30 @@ _EVERYTHING = BatchLimits(1 << 62, 1 << 62)
 
 def reread_stream(request: RereadRequest) -> DatasetBatch:
     """Read records of one group again, as one batch. Raises as `read_stream`."""
-    raws = {(one.file, one.offset): one.raw for one in request.records}
-    taken = Taken(request.table, lambda file, offset: raws[file, offset], _EVERYTHING)
+    # By the places that say where records stand in the order; quarantine may name others.
+    records: dict[tuple[str, int], Rejected] = {}
+    taken = Taken(request.table, lambda file, offset: records[file, offset].raw, _EVERYTHING)
     # JSON of records that had types, and fields of text: the types of the table say what they are.
     taken.is_text = False
     for record in request.records:
         kept = _kept(record)
         if isinstance(kept, RecordError):
+            records[record.file, record.offset] = record
             taken.buffer.add(record.file, record.offset, record.raw, kept)
         else:
-            _take(taken, kept, record)
-    return taken.batch()
+            placed = _placed(kept, record)
+            records[placed.file, placed.offset] = record
+            _take(taken, kept, placed)
+    batch = replace(taken.batch(), place_of=lambda *at: (records[at].file, records[at].offset))
+    return batch.found_in_source()
+
+
+def _placed(kept: Kept, record: Rejected) -> Rejected:
+    """The record at its place in the order, which its message may say."""
+    if kept.place is None:
+        return record
+    file, offset = place_of(kept.place)
+    return replace(record, file=file, offset=offset)
 
 
 def _take(taken: Taken, kept: Kept, record: Rejected) -> None:
@@ -50,6 +66,11 @@ def _take(taken: Taken, kept: Kept, record: Rejected) -> None:
 
 def _kept(record: Rejected) -> Kept | RecordError:
     try:
-        return kept_message(record.file, record.raw)
+        kept = kept_message(record.file, record.raw)
+        if kept.place is None:
+            return kept
+        # What is refused again is kept with its place again.
+        file, _ = place_of(kept.place)
+        return replace(kept, messages=replace(kept.messages, file=file, direct=True))
     except (ValueError, KeyError, TypeError) as error:
         return RecordError("bad_record", f"not what was kept of a message: {error}")

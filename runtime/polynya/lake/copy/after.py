@@ -86,7 +86,9 @@ def _position(
     now: datetime,
 ) -> Position:
     before = target.state.copy.position
-    files = remembered(target, before.files, batch.files, live_files)
+    files = before.files
+    if batch.stream is None:
+        files = remembered(target, before.files, batch.files, live_files)
     stamp = facts.newest.astimezone(UTC).isoformat() if facts.newest else None
     seen = [t for t in (before.newest_event, stamp) if t]
     copied = [c for c in (before.copied_to, facts.copied_to) if c]
@@ -98,6 +100,7 @@ def _position(
         copied_at=now.isoformat(),
         pending_since=_pending_since(target, now),
         load_started=_load_started(target, facts, now),
+        stream=batch.stream or before.stream,
     )
 
 

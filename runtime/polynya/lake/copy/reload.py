@@ -130,6 +130,7 @@ def finish(
             copied_at=now.isoformat(),
             files=files,
             last_extract=reloading.extract or state.position.last_extract,
+            stream=reloading.stream or state.position.stream,
         ),
     )
     gathered = target.table.files(Partition.RELOAD, target.state.snapshot)
@@ -182,7 +183,10 @@ def _after(
         membership=replace(before.membership, task=target.dataset.task),
         reloading=replace(
             reloading,
-            files=remembered(target, reloading.files, batch.files, None),
+            files=reloading.files
+            if batch.stream is not None
+            else remembered(target, reloading.files, batch.files, None),
+            stream=batch.stream or reloading.stream,
             rows=reloading.rows + loaded,
             quarantined=reloading.quarantined + quarantined,
         ),

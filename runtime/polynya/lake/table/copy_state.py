@@ -14,6 +14,7 @@ from typing import Any, Final, Self, TypeVar
 from polynya.formats.batch import FileProgress
 from polynya.lake.table.state import ApplyState, Ownership
 from polynya.model.config.reload import ReloadMode
+from polynya.model.contract.direct_position import DirectPosition
 
 _Part = TypeVar("_Part")
 
@@ -26,7 +27,7 @@ class Position:
     `copied_to` is the highest change identifier. `pending_since` is when the oldest change that may
     still be pending was copied. `load_started` is the start of the first full load, `last_extract`
     the full extract applied last. `behind` says that a shared capture was read on without this
-    dataset.
+    dataset. `stream` is how far a stream was read that never landed: then there are no files.
     """
 
     files: dict[str, FileProgress] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class Position:
     load_started: str | None = None
     last_extract: str | None = None
     behind: bool = False
+    stream: DirectPosition | None = None
 
     @property
     def load_started_at(self) -> datetime | None:
@@ -135,7 +137,8 @@ class Reloading:
     copied when it began; `number` counts the reloads of the dataset. `files` is how far each file
     was read; `rows` have been loaded, `quarantined` records not. `started` is ISO 8601 in UTC.
     `extract` is the full extract that is loaded, None when a user asked for the reload.
-    Then `glob` names its files, None for those that the settings or the source say.
+    Then `glob` names its files, None for those that the settings or the source say. `stream` is how
+    far a stream was read that never landed.
     """
 
     mode: ReloadMode
@@ -147,6 +150,7 @@ class Reloading:
     quarantined: int = 0
     extract: str | None = None
     glob: str | None = None
+    stream: DirectPosition | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -233,13 +237,18 @@ class CopyState:
         """Read a state; fields of newer versions are ignored, missing ones get their default."""
         values = json.loads(text)
         values["files"] = _read(values.get("files", {}))
-        for name, kind in (("ownership", Ownership), ("suspended", Suspension)):
+        for name, kind in (
+            ("ownership", Ownership),
+            ("suspended", Suspension),
+            ("stream", DirectPosition),
+        ):
             if values.get(name) is not None:
                 values[name] = _part(kind, values[name])
         if values.get("reloading") is not None:
             reloading = values["reloading"]
-            files = _read(reloading.get("files", {}))
-            values["reloading"] = _part(Reloading, {**reloading, "files": files})
+            files, stream = _read(reloading.get("files", {})), reloading.get("stream")
+            stream = None if stream is None else _part(DirectPosition, stream)
+            values["reloading"] = _part(Reloading, {**reloading, "files": files, "stream": stream})
         values |= {name: _part(kind, values) for name, kind in _PARTS.items()}
         return _part(cls, values)
 

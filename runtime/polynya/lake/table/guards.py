@@ -83,3 +83,28 @@ def agreed_keys(target: DatasetTable, batch: Accounted) -> tuple[str, ...]:
             fix="set the old keys again, or give the dataset a new name to build a new table",
         )
     return keys
+
+
+def refuse_landed(target: DatasetTable) -> None:
+    """A table that was filled from landed batches does not know where they end in the source."""
+    position = target.state.copy.position
+    if position.stream is None and (position.files or has_rows(target)):
+        raise OperationError(
+            "POLYNYA-STR-068",
+            f"{target.table.name} was filled from landed batches, and is to read its stream itself",
+            where=f"task {target.dataset.task}",
+            state="nothing was read; the table is as it was",
+            fix="take `direct` out of the landing, or give the transform another `table`",
+        )
+
+
+def refuse_direct(target: DatasetTable) -> None:
+    """A table that has read its stream itself does not know which landed batches go on there."""
+    if target.state.copy.position.stream is not None:
+        raise OperationError(
+            "POLYNYA-STR-069",
+            f"{target.table.name} has read its stream itself, and is to be filled from files",
+            where=f"task {target.dataset.task}",
+            state="nothing was copied; the table is as it was",
+            fix="set `direct: true` again, or give the transform another `table`",
+        )

@@ -14,6 +14,8 @@ from polynya.model.documents.problems import Problem
 
 #: How Spark spells properties of the client; files write them as Kafka does.
 _PREFIX: Final = "kafka."
+#: Settings of a landing that are about landed batches in the landing zone.
+_OF_LANDED: Final = ("folder", "folder_retention")
 
 
 def landing_problems(task: StreamingLanding) -> Iterator[Problem]:
@@ -27,10 +29,23 @@ def landing_problems(task: StreamingLanding) -> Iterator[Problem]:
             "one of `each` and `table` is expected here",
             "write `{each: topic}` or `{table: NAME}`",
         )
+    if task.direct:
+        yield from _direct_problems(task)
     if task.source.kafka is not None:
         yield from _kafka_problems(task.source.kafka)
     if task.source.files is not None:
         yield from _files_problems(task, task.source.files)
+
+
+def _direct_problems(task: StreamingLanding) -> Iterator[Problem]:
+    for name in _OF_LANDED:
+        if name in task.model_fields_set:
+            yield Problem(
+                (name,),
+                "POLYNYA-STR-060",
+                f"with `direct: true` nothing is landed, so `{name}` has nothing to say",
+                f"take `{name}` out, or `direct`",
+            )
 
 
 def _source_problems(source: Source) -> Iterator[Problem]:

@@ -41,6 +41,13 @@ STREAM_HEADER_NAMES: Final = frozenset(
     name for headers in STREAM_HEADERS.values() for name in headers
 )
 
+#: The header columns that tell a message from all others of its source.
+PLACE_HEADERS: Final[Mapping[StreamSource, tuple[str, ...]]] = {
+    "kafka": ("hdr__kafka_topic", "hdr__kafka_partition", "hdr__kafka_offset"),
+    "kinesis": ("hdr__kinesis_stream", "hdr__kinesis_shard", "hdr__kinesis_offset"),
+    "files": ("hdr__file_name", "hdr__file_record"),
+}
+
 #: The header column that holds the time at which the source took a record.
 TIME_HEADERS: Final[Mapping[StreamSource, str]] = {
     "kafka": "hdr__kafka_timestamp",

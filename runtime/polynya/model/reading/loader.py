@@ -12,6 +12,7 @@ from polynya.model.checks.streaming import landing_problems
 from polynya.model.checks.task import task_problems
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.project import Project
+from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.streaming.transform import StreamingTransform
 from polynya.model.config.target import ResolvedTarget, choose_target
@@ -20,6 +21,7 @@ from polynya.model.contract.identifiers import shown
 from polynya.model.documents.nodes import Node, place_of
 from polynya.model.documents.problems import Problem, located
 from polynya.model.errors import ConfigError, ConfigErrors
+from polynya.model.reading.directs import reader_problems, sharing_problems, unread_problem
 from polynya.model.reading.document import (
     DocumentFile,
     document_files,
@@ -50,8 +52,9 @@ TASK_FOLDER: Final = "tasks"
 class LoadedProject:
     """A project as read: its valid tasks, one target, and where everything is written.
 
-    `tasks` are those that have tables, `landings` those that land streams. `errors` is empty unless
-    the project was loaded with `tolerant=True`. `files` maps the name of a task of any kind to its
+    `tasks` are those that have tables, `landings` those that land streams; one with `direct: true`
+    is in the tasks that read it. `errors` is empty unless the project was loaded with
+    `tolerant=True`. `files` maps the name of a task of any kind to its
     file, relative to `directory`.
     """
 
@@ -71,8 +74,10 @@ class LoadedProject:
 
     @property
     def stream_jars(self) -> frozenset[str]:
-        """The groups of jars that landings need: `kafka`, and `msk` where its brokers ask IAM."""
-        sources = [task.source.kafka for task in self.landings if task.source.kafka is not None]
+        """The groups of jars that streams need: `kafka`, and `msk` where its brokers ask IAM."""
+        direct = [task.reads for task in self.tasks if isinstance(task, DirectTask)]
+        found = (task.source.kafka for task in (*self.landings, *direct))
+        sources = [one for one in found if one is not None]
         iam = any(one.asks_iam for one in sources)
         return frozenset((*(("kafka",) if sources else ()), *(("msk",) if iam else ())))
 
@@ -144,7 +149,9 @@ def load_project(
         project=project,
         target=chosen,
         tasks=tuple(task for task, _ in loaded if isinstance(task, StorageTask)),
-        landings=tuple(task for task, _ in loaded if isinstance(task, StreamingLanding)),
+        landings=tuple(
+            task for task, _ in loaded if isinstance(task, StreamingLanding) and not task.direct
+        ),
         files={task.name: file.shown_as for task, file in loaded},
         errors=tuple(errors),
         documents={task.name: file.document for task, file in loaded},
@@ -233,6 +240,13 @@ def _without_clashes(
     names: dict[str, str] = {}
     owners: dict[str, str] = {}
     folders: dict[str, str] = {}
+    readers: dict[tuple[str, str], str] = {}
+    direct = {
+        task.place: task.name
+        for task, _ in loaded
+        if isinstance(task, StreamingLanding) and task.direct
+    }
+    whole = not errors
     kept = []
     for task, file in loaded:
         problems = []
@@ -242,8 +256,12 @@ def _without_clashes(
             problems.append(Problem(("name",), "POLYNYA-CFG-012", message, "rename one of them"))
         elif isinstance(task, StorageTask):
             problems.extend(_table_clashes(task, file, owners))
+            problems.extend(reader_problems(task, direct))
+            problems.extend(sharing_problems(task, file.shown_as, readers))
         else:
             problems.extend(_folder_clashes(task, file, folders))
+            if task.direct and whole:
+                problems.extend(unread_problem(task, [one for one, _ in loaded]))
         errors.extend(located(problems, file.document, file.shown_as))
         if not problems:
             kept.append((task, file))

@@ -10,6 +10,7 @@ from polynya.model.config.delivery import SchemaRegistry
 from polynya.model.config.mapping.columns import MappedColumn
 from polynya.model.config.settings import Dataset, Landing
 from polynya.model.config.streaming.content import RegistryAvroContent
+from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.streaming.landing import StreamingLanding, landed_table
 from polynya.model.config.streaming.transform import INGESTION_DATE, StreamingTransform
 from polynya.model.config.task import StorageTask
@@ -96,7 +97,7 @@ def as_storage(task: StreamingTransform, landing: StreamingLanding) -> StorageTa
         settings["maintenance"] = {"snapshot_expiry": {"age": task.snapshot_expiry}}
     table = _landed(task, landing)
     read = {"path": landing.place, "format": "stream", **_login(landing)}
-    return StorageTask(
+    made = StorageTask(
         apiVersion=task.apiVersion,
         kind="storage",
         name=task.name,
@@ -108,6 +109,11 @@ def as_storage(task: StreamingTransform, landing: StreamingLanding) -> StorageTa
         views=task.views,
         engine=task.engine,
     )
+    if not landing.direct:
+        return made
+    # As a file would say it: what is set tells what the project's defaults may say.
+    said = {name: getattr(made, name) for name in made.model_fields_set}
+    return DirectTask(**said, reads=landing, reads_table=table)
 
 
 def _login(landing: StreamingLanding) -> dict[str, SchemaRegistry]:

@@ -34,6 +34,10 @@ class Files:
         del position
         return frozenset({self._task.name})
 
+    def reread_from(self, began: Position) -> Position:
+        """See `Source`."""
+        return began
+
     def stream(self, table: str) -> FilesStream:
         """See `Source`."""
         steps = FilesOfSource(
@@ -51,7 +55,7 @@ class FilesStream:
     def __init__(self, steps: FilesOfSource, where: str) -> None:
         self._steps, self._where = steps, where
         self._ready: Ready | None = None
-        self._is_over = False
+        self._over_at: Position | None = None
 
     def next(
         self, streams: tuple[str, ...], position: Position | None, limits: Limits, *, once: bool
@@ -63,15 +67,16 @@ class FilesStream:
         before = None if position is None else files_position(position, self._where)
         if before is None and not limits.max_records:
             return Next(self._steps.begin().to_json(), 0, moves=True, behind=0)
-        if once and self._is_over:
+        if once and position is not None and self._over_at == position:
             self._steps.settle(before)
             return self._nothing(position)
         step = self._steps.next(before, max_records=limits.max_records, max_bytes=limits.max_bytes)
         if step is None:
-            self._is_over = True
+            self._over_at = position
             return self._nothing(position)
-        self._is_over = not step.more
         taken = Taken(step.rows, step.end.to_json(), step.size_bytes, step.left)
+        # Whoever does not come back with that position has to read it again.
+        self._over_at = None if step.more else taken.end
         following = Next(
             end=taken.end,
             records=step.rows.num_rows,

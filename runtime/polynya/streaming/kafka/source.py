@@ -64,6 +64,10 @@ class Kafka:
         """See `Source`."""
         return frozenset(KafkaPosition.from_json(position).topics)
 
+    def reread_from(self, began: Position) -> Position:
+        """See `Source`."""
+        return began
+
     def stream(self, table: str) -> KafkaStream:
         """See `Source`."""
         return KafkaStream(self, table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -40,6 +40,24 @@ class KinesisPosition:
     """How far the streams of a landed table were read."""
 
     streams: Mapping[str, StreamPosition] = field(default_factory=dict)
+
+    def as_read(self) -> KinesisPosition:
+        """The same of which something was read: what arrived since the stream is there is missed.
+
+        Where nothing was read a stream may have deleted what it likes.
+        """
+        return KinesisPosition(
+            {
+                name: replace(
+                    stream,
+                    shards={
+                        shard_id: replace(one, seen=one.seen or one.since or stream.created)
+                        for shard_id, one in stream.shards.items()
+                    },
+                )
+                for name, stream in self.streams.items()
+            }
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The object in the footer of a landed batch."""

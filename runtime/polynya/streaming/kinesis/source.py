@@ -53,6 +53,10 @@ class Kinesis:
         """See `Source`."""
         return frozenset(position_of(position, self.where).streams)
 
+    def reread_from(self, began: Position) -> Position:
+        """See `Source`. Of shards that were read from their first record on, all may be gone."""
+        return position_of(began, self.where).as_read().to_json()
+
     def stream(self, table: str) -> KinesisStreams:
         """See `Source`."""
         del table
@@ -70,6 +74,7 @@ class KinesisStreams:
         self._reader = ShardsReader(source.shards, source.clock)
         self._ready: Ready | None = None
         self._done: set[tuple[str, str]] = set()
+        self._reached: tuple[Position, set[tuple[str, str]]] | None = None
 
     def next(
         self, streams: tuple[str, ...], position: Position | None, limits: Limits, *, once: bool
@@ -77,11 +82,12 @@ class KinesisStreams:
         """See `Stream`."""
         if self._ready is not None and self._ready.position == position:
             return self._ready.next
+        if self._reached is not None and self._reached[0] == position:
+            self._done |= self._reached[1]
         plans = self._plans(streams, position)
         found = [] if not limits.max_records else self._read(plans, limits, once=once)
         end = _after(plans, found, position, self._source.where)
-        if once:
-            self._done |= {(one.stream, one.shard) for one in found if not one.behind}
+        done = {(one.stream, one.shard) for one in found if once and not one.behind}
         behind = sum(one.behind for one in found)
         behind += sum(len(one.plan.readable) + one.plan.waiting for one in plans) - len(found)
         lost = [one for planned in plans for one in planned.plan.lost]
@@ -103,6 +109,10 @@ class KinesisStreams:
             lost_records=len(lost),
             reads=taken,
         )
+        if following.is_nothing:
+            self._done |= done
+        # Whoever does not come back with that position has to read them again.
+        self._reached = (taken.end, done)
         self._ready = None if following.is_nothing else Ready(position, following)
         return following
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from polynya.formats.stream.landed import StreamFooter
 from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.contract.direct_position import DirectPosition
 from polynya.model.contract.stream_headers import StreamSource
 from polynya.store.object_store import ObjectStore
 from polynya.streaming.files import position as files
@@ -41,6 +42,7 @@ class StreamStatus:
         behind_seconds: age of the newest record that was landed, 0 when nothing was behind it.
         records_per_second: from the batch before to the newest.
         positions: next position to read, by partition or shard.
+        direct: nothing landed; `landed_at` and all others are of what the table has read.
     """
 
     task: str
@@ -56,6 +58,7 @@ class StreamStatus:
     behind_seconds: float | None = None
     records_per_second: float | None = None
     positions: Mapping[str, str] = field(default_factory=dict)
+    direct: bool = False
 
     @property
     def name(self) -> str:
@@ -78,8 +81,7 @@ def stream_statuses(
 
 def status_of(newest: StreamFooter, before: datetime | None, now: datetime) -> StreamStatus:
     """The status that the newest batch says; `before`: when the batch before it was written."""
-    describe = _DESCRIBED.get(newest.source)
-    said = Described() if describe is None else describe(newest.end)
+    said = _DESCRIBED[newest.source](newest.end)
     seconds = None if before is None else (newest.written_at - before).total_seconds()
     return StreamStatus(
         task=newest.task,
@@ -97,6 +99,30 @@ def status_of(newest: StreamFooter, before: datetime | None, now: datetime) -> S
         behind_seconds=_behind_seconds(said, now),
         records_per_second=round(newest.counts.records / seconds, 3) if seconds else None,
         positions=said.places,
+    )
+
+
+def status_of_direct(newest: DirectPosition, now: datetime) -> StreamStatus:
+    """The status of a stream that a table reads itself."""
+    said = _DESCRIBED[newest.source](newest.end)
+    read_at = datetime.fromisoformat(newest.read_at)
+    before = None if newest.before is None else datetime.fromisoformat(newest.before)
+    seconds = None if before is None else (read_at - before).total_seconds()
+    return StreamStatus(
+        task=newest.task,
+        table=newest.table,
+        source=newest.source,
+        landed_at=newest.read_at,
+        batches=newest.number,
+        records=newest.totals["records"],
+        size_bytes=newest.totals["bytes"],
+        lost_records=newest.totals["lost"],
+        lost=tuple(dict(one) for one in newest.lost),
+        behind_records=said.behind,
+        behind_seconds=_behind_seconds(said, now),
+        records_per_second=round(newest.records / seconds, 3) if seconds else None,
+        positions=said.places,
+        direct=True,
     )
 
 

@@ -144,6 +144,11 @@ class StreamingLanding(Frozen):
         default=timedelta(seconds=60),
         description="Time from one landed batch to the next, at least `1s`. Default: `60s`.",
     )
+    direct: bool = Field(
+        default=False,
+        description="Land nothing: the `streaming_transform` that names this task reads the source "
+        "itself, and its table holds the position. Default: false.",
+    )
     folder: RelativePath | None = Field(
         default=None,
         description="Folder below the target's landing folder. Default: the task's name.",

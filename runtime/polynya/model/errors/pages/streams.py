@@ -49,4 +49,76 @@ PAGES: Final = (
         "`https://HOST:8081` of Confluent's registry and Karapace, "
         "`http://HOST:8080/apis/ccompat/v7` of Apicurio's.",
     ),
+    ErrorPage(
+        "POLYNYA-STR-060",
+        "a setting of landed batches beside `direct: true`",
+        "Where the transform reads the source itself there are no landed batches, so there is no "
+        "folder of them and nothing that is kept or removed there. Take one of the two out.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-061",
+        "nobody reads a source that does not land",
+        "A landing with `direct: true` only says what is read, and the `streaming_transform` that "
+        "names it as `from` does the reading. Without one nothing would happen, and the source "
+        "would delete records unread.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-062",
+        "a task wants files where nothing lands",
+        "The landing of that folder has `direct: true`. Only a `streaming_transform` can read it; "
+        "a `storage` task needs landed batches.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-063",
+        "two transforms read one stream that does not land",
+        "With `direct: true` each table would read the source by itself, and pay for it. What has "
+        "landed is read by any number of tasks: take `direct` out of the landing.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-064",
+        "the source has nothing that a table could read",
+        "No topic or stream that the landing takes goes to this table. The source is looked at "
+        "again every half a minute; a position that the table has stays.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-065",
+        "a table has read another stream",
+        "The position in the table is that of another kind of source, or of another landed table, "
+        "and means nothing in this one. Undo the change of `source`, `into`, `from` or `stream`, "
+        "or give the transform another `table`.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-066",
+        "a source cannot give a reload all that the table has read",
+        "A reload that deletes what it does not find needs everything from the first record on. "
+        "The source has deleted some of it since. `--mode "
+        "compare_and_apply_without_deleted_rows` brings in what is there and keeps the rest. Who "
+        "reloads often lands the stream, with a `folder_retention` that is long enough.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-067",
+        "a stream that does not land has no files",
+        "A reload of a table with `direct: true` reads the source again, from where the table "
+        "began to its end.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-068",
+        "a table of landed batches is to read its stream itself",
+        "The table remembers the newest landed batch, and not where that ends in the source, so "
+        "records would be read twice or not at all. Build another table, or go on landing.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-069",
+        "a table that read its stream itself is to be filled from files",
+        "The table remembers the position in the source, and landed batches begin somewhere else, "
+        "so records would be read twice or not at all. Build another table, or set `direct: true` "
+        "again.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-070",
+        "a stream that does not land cannot be previewed",
+        "A preview looks at what has landed and asks no source. Land the stream for a moment, "
+        "before the transform has run for the first time: then its table is still free to read it "
+        "either way.",
+    ),
 )

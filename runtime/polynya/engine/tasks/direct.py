@@ -1,0 +1,122 @@
+"""A table that reads its stream itself: rows and the source's position are one commit.
+
+There is no landed batch in between. A kill before the commit reads the same again, a kill after it
+finds the position that came with the rows. A second process takes the table over, and the commits
+of the first are refused from then on.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from polynya.engine.tasks.streaming import LONG_RECORDS, LOOK_SECONDS
+from polynya.engine.work.beside import AppliesBeside
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.dataset import WorkingDataset
+from polynya.engine.work.tables import OpenTables
+from polynya.engine.work.tidying.beside import MaintenanceBeside
+from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn
+from polynya.lake.table.guards import enter, refuse_landed
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.streaming.direct import DirectTask
+from polynya.observe import data as events
+from polynya.observe.streams import StreamLeftOut, StreamLost
+from polynya.streaming.direct.reader import DirectBatch, DirectReader, Wanted
+from polynya.streaming.direct.streams import FoundStreams, streams_of
+from polynya.streaming.registry import source_of
+from polynya.streaming.source import Source
+
+_NOTHING_FOUND: Final = FoundStreams(())
+
+
+class DirectDataset:
+    """Brings one dataset up to date with its stream: a batch in each interval, more while behind.
+
+    The interval is that of the landing, or `batch.freshness` where that is longer.
+    """
+
+    def __init__(
+        self,
+        context: EngineContext,
+        task: DirectTask,
+        dataset: ResolvedDataset,
+        source: Source | None = None,
+    ) -> None:
+        self._context, self._task, self._dataset = context, task, dataset
+        self._source = source or source_of(context.spark, task.reads, context.access, context.clock)
+        self._reader = DirectReader(task, self._source)
+        self._tables = OpenTables(context, task)
+        self._applies = AppliesBeside(task, dataset)
+        self._maintenance = MaintenanceBeside(dataset)
+        self._found = _NOTHING_FOUND
+        self._looked_at: float | None = None
+        self._due: float | None = None
+        self._interval = max(task.reads.interval, task.batch.freshness).total_seconds()
+
+    def step(self, turn: Turn) -> Ended:
+        """Copy the next batch; when all is copied apply if it is worth it."""
+        with self._tables.in_use():
+            table = self._tables.of(self._dataset)
+            ended = table.copied(lambda: self._copy_next(table, turn))
+            return self._maintenance.after(table, self._applies.bring_up(table, turn, ended))
+
+    def _copy_next(self, table: WorkingDataset, turn: Turn) -> Ended:
+        began = self._context.clock.monotonic()
+        if not turn.at_once and self._due is not None and began < self._due:
+            return Ended(look_again=self._due - began, refused=self._found.refused)
+        refuse_landed(table.table)
+        if table.reloading is not None:
+            return self._left_to_reload(table)
+        with table.table.changing:
+            # From here on nobody else moves the position.
+            enter(table.table)
+        position = table.table.state.copy.position.stream
+        self._reader.refuse_other(position)
+        self._look(table, began)
+        if not self._found.taken:
+            return self._wait(began, turn)
+        wanted = self._reader.decide(self._found.taken, position, once=turn.at_once)
+        if wanted.is_nothing:
+            return self._wait(began, turn)
+        if wanted.next.records >= LONG_RECORDS and not turn.long:
+            return TOO_LONG
+        read = self._copy(table, wanted, began)
+        return turn.more if turn.at_once or read.behind else self._wait(began, turn)
+
+    def _copy(self, table: WorkingDataset, wanted: Wanted, began: float) -> DirectBatch:
+        read = self._reader.read(wanted, table.known, self._context.clock.now())
+        table.copy(read.batch, began=began)
+        for lost in read.lost:
+            table.tell(
+                StreamLost(
+                    subject=table.name, task=self._task.name, at=lost.at, begin=lost.begin,
+                    end=lost.end, reason=lost.why,
+                )
+            )  # fmt: skip
+        return read
+
+    def _look(self, table: WorkingDataset, now: float) -> None:
+        """Look which streams there are, now and then."""
+        if self._looked_at is not None and now < self._looked_at + LOOK_SECONDS:
+            return
+        position = table.table.state.copy.position.stream
+        self._found = streams_of(self._task, self._source, position)
+        self._looked_at = now
+        for stream in self._found.ignored:
+            if self._context.is_news(f"left out {table.name} {stream}", "ignored"):
+                event = StreamLeftOut(subject=table.name, task=self._task.name, stream=stream)
+                table.tell(event)
+
+    def _wait(self, began: float, turn: Turn) -> Ended:
+        """Nothing is left for now: the next batch is due an interval after this one began."""
+        if turn.at_once:
+            return Ended(refused=self._found.refused)
+        self._due = began + self._interval
+        left = max(0.0, self._due - self._context.clock.monotonic())
+        return Ended(look_again=left, refused=self._found.refused)
+
+    def _left_to_reload(self, table: WorkingDataset) -> Ended:
+        """Only the reload reads on, which takes the position with it."""
+        if self._context.is_news(f"{table.name} leaves a load", "direct"):
+            table.tell(events.ReloadWaiting(subject=table.name, files=0))
+        return IDLE

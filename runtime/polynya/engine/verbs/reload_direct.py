@@ -1,0 +1,115 @@
+"""Reload a table that reads its stream itself: from the source, as far as that has the data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.dataset import WorkingDataset
+from polynya.formats.files.full_load import nothing_to_reload
+from polynya.lake.copy import reload as lake
+from polynya.lake.table.guards import refuse_landed
+from polynya.lake.table.suspension import refuse_suspended
+from polynya.model.config.reload import KEEPING, ReloadMode
+from polynya.model.config.streaming.direct import DirectTask
+from polynya.model.contract.direct_position import DirectPosition
+from polynya.model.errors import OperationError
+from polynya.observe.data import ReloadLoaded
+from polynya.streaming.direct.reader import DirectReader, Wanted, at_its_begin
+from polynya.streaming.direct.streams import streams_of
+from polynya.streaming.registry import source_of
+from polynya.streaming.source import Source
+
+
+class DirectLoad:
+    """The load of a reload: all that the source holds from where the table began to read."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        working: WorkingDataset,
+        task: DirectTask,
+        mode: ReloadMode,
+        source: Source | None = None,
+    ) -> None:
+        self._context, self._working, self._task, self._mode = context, working, task, mode
+        self._source = source or source_of(context.spark, task.reads, context.access, context.clock)
+        self._reader = DirectReader(task, self._source)
+        self._streams: tuple[str, ...] | None = None
+
+    def refuse(self, files: str | None) -> None:
+        """Raise OperationError when the source cannot give all that the table has read."""
+        refuse_landed(self._working.table)
+        if files is not None:
+            raise OperationError(
+                "POLYNYA-STR-067",
+                "a stream that never landed has no files",
+                where=f"task {self._task.name}",
+                state="nothing was changed",
+                fix="leave `--files` out: the stream is read from where the table began",
+            )
+        source = self._task.reads.source.files
+        if source is not None and source.delete_after_load and self._mode != KEEPING:
+            raise self._overtaken("files are deleted once they were read")
+        self._wanted()
+
+    def gather(self) -> None:
+        """Gather until nothing is left of what there was, or until told to stop.
+
+        Raises as `refuse`, and SuspendedError or TaskStoppedError when a policy says that a batch
+        may not be taken.
+        """
+        working, clock = self._working, self._context.clock
+        refuse_suspended(working.table)
+        while not self._context.stop.is_set():
+            wanted = self._wanted()
+            if wanted.next.is_nothing:
+                return
+            read = self._reader.read(wanted, working.known, clock.now(), load=True)
+            batch = working.evolved(working.mapped(read.batch))
+            with working.views_following():
+                result = lake.load(working.table, batch, now=clock.now())
+            working.tell(
+                ReloadLoaded(
+                    subject=working.name,
+                    rows_in=result.rows_in,
+                    rows_loaded=result.rows_out,
+                    rows_quarantined=result.rows_quarantined,
+                    files_left=0,
+                )
+            )
+
+    def _wanted(self) -> Wanted:
+        """What is gathered next."""
+        position = self._position()
+        if self._streams is None:
+            found = streams_of(self._task, self._source, position)
+            if not found.taken and found.refused is not None:
+                raise found.refused
+            self._streams = found.taken
+        wanted = self._reader.decide(self._streams, position, once=True)
+        if wanted.next.lost and self._mode != KEEPING:
+            first = wanted.next.lost[0]
+            raise self._overtaken(f"{first.at} from {first.begin or 'its begin'} on ({first.why})")
+        return wanted
+
+    def _position(self) -> DirectPosition:
+        state = self._working.table.state.copy
+        if state.reloading is not None and state.reloading.stream is not None:
+            return state.reloading.stream
+        if state.position.stream is None:
+            dataset = self._working.table.dataset
+            raise nothing_to_reload(dataset, "nothing was read of its stream yet")
+        self._reader.refuse_other(state.position.stream)
+        begin = at_its_begin(state.position.stream)
+        return replace(begin, end=self._source.reread_from(begin.end))
+
+    def _overtaken(self, what: str) -> OperationError:
+        return OperationError(
+            "POLYNYA-STR-066",
+            f"the source has no longer all that {self._working.name} has read: {what}",
+            where=f"task {self._task.name}",
+            state="nothing was moved; Current is as before",
+            fix="`--mode compare_and_apply_without_deleted_rows` takes what is there and keeps "
+            "the other records",
+        )
