@@ -1,7 +1,7 @@
-"""Landing from a real broker of Kafka.
+"""Landing from a real broker of Kafka, and tables out of it.
 
 A process has one Spark session, so that another pytest runs `real_broker.py`,
-`secured_broker.py` and `real_registry.py` on one that has the jars for Kafka.
+`secured_broker.py`, `real_registry.py` and `real_direct.py` on one that has the jars for Kafka.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tests.oracle.packs.driver import ROOT, environment
 TESTS = "tests/streaming/kafka/real_broker.py"
 SECURED = "tests/streaming/kafka/secured_broker.py"
 REGISTERED = "tests/streaming/kafka/real_registry.py"
+TABLES = "tests/streaming/kafka/real_direct.py"
 
 
 def _passes(which: str, tests: str = TESTS) -> None:
@@ -53,3 +54,9 @@ def test_listeners_with_tls_and_logins_are_read_or_refused_by_name() -> None:
 @pytest.mark.slow
 def test_messages_with_schemas_in_a_real_registry_are_read_and_wait_for_it() -> None:
     _passes("slow", REGISTERED)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_tables_out_of_a_real_broker_are_those_of_files() -> None:
+    _passes("slow", TABLES)
