@@ -17,11 +17,13 @@ class Shard:
         id: its name.
         parents: the shards that were split or merged into it, if they are still known.
         closed: it takes no more records.
+        hashes: the lowest and the highest hash of its keys, None where nobody says.
     """
 
     id: str
     parents: tuple[str, ...] = ()
     closed: bool = False
+    hashes: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

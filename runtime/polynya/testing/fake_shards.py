@@ -45,13 +45,14 @@ class MemoryShards:
         """Delete a stream."""
         del self._streams[stream]
 
-    def put(self, stream: str, shard: str, *values: str) -> None:
+    def put(self, stream: str, shard: str, *values: str | bytes) -> None:
         """Add records to an open shard."""
         found = self._streams[stream]
         assert not found.shards[shard].closed, "a closed shard takes no records"
         for value in values:
             self._numbers += 1
-            record = ShardRecord(f"{self._numbers:020}", shard, value.encode(), self._clock.now())
+            data = value.encode() if isinstance(value, str) else value
+            record = ShardRecord(f"{self._numbers:020}", shard, data, self._clock.now())
             found.records[shard].append(record)
 
     def replace(self, stream: str, old: Iterable[str], new: Iterable[str]) -> None:

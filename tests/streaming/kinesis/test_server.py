@@ -15,6 +15,7 @@ from polynya.store.clock import SystemClock
 from tests.aws import REGION
 from tests.kinesis import kinesis_server
 from tests.streaming.kinesis.given import Landing
+from tests.streaming.kinesis.packed import packed
 
 pytestmark = pytest.mark.slow
 
@@ -132,3 +133,23 @@ def test_it_begins_with_what_is_new(endpoint: str, kinesis: Any, stream: str) ->
     landing.again()
 
     assert sorted(landing.land(), key=int) == [str(number) for number in range(10, 20)]
+
+
+def test_packed_records_land_from_the_shards_of_their_keys_only(
+    endpoint: str, kinesis: Any, stream: str
+) -> None:
+    keys = [f"key {number}" for number in range(17)]
+    both = packed(*((key, key.encode()) for key in keys))
+    # As by a producer that knows nothing of the second shard, and then does: what it has packed
+    # for the wrong one it sends again.
+    for shard in open_shards(kinesis):
+        begin = shard["HashKeyRange"]["StartingHashKey"]
+        kinesis.put_record(
+            StreamName="clicks", Data=both, PartitionKey="packed", ExplicitHashKey=begin
+        )
+    landing = landing_of(endpoint)
+
+    assert sorted(landing.land()) == sorted(keys)
+    assert {row["hdr__kinesis_shard"] for row in landing.rows} == {
+        shard["ShardId"] for shard in open_shards(kinesis)
+    }

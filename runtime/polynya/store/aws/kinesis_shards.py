@@ -162,7 +162,13 @@ def _passes(error: Exception) -> bool:
 def _shard(found: dict[str, Any]) -> Shard:
     parents = (found.get("ParentShardId"), found.get("AdjacentParentShardId"))
     closed = "EndingSequenceNumber" in found["SequenceNumberRange"]
-    return Shard(str(found["ShardId"]), tuple(str(one) for one in parents if one), closed)
+    keys = found["HashKeyRange"]
+    return Shard(
+        str(found["ShardId"]),
+        tuple(str(one) for one in parents if one),
+        closed,
+        (int(keys["StartingHashKey"]), int(keys["EndingHashKey"])),
+    )
 
 
 def _expired(resource: str, said: str) -> ExpiredError:

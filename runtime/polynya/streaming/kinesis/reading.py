@@ -12,6 +12,7 @@ import pyarrow as pa
 from polynya.formats.stream.landed import SCHEMAS
 from polynya.store.clock import Clock
 from polynya.store.shards import BusyError, ExpiredError, ShardPage, ShardRecord, Shards
+from polynya.streaming.kinesis.aggregated import user_records
 from polynya.streaming.kinesis.position import ShardPosition
 
 #: A shard answers five reads a second, of all its readers together.
@@ -25,6 +26,16 @@ _TRIES: Final = 3
 READERS: Final = 8
 
 
+@dataclass(frozen=True, slots=True)
+class WantedShard:
+    """A shard to be read from a position on; `hashes` as in `Shard`."""
+
+    stream: str
+    shard: str
+    position: ShardPosition
+    hashes: tuple[int, int] | None = None
+
+
 @dataclass(slots=True)
 class ReadShard:
     """What was read of a shard.
@@ -32,7 +43,8 @@ class ReadShard:
     Attributes:
         stream, shard: their names.
         position: after it.
-        records: in their order.
+        hashes: of the shard's keys; see `Shard`.
+        records: in their order, those of one record of Kinesis together.
         bytes: of their data.
         behind: more can be read now.
         refused: why nothing could be read.
@@ -41,6 +53,7 @@ class ReadShard:
     stream: str
     shard: str
     position: ShardPosition
+    hashes: tuple[int, int] | None = None
     records: list[ShardRecord] = field(default_factory=list)
     bytes: int = 0
     behind: bool = False
@@ -65,7 +78,7 @@ class ShardsReader:
 
     def read(
         self,
-        wanted: Sequence[tuple[str, str, ShardPosition]],
+        wanted: Sequence[WantedShard],
         *,
         max_records: int,
         max_bytes: int,
@@ -73,7 +86,7 @@ class ShardsReader:
         """Read from shards until each is read for now or has its part of the limits.
 
         Args:
-            wanted: stream, shard and position of each.
+            wanted: of which shards.
             max_records: most records of all.
             max_bytes: most bytes of all; one record is always taken.
 
@@ -91,11 +104,11 @@ class ShardsReader:
                 records = max_records - sum(len(one.records) for one in found)
                 size = max_bytes - sum(one.bytes for one in found)
                 if found and (records < len(part) or size < len(part)):
-                    found += [ReadShard(*one, behind=True) for one in part]
+                    found += [_unread(one, behind=True) for one in part]
                     continue
                 found += threads.map(
                     lambda one: self._read_one(
-                        *one,
+                        one,
                         max_records=max(1, records // len(part)),  # noqa: B023 - read at once
                         max_bytes=max(1, size // len(part)),  # noqa: B023 - read at once
                     ),
@@ -106,14 +119,12 @@ class ShardsReader:
             raise busy
         return found
 
-    def _read_one(
-        self, stream: str, shard: str, at: ShardPosition, *, max_records: int, max_bytes: int
-    ) -> ReadShard:
-        found = ReadShard(stream, shard, at)
+    def _read_one(self, wanted: WantedShard, *, max_records: int, max_bytes: int) -> ReadShard:
+        found = _unread(wanted)
         empty = 0
         while True:
             try:
-                page = self._page(stream, shard, found.position)
+                page = self._page(found.stream, found.shard, found.position)
             except BusyError as error:
                 # What others have is not to wait for it.
                 found.behind = True
@@ -154,8 +165,10 @@ class ShardsReader:
             if full and found.records:
                 found.behind = True
                 return
-            found.records.append(record)
-            found.bytes += len(record.data)
+            # A place is that of a record of Kinesis, so all that is in it comes at once.
+            records = user_records(record, found.hashes)
+            found.records += records
+            found.bytes += sum(len(one.data) for one in records)
             found.position = ShardPosition(record.number, seen=record.arrived)
         if page.following is None:
             found.position = replace(found.position, ended=True)
@@ -165,6 +178,10 @@ class ShardsReader:
         seen = max(filter(None, (found.position.seen, before)))
         found.position = replace(found.position, seen=seen)
         self._places[found.stream, found.shard] = _Place(found.position, page.following)
+
+
+def _unread(wanted: WantedShard, *, behind: bool = False) -> ReadShard:
+    return ReadShard(wanted.stream, wanted.shard, wanted.position, wanted.hashes, behind=behind)
 
 
 def rows_of(found: Sequence[ReadShard]) -> pa.Table:

@@ -16,7 +16,7 @@ from polynya.store.clock import Clock
 from polynya.store.shards import ShardedStream, Shards
 from polynya.streaming.kinesis.plan import StreamPlan, plan
 from polynya.streaming.kinesis.position import KinesisPosition, ShardPosition, StreamPosition
-from polynya.streaming.kinesis.reading import ReadShard, ShardsReader, rows_of
+from polynya.streaming.kinesis.reading import ReadShard, ShardsReader, WantedShard, rows_of
 from polynya.streaming.names import by_table, named, taken
 from polynya.streaming.source import Found, Limits, Next, Position, Ready, Taken
 
@@ -140,7 +140,7 @@ class KinesisStreams:
 
     def _read(self, plans: Sequence[_Planned], limits: Limits, *, once: bool) -> list[ReadShard]:
         wanted = [
-            (one.name, shard, one.plan.position.shards[shard])
+            WantedShard(one.name, shard, one.plan.position.shards[shard], one.hashes.get(shard))
             for one in plans
             for shard in one.plan.readable
             if not (once and (one.name, shard) in self._done)
@@ -155,6 +155,11 @@ class _Planned:
     name: str
     stream: ShardedStream
     plan: StreamPlan
+
+    @property
+    def hashes(self) -> Mapping[str, tuple[int, int] | None]:
+        """The range of each shard's keys."""
+        return {one.id: one.hashes for one in self.stream.shards}
 
     def moves(self, found: Sequence[ReadShard], clock: Clock) -> bool:
         """Whether the position says something that has to be written down without a record."""
