@@ -27,6 +27,8 @@ _NOTHING: Final = Limits(max_records=0, max_bytes=0)
 _EVERYTHING: Final = BatchLimits(1 << 62, 1 << 62)
 #: What is read is bounded by its bytes as they come; decoded it may be as much more.
 _EXPANDS: Final = 2
+#: So many messages say what the columns of a table are. Without columns each is read by itself.
+_FIRST: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class DirectReader:
         """
         if position is None:
             began = self._stream.next(streams, None, _NOTHING, once=False).end
+            self._records = min(self._records, _FIRST)
         else:
             began = position.began
         begin = began if position is None else position.end
@@ -111,7 +114,8 @@ class DirectReader:
             found = self._stream.next(
                 wanted.streams, wanted.begin, self._limits(), once=wanted.once
             )
-        self._records = min(self._most, 2 * self._records)
+        # After the first batch columns are known; after a batch that was cut to fit more may fit.
+        self._records = self._most if wanted.before is None else min(self._most, 2 * self._records)
         stream = self._position(wanted, found, taken, now)
         size = FileProgress(taken.size_bytes, batch.rows_in, complete=True)
         files = {f"{self._kind}:{self._task.reads_table}": size}
