@@ -171,3 +171,17 @@ def test_after_an_apply_a_dataset_is_looked_at_sooner_than_after_a_poll(lab: Lab
     assert copied.more
     assert applied.look_again == 1.0
     assert nothing.look_again is None
+
+
+def test_who_knows_of_something_new_takes_only_a_list_that_was_made_just_now() -> None:
+    clock = FakeClock()
+    zone = Zone(clock, "a")
+    look = SharedLook(zone, clock, [""])
+    look.files(GOES_ON)
+    zone.lists.clear()
+
+    for _ in range(3):
+        clock.advance(timedelta(seconds=0.07))
+        look.files(Turn(at_once=False, news=True))
+
+    assert zone.lists == ["all"]

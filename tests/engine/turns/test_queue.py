@@ -343,6 +343,10 @@ def test_who_has_time_is_wanted_as_soon_as_another_one_waits() -> None:
     assert not queue.is_wanted(20.0)
 
 
+def following(unit: Unit) -> Unit:
+    return replace(unit, follows=True)
+
+
 def test_who_follows_a_landing_goes_on_until_it_has_ended_and_looks_once_more() -> None:
     machine, landed, seen = Machine(), [0], list[tuple[int, bool]]()
 
@@ -358,7 +362,7 @@ def test_who_follows_a_landing_goes_on_until_it_has_ended_and_looks_once_more() 
         machine.unit("land", land, lambda _: 1.0), crew=machine.crew(goes_on=False)
     )
     reader = replace(machine.crew(goes_on=False), follows=(landing,))
-    machine.add(machine.unit("read", read), crew=reader)
+    machine.add(following(machine.unit("read", read)), crew=reader)
     machine.run(until=10)
 
     assert all(more for _, more in seen[:-1])
@@ -374,8 +378,50 @@ def test_who_follows_a_landing_and_fails_ends() -> None:
         machine.unit("land", nothing, lambda _: 5.0), crew=machine.crew(goes_on=False)
     )
     reader = replace(machine.crew(goes_on=False), follows=(landing,))
-    machine.add(machine.unit("read", failing(OperationError("X", "broken"))), crew=reader)
+    machine.add(
+        following(machine.unit("read", failing(OperationError("X", "broken")))), crew=reader
+    )
     machine.run(until=10)
 
     assert machine.turns_of("read") == [0.0]
     assert not machine.queue
+
+
+def test_who_follows_a_landing_has_a_turn_when_something_landed() -> None:
+    machine, told = Machine(), list[bool]()
+
+    def land(_turn: Turn) -> Ended:
+        return Ended(look_again=1.0, landed=True)
+
+    def read(turn: Turn) -> Ended:
+        told.append(turn.news)
+        return IDLE
+
+    landing = machine.add(machine.unit("land", land, lambda _: 0.5))
+    machine.add(
+        following(machine.unit("read", read)), crew=replace(machine.crew(), follows=(landing,))
+    )
+    machine.add(machine.unit("other", nothing))
+    machine.run(until=6.4)
+
+    ends = [at + 0.5 for at in machine.turns_of("land")]
+    assert machine.turns_of("read")[1:] == [at for at in ends if at < 6.4]
+    assert told == [False, *[True] * (len(told) - 1)]
+    assert len(machine.turns_of("other")) == 4
+
+
+def test_what_lands_while_a_unit_reads_gives_it_another_turn_but_not_after_a_failure() -> None:
+    machine = Machine()
+
+    def land(_turn: Turn) -> Ended:
+        return Ended(look_again=100.0, landed=True)
+
+    landing = machine.add(machine.unit("land", land, lambda _: 1.0))
+    crew = replace(machine.crew(), follows=(landing,))
+    machine.add(following(machine.unit("read", nothing, lambda _: 1.5)), crew=crew)
+    broken = failing(OperationError("X", "broken"))
+    machine.add(following(machine.unit("broken", broken, lambda _: 1.5)), crew=crew)
+    machine.run(until=3.0)
+
+    assert machine.turns_of("read") == [0.0, 1.5]
+    assert machine.turns_of("broken") == [0.0]

@@ -7,7 +7,7 @@ steps, and two processes may land one table: of two batches with one number one 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -171,14 +171,15 @@ class LandedTable:
         landed = self._lander.land(wanted, self._context.clock.now())
         if landed is None:
             # Another process landed this batch: go on after it.
-            return turn.more
-        ended = self._context.clock.monotonic()
+            return replace(turn.more, landed=True)
+        put_at = self._context.clock.monotonic()
         counts = landed.footer.counts
         self._batch_records = counts.records
-        self._context.backlog.landed(self._name, counts.records, counts.bytes, ended - began)
-        self._note_beyond(0, landed.behind, ended)
-        self._tell(landed, ended - began)
-        return turn.more if turn.at_once or landed.behind else self._wait(began, turn)
+        self._context.backlog.landed(self._name, counts.records, counts.bytes, put_at - began)
+        self._note_beyond(0, landed.behind, put_at)
+        self._tell(landed, put_at - began)
+        ended = turn.more if turn.at_once or landed.behind else self._wait(began, turn)
+        return replace(ended, landed=True)
 
     def _note_beyond(self, records: int, behind: int, now: float) -> None:
         """Let the backlog know of `records` to land now and what is `behind` them.

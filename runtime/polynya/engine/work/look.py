@@ -17,8 +17,10 @@ from polynya.formats.files.discovery import Landed
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectInfo
 
-#: A list that is younger, in seconds, is taken by the next dataset too.
+#: A list that is younger, in seconds, is taken by the next dataset too...
 _FRESH_SECONDS: Final = 1.0
+#: ...or this young, by one for which something has landed.
+_NEWS_SECONDS: Final = 0.1
 #: All is listed at least so often, in seconds: then a file is seen whose name is not at the end,
 #: and one that changed long after it was read.
 WHOLE_SECONDS: Final = 60.0
@@ -82,7 +84,8 @@ class SharedLook:
         """All that has landed; a moment ago unless the turn is to copy all at once."""
         with self._lock:
             now = self._clock.monotonic()
-            if turn.at_once or self._at is None or now - self._at >= _FRESH_SECONDS:
+            fresh = _NEWS_SECONDS if turn.news else _FRESH_SECONDS
+            if turn.at_once or self._at is None or now - self._at >= fresh:
                 if turn.at_once or self._is_whole_due(now):
                     self._list_whole(now)
                 else:

@@ -97,7 +97,7 @@ def piece_of(
     )
     service = {
         "__file": pa.repeat(pa.scalar(messages.file), count),
-        "__offset": pa.array(range(first, first + count), pa.int64()),
+        "__offset": pa.arange(first, first + count),
         "__op": pa.repeat(pa.scalar("L" if load else None, pa.string()), count),
         "__ci": places.identifiers,
         "__tail": places.tails,

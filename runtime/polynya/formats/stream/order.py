@@ -80,6 +80,6 @@ def places_in_columns(
 def own_places(file: str, first: int, count: int) -> pa.Array:
     """The places of records that follow each other in a landed batch; see `own_place`."""
     number = batch_number(file) or 0
-    offsets = pa.array(range(first, first + count), pa.int64()).cast(pa.string())
+    offsets = pa.arange(first, first + count).cast(pa.string())
     digits = pc.ascii_lpad(offsets, 15, "0")
     return pc.binary_join_element_wise(pa.scalar(f"{number:020d}"), digits, "")

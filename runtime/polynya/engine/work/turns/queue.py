@@ -74,7 +74,8 @@ class Place:
 
     `due` is when it wants its turn, so that it has waited since then. `pause` is the seconds that
     it waited after its last failure, 0 when it did not fail. `entry` is the number of its entry in
-    a line, None while it stands in none. `more_comes` is what its turn was told.
+    a line, None while it stands in none. `more_comes` is what its turn was told. `news`: something
+    has landed since that began.
     """
 
     crew: Crew
@@ -85,6 +86,7 @@ class Place:
     pause: float = 0.0
     entry: int | None = None
     more_comes: bool = False
+    news: bool = False
 
 
 class Line:
@@ -164,7 +166,10 @@ class Queue:
         self._at_leisure = self._at_leisure or place.unit.has_time
         crew = place.crew
         place.more_comes = not crew.goes_on and crew.more_comes
-        turn = Turn(long=place.long, at_once=not crew.goes_on, more_comes=place.more_comes)
+        news, place.news = place.news, False
+        turn = Turn(
+            long=place.long, at_once=not crew.goes_on, more_comes=place.more_comes, news=news
+        )
         return place, turn
 
     def _next(self, now: float) -> Line | None:
@@ -188,7 +193,10 @@ class Queue:
         self._at_leisure = self._at_leisure and not place.unit.has_time
         place.running, place.long = False, ended.long or place.unit.has_time
         place.pause = _pause(ended.failure, place.pause, self._poll)
-        if ended.more and ended.failure is None:
+        if ended.landed:
+            self._wake(place.crew, now)
+        again = ended.more or (place.news and not ended.over)
+        if again and ended.failure is None:
             self._move(place, now)
             return
         if isinstance(ended.failure, TaskStoppedError) and place.crew.goes_on:
@@ -208,11 +216,13 @@ class Queue:
         elif not place.crew.units:
             self._wake(place.crew, now)
 
-    def _wake(self, over: Crew, now: float) -> None:
-        """What follows a crew that has ended looks now."""
+    def _wake(self, landing: Crew, now: float) -> None:
+        """What follows a crew that landed something, or has ended, looks now; unless it failed."""
         for place in self._places.values():
-            if over in place.crew.follows and not place.running and place.due > now:
-                self._move(place, now)
+            if place.unit.follows and landing in place.crew.follows and not place.pause:
+                place.news = True
+                if not place.running and place.due > now:
+                    self._move(place, now)
 
     def sweep(self) -> list[Crew]:
         """Drop the units that are to end and do not work; the crews of which none is left."""

@@ -30,12 +30,14 @@ class Turn:
         at_once: copy whatever waits, however little and however soon after the last copy.
         is_wanted: whether another unit waits for the thread. Only who has time asks.
         more_comes: what lands for the unit is not over: whatever can wait is for a later turn.
+        news: something has landed for the unit since its last turn began.
     """
 
     long: bool = True
     at_once: bool = True
     is_wanted: Callable[[], bool] = never
     more_comes: bool = False
+    news: bool = False
 
     def must_wait_for(self, size_bytes: int) -> bool:
         """Whether a step over so many bytes is for a later turn, one that may take long."""
@@ -59,6 +61,7 @@ class Ended:
         refused: why a part of the work cannot be done; the rest of it goes on.
         failure: why the turn failed.
         over: the unit has no other turn until somebody finds it again.
+        landed: there is something new for the units that follow.
     """
 
     more: bool = False
@@ -68,6 +71,7 @@ class Ended:
     refused: PolynyaError | None = None
     failure: PolynyaError | None = None
     over: bool = False
+    landed: bool = False
 
     def finding(self, unit: Unit) -> Ended:
         """The same, with one more unit that is ready."""
@@ -95,7 +99,8 @@ class Unit:
     """One piece of work that fails for itself: a dataset, or what finds the datasets of a task.
 
     One that `has_time` gets a turn only when no other wants one. It is a long one. What units
-    `land` others read, which `follow`: a run that ends goes on with these until those have ended.
+    `land` others read, which `follow`: they have a turn when something has landed, and a run that
+    ends goes on with them until those have ended.
     """
 
     name: str
