@@ -2,102 +2,24 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
 
-from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.queue import (
     LONG_STEPS,
     LONGEST_PATIENCE,
     LONGEST_PAUSE,
     POLL_SECONDS,
-    Crew,
-    Place,
     Queue,
 )
 from polynya.engine.work.turns.threads import THREADS
-from polynya.engine.work.turns.unit import IDLE, OVER, TOO_LONG, Ended, Turn, Unit
-from polynya.model.errors import OperationError, PolynyaError, SuspendedError, TaskStoppedError
-from polynya.testing.fakes import MemoryObjectStore
+from polynya.engine.work.turns.unit import IDLE, OVER, Ended, Turn, Unit
+from polynya.model.errors import OperationError, SuspendedError, TaskStoppedError
 
 BROKEN = OperationError("X", "broken")
 HELD = SuspendedError("POLYNYA-LAKE-017", "decide")
 STOPPED = TaskStoppedError("POLYNYA-LAKE-018", "a new column")
-
-
-@dataclass
-class Machine:
-    """`THREADS` threads with a queue, in a time of their own."""
-
-    queue: Queue = field(default_factory=Queue)
-    now: float = 0.0
-    began: list[tuple[float, str]] = field(default_factory=list)
-    costs: dict[str, Callable[[Turn], float]] = field(default_factory=dict)
-    working: list[tuple[float, int, Place, Ended]] = field(default_factory=list)
-
-    def crew(self, *, goes_on: bool = True) -> Crew:
-        spark: Any = None
-        context = EngineContext(spark, MemoryObjectStore())
-        return Crew(context, goes_on=goes_on, report=lambda _unit, _ended: None)
-
-    def unit(
-        self,
-        name: str,
-        step: Callable[[Turn], Ended],
-        cost: Callable[[Turn], float] = lambda _turn: 0.1,
-        task: str = "task",
-    ) -> Unit:
-        self.costs[name] = cost
-        return Unit(name, task, step)
-
-    def add(self, *units: Unit, crew: Crew | None = None) -> Crew:
-        crew = crew or self.crew()
-        self.queue.add(crew, units, self.now)
-        return crew
-
-    def run(self, until: float) -> None:
-        """Let time pass."""
-        while self.now < until:
-            self.queue.sweep()
-            while len(self.working) < THREADS and (taken := self.queue.take(self.now)):
-                place, turn = taken
-                self.began.append((self.now, place.unit.name))
-                ends = self.now + self.costs[place.unit.name](turn)
-                ended = place.unit.step(turn)
-                heapq.heappush(self.working, (ends, id(place), place, ended))
-            wait = self.now + max(self.queue.seconds_to_next(self.now), 0.01)
-            self.now = min([wait, until, *(ends for ends, *_ in self.working[:1])])
-            while self.working and self.working[0][0] <= self.now:
-                _, _, place, ended = heapq.heappop(self.working)
-                self.queue.ended(place, ended, self.now)
-
-    def turns_of(self, name: str) -> list[float]:
-        return [at for at, who in self.began if who == name]
-
-    def longest_wait(self, name: str) -> float:
-        turns = self.turns_of(name)
-        return max(after - before for before, after in itertools.pairwise(turns))
-
-
-def load(turn: Turn) -> Ended:
-    """A first load of days: its next step is always a long one."""
-    return turn.more if turn.long else TOO_LONG
-
-
-def ten_minutes(turn: Turn) -> float:
-    return 600.0 if turn.long else 0.1
-
-
-def nothing(_turn: Turn) -> Ended:
-    return IDLE
-
-
-def failing(*failures: PolynyaError | None) -> Callable[[Turn], Ended]:
-    left = list(failures)
-    return lambda _turn: Ended(failure=left.pop(0) if len(left) > 1 else left[0])
+from tests.engine.turns.machine import Machine, failing, load, nothing, ten_minutes
 
 
 def test_a_unit_looks_again_when_the_poll_is_over() -> None:
@@ -341,87 +263,3 @@ def test_who_has_time_is_wanted_as_soon_as_another_one_waits() -> None:
     assert queue.is_wanted(10.1)
     assert queue.take(10.1) is not None
     assert not queue.is_wanted(20.0)
-
-
-def following(unit: Unit) -> Unit:
-    return replace(unit, follows=True)
-
-
-def test_who_follows_a_landing_goes_on_until_it_has_ended_and_looks_once_more() -> None:
-    machine, landed, seen = Machine(), [0], list[tuple[int, bool]]()
-
-    def land(turn: Turn) -> Ended:
-        landed[0] += 1
-        return turn.more if landed[0] < 3 else IDLE
-
-    def read(turn: Turn) -> Ended:
-        seen.append((landed[0], turn.more_comes))
-        return IDLE
-
-    landing = machine.add(
-        machine.unit("land", land, lambda _: 1.0), crew=machine.crew(goes_on=False)
-    )
-    reader = replace(machine.crew(goes_on=False), follows=(landing,))
-    machine.add(following(machine.unit("read", read)), crew=reader)
-    machine.run(until=10)
-
-    assert all(more for _, more in seen[:-1])
-    # The last look began when the landing had ended, at once.
-    assert seen[-1] == (3, False)
-    assert machine.turns_of("read")[-1] == 3.0
-    assert not machine.queue
-
-
-def test_who_follows_a_landing_and_fails_ends() -> None:
-    machine = Machine()
-    landing = machine.add(
-        machine.unit("land", nothing, lambda _: 5.0), crew=machine.crew(goes_on=False)
-    )
-    reader = replace(machine.crew(goes_on=False), follows=(landing,))
-    machine.add(
-        following(machine.unit("read", failing(OperationError("X", "broken")))), crew=reader
-    )
-    machine.run(until=10)
-
-    assert machine.turns_of("read") == [0.0]
-    assert not machine.queue
-
-
-def test_who_follows_a_landing_has_a_turn_when_something_landed() -> None:
-    machine, told = Machine(), list[bool]()
-
-    def land(_turn: Turn) -> Ended:
-        return Ended(look_again=1.0, landed=True)
-
-    def read(turn: Turn) -> Ended:
-        told.append(turn.news)
-        return IDLE
-
-    landing = machine.add(machine.unit("land", land, lambda _: 0.5))
-    machine.add(
-        following(machine.unit("read", read)), crew=replace(machine.crew(), follows=(landing,))
-    )
-    machine.add(machine.unit("other", nothing))
-    machine.run(until=6.4)
-
-    ends = [at + 0.5 for at in machine.turns_of("land")]
-    assert machine.turns_of("read")[1:] == [at for at in ends if at < 6.4]
-    assert told == [False, *[True] * (len(told) - 1)]
-    assert len(machine.turns_of("other")) == 4
-
-
-def test_what_lands_while_a_unit_reads_gives_it_another_turn_but_not_after_a_failure() -> None:
-    machine = Machine()
-
-    def land(_turn: Turn) -> Ended:
-        return Ended(look_again=100.0, landed=True)
-
-    landing = machine.add(machine.unit("land", land, lambda _: 1.0))
-    crew = replace(machine.crew(), follows=(landing,))
-    machine.add(following(machine.unit("read", nothing, lambda _: 1.5)), crew=crew)
-    broken = failing(OperationError("X", "broken"))
-    machine.add(following(machine.unit("broken", broken, lambda _: 1.5)), crew=crew)
-    machine.run(until=3.0)
-
-    assert machine.turns_of("read") == [0.0, 1.5]
-    assert machine.turns_of("broken") == [0.0]
