@@ -19,7 +19,7 @@ from bench.streams import ours
 from bench.streams.levels import Point, trend
 from bench.streams.ours import TABLE, Seen
 from bench.streams.producing import steady
-from bench.streams.records import PARTITIONS
+from bench.streams.records import PARTITIONS, message
 from bench.streams.session import Place
 from polynya.engine.runner import run_until_stopped, units
 from polynya.model.reading.kinds import Task
@@ -117,6 +117,8 @@ class Measured:
 def measure(place: Place, rate: int, seconds: float, mode: str) -> Measured:
     """Send, land and copy for so many seconds after the warm-up, and watch the view."""
     place.broker.create(_TOPIC, PARTITIONS)
+    # The view is there from the first copy on.
+    place.broker.send(_TOPIC, [message(-1).encode()])
     watching, view = Watching(), View(place)
     memory: list[Point] = []
     with (

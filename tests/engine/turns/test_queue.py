@@ -15,11 +15,11 @@ from polynya.engine.work.turns.queue import (
 from polynya.engine.work.turns.threads import THREADS
 from polynya.engine.work.turns.unit import IDLE, OVER, Ended, Turn, Unit
 from polynya.model.errors import OperationError, SuspendedError, TaskStoppedError
+from tests.engine.turns.machine import Machine, failing, load, nothing, ten_minutes
 
 BROKEN = OperationError("X", "broken")
 HELD = SuspendedError("POLYNYA-LAKE-017", "decide")
 STOPPED = TaskStoppedError("POLYNYA-LAKE-018", "a new column")
-from tests.engine.turns.machine import Machine, failing, load, nothing, ten_minutes
 
 
 def test_a_unit_looks_again_when_the_poll_is_over() -> None:
