@@ -122,3 +122,18 @@ def test_a_table_remembers_the_newest_landed_batch_only(
     files = [json.loads(one["s"])["files"] for one in states if '"files"' in one["s"]]
     assert [list(one) for one in files] == [[f"clicks/users/{batch_name(4)}"]]
     assert counted == [{"n": 4}]
+
+
+def test_a_first_batch_without_messages_makes_no_view_and_the_next_one_does(
+    driver: CommandDriver, tmp_path: Path
+) -> None:
+    task = TASK.replace("keys: [id]", "mode: append_only").replace("    history: true\n", "")
+    task = task.replace('    apply_as_deletes: "gone"\n', "").replace("timestamp: TIME", "")
+    project = write_project(tmp_path, facts=task.replace("schema: web", "schema: late"))
+    land(project, 1, 0)
+    assert copied(driver.run_project(project).events) == [(0, 0, 0)]
+    land(project, 2, 0, b'{"id":1,"name":"Ann"}')
+    driver.run_project(project)
+
+    [rows] = driver.query(project, ["SELECT id, name FROM late.users"])
+    assert rows == [{"id": 1, "name": "Ann"}]

@@ -306,6 +306,9 @@ class WorkingDataset:
         published it is said, once, and the data goes on.
         """
         shape = shape or self.table.shape()
+        if not set(shape.data) - shape.hidden:
+            # Of a stream only header columns are known so far: its first batch had no record.
+            return
         changed = publish_views(self.table, shape)
         if self.context.mirror is None or not changed:
             return
