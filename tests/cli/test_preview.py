@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -12,6 +12,13 @@ from pyarrow import parquet
 
 from polynya.cli.main import main
 from polynya.engine import start
+from polynya.lake.spark.api import SparkSession
+from polynya.model.reading.loader import load_project
+from polynya.store.clock import SystemClock
+from polynya.store.object_store import LocalObjectStore
+from polynya.streaming.landing.log import LandedLog
+from polynya.streaming.landing.step import Lander
+from polynya.streaming.registry import source_of
 from tests.formats.replicate.files import change, landed
 from tests.projects import USERS, write_project
 
@@ -273,3 +280,89 @@ def test_mapped_columns_and_fields_take_no_java(
 
 def _values(row: dict[str, Any]) -> dict[str, Any]:
     return row.get("values", row)
+
+
+_EXPORTS = """\
+apiVersion: polynya/v1
+kind: streaming_landing
+name: exports
+source:
+  files: {url: in, pattern: "<yyyy>/part-*.json", delete_after_load: true}
+"""
+_FACTS = """\
+apiVersion: polynya/v1
+kind: streaming_transform
+name: facts
+from: exports
+schema: web
+mode: merge
+columns: [{name: user_id, expression: "user.id", key: 1}]
+"""
+
+
+def _drop(project: Path, name: str, *lines: str) -> Path:
+    """A file of others in the source of the landing."""
+    file = project / "in/2025" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(f"{line}\n" for line in lines))
+    return file
+
+
+def _land_next(project: Path) -> None:
+    """Put the next landed batch of the exports, as a run does. What it read is deleted later."""
+    loaded = load_project(project)
+    (task,) = loaded.landings
+    clock, spark = SystemClock(), cast("SparkSession", None)
+    log = LandedLog(LocalObjectStore(project / "landing"), task.place, "exports")
+    lander = Lander(task, source_of(spark, task, loaded.target.aws, clock), log)
+    assert lander.land(lander.decide(("exports",), once=True), clock.now()) is not None
+
+
+def test_a_landing_that_is_named_shows_messages_that_have_not_landed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = write_project(tmp_path, exports=_EXPORTS, facts=_FACTS)
+    _drop(project, "part-1.json", '{"user":{"id":1},"n":1}', "no json", '{"user":{"id":2}}')
+    before = files_of(tmp_path)
+
+    found = told(capsys, "exports", "-p", str(project))["exports/exports"]
+
+    assert files_of(tmp_path) == before, "nothing is put, and nothing deleted"
+    assert found["messages"] == {
+        "source": "files", "content": "json", "streams": ["exports"], "count": 3, "behind": 0,
+    }  # fmt: skip
+    types = {one["name"]: one["type"] for one in found["columns"]}
+    assert types == {"user": "struct<id:bigint>", "n": "bigint"}
+    assert [row["values"]["user"] for row in found["rows"]] == [{"id": 1}, {"id": 2}]
+    assert found["quarantined"] == {"bad_json": 1}
+    assert "exports/exports" not in told(capsys, "-p", str(project)), "only when it is named"
+    assert main(["preview", "exports", "-p", str(project)]) == 0
+    text = capsys.readouterr().out
+    assert "exports/exports: messages that have not landed" in text
+    assert "3 read of exports" in text
+    assert "2 records of these messages" in text
+
+
+def test_a_preview_deletes_no_file_that_has_landed_and_shows_what_follows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = write_project(tmp_path, exports=_EXPORTS, facts=_FACTS)
+    file = _drop(project, "part-1.json", '{"user":{"id":1}}')
+    _land_next(project)
+
+    seen = told(capsys, "exports", "facts", "-p", str(project))
+
+    assert file.exists()
+    assert seen["exports/exports"]["messages"]["count"] == 0
+    assert [row["values"]["user_id"] for row in seen["web.facts"]["rows"]] == [1]
+
+
+def test_a_source_that_is_missing_is_an_error_of_its_landing_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = write_project(tmp_path, exports=_EXPORTS, facts=_FACTS, users=USERS)
+
+    found = told(capsys, "exports", "users", "-p", str(project), code=4)
+
+    assert found["errors"] == ["POLYNYA-STR-042"]
+    assert "shop.users" in found

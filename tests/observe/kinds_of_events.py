@@ -11,8 +11,8 @@ from polynya.observe.events import Event, Level
 OUTAGE = DependencyError("POLYNYA-DEP-005", "S3\nis slow", where="s3://lake", fix="wait")
 
 LOST = (
-    "lost     clicks/clicks: clicks/3: one to two are of a stream that was deleted and made again; "
-    "it is read from its begin on"
+    "lost     clicks/clicks: clicks/3 was deleted and made again: it is read from its begin on, "
+    "and what was not read of the old one is gone"
 )
 
 OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [

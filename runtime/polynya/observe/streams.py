@@ -10,7 +10,8 @@ from polynya.observe.events import Event, Level, counted, line
 
 _WHY: Final[Mapping[str, str]] = {
     "retention": "were deleted by the retention of the source before they were read",
-    "recreated": "are of a stream that was deleted and made again; it is read from its begin on",
+    "recreated": "was deleted and made again: it is read from its begin on, and what was "
+    "not read of the old one is gone",
     "truncated": "are no longer there: the source ends before them, and is read from its end on",
 }
 
@@ -71,6 +72,9 @@ class StreamLost(Event):
 
     def text(self) -> str:
         """See `Event`."""
+        if self.reason == "recreated":
+            # Its ids say nothing to people.
+            return line("lost", self.subject, f"{self.at} {_WHY['recreated']}")
         span = f"{self.begin} to {self.end}" if self.end else f"from {self.begin or 'its begin'} on"
         why = _WHY.get(self.reason, f"not landed: {self.reason}")
         return line("lost", self.subject, f"{self.at}: {span} {why}")

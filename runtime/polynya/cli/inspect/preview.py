@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
@@ -19,6 +21,7 @@ from polynya.cli.options import usage_error
 from polynya.cli.project.init import proposed_project
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.evolution import policy_in_words
+from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.task import StorageTask
 from polynya.model.documents.problems import suggest
 from polynya.model.errors import PolynyaError
@@ -51,6 +54,10 @@ def preview(
     unless a condition such as `apply_as_deletes` is more than a comparison with texts, or a mapped
     column more than a column or a field.
 
+    Of a task of kind `streaming_landing` that is named, its source is read: up to 1,000 messages
+    that have not landed, what they are taken for, and those that a table would quarantine. Kafka
+    takes Java.
+
     With `--file` it is one file, wherever it lies, as if it had just landed. Without a project the
     settings are those that `polynya init --from` would propose for it.
 
@@ -61,7 +68,7 @@ def preview(
 
     Args:
         datasets: names or globs of datasets, with or without their schema, or of tasks; all
-            without any.
+            without any, but no landings.
         file: a file to look at instead of what has landed.
         limit: how many records, rows and refused records are shown of each dataset.
         output: `table` (default), or `json` with all values whole.
@@ -84,10 +91,29 @@ def preview(
         found = previews(
             project, choice.of_dataset, session, limit=limit, file=file, may_read=choice.of_task
         )
-        for one in found:
+        sources = _sources(project, choice, session, Path(folder, "messages"), limit)
+        for one in found if file is not None else chain(sources, found):
             code = max(code, _tell(context, one, output))
     choice.refuse_unmatched()
     return code
+
+
+def _sources(
+    project: LoadedProject, choice: _Choice, session: Session, folder: Path, limit: int
+) -> Iterator[DatasetPreview | PolynyaError]:
+    """What landings would land that somebody named: their sources are asked."""
+    wanted = [task for task in project.landings if choice.of_landing(task)]
+    if not wanted:
+        return
+    # Start-up time: the sources, and what they need.
+    from polynya.engine.preview.messages import Sources
+    from polynya.engine.preview.project import landing_zone
+    from polynya.store.clock import SystemClock
+
+    zone, access = landing_zone(project), project.target.aws
+    sources = Sources(zone, access, session, folder, SystemClock(), limit)
+    for task in wanted:
+        yield from sources.previews(task)
 
 
 class _Choice:
@@ -109,6 +135,11 @@ class _Choice:
         self._names.append(task.name)
         schema = [one for one in self._patterns if one.startswith(f"{task.schema_}.")]
         return self._matches((task.name, *schema))
+
+    def of_landing(self, task: StreamingLanding) -> bool:
+        """Whether a landing is one of them: only one that is named."""
+        self._names.append(task.name)
+        return not task.direct and bool(self._patterns) and self._matches((task.name,))
 
     def _matches(self, names: Sequence[str]) -> bool:
         found = [one for one in self._patterns if any(fnmatchcase(name, one) for name in names)]
@@ -211,4 +242,5 @@ def _data(one: DatasetPreview) -> dict[str, object]:
             for r in one.refused
         ],
         "notes": one.notes,
+        "messages": None if one.messages is None else asdict(one.messages),
     }

@@ -10,7 +10,7 @@ from polynya.cli.inspect.grid import grid, value_text
 from polynya.model.config.evolution import policy_in_words
 
 if TYPE_CHECKING:
-    from polynya.engine.preview.seen import DatasetPreview, SeenColumn
+    from polynya.engine.preview.seen import DatasetPreview, SeenColumn, SeenMessages
 
 #: Where the type of a column comes from, in words.
 _ORIGINS: Final = {
@@ -29,7 +29,11 @@ _INDENT: Final = "  "
 
 def preview_text(one: DatasetPreview, width: int) -> str:
     """All that a preview says, in lines of at most `width` characters, but for long words."""
-    title = f"{one.dataset}: records of no table" if one.is_rest else one.dataset
+    title = one.dataset
+    if one.is_rest:
+        title += ": records of no table"
+    elif one.messages is not None:
+        title += ": messages that have not landed"
     lines = [title, *_facts(one, width)]
     if one.columns:
         lines += ["", f"{_INDENT}columns", *_columns(one.columns, width)]
@@ -50,7 +54,9 @@ def preview_text(one: DatasetPreview, width: int) -> str:
 def _facts(one: DatasetPreview, width: int) -> Iterator[str]:
     table = "; no table yet" if one.is_new else "; has a table"
     facts: dict[str, str] = {"task": f"{one.task}, {one.format}{'' if one.is_rest else table}"}
-    if not one.files:
+    if one.messages is not None:
+        facts |= dict(_messages(one, one.messages))
+    elif not one.files:
         facts["files"] = "nothing new has landed"
     else:
         facts["files"] = _files(one)
@@ -67,6 +73,14 @@ def _facts(one: DatasetPreview, width: int) -> Iterator[str]:
         yield from _wrapped(text, width, _INDENT, f"{name:<9}")
     for note in one.notes:
         yield from _wrapped(note, width, _INDENT, f"{'note':<9}")
+
+
+def _messages(one: DatasetPreview, read: SeenMessages) -> Iterator[tuple[str, str]]:
+    more = f"; {read.behind:,} more are there" if read.behind else ""
+    yield "task", f"{one.task}, lands {read.source}, content {read.content}"
+    yield "messages", f"{read.count:,} read of {', '.join(read.streams)}{more}"
+    if one.files:
+        yield "records", _counts(one)
 
 
 def _files(one: DatasetPreview) -> str:
@@ -120,12 +134,19 @@ def _rows(one: DatasetPreview, width: int) -> Iterator[str]:
     noun = "row" if one.row_count == 1 else "rows"
     shown = "" if len(one.rows) == one.row_count else f", the first {len(one.rows)}"
     alone = "" if one.is_new else ", by these records alone"
-    yield f"{_INDENT}{one.row_count:,} {noun} in the live view{alone}{shown}"
+    if one.messages is None:
+        yield f"{_INDENT}{one.row_count:,} {noun} in the live view{alone}{shown}"
+    else:
+        yield f"{_INDENT}{_plural(one.row_count, 'record')} of these messages{shown}"
     if not one.rows:
         return
     names = list(one.rows[0].values)
     rows = [[_cell(row.values, row.stored, name) for name in names] for row in one.rows]
     yield from grid(names, rows, width, 2 * _INDENT)
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _cell(values: Mapping[str, object], stored: Sequence[str], name: str) -> str:

@@ -232,7 +232,11 @@ def stream_block(one: StreamStatus, now: datetime, *, positions: bool) -> str:
         "lost": f"{counted(one.lost_records, 'record')} at most" if one.lost_records else None,
     }
     for loss in one.lost:
-        lines["last loss"] = f"{loss['at']}: {loss['from']} to {loss['to']}, {loss['why']}"
+        lines["last loss"] = (
+            f"{loss['at']}: deleted and made again"
+            if loss["why"] == "recreated"
+            else f"{loss['at']}: {loss['from']} to {loss['to']}, {loss['why']}"
+        )
     if positions:
         lines["positions"] = ", ".join(f"{at}: {to}" for at, to in one.positions.items()) or None
     shown = [f"  {name:<11}{text}" for name, text in lines.items() if text is not None]

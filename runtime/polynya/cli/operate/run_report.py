@@ -103,7 +103,7 @@ class RunReport:
             return line("done", self.project, f"{what}, in {seconds:.1f} s")
         rate = self.records / seconds if seconds else 0
         quarantined = f", {self.quarantined:,} quarantined" if self.quarantined else ""
-        landed = f"{self.landed:,} records landed, "
+        landed = f"{self.landed:,} record{'' if self.landed == 1 else 's'} landed, "
         applied = f", {self.applied:,} dataset{'' if self.applied == 1 else 's'} applied"
         return line(
             "done",

@@ -46,7 +46,7 @@ def previews(
     """
     target = project.target
     catalog = python_catalog(target) if has_tables(target) else None
-    looking = Looking(_landing(project), catalog, BatchLimits(), wanted)
+    looking = Looking(landing_zone(project), catalog, BatchLimits(), wanted)
     tasks = project.tasks
     if file is not None:
         landed = as_landed(_readers(project, wanted, may_read), file, target.landing)
@@ -80,7 +80,8 @@ def _never_landed(task: DirectTask) -> OperationError:
     )
 
 
-def _landing(project: LoadedProject) -> ObjectStore:
+def landing_zone(project: LoadedProject) -> ObjectStore:
+    """The landing zone of a project, to be read."""
     landing: Location = project.target.landing
     # A folder that is not there is not made: a preview writes nothing.
     if isinstance(landing, Path):

@@ -56,6 +56,21 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenMessages:
+    """Messages of a source that the next landed batch would hold.
+
+    `count` were read of `streams`, and `behind` more are there, at most; `content` is what they
+    are taken for.
+    """
+
+    source: str
+    content: str
+    streams: tuple[str, ...]
+    count: int
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetPreview:
     """What the next records of a dataset would become.
 
@@ -75,6 +90,7 @@ class DatasetPreview:
         records: the first of them; `rows`: the first rows of the live view, of `row_count`.
         quarantined: how many records go there; `refused` are the first of them.
         notes: what else there is to know.
+        messages: of a landing, what was read; its rows are the records of these messages.
     """
 
     dataset: str
@@ -101,6 +117,7 @@ class DatasetPreview:
     quarantined: Mapping[str, int] | None = None
     refused: tuple[Refused, ...] = ()
     notes: tuple[str, ...] = ()
+    messages: SeenMessages | None = None
 
     @property
     def is_refused(self) -> bool:

@@ -96,7 +96,7 @@ def as_storage(task: StreamingTransform, landing: StreamingLanding) -> StorageTa
     if "snapshot_expiry" in task.model_fields_set:
         settings["maintenance"] = {"snapshot_expiry": {"age": task.snapshot_expiry}}
     table = _landed(task, landing)
-    read = {"path": landing.place, "format": "stream", **_login(landing)}
+    read = {"path": landing.place, "format": "stream", **login_of(landing)}
     made = StorageTask(
         apiVersion=task.apiVersion,
         kind="storage",
@@ -116,7 +116,7 @@ def as_storage(task: StreamingTransform, landing: StreamingLanding) -> StorageTa
     return DirectTask(**said, reads=landing, reads_table=table)
 
 
-def _login(landing: StreamingLanding) -> dict[str, SchemaRegistry]:
+def login_of(landing: StreamingLanding) -> dict[str, SchemaRegistry]:
     """Who asks the registry: landed batches name its address and no secret."""
     content = landing.content
     if not isinstance(content, RegistryAvroContent) or content.schema_registry.user is None:

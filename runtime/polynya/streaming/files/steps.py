@@ -185,7 +185,7 @@ class FilesOfSource:
 
         That batch was put, else nobody knew the position.
         """
-        if position is None or position == self._emptied:
+        if position is None or position == self._emptied or not self._settings.delete_after_load:
             return
         for file in position.taken:
             self._store.delete_if_unchanged(file.name, file.version)

@@ -49,16 +49,20 @@ class Lander:
 
     def land(self, wanted: Next, now: datetime) -> Landed | None:
         """Read what was decided and put it; None when another writer was first."""
-        if wanted.records:
-            taken = self._stream.read(wanted, self._limits)
-        else:
-            taken = Taken(SCHEMAS[self._kind].empty_table(), wanted.end, 0, wanted.behind)
-        footer = self._footer(wanted, taken, now)
+        footer, taken = self.read(wanted, now)
         size = self._log.put(footer, taken.rows)
         if size is None:
             self._log.look_again()
             return None
         return Landed(footer, size, taken.behind)
+
+    def read(self, wanted: Next, now: datetime) -> tuple[StreamFooter, Taken]:
+        """What a batch of what was decided would hold, and say. Nothing is put."""
+        if wanted.records:
+            taken = self._stream.read(wanted, self._limits)
+        else:
+            taken = Taken(SCHEMAS[self._kind].empty_table(), wanted.end, 0, wanted.behind)
+        return self._footer(wanted, taken, now), taken
 
     def write_down(self, streams: tuple[str, ...], now: datetime) -> None:
         """Put a first batch without records, which says where reading begins, if there is none."""

@@ -1,0 +1,123 @@
+"""What the next landed batch of a landing would hold, read from its source and not put anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from polynya.engine.preview.looks import Known, Look
+from polynya.engine.preview.preview import preview_of
+from polynya.engine.preview.seen import DatasetPreview, SeenMessages
+from polynya.formats.base import ReadRequest
+from polynya.formats.batch import BatchLimits, FilePart
+from polynya.formats.registry import format_of
+from polynya.lake.copy.mapping.values import Session
+from polynya.model.config.aws import AwsAccess
+from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.config.task import StorageTask, resolved
+from polynya.model.errors import PolynyaError
+from polynya.model.reading.transforms import login_of
+from polynya.store.clock import Clock
+from polynya.store.object_store import LocalObjectStore, ObjectStore
+from polynya.streaming.landing.log import LandedLog
+from polynya.streaming.landing.sample import Sample, sample
+from polynya.streaming.landing.step import Lander
+from polynya.streaming.registry import source_of
+from polynya.streaming.source import Source
+
+#: Most messages and bytes of them that are read.
+_RECORDS: Final = 1_000
+_BYTES: Final = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the sources of landings are looked at.
+
+    `landing` is the landing zone, which is only read; `session` is asked for where a source is read
+    by Spark; `folder` is an empty one that the caller removes; `clock` says which dates are past;
+    `limit` is how many records and refusals are shown.
+    """
+
+    landing: ObjectStore
+    access: AwsAccess
+    session: Session
+    folder: Path
+    clock: Clock
+    limit: int
+
+    def previews(self, task: StreamingLanding) -> Iterator[DatasetPreview | PolynyaError]:
+        """Preview the landed tables of a landing; an error where one cannot be read."""
+        few = _few(task, self.limit)
+        try:
+            # Only Kafka is read by Spark.
+            spark: Any = self.session() if task.source.kafka is not None else None
+            source = source_of(spark, few, self.access, self.clock)
+            found = source.find()
+            if found.refused is not None:
+                yield found.refused
+            for table, streams in found.tables.items():
+                yield self._preview(few, source, table, streams)
+        except PolynyaError as error:
+            yield error
+
+    def _preview(
+        self, task: StreamingLanding, source: Source, table: str, streams: tuple[str, ...]
+    ) -> DatasetPreview:
+        log = LandedLog(self.landing, task.place, table)
+        read = sample(Lander(task, source, log), log, streams, self.clock.now())
+        lost = (f"{one.at}: {one.begin} to {one.end} is lost ({one.why})" for one in read.lost)
+        seen = preview_of(_look(task, read, self.folder), self.session, self.limit)
+        content = task.content.type
+        messages = SeenMessages(source.kind, content, streams, read.messages, read.behind)
+        return replace(
+            seen,
+            dataset=f"{task.name}/{table}",
+            messages=messages,
+            records=(),
+            notes=(*seen.notes, *lost),
+        )
+
+
+def _few(task: StreamingLanding, limit: int) -> StreamingLanding:
+    """The task with little to read, and nothing to delete in its source."""
+    batch = task.batch.model_copy(
+        update={
+            "max_records": min(task.batch.max_records, max(_RECORDS, limit)),
+            "max_bytes": min(task.batch.max_bytes, _BYTES),
+        }
+    )
+    changed: dict[str, Any] = {"batch": batch}
+    if task.source.files is not None:
+        files = task.source.files.model_copy(update={"delete_after_load": False})
+        changed["source"] = task.source.model_copy(update={"files": files})
+    return task.model_copy(update=changed)
+
+
+def _look(task: StreamingLanding, read: Sample, folder: Path) -> Look:
+    """The messages as records that a table would append."""
+    reading = _reading(task)
+    known = Known(resolved(reading, reading.datasets[0]))
+    if not read.messages:
+        return Look(reading, known, None)
+    store = LocalObjectStore(folder)
+    store.put_if_absent(read.path, read.data)
+    table, parts = known.table, [FilePart(read.path, len(read.data))]
+    request = ReadRequest(store, parts, {table.source: table}, BatchLimits())
+    return Look(reading, known, format_of(reading).read(request).one, len(parts))
+
+
+def _reading(task: StreamingLanding) -> StorageTask:
+    """A task that would append all records of the messages."""
+    return StorageTask.model_validate(
+        {
+            "apiVersion": task.apiVersion,
+            "kind": "storage",
+            "name": task.name,
+            "schema": task.name,
+            "landing": {"path": task.place, "format": "stream", **login_of(task)},
+            "datasets": [{"name": "messages", "path": "*/*", "mode": "append_only"}],
+        }
+    )
