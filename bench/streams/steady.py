@@ -28,8 +28,12 @@ from polynya.observe.events import Event
 
 #: What is to be reached: the age in seconds of 95 of 100 messages.
 MOST_SECONDS: Final = 5.0
-#: Messages of the first seconds do not count: the JVM has to learn its work.
+#: Messages of the first seconds do not count: the JVM has to learn its work...
 WARM_UP: Final = 30.0
+#: ...nor do those that came before the view had caught up once, to within so many seconds.
+_CAUGHT_UP: Final = 5.0
+#: Seconds after which a run that does not catch up has failed.
+_GIVE_UP: Final = 180.0
 _TOPIC, _SCHEMA = "clicks", "live"
 #: Seconds between two looks at the memory.
 _EVERY: Final = 5.0
@@ -61,6 +65,11 @@ class View:
         self._shown: Counter[int] = Counter()
         self.ages: Counter[int] = Counter()
         self.messages = 0
+
+    @property
+    def behind(self) -> float:
+        """Seconds since the newest message that it has shown."""
+        return time.time() - max(self._shown, default=0) / 1000
 
     def look(self) -> None:
         """Take note of messages that it did not show before."""
@@ -125,7 +134,7 @@ def measure(place: Place, rate: int, seconds: float, mode: str) -> Measured:
         steady(place.broker, _TOPIC, rate, place.folder / "producer.log") as producer,
         _going_on(place, watching, mode),
     ):
-        _watch(watching, view, WARM_UP, lambda: None)
+        _warm_up(watching, view)
         view.ages.clear()
         view.messages = 0
         began = time.monotonic()
@@ -164,6 +173,16 @@ def _going_on(place: Place, watching: Watching, mode: str) -> Iterator[None]:
     finally:
         engine.stop.set()
         work.join()
+
+
+def _warm_up(watching: Watching, view: View) -> None:
+    """Watch until the view has caught up with what was sent before it was there."""
+    began = time.monotonic()
+    _watch(watching, view, WARM_UP, lambda: None)
+    while view.behind > _CAUGHT_UP:
+        if time.monotonic() - began > _GIVE_UP:
+            raise SystemExit(f"the view is {view.behind:.0f} s behind: {watching.failures[:3]}")
+        _watch(watching, view, 1.0, lambda: None)
 
 
 def _watch(watching: Watching, view: View, seconds: float, sample: Callable[[], None]) -> None:
