@@ -70,7 +70,11 @@ def test_a_stream_has_its_shards_of_all_pages_with_parents_and_ends() -> None:
         summary(),
         {
             "Shards": [
-                {"ShardId": "a", "SequenceNumberRange": {"EndingSequenceNumber": "9"}},
+                {
+                    "ShardId": "a",
+                    "SequenceNumberRange": {"EndingSequenceNumber": "9"},
+                    "HashKeyRange": {"StartingHashKey": "0", "EndingHashKey": "127"},
+                },
             ],
             "NextToken": "t",
         },
@@ -81,7 +85,7 @@ def test_a_stream_has_its_shards_of_all_pages_with_parents_and_ends() -> None:
 
     assert found is not None
     assert (found.created, found.keeps) == (MADE, timedelta(days=1))
-    assert found.shards == (Shard("a", closed=True), Shard("c", ("a", "b")))
+    assert found.shards == (Shard("a", closed=True, hashes=(0, 127)), Shard("c", ("a", "b")))
     assert client.asked[-1] == {"NextToken": "t"}
 
 

@@ -16,6 +16,7 @@ from polynya.engine.work.turns.unit import Turn
 from polynya.formats.base import KnownTable
 from polynya.formats.batch import DatasetBatch, FileProgress
 from polynya.formats.files.discovery import ChangedFile, Discovery
+from polynya.lake.table.copy_state import CopyState
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.reading.loader import load_project
 from polynya.observe.data import FileChanged
@@ -60,6 +61,7 @@ class FakeTable:
     waited: list[float] = field(default_factory=list)
     progress: dict[str, FileProgress] = field(default_factory=dict)
     reloading: None = None
+    state: Any = field(default_factory=lambda: SimpleNamespace(copy=CopyState()))
 
     @property
     def table(self) -> FakeTable:

@@ -143,3 +143,28 @@ def test_files_with_other_ends_are_those_that_a_whole_list_would_have(
         (one.path, one.size, one.version) for one in whole
     ]
     assert result.paths == whole.paths
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["a/1.json", "a/2.json", "a/_3.json", "b/4.json", "b/5.csv"]),
+        st.integers(0, 2),
+    ),
+    st.dictionaries(
+        st.sampled_from(["a/1.json", "a/2.json", "b/4.json", "b/5.csv", "gone.json"]),
+        st.builds(FileProgress, st.integers(0, 2), st.integers(0, 2), complete=st.booleans()),
+    ),
+)
+def test_files_that_were_read_may_be_left_out_before_their_names_are_compared(
+    sizes: dict[str, int], done: dict[str, FileProgress]
+) -> None:
+    landed = [ObjectInfo(path, size, "") for path, size in sizes.items()]
+
+    found = unread(matching(landed, "", "*/*.json", done=done), done)
+
+    assert found == unread(matching(landed, "", "*/*.json"), done)
+    assert [one.path for one in matching(landed, "", "*/*.json", done=done)] == [
+        one.path
+        for one in matching(landed, "", "*/*.json")
+        if one.path not in done or not done[one.path].complete or done[one.path].size != one.size
+    ]

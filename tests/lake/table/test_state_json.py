@@ -42,9 +42,9 @@ APPLY = """
 #: What versions since then write besides, with what older tables are taken to hold.
 NEW_IN_COPY = {
     "to_changes": None, "soft_deletes": False, "named": None, "former": {}, "expired": {},
-    "source": None,
+    "source": None, "stream": None,
 }  # fmt: skip
-NEW_IN_RELOADING = {"glob": None}
+NEW_IN_RELOADING = {"glob": None, "stream": None}
 NEW_IN_APPLY = {"from_changes": 0}
 
 

@@ -124,4 +124,4 @@ def test_records_cannot_be_written_for_every_format(tmp_path, format_):
     _, errors = loaded(tmp_path, GOOD, users=task)
 
     assert errors[0][0] == "POLYNYA-CFG-019"
-    assert f"only for `debezium`, `json`, `parquet`, and the task reads `{format_}`" in errors[0][2]
+    assert f"`json`, `parquet`, `stream`, and the task reads `{format_}`" in errors[0][2]

@@ -38,7 +38,7 @@ class DebeziumFormat:
     ) -> Discovery:
         """All files of the task, by name."""
         del dataset
-        return unread(matching(landed, self._root, "**/*"), done)
+        return unread(matching(landed, self._root, "**/*", done=done), done)
 
     def read(self, request: ReadRequest) -> ReadBatch:
         """Read the next batch of all tables."""

@@ -20,10 +20,10 @@ def unread_of(
         landed if isinstance(landed, Sequence) else list(landed),
         dataset.landing.folder,
     )
-    events = unread(matching(everything, root, dataset.landing.glob), done)
+    events = unread(matching(everything, root, dataset.landing.glob, done=done), done)
     if dataset.landing.initial_load is None:
         return events
-    loads = unread(matching(everything, root, dataset.landing.initial_load), done)
+    loads = unread(matching(everything, root, dataset.landing.initial_load, done=done), done)
     if loads.files:
         return replace(loads, load=True)
     changed = [file for file in loads.changed if file not in events.changed]

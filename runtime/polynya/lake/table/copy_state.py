@@ -224,7 +224,8 @@ class CopyState:
 
     def to_json(self) -> str:
         """The fields of all parts side by side, as every version has written them."""
-        values = asdict(self)
+        # Thousands of files in a folder that nobody empties: `asdict` would copy each of them.
+        values = asdict(replace(self, position=replace(self.position, files={})))
         for part in _PARTS:
             values |= values.pop(part)
         values["files"] = _written(self.position.files)

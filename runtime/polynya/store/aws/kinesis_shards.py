@@ -162,12 +162,12 @@ def _passes(error: Exception) -> bool:
 def _shard(found: dict[str, Any]) -> Shard:
     parents = (found.get("ParentShardId"), found.get("AdjacentParentShardId"))
     closed = "EndingSequenceNumber" in found["SequenceNumberRange"]
-    keys = found["HashKeyRange"]
+    keys = found.get("HashKeyRange")
     return Shard(
         str(found["ShardId"]),
         tuple(str(one) for one in parents if one),
         closed,
-        (int(keys["StartingHashKey"]), int(keys["EndingHashKey"])),
+        None if keys is None else (int(keys["StartingHashKey"]), int(keys["EndingHashKey"])),
     )
 
 
