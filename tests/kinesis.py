@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.absent import absent
 from tests.aws import REGION
 
 #: `make` installs it from package-lock.json.
@@ -23,8 +24,7 @@ _STEPS = ("CREATE_STREAM", "DELETE_STREAM", "MERGE_SHARDS", "SPLIT_SHARD", "UPDA
 def kinesis_server() -> Iterator[str]:
     """Its address; without the program the test is skipped, in CI failed."""
     if not PROGRAM.is_file():
-        missing = "kinesis-local is not installed: `npm ci`"
-        (pytest.fail if "CI" in os.environ else pytest.skip)(missing)
+        absent("kinesis-local is not installed: `npm ci`")
     port, other = _free_ports()
     settings = {
         "KINESIS_MOCK_PLAIN_PORT": str(port),

@@ -7,7 +7,6 @@ heartbeats. Files land all the time. Exit code 1 when a table does not hold exac
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 from polynya.testing.fake_imds import fake_imds
 from tests.cluster_demo import captured, project
 from tests.cluster_demo.agents import Agents, Failed
+from tests.cluster_demo.folder import clean
 from tests.cluster_demo.judge import Verdict
 from tests.cluster_demo.servers import BUCKET, credentials, s3_server, stream
 from tests.cluster_demo.story import Story
@@ -49,7 +49,7 @@ def tell(folder: Path, *, rows: int, short: bool, out: Callable[[str], None] = p
     def say(text: str) -> None:
         out(f"{time.monotonic() - began:6.1f} s  {text}")
 
-    _clean(folder)
+    clean(folder, _MARK)
     tables = captured.datasets(rows)
     config, coordination = f"s3://{BUCKET}/config", f"s3://{BUCKET}/coordination"
     project.write(folder, config, tables)
@@ -94,15 +94,6 @@ def _conclude(story: Story, verdicts: Sequence[Verdict], say: Callable[[str], No
     wrong = sum(one.lost + one.surplus for one in verdicts)
     say("0 lost, 0 duplicated" if not wrong else f"{wrong} rows are wrong")
     return int(bool(wrong))
-
-
-def _clean(folder: Path) -> None:
-    """Make the folder anew; one that is not of the demo is left alone."""
-    if folder.exists() and any(folder.iterdir()) and not (folder / _MARK).exists():
-        raise Failed(f"{folder} is no folder of the demo; it was left alone")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    (folder / _MARK).touch()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ Polynya are killed and a shard is split. Exit code 1 when the end is not exactly
 from __future__ import annotations
 
 import argparse
-import shutil
 import signal
 import sys
 import time
@@ -19,6 +18,7 @@ from typing import Any
 
 from tests.aws import REGION
 from tests.cluster_demo.agents import Failed
+from tests.cluster_demo.folder import clean
 from tests.oracle.packs.driver import ROOT
 from tests.streams_demo import project
 from tests.streams_demo.generator import Generator, KinesisWriter, kafka_writer
@@ -67,7 +67,7 @@ def tell(folder: Path, *, rate: int, out: Callable[[str], None] = _print) -> int
     def say(text: str) -> None:
         out(f"{time.monotonic() - began:6.1f} s  {text}")
 
-    _clean(folder)
+    clean(folder, _MARK)
     with ExitStack() as stack:
         say("a Kafka broker and a Kinesis server start on this machine")
         started = stack.enter_context(servers(folder))
@@ -106,15 +106,6 @@ def _conclude(story: Story, verdicts: Sequence[Verdict], say: Callable[[str], No
     bad = [one.name for one in verdicts if not one.holds]
     say(f"NOT as written: {', '.join(bad)}" if bad else "0 lost, 0 doubled, 0 wrong")
     return int(bool(bad))
-
-
-def _clean(folder: Path) -> None:
-    """Make the folder anew; one that is not of the demo is left alone."""
-    if folder.exists() and any(folder.iterdir()) and not (folder / _MARK).exists():
-        raise Failed(f"{folder} is no folder of the demo; it was left alone")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    (folder / _MARK).touch()
 
 
 def _interrupted(*_given: object) -> None:

@@ -67,6 +67,27 @@ class Event(ABC):
         return {"subject": self.subject, **task, **self.figures()}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorEvent(Event):
+    """Something fails for now, and somebody has to act. `what` is said before the error."""
+
+    what: ClassVar[str]
+    error: PolynyaError
+
+    @property
+    def level(self) -> Level:
+        """A warning."""
+        return Level.WARNING
+
+    def figures(self) -> Mapping[str, Any]:
+        """The error with all its parts."""
+        return self.error.as_dict()
+
+    def text(self) -> str:
+        """See `Event`."""
+        return f"{self.subject}: {self.what}: {one_line(self.error)}"
+
+
 _COMMON: Final = frozenset({"subject", "task"})
 
 EventSink: TypeAlias = Callable[[Event], None]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polynya.model.errors import FencedError, PolynyaError
-from polynya.observe.events import Event, Level, line, one_line
+from polynya.model.errors import FencedError
+from polynya.observe.events import ErrorEvent, Event, Level, line, one_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,24 +86,11 @@ class ReportFailed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JarsMissing(Event):
+class JarsMissing(ErrorEvent):
     """A landing needs jars that are not there and cannot be fetched; said once while it lasts."""
 
     type: ClassVar[str] = "jars.missing"
-    error: PolynyaError
-
-    @property
-    def level(self) -> Level:
-        """The landing waits for them."""
-        return Level.WARNING
-
-    def figures(self) -> Mapping[str, Any]:
-        """The error with all its parts."""
-        return self.error.as_dict()
-
-    def text(self) -> str:
-        """See `Event`."""
-        return f"{self.subject}: a landing waits for its jars: {one_line(self.error)}"
+    what: ClassVar[str] = "a landing waits for its jars"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,26 +116,7 @@ class ConfigurationAccepted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OfConfiguration(Event):
-    what: ClassVar[str]
-    error: PolynyaError
-
-    @property
-    def level(self) -> Level:
-        """Somebody has to act."""
-        return Level.WARNING
-
-    def figures(self) -> Mapping[str, Any]:
-        """The error with all its parts."""
-        return self.error.as_dict()
-
-    def text(self) -> str:
-        """See `Event`."""
-        return f"{self.subject}: {self.what}: {one_line(self.error)}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigurationUnread(_OfConfiguration):
+class ConfigurationUnread(ErrorEvent):
     """The configuration could not be read; said once while it lasts."""
 
     type: ClassVar[str] = "configuration.unread"
@@ -156,7 +124,7 @@ class ConfigurationUnread(_OfConfiguration):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigurationUnused(_OfConfiguration):
+class ConfigurationUnused(ErrorEvent):
     """Something lies in the configuration that is no file of a project; said once."""
 
     type: ClassVar[str] = "configuration.unused"
@@ -164,7 +132,7 @@ class ConfigurationUnused(_OfConfiguration):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigurationBroken(_OfConfiguration):
+class ConfigurationBroken(ErrorEvent):
     """A file of the configuration is wrong; it is in force as it was last good."""
 
     type: ClassVar[str] = "configuration.broken"

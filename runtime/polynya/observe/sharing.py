@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polynya.model.errors import PolynyaError
-from polynya.observe.events import Event, Level, line, one_line
+from polynya.observe.events import ErrorEvent, Event, Level, line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,21 +183,8 @@ class SpotAdvised(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpotUnheard(Event):
-    """The instance metadata service cannot be asked; said once while it lasts."""
+class SpotUnheard(ErrorEvent):
+    """The instance metadata service cannot be asked: a notice would not be seen; said once."""
 
     type: ClassVar[str] = "spot.unheard"
-    error: PolynyaError
-
-    @property
-    def level(self) -> Level:
-        """A notice would not be seen."""
-        return Level.WARNING
-
-    def figures(self) -> Mapping[str, Any]:
-        """The error with all its parts."""
-        return self.error.as_dict()
-
-    def text(self) -> str:
-        """See `Event`."""
-        return f"{self.subject}: {one_line(self.error)}"
+    what: ClassVar[str] = "a Spot notice would not be seen"

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+from tests.absent import absent
 
 _CURVE = ("-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256")
 
@@ -23,7 +23,7 @@ class Authority:
     def of(cls, folder: Path, name: str) -> Authority:
         """Make an authority whose files are in a folder."""
         if shutil.which("openssl") is None:
-            pytest.skip("openssl makes the certificates")
+            absent("there is no openssl to make the certificates")
         made = cls(folder, name)
         _openssl("genpkey", *_CURVE, "-out", str(made._key))
         _openssl("req", "-x509", "-new", "-key", str(made._key), "-days", "2",
