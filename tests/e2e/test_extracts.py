@@ -29,6 +29,7 @@ def mismatches(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> dict
     return {name: CASES[name].mismatches([next(results), next(results)]) for name in pairs}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_case(mismatches: dict[str, str], name: str) -> None:
     assert mismatches[name] == ""

@@ -77,6 +77,7 @@ def test_a_task_ends_where_its_dataset_says_stop(lab: Lab) -> None:
     assert len(users.rejected()) == 1
 
 
+@pytest.mark.slow
 def test_the_other_tables_of_a_capture_go_on_without_the_one_that_waits(lab: Lab) -> None:
     capture = lab.capture(on_bad_record="suspend")
     land(capture, upsert(1, 10, name="Ann"))

@@ -20,6 +20,7 @@ def kinds(found: Plan) -> list[str]:
     return [change.kind for change in found.changes()]
 
 
+@pytest.mark.slow
 def test_tables_follow_a_changed_configuration(lab: Lab) -> None:
     users = lab.feed(history=False, except_columns=["op", "seq", "at", "city"])
     assert kinds(plan(lab, users.task)) == ["new_dataset"]

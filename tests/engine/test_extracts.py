@@ -189,6 +189,7 @@ def stopped(lab: Lab, users: Feed, kind: str = "reload.loaded") -> None:
         raise failure
 
 
+@pytest.mark.slow
 def test_a_killed_extract_goes_on_and_one_that_changed_begins_anew(lab: Lab) -> None:
     users = source(lab)
     users.more = {"batch": {"max_rows": 2}}

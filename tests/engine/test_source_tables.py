@@ -44,6 +44,7 @@ def rename_users(capture: Capture) -> None:
         capture.run("always")
 
 
+@pytest.mark.slow
 def test_a_renamed_table_goes_on_in_its_dataset(lab: Lab) -> None:
     capture = lab.capture(schema_evolution={"drop_dataset": "apply"}, history=True)
     rename_users(capture)

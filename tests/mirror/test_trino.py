@@ -82,6 +82,7 @@ TYPES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_types_soft_deletes_and_values_that_were_not_sent(lab: Lab) -> None:
     users = lab.feed(columns=TYPES, delete_mode="soft", ignore_null_updates=True, history=None)
     full = {

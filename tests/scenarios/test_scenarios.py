@@ -28,6 +28,7 @@ def test_a_random_life(lab: Lab, seed: int) -> None:
     assert not found, "\n".join(found)[:6000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + -(-COUNT // 2)))
 def test_a_random_life_of_a_capture(lab: Lab, seed: int) -> None:
     found = CaptureLife(lab, seeded(seed)).live(STEPS)

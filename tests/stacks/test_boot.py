@@ -122,6 +122,7 @@ def test_a_node_boots_to_a_running_agent_and_drains(boot: Boot) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_instance_of_the_gateway_boots_to_a_network_agent(
     boot: Boot, assembly: Assembly
 ) -> None:

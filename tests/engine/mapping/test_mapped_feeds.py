@@ -60,6 +60,7 @@ def test_columns_are_made_by_expressions_and_others_are_kept(lab: Lab) -> None:
     assert orders.current("id") == [(2,)]
 
 
+@pytest.mark.slow
 def test_elements_become_rows_with_keys_of_their_own(lab: Lab) -> None:
     """Redelivered files and two splits of the records give the same table."""
     once, split = mapped(lab, LINES), mapped(lab, LINES, "split")

@@ -60,7 +60,7 @@ def in_order(shape: Shape, seed: int, **settings: Any) -> Dataset:
     ("shape", "settings"),
     [
         pytest.param(ORDERED, {"history": False}, id="current"),
-        pytest.param(ORDERED, {"history": True}, id="history"),
+        pytest.param(ORDERED, {"history": True}, id="history", marks=pytest.mark.slow),
         pytest.param(ORDERED, {"history": True, "extra": V3}, id="vectors", marks=pytest.mark.slow),
         pytest.param(PAIRS, {"history": False}, id="pairs", marks=pytest.mark.slow),
         pytest.param(PAIRS, {"history": True, "soft": True}, id="soft", marks=pytest.mark.slow),

@@ -127,7 +127,8 @@ def test_history_that_was_not_kept_comes_from_the_events(lab: Lab, kept: Kept) -
     assert broken(users) == []
 
 
-@pytest.mark.parametrize("plain", [False, slow(True)], ids=["fast", "plain"])
+@pytest.mark.slow
+@pytest.mark.parametrize("plain", [False, True], ids=["fast", "plain"])
 def test_what_was_before_is_the_base(lab: Lab, plain: bool) -> None:
     users = lab.feed()
     users.applier = {"applier": PlainApplier()} if plain else {}

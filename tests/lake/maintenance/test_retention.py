@@ -67,6 +67,7 @@ def test_what_is_older_leaves_current_and_history(lab: Lab, kind: dict[str, Any]
         assert done.files_removed >= 2
 
 
+@pytest.mark.slow
 def test_no_late_event_brings_a_row_back(lab: Lab) -> None:
     users = filled(lab.feed(history=True, changes_retention="keep", **KEEP))
     expire(users)

@@ -60,6 +60,7 @@ def test_an_incompatible_type_waits_and_then_gets_a_column_of_its_own(lab: Lab) 
     assert users.table().state.copy.decisions.accepted == {}
 
 
+@pytest.mark.slow
 def test_a_renamed_column_keeps_its_values_in_every_partition(lab: Lab) -> None:
     capture = lab.capture(schema_evolution={"rename_column": "apply", "drop_column": "apply"})
     old = {"id": "int64", "name": "string", "note": "string"}

@@ -63,6 +63,7 @@ def test_the_whole_run_creates_tries_and_removes(
     ]
 
 
+@pytest.mark.slow
 def test_a_failure_in_the_middle_is_reported_and_still_leaves_nothing(
     world: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
