@@ -24,10 +24,12 @@ from polynya.model.errors.pages import (
     streams,
     views,
 )
+from polynya.model.errors.pages.gateway import capturing
 from polynya.model.errors.pages.page import ErrorPage
 
 FAMILIES: Final = (
     bucket,
+    capturing,
     configuration,
     engines,
     expiry,

@@ -1,0 +1,1 @@
+"""The gateway: captures a database into the landing zone, its rows and meanwhile its changes."""

@@ -1,0 +1,196 @@
+"""What a kind of database offers to a capture: its tables, consistent views of them, its stream.
+
+Rows leave a database as the lines that the Debezium reader takes, so that those of the first load
+and those of the stream are one kind of thing. A database raises `DependencyError` for what may pass
+by itself (refused, reset, restarting) and `OperationError` for what a person has to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+Key: TypeAlias = tuple[Any, ...]
+"""Values of a row by which a table is read in order, as JSON has them."""
+
+Offset: TypeAlias = Mapping[str, Any]
+"""A place in a database's stream, as Debezium's connector writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a capture reaches a database. Never shown as a whole: it has the password.
+
+    Attributes:
+        type: `postgresql`, `mariadb` or `mysql`, as the connection says.
+        tls: `verify` (the certificate and the name in it), `require` (some certificate) or
+            `disable`.
+        ca: path of the authorities' certificates; None: those of the machine.
+        task: name of the landing, from which default names are made.
+        slot: name of the replication slot, where there are slots; None: made from `task`.
+        publication: likewise.
+        rows: condition in the database's SQL by table: only rows that meet it are captured.
+    """
+
+    type: str
+    host: str
+    port: int
+    database: str
+    user: str
+    password: str = field(repr=False)
+    tls: str = "verify"
+    ca: str | None = None
+    task: str = "capture"
+    slot: str | None = None
+    publication: str | None = None
+    rows: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column, and the Kafka Connect schema of its values in the envelope (JSON of Connect)."""
+
+    name: str
+    type_name: str
+    nullable: bool
+    connect: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table: `public.orders` in PostgreSQL, `shop.orders` in MariaDB.
+
+    Attributes:
+        key: columns of its primary key, () without one.
+        rows_estimate: as the database's statistics have it.
+        bytes_estimate: likewise.
+    """
+
+    name: str
+    columns: tuple[SourceColumn, ...]
+    key: tuple[str, ...]
+    rows_estimate: int | None = None
+    bytes_estimate: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of a connection's test: whether it is well, what was looked at, what helps."""
+
+    ok: bool
+    what: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows of a table, read in one go.
+
+    Attributes:
+        lines: event lines for the Debezium reader, each with its end of line.
+        rows: how many.
+        last: where the next chunk goes on; None when `rows` is 0.
+        is_last: nothing comes after it.
+    """
+
+    lines: bytes
+    rows: int
+    last: Key | None
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far the stream is behind; None is not known.
+
+    `notes` are sentences for a person, such as the danger to the database's disk.
+    """
+
+    bytes: int | None
+    seconds: float | None
+    notes: tuple[str, ...] = ()
+
+
+class Snapshot(Protocol):
+    """A consistent view of a database. Several threads read from it at a time."""
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        """What its rows carry as `source`: their place in the order of all changes."""
+        ...
+
+    def envelope(self, table: SourceTable) -> Mapping[str, Any]:
+        """The Connect schema of the `value` of its rows of a table, as Debezium writes it."""
+        ...
+
+    def read(self, table: SourceTable, after: Key | None, rows: int, where: str | None) -> Chunk:
+        """The next rows of a table.
+
+        Args:
+            table: as `Database.tables` has it.
+            after: `last` of the chunk before it; None: from the beginning.
+            rows: about so many; a table that cannot be read in parts comes whole.
+            where: a condition in the database's SQL, of the user.
+        """
+        ...
+
+    def close(self) -> None:
+        """End its sessions."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The first moment of a capture: the stream goes on from `offset`, exactly after `snapshot`."""
+
+    offset: Offset
+    snapshot: Snapshot
+
+
+class Database(Protocol):
+    """A database that is captured. It connects when it is first asked."""
+
+    @property
+    def connector(self) -> str:
+        """Which connector of Debezium reads its stream: `postgresql`, `mariadb` or `mysql`."""
+        ...
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What a test of the connection says. A wrong set-up is a finding, not an error."""
+        ...
+
+    def tables(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[SourceTable, ...]:
+        """The tables that there are now, by name; `%` and `*` in a pattern are any text."""
+        ...
+
+    def begin(self, tables: Sequence[SourceTable]) -> Beginning:
+        """Make what the stream needs (slot, publication), and the view that it begins at.
+
+        What an earlier attempt has left that captured nothing is made again.
+        """
+        ...
+
+    def resume(self, tables: Sequence[SourceTable]) -> Snapshot:
+        """A later view, for what is still to be loaded; new tables join the stream before it."""
+        ...
+
+    def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
+        """Debezium's settings for its stream, those of the connector. They have the password."""
+        ...
+
+    def lag(self, offset: Offset) -> Lag:
+        """How far the database is beyond an offset."""
+        ...
+
+    def lost(self, offset: Offset) -> str | None:
+        """Why the stream cannot go on from an offset; None: it can."""
+        ...
+
+    def drop(self) -> None:
+        """Remove what `begin` made. Only when a person asks for it."""
+        ...
+
+    def close(self) -> None:
+        """End its sessions; of a closed database nothing is asked any more."""
+        ...
