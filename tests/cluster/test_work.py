@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
 
@@ -10,6 +11,7 @@ from polynya.cluster.messages import Observed, RoundEnded, RunEnded
 from polynya.cluster.unit import JobKey
 from polynya.cluster.work import JobRun
 from polynya.engine.work.context import EngineContext
+from polynya.engine.work.turns.queue import Crew
 from polynya.engine.work.turns.rounds import Rounds
 from polynya.engine.work.turns.unit import IDLE, Ended, Unit
 from polynya.model.errors import FencedError, OperationError, SuspendedError
@@ -52,7 +54,7 @@ def added(
     spark: Any = None
     run = JobRun(JOB, 7, inbox, EngineContext(spark, MemoryObjectStore(), epoch=epoch))
     rounds = rounds or Rounds(SystemClock(), poll_seconds=0.01)
-    run.start(rounds, lambda _: units)
+    run.start(rounds, lambda _: units, [])
     return run, inbox, rounds
 
 
@@ -121,7 +123,7 @@ def test_what_fails_before_there_is_a_unit_is_a_failure_of_the_job() -> None:
         raise failure
 
     JobRun(JOB, 7, inbox, EngineContext(spark, MemoryObjectStore())).start(
-        Rounds(SystemClock()), none_found
+        Rounds(SystemClock()), none_found, []
     )
 
     assert inbox.next() == RunEnded(JOB, 7, failure)
@@ -144,3 +146,27 @@ def test_a_job_that_waits_for_its_turn_can_be_stopped() -> None:
     rounds.start()
 
     assert inbox.next() == RunEnded(JOB, 7)
+
+
+def test_a_job_that_reads_landed_batches_looks_when_another_job_has_landed_one() -> None:
+    """Its own next look would be in an hour."""
+    rounds, landing = Rounds(SystemClock(), poll_seconds=3600), list[Crew]()
+    inbox, other = Inbox(), Inbox()
+    spark: Any = None
+    context = EngineContext(spark, MemoryObjectStore())
+    reader, lander = (
+        JobRun(JOB, 1, inbox, context),
+        JobRun(JobKey("clicks", "clicks"), 2, other, context),
+    )
+    reader.start(rounds, lambda _: [replace(unit(lambda: None), follows=True)], landing)
+    rounds.start()
+    assert inbox.next() == RoundEnded(JOB, 1)
+
+    lands = Unit("clicks", "clicks", lambda _: Ended(landed=True), lands=True)
+    lander.start(rounds, lambda _: [lands], landing)
+
+    assert inbox.next() == RoundEnded(JOB, 1)
+    lander.stop()
+    while not isinstance(other.next(), RunEnded):
+        pass
+    assert landing == []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from polynya.cluster.messages import ErrandEnded, Inbox, Observed, RoundEnded, RunEnded
@@ -51,14 +52,24 @@ class JobRun:
         """Ask it to end after the steps that are running; returns at once."""
         self.stopping.set()
 
-    def start(self, rounds: Rounds, work: Units) -> None:
-        """Begin: its units have their turns from now on."""
+    def start(self, rounds: Rounds, work: Units, landing: list[Crew]) -> None:
+        """Begin: its units have their turns from now on.
+
+        `landing` are the jobs of the process that land something. This one is among them while it
+        does, and if it reads such files it looks for them when one has landed.
+        """
         try:
             found = work(self._context)
         except BaseException as failure:  # noqa: BLE001 - the edge of the job
             self._inbox.put(RunEnded(self._job, self._run, as_polynya(failure)))
             return
-        rounds.add(Crew(self._context, goes_on=True, report=self._report, gone=self._gone), found)
+        crew = Crew(self._context, goes_on=True, report=self._report)
+        crew.gone = partial(self._gone, crew, landing)
+        if any(unit.follows for unit in found):
+            crew.follows = landing
+        if any(unit.lands for unit in found):
+            landing.append(crew)
+        rounds.add(crew, found)
 
     def _report(self, unit: Unit, ended: Ended) -> None:
         if ended.failure is not None and self._is_ended_by(unit, ended.failure):
@@ -81,7 +92,9 @@ class JobRun:
             return True
         return not self._context.is_alive()
 
-    def _gone(self) -> None:
+    def _gone(self, crew: Crew, landing: list[Crew]) -> None:
+        if crew in landing:
+            landing.remove(crew)
         self._inbox.put(RunEnded(self._job, self._run, self._error))
 
 
@@ -92,6 +105,7 @@ class EngineWorkers:
         self._engine = engine
         self._inbox = inbox
         self._rounds = Rounds(engine.clock)
+        self._landing: list[Crew] = []
         self._rounds.start()
 
     def jobs(self, task: Task) -> list[str]:
@@ -108,7 +122,7 @@ class EngineWorkers:
         def own(context: EngineContext) -> Sequence[Unit]:
             return [unit for unit in units(context, [task]) if unit.name == job.name]
 
-        started.start(self._rounds, own)
+        started.start(self._rounds, own, self._landing)
         return started
 
     def send(self, job: JobKey, task: Task, run: int, errand: Errand, epoch: int | None) -> JobRun:
@@ -126,7 +140,7 @@ class EngineWorkers:
 
             return [Unit(job.name, job.task, step)]
 
-        started.start(self._rounds, once)
+        started.start(self._rounds, once, [])
         return started
 
     def busy_seconds(self) -> float:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from polynya.engine.tasks.direct import DirectDataset
+from polynya.engine.work.turns.unit import Turn
+from tests.engine.tasks.direct_table import DirectTable, message
+from tests.engine.tasks.test_direct import APPEND
 from tests.engine.tasks.test_streaming import GOES_ON, FakeKafka, Zone
+from tests.lab.lab import Lab
 
 
 def test_records_beyond_the_landed_batches_are_in_the_backlog():
@@ -42,3 +47,16 @@ def test_a_topic_that_is_gone_leaves_no_backlog():
     task.step(GOES_ON)
 
     assert context.backlog.waiting(0.0).files == 0
+
+
+def test_a_table_that_reads_its_stream_has_that_backlog_too(lab: Lab) -> None:
+    facts = DirectTable(lab, landing={"batch": {"max_records": 3}}, transform=APPEND)
+    facts.partition.add(*[message(number) for number in range(8)])
+    context = lab.context("never")
+    whole = DirectDataset(context, facts.task, facts.look.dataset, facts.source)
+    seen = []
+
+    while whole.step(Turn(at_once=True)).more:
+        seen.append(context.backlog.waiting(lab.clock.monotonic()))
+
+    assert [(one.files, one.size_bytes > 0) for one in seen] == [(1, True), (1, True), (0, False)]

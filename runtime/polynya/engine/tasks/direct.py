@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from polynya.engine.tasks.stream_backlog import StreamBacklog
 from polynya.engine.tasks.streaming import LONG_RECORDS, LOOK_SECONDS
 from polynya.engine.work.beside import AppliesBeside
 from polynya.engine.work.context import EngineContext
@@ -48,6 +49,8 @@ class DirectDataset:
         self._tables = OpenTables(context, task)
         self._applies = AppliesBeside(task, dataset)
         self._maintenance = MaintenanceBeside(dataset)
+        name = f"{task.reads.name}/{task.reads_table}"
+        self._backlog = StreamBacklog(context, task.reads, name)
         self._found = _NOTHING_FOUND
         self._looked_at: float | None = None
         self._due: float | None = None
@@ -74,8 +77,11 @@ class DirectDataset:
         self._reader.refuse_other(position)
         self._look(table, began)
         if not self._found.taken:
+            # Nobody reads it now: what it had is no work.
+            self._backlog.decided(0, 0, began)
             return self._wait(began, turn)
         wanted = self._reader.decide(self._found.taken, position, once=turn.at_once)
+        self._backlog.decided(wanted.next.records, wanted.next.behind, began)
         if wanted.is_nothing:
             return self._wait(began, turn)
         if wanted.next.records >= LONG_RECORDS and not turn.long:
@@ -86,6 +92,8 @@ class DirectDataset:
     def _copy(self, table: WorkingDataset, wanted: Wanted, began: float) -> DirectBatch:
         read = self._reader.read(wanted, table.known, self._context.clock.now())
         table.copy(read.batch, began=began)
+        now = self._context.clock.monotonic()
+        self._backlog.done(read.records, read.size_bytes, read.behind, began, now)
         for lost in read.lost:
             table.tell(
                 StreamLost(

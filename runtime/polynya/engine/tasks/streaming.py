@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
+from polynya.engine.tasks.stream_backlog import StreamBacklog
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn, Unit
 from polynya.model.config.streaming.landing import StreamingLanding
@@ -155,7 +156,7 @@ class LandedTable:
         self._lander, self._expiry = lander, expiry
         self._due: float | None = None
         self._expired_at: float | None = None
-        self._batch_records = 0
+        self._backlog = StreamBacklog(context, task, name)
 
     def step(self, streams: tuple[str, ...], turn: Turn) -> Ended:
         """Land the next batch, when it is time."""
@@ -163,7 +164,7 @@ class LandedTable:
         if not turn.at_once and self._due is not None and began < self._due:
             return Ended(look_again=self._due - began)
         wanted = self._lander.decide(streams, once=turn.at_once)
-        self._note_beyond(wanted.records, wanted.behind, began)
+        self._backlog.decided(wanted.records, wanted.behind, began)
         if wanted.is_nothing:
             return self._wait(began, turn)
         if wanted.records >= LONG_RECORDS and not turn.long:
@@ -174,20 +175,10 @@ class LandedTable:
             return replace(turn.more, landed=True)
         put_at = self._context.clock.monotonic()
         counts = landed.footer.counts
-        self._batch_records = counts.records
-        self._context.backlog.landed(self._name, counts.records, counts.bytes, put_at - began)
-        self._note_beyond(0, landed.behind, put_at)
+        self._backlog.done(counts.records, counts.bytes, landed.behind, began, put_at)
         self._tell(landed, put_at - began)
         ended = turn.more if turn.at_once or landed.behind else self._wait(began, turn)
         return replace(ended, landed=True)
-
-    def _note_beyond(self, records: int, behind: int, now: float) -> None:
-        """Let the backlog know of `records` to land now and what is `behind` them.
-
-        Kafka counts records. Other sources tell only that there is more: that is a batch at least.
-        """
-        more = behind if self._task.source.kafka is not None else (behind > 0) * self._batch_records
-        self._context.backlog.beyond(self._name, records + more, now)
 
     def _wait(self, began: float, turn: Turn) -> Ended:
         """Nothing is left for now: the next batch is due an interval after this one began."""

@@ -57,9 +57,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class DirectBatch:
-    """A batch that was read, with its position; what was lost; and the records behind it."""
+    """A batch with its position, its records and bytes; what was lost; and what is behind it."""
 
     batch: DatasetBatch
+    records: int
+    size_bytes: int
     lost: tuple[Lost, ...]
     behind: int
 
@@ -119,7 +121,9 @@ class DirectReader:
         stream = self._position(wanted, found, taken, now)
         size = FileProgress(taken.size_bytes, batch.rows_in, complete=True)
         files = {f"{self._kind}:{self._task.reads_table}": size}
-        return DirectBatch(replace(batch, files=files, stream=stream), found.lost, taken.behind)
+        batch = replace(batch, files=files, stream=stream)
+        records, size_bytes = taken.rows.num_rows, taken.size_bytes
+        return DirectBatch(batch, records, size_bytes, found.lost, taken.behind)
 
     def _limits(self) -> Limits:
         return Limits(self._records, self._bytes)
