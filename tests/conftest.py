@@ -79,14 +79,14 @@ def shared_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     if "POLYNYA_TEST_POSTGRESQL" in os.environ:
         # Late: no other test needs them.
         from tests.aws import aws_server
-        from tests.postgresql import postgres_server
+        from tests.postgresql import environment, postgres_server
 
         with (
             postgres_server() as server,
             aws_server("acme-lake") as endpoint,
             pytest.MonkeyPatch.context() as patch,
         ):
-            for name, value in server.environment.items():
+            for name, value in environment(server).items():
                 patch.setenv(name, value)
             text = postgres_project(server.uri, "s3://acme-lake/tables", endpoint=endpoint)
             yield write_project(folder, project=text)

@@ -12,23 +12,24 @@ from pathlib import Path
 
 import pytest
 
+from examples.servers.postgresql import PostgresServer
 from polynya.cli.main import main
 from polynya.lake.iceberg.reach import reach_of
 from polynya.lake.spark.catalog import python_catalog, spark_properties
 from polynya.model.reading.loader import load_project
 from polynya.store.aws.data_objects import S3Files
 from tests.lab.lab import Lab, put
-from tests.postgresql import PASSWORD_VARIABLE, USER_VARIABLE, Postgres, postgres_server
+from tests.postgresql import PASSWORD_VARIABLE, USER_VARIABLE, environment, postgres_server
 from tests.projects import USERS, postgres_project, write_project
 
 _POLYNYA = "import sys; from polynya.cli.main import main; sys.exit(main())"
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Postgres]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresServer]:
     """A server that only this test uses."""
     with postgres_server() as found:
-        for name, value in found.environment.items():
+        for name, value in environment(found).items():
             monkeypatch.setenv(name, value)
         yield found
 
@@ -70,7 +71,7 @@ def test_java_arrow_and_pyiceberg_reach_the_same_store(lab: Lab) -> None:
 
 
 def test_two_runs_of_one_project_commit_each_record_once(
-    server: Postgres, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    server: PostgresServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = USERS + "batch: {max_rows: 100}\n"
     project = write_project(tmp_path, project=postgres_project(server.uri), users=text)
@@ -106,7 +107,7 @@ def test_two_runs_of_one_project_commit_each_record_once(
 
 
 def test_a_server_that_is_down_or_refuses_is_told_as_such(
-    server: Postgres,
+    server: PostgresServer,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -129,7 +130,7 @@ def test_a_server_that_is_down_or_refuses_is_told_as_such(
     assert USER_VARIABLE in (project / "polynya.yml").read_text()
 
 
-def test_a_run_goes_on_when_the_server_is_back(server: Postgres, tmp_path: Path) -> None:
+def test_a_run_goes_on_when_the_server_is_back(server: PostgresServer, tmp_path: Path) -> None:
     project = write_project(tmp_path, project=postgres_project(server.uri), users=USERS)
     landing, log = project / "landing" / "users", tmp_path / "run.log"
     landing.mkdir(parents=True)
