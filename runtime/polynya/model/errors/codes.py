@@ -24,7 +24,7 @@ from polynya.model.errors.pages import (
     streams,
     views,
 )
-from polynya.model.errors.pages.gateway import capturing
+from polynya.model.errors.pages.gateway import capturing, masking
 from polynya.model.errors.pages.page import ErrorPage
 
 FAMILIES: Final = (
@@ -37,6 +37,7 @@ FAMILIES: Final = (
     landings,
     machine,
     maintenance,
+    masking,
     network,
     operation,
     sharing,
