@@ -18,6 +18,7 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.functions_page import functions_page
 from polynya.cli.main import COMMANDS, build_app
 from polynya.cli.options import FLAGS
+from polynya.model.config.capture.connection import Connection
 from polynya.model.config.project import Project
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.streaming.landing import StreamingLanding
@@ -66,9 +67,10 @@ def task_page() -> str:
     """Return docs/reference/task.md: every key of project and task files."""
     lines = [_NOTICE, "# Project, task and test files\n"]
     lines += [
-        "A project is a folder with `polynya.yml`, task files in `tasks/` and tests in `tests/`",
-        "(`.yml`, `.yaml` or `.json`, YAML 1.2). Unknown keys are errors. Text values may hold",
-        "`${env:NAME}` or `${env:NAME:-default}`; inside `{ }` or `[ ]` they need quotes.\n",
+        "A project is a folder with `polynya.yml`, task files in `tasks/`, tests in `tests/` and",
+        "connections to databases in `connections/` (`.yml`, `.yaml` or `.json`, YAML 1.2).",
+        "Unknown keys are errors. Text values may hold `${env:NAME}` or `${env:NAME:-default}`;",
+        "inside `{ }` or `[ ]` they need quotes.\n",
     ]
     in_tasks = {"DatasetSettings", "MappedColumn"}
     lines += ["## `polynya.yml`\n", *_sections(Project, "project.v1.json", in_tasks)]
@@ -80,6 +82,7 @@ def task_page() -> str:
     shown = set(schema_of(StorageTask, "task.v1.json").get("$defs", {}))
     lines += _sections(StreamingTransform, "task.v1.json", shown)
     lines += ["## `tests/*.yml`\n", *_sections(TaskTests, "tests.v1.json", set())]
+    lines += ["## `connections/*.yml`\n", *_sections(Connection, "connection.v1.json", set())]
     lines += [
         "## Conditions\n",
         "`apply_as_deletes`, `apply_as_truncates` and `where` are Spark SQL conditions over the",

@@ -106,11 +106,16 @@ def project_files(name: str, *, example: bool = True) -> dict[str, str]:
             f"{SCHEMA_FOLDER}/project.v1.json": ["polynya.yml", "polynya.yaml"],
             f"{SCHEMA_FOLDER}/task.v1.json": ["tasks/*.yml", "tasks/*.yaml"],
             f"{SCHEMA_FOLDER}/tests.v1.json": ["tests/*.yml", "tests/*.yaml"],
+            f"{SCHEMA_FOLDER}/connection.v1.json": ["connections/*.yml", "connections/*.yaml"],
         },
         "json.schemas": [
             {"fileMatch": ["polynya.json"], "url": f"./{SCHEMA_FOLDER}/project.v1.json"},
             {"fileMatch": ["tasks/*.json"], "url": f"./{SCHEMA_FOLDER}/task.v1.json"},
             {"fileMatch": ["tests/*.json"], "url": f"./{SCHEMA_FOLDER}/tests.v1.json"},
+            {
+                "fileMatch": ["connections/*.json"],
+                "url": f"./{SCHEMA_FOLDER}/connection.v1.json",
+            },
         ],
     }
     shown = {

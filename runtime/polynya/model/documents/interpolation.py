@@ -66,7 +66,7 @@ def interpolate(
             return match[0][1:]
         variable = _VARIABLE.fullmatch(rest)
         if provider in LATE_PROVIDERS:
-            where = "only in properties of Kafka and the login of a schema registry"
+            where = "only in properties of Kafka, logins and keys of masks"
             messages.append(f"{shown(match[0])} cannot stand here, {where}")
             return match[0]
         if provider != "env" or variable is None:

@@ -25,10 +25,12 @@ from polynya.model.errors.pages import (
     views,
 )
 from polynya.model.errors.pages.gateway import capturing, masking
+from polynya.model.errors.pages.gateway import settings as capture_settings
 from polynya.model.errors.pages.page import ErrorPage
 
 FAMILIES: Final = (
     bucket,
+    capture_settings,
     capturing,
     configuration,
     engines,

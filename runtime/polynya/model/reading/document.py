@@ -85,12 +85,18 @@ def parse_kinds(
     """Return the model of a file that its `kind` chooses, as `parse_file` does."""
     problems = list(_kind_problems(file, list(models)))
     if not problems and isinstance(file.value, dict):
-        model = models[str(file.value["kind"])]
-        try:
-            return model.model_validate(file.value)
-        except ValidationError as error:
-            problems = list(shape_problems(error, model, file.value))
+        return parse_open(file, models[str(file.value["kind"])], errors)
     errors.extend(located(problems, file.document, file.shown_as))
+    return None
+
+
+def parse_open(file: DocumentFile, model: type[_Model], errors: list[ConfigError]) -> _Model | None:
+    """Return the model of a file that need not say what it is, as `parse_file` does."""
+    try:
+        return model.model_validate(file.value)
+    except ValidationError as error:
+        problems = shape_problems(error, model, file.value)
+        errors.extend(located(problems, file.document, file.shown_as))
     return None
 
 

@@ -1,4 +1,4 @@
-"""JSON Schema of project, task and test files, made from the models, for editors and other tools.
+"""JSON Schema of the files of a project, made from the models, for editors and other tools.
 
 The published copies in `polynya/schema/` are checked by a test;
 `python -m polynya.model.reading.json_schema` writes them again.
@@ -13,6 +13,7 @@ from typing import Any, Final, Union
 
 from pydantic import BaseModel, TypeAdapter
 
+from polynya.model.config.capture.connection import Connection
 from polynya.model.config.project import Project
 from polynya.model.config.task_tests import TaskTests
 from polynya.model.reading.kinds import TASK_KINDS
@@ -22,6 +23,7 @@ SCHEMA_FILES: Final[dict[str, tuple[type[BaseModel], ...]]] = {
     "project.v1.json": (Project,),
     "task.v1.json": tuple(TASK_KINDS.values()),
     "tests.v1.json": (TaskTests,),
+    "connection.v1.json": (Connection,),
 }
 PUBLISHED: Final = Path(__file__).parents[2] / "schema"
 

@@ -1,4 +1,4 @@
-"""Reading a project folder: `polynya.yml` and `tasks/*.yml` (.yaml, .json), all errors at once."""
+"""Reading a project folder: `polynya.yml`, `tasks/*.yml`, `connections/*.yml`; errors at once."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Final
 
 from polynya.model.checks.streaming import landing_problems
 from polynya.model.checks.task import task_problems
+from polynya.model.config.capture.connection import Connection
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.project import Project
 from polynya.model.config.streaming.direct import DirectTask
@@ -21,6 +22,7 @@ from polynya.model.contract.identifiers import shown
 from polynya.model.documents.nodes import Node, place_of
 from polynya.model.documents.problems import Problem, located
 from polynya.model.errors import ConfigError, ConfigErrors
+from polynya.model.reading.connections import read_connections
 from polynya.model.reading.directs import reader_problems, sharing_problems, unread_problem
 from polynya.model.reading.document import (
     DocumentFile,
@@ -55,7 +57,7 @@ class LoadedProject:
     `tasks` are those that have tables, `landings` those that land streams; one with `direct: true`
     is in the tasks that read it. `errors` is empty unless the project was loaded with
     `tolerant=True`. `files` maps the name of a task of any kind to its
-    file, relative to `directory`.
+    file, relative to `directory`. `connections` are the right ones, as the target has them.
     """
 
     directory: Path
@@ -66,6 +68,7 @@ class LoadedProject:
     errors: tuple[ConfigError, ...] = ()
     documents: Mapping[str, Node] = field(default_factory=dict, repr=False)
     landings: tuple[StreamingLanding, ...] = ()
+    connections: Mapping[str, Connection] = field(default_factory=dict, repr=False)
 
     @property
     def works(self) -> tuple[Task, ...]:
@@ -127,6 +130,7 @@ def load_project(
         errors.extend(written)
         project = None if written else project
 
+    connections = read_connections(directory, project, variables, errors)
     written_tasks: list[tuple[Written, DocumentFile]] = []
     paths = document_files(directory / TASK_FOLDER)
     for path in sorted(paths, key=lambda path: f"{TASK_FOLDER}/{path.name}" not in settled):
@@ -152,6 +156,11 @@ def load_project(
         landings=tuple(
             task for task, _ in loaded if isinstance(task, StreamingLanding) and not task.direct
         ),
+        connections={
+            name: one.in_target(chosen.name).with_places((base or directory).absolute())
+            for name, one in connections.items()
+            if one is not None
+        },
         files={task.name: file.shown_as for task, file in loaded},
         errors=tuple(errors),
         documents={task.name: file.document for task, file in loaded},

@@ -1,4 +1,4 @@
-"""Secrets of project and task files: they stand elsewhere, and the file names where."""
+"""Secrets of project, task and connection files: they stand elsewhere, and the file names where."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from polynya.model.documents.problems import Problem
 #: A reference without a default, which would be a secret in the file.
 _VARIABLE: Final = re.compile(r"\$\{env:[A-Za-z_][A-Za-z0-9_]*\}")
 _REFERENCE: Final = re.compile(rf"{_VARIABLE.pattern}|\$\{{(?:file|secret):[^}}]+\}}")
+#: Settings of a connection that may be references.
+_LOGIN: Final = ("user", "password")
 #: What is left of `password="${env:NAME}"` without the reference is no secret; anything else is.
 _IN_WORDS: Final = re.compile(
     r"(?:password|secret|token)\s*=\s*(?:\"[^\"]+\"|'[^']+'|[^\s\"';]+)", re.IGNORECASE
@@ -48,10 +50,46 @@ def written_passwords(task: Node) -> Iterator[Problem]:
 
 
 def is_read_at_use(path: Path) -> bool:
-    """Tell whether a value of a task file may be a reference that is read where it is used."""
+    """Tell whether a value of a task or connection may be a reference that is read at its use."""
     if path[:3] == ("source", "kafka", "properties"):
         return len(path) == 4
+    if path[:1] in {("user",), ("password",)}:
+        return len(path) == 1
+    if path[:1] == ("targets",):
+        return len(path) == 3 and path[2] in _LOGIN
+    if path[:1] == ("mask",):
+        return len(path) == 5 and path[3:] == ("hash", "key")
     return path[-2:] in {("schema_registry", "user"), ("schema_registry", "password")}
+
+
+def written_logins(connection: Node) -> Iterator[Problem]:
+    """Passwords that are written out in the file of a connection."""
+    found: list[tuple[Path, Node | None]] = [(("password",), _entry(connection, "password"))]
+    for name, there in _entries(_entry(connection, "targets")):
+        found.append((("targets", name, "password"), _entry(there, "password")))
+    for path, node in found:
+        yield from _written_out(path, node, "a password", "password: {env: DB_PASSWORD}")
+
+
+def written_keys(task: Node) -> Iterator[Problem]:
+    """Keys of hashes that are written out in a task file."""
+    for table, columns in _entries(_entry(task, "mask")):
+        for column, mask in _entries(columns):
+            key = _entry(_entry(mask, "hash"), "key")
+            path = ("mask", table, column, "hash", "key")
+            yield from _written_out(path, key, "a key", "key: {env: HASH_KEY}")
+
+
+def _written_out(path: Path, node: Node | None, what: str, example: str) -> Iterator[Problem]:
+    if not isinstance(node, ScalarNode) or node.value is None:
+        return
+    if not _REFERENCE.fullmatch(str(node.value)):
+        yield Problem(
+            path,
+            "POLYNYA-CFG-035",
+            f"{what} is written in the file",
+            f"name where it stands: `{example}`, `${{file:PATH}}` or `${{secret:NAME#FIELD}}`",
+        )
 
 
 def _registries(node: Node | None, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Node]]:

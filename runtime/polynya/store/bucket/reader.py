@@ -18,11 +18,14 @@ from polynya.model.contract.identifiers import shown
 from polynya.model.contract.paths import relative_path_problem
 from polynya.model.documents.yaml_reader import MAX_FILE_BYTES
 from polynya.model.errors import ConfigError, ConflictError, PolynyaError
+from polynya.model.reading.connections import CONNECTION_FOLDER
 from polynya.model.reading.document import is_document
 from polynya.model.reading.loader import PROJECT_FILES, TASK_FOLDER
 from polynya.model.reading.task_test_loader import TEST_FOLDER
 from polynya.store.object_store import Content, ObjectInfo, ObjectStore
 
+#: The folders of a project whose files make its configuration.
+_FOLDERS: Final = frozenset({TASK_FOLDER, CONNECTION_FOLDER, TEST_FOLDER})
 POINTER: Final = "pushed.json"
 CURRENT: Final = "current"
 #: So many objects below `current/` are looked at.
@@ -200,7 +203,7 @@ def is_project_file(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     if relative_path_problem(path) is not None:
         return False
-    return path in PROJECT_FILES or (folder in {TASK_FOLDER, TEST_FOLDER} and is_document(name))
+    return path in PROJECT_FILES or (folder in _FOLDERS and is_document(name))
 
 
 def _strangers(paths: Iterable[str]) -> Iterator[ConfigError]:

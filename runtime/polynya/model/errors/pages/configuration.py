@@ -189,7 +189,9 @@ PAGES: Final = (
         "a password is written in a file",
         "Project files are kept in repositories and in a bucket. Name a variable of the "
         'environment instead, without a default: `password: "${env:CATALOG_PASSWORD}"`. Polynya '
-        "reads it when it starts, and shows it nowhere.",
+        "reads it when it starts, and shows it nowhere. Logins of streams, connections and keys of "
+        "masks may also stand in a file or in Secrets Manager: `${file:PATH}`, "
+        "`${secret:NAME#FIELD}`.",
     ),
     ErrorPage(
         "POLYNYA-CFG-030",

@@ -1,0 +1,154 @@
+"""What well-formed captures and connections can still have wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from polynya.model.config.capture.connection import Connection, is_this_machine
+from polynya.model.config.capture.landing import CaptureLanding
+from polynya.model.config.capture.masks import Mask
+from polynya.model.config.capture.patterns import has_wildcard
+from polynya.model.contract.identifiers import shown
+from polynya.model.documents.nodes import Path
+from polynya.model.documents.problems import Problem, suggest
+
+#: Settings that only one type of database has.
+_OF_POSTGRESQL: Final = ("rows", "slot", "publication")
+_OF_CHANGES: Final = ("slot", "publication")
+
+
+def connection_problems(connection: Connection) -> Iterator[Problem]:
+    """Yield the problems of one connection that need no other file."""
+    if connection.type == "postgresql" and connection.database is None:
+        yield Problem(
+            (),
+            "POLYNYA-GTW-061",
+            "a connection to PostgreSQL leads to one database, and none is named",
+            "add `database: NAME`",
+        )
+    yield from _plain_problems(connection, ())
+    for name, there in connection.targets.items():
+        changed = {"tls", "host"} & there.model_fields_set
+        if changed:
+            key = "tls" if "tls" in changed else "host"
+            yield from _plain_problems(connection.in_target(name), ("targets", name, key))
+
+
+def _plain_problems(connection: Connection, path: Path) -> Iterator[Problem]:
+    """A way over a network on which everybody reads along."""
+    if connection.tls.mode == "disable" and not is_this_machine(connection.host):
+        yield Problem(
+            path or ("tls", "mode"),
+            "POLYNYA-GTW-064",
+            f"{shown(connection.host)} is on another machine, and `tls` is disabled: password and "
+            "rows would go over the network as they are",
+            "write `tls: {mode: verify}`, with `ca` where the authority is your own",
+        )
+
+
+def target_problems(connection: Connection, targets: Mapping[str, object]) -> Iterator[Problem]:
+    """Yield the overrides of targets that the project does not have."""
+    for name in connection.targets:
+        if name not in targets:
+            yield Problem(
+                ("targets", name),
+                "POLYNYA-CFG-017",
+                f"the project has no target {shown(name)}",
+                suggest(name, list(targets)),
+            )
+
+
+def capture_problems(task: CaptureLanding) -> Iterator[Problem]:
+    """Yield the problems of one capture that need no other file."""
+    yield from _method_problems(task)
+    for path, table in _named_tables(task):
+        if has_wildcard(table) or not task.tables.takes(table):
+            yield Problem(
+                path,
+                "POLYNYA-GTW-062",
+                f"the task captures no table called {shown(table)}",
+                "write the name of one table that `tables` takes, such as `public.orders`",
+            )
+    for table, columns in task.mask.items():
+        for column, mask in columns.items():
+            if isinstance(mask, Mask) and len(mask.chosen) != 1:
+                yield Problem(
+                    ("mask", table, column),
+                    "POLYNYA-GTW-063",
+                    "a column is masked in one way",
+                    "write `drop`, or one of `hash`, `truncate` and `replace`",
+                )
+    pauses = task.errors.environment
+    if pauses.from_ > pauses.to:
+        yield Problem(
+            ("errors", "environment", "from"),
+            "POLYNYA-GTW-061",
+            "the first pause is longer than the longest",
+            "make `from` shorter than `to`",
+        )
+
+
+def _method_problems(task: CaptureLanding) -> Iterator[Problem]:
+    if task.update_method == "reload" and task.schedule is None:
+        yield Problem(
+            ("update_method",),
+            "POLYNYA-GTW-061",
+            "nothing says when the tables are loaded again",
+            "add a `schedule`, such as `30 2 * * *`",
+        )
+    if task.update_method == "cdc" and task.schedule is not None:
+        yield Problem(
+            ("schedule",),
+            "POLYNYA-GTW-061",
+            "changes are captured all the time, so there is no schedule",
+            "take `schedule` out, or write `update_method: reload`",
+        )
+    if task.update_method == "reload":
+        for name in _OF_CHANGES:
+            if name in task.model_fields_set:
+                yield Problem(
+                    (name,),
+                    "POLYNYA-GTW-061",
+                    f"a reload follows no changes, so it has no `{name}`",
+                    "take it out",
+                )
+
+
+def _named_tables(task: CaptureLanding) -> Iterator[tuple[Path, str]]:
+    for table in task.load.order:
+        yield ("load", "order", table), table
+    for table in task.load.filter:
+        yield ("load", "filter", table), table
+    for table in task.mask:
+        yield ("mask", table), table
+    for table in task.rows:
+        yield ("rows", table), table
+
+
+def connected_problems(
+    task: CaptureLanding, connections: Mapping[str, Connection | None]
+) -> Iterator[Problem]:
+    """Yield why a capture cannot use its connection; None is one that is wrong itself."""
+    if task.connection not in connections:
+        yield Problem(
+            ("connection",),
+            "POLYNYA-GTW-060",
+            f"there is no connection {shown(task.connection)}",
+            suggest(task.connection, sorted(connections))
+            if connections
+            else f"add `connections/{task.connection}.yml`",
+        )
+        return
+    connection = connections[task.connection]
+    if connection is None or connection.type == "postgresql":
+        return
+    for name in _OF_POSTGRESQL:
+        if name in task.model_fields_set:
+            yield Problem(
+                (name,),
+                "POLYNYA-GTW-061",
+                f"`{name}` is of PostgreSQL, and {shown(task.connection)} is of type "
+                f"{connection.type}",
+                "take it out",
+            )

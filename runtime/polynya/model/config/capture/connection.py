@@ -1,0 +1,132 @@
+"""A connection to a database as written in `connections/*.yml`."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from polynya.model.config.capture.secret import SecretSetting
+from polynya.model.config.fields import Frozen, Name
+from polynya.model.contract.identifiers import shown
+
+ConnectionType: TypeAlias = Literal["postgresql", "mysql", "mariadb"]
+TlsMode: TypeAlias = Literal["verify", "require", "disable"]
+
+_PORTS: Final[Mapping[ConnectionType, int]] = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306}
+
+
+def _host(text: str) -> str:
+    if not text.isprintable() or any(sign in text for sign in " /@?#,;"):
+        raise PydanticCustomError(
+            "polynya_value",
+            "{message}",
+            {
+                "message": f"{shown(text)} is not the name or the address of a host",
+                "fix": "write for example `db.example.com`; the port has a key of its own",
+            },
+        )
+    return text
+
+
+Host: TypeAlias = Annotated[str, Field(min_length=1, max_length=253), AfterValidator(_host)]
+Port: TypeAlias = Annotated[int, Field(ge=1, le=65535)]
+Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=255)]
+
+
+class Tls(Frozen):
+    """Encryption of the way to the database."""
+
+    mode: TlsMode = Field(
+        default="verify",
+        description="`verify`: encrypted, and the certificate and the host in it are checked. "
+        "`require`: encrypted, whoever answers. `disable`: plain, on this machine only. Default: "
+        "`verify`.",
+    )
+    ca: str | None = Field(
+        default=None,
+        min_length=1,
+        description="File with the certificates of the authorities that are trusted, relative to "
+        "the project folder or absolute. Default: those that this machine trusts.",
+    )
+
+
+class ConnectionOverride(Frozen):
+    """What is different in one target."""
+
+    host: Host | None = Field(default=None, description="See Connection.")
+    port: Port | None = Field(default=None, description="See Connection.")
+    database: Text | None = Field(default=None, description="See Connection.")
+    user: Text | None = Field(default=None, description="See Connection.")
+    password: SecretSetting | None = Field(default=None, description="See Connection.")
+    tls: Tls | None = Field(
+        default=None, description="See Connection; it stands for the whole of `tls`."
+    )
+
+
+class Connection(Frozen):
+    """How a database is reached. The name of the file is the name of the connection."""
+
+    apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
+        default="polynya/v1", description="Version of this file's format. Default: `polynya/v1`."
+    )
+    kind: Literal["connection"] = Field(
+        default="connection", description="What the file is. Default: `connection`."
+    )
+    type: ConnectionType = Field(description="What kind of database it is.")
+    host: Host = Field(description="Host of the server: a name or an address.")
+    port: Port | None = Field(
+        default=None,
+        description="Port of the server. Default: that of the type, 5432 or 3306.",
+    )
+    database: Text | None = Field(
+        default=None,
+        description="Database to connect to. PostgreSQL captures the tables of this one; MySQL "
+        "and MariaDB need it only where the user may connect to no other.",
+    )
+    user: Text = Field(
+        description="Who logs in; may be `${env:NAME}`, `${file:PATH}` or `${secret:NAME#FIELD}`."
+    )
+    password: SecretSetting | None = Field(
+        default=None,
+        description="The password: `{env: NAME}`, read when the capture starts, `${env:NAME}`, "
+        "`${file:PATH}` or `${secret:NAME#FIELD}`; never in the file. Default: none.",
+    )
+    tls: Tls = Field(default_factory=Tls, description="How the way to the database is secured.")
+    targets: dict[Name, ConnectionOverride] = Field(
+        default_factory=dict,
+        description="What is different in a target of the project, by its name.",
+    )
+
+    @property
+    def port_number(self) -> int:
+        """The port, that of the type where none is set."""
+        return self.port or _PORTS[self.type]
+
+    def in_target(self, target: str) -> Connection:
+        """The connection as a target has it."""
+        there = self.targets.get(target)
+        if there is None:
+            return self.model_copy(update={"targets": {}})
+        written = {name: getattr(there, name) for name in there.model_fields_set}
+        different = {name: value for name, value in written.items() if value is not None}
+        return self.model_copy(update={**different, "targets": {}})
+
+    def with_places(self, base: Path) -> Connection:
+        """The connection with the absolute place of its certificates."""
+        if self.tls.ca is None:
+            return self
+        ca = str((base / self.tls.ca).absolute())
+        return self.model_copy(update={"tls": self.tls.model_copy(update={"ca": ca})})
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a host is the loopback of this machine."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

@@ -1,0 +1,143 @@
+"""A capture as written in `tasks/*.yml`: which tables of a database are landed, and how."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import Field
+
+from polynya.model.config.capture.faults import Faults
+from polynya.model.config.capture.masks import MaskSetting
+from polynya.model.config.capture.patterns import takes
+from polynya.model.config.capture.schedule import Schedule
+from polynya.model.config.fields import (
+    Column,
+    Duration,
+    Expression,
+    Frozen,
+    Name,
+    Pattern,
+    RelativePath,
+    Size,
+)
+
+_MEBIBYTE: Final = 2**20
+
+UpdateMethod: TypeAlias = Literal["cdc", "reload"]
+Priority: TypeAlias = Literal["highest", "high", "normal", "low", "lowest"]
+#: As PostgreSQL allows it for a slot.
+SlotName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,63}$")]
+
+
+class TableChoice(Frozen):
+    """Choice of tables by their names."""
+
+    include: tuple[Pattern, ...] = Field(
+        min_length=1,
+        description="Tables as `schema.table` or `database.table`. `%` or `*` stands for any "
+        "text, so `public.*` takes tables that come later, too. Case matters.",
+    )
+    exclude: tuple[Pattern, ...] = Field(
+        default=(), description="Tables that are left out, written likewise. Default: none."
+    )
+
+    def takes(self, table: str) -> bool:
+        """Whether a table is captured."""
+        return takes(self.include, self.exclude, table)
+
+
+class Load(Frozen):
+    """The first load of each table."""
+
+    parallel: int = Field(default=5, ge=1, le=64, description="Tables that are read at a time.")
+    order: dict[Pattern, Priority] = Field(
+        default_factory=dict,
+        description="Which tables come first, by name: `highest`, `high`, `normal`, `low` or "
+        "`lowest`. Default: `normal`.",
+    )
+    filter: dict[Pattern, Expression] = Field(
+        default_factory=dict,
+        description="Rows that are loaded, by table: a condition in the SQL of the database. "
+        "Changes of other rows are captured all the same; `rows` leaves them out, too.",
+    )
+    chunk_rows: int = Field(
+        default=50_000,
+        ge=100,
+        le=10_000_000,
+        description="Rows that are read at a time; after a kill the load goes on behind the last "
+        "of them that has landed.",
+    )
+
+
+class Roll(Frozen):
+    """Limits of a landed batch: it is complete as soon as one is reached."""
+
+    size: Size = Field(
+        default=32 * _MEBIBYTE,
+        ge=2**16,
+        description="Bytes of its events, before compression. Default: `32MB`.",
+    )
+    age: Duration = Field(
+        default=timedelta(seconds=5), description="Age of its oldest event. Default: `5s`."
+    )
+
+
+class Write(Frozen):
+    """Form and size of landed batches."""
+
+    format: Literal["json"] = Field(default="json", description="Lines of JSON.")
+    roll: Roll = Field(default_factory=Roll, description="When a landed batch is complete.")
+    compression: Literal["zstd"] = Field(default="zstd", description="How it is compressed.")
+
+
+class CaptureLanding(Frozen):
+    """Captures tables of a database: their rows, then their changes, into the landing zone."""
+
+    apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
+        description="Version of this file's format."
+    )
+    kind: Literal["landing"] = Field(description="What the task does.")
+    name: Name = Field(description="Name of the task, unique in the project.")
+    connection: Name = Field(description="Name of a file in `connections/`.")
+    update_method: UpdateMethod = Field(
+        default="cdc",
+        description="`cdc` loads once and then follows the changes; `reload` loads everything "
+        "again at each moment of `schedule`. Default: `cdc`.",
+    )
+    schedule: Schedule | None = Field(
+        default=None,
+        description="For `update_method: reload`: when, as a line of cron in UTC, such as "
+        "`30 2 * * *`.",
+    )
+    tables: TableChoice = Field(description="Which tables are captured.")
+    load: Load = Field(default_factory=Load, description="How the rows that are there are loaded.")
+    write: Write = Field(default_factory=Write, description="What a landed batch is.")
+    errors: Faults = Field(default_factory=Faults, description="What happens when something fails.")
+    mask: dict[Pattern, dict[Column, MaskSetting]] = Field(
+        default_factory=dict,
+        description="Columns that are masked before anything is written, by table: `drop`, "
+        "`{hash: {key: …}}`, `{truncate: N}` or `{replace: VALUE}`.",
+    )
+    rows: dict[Pattern, Expression] = Field(
+        default_factory=dict,
+        description="Rows that are captured at all, by table: a condition in the SQL of the "
+        "database, for PostgreSQL from version 15 on.",
+    )
+    folder: RelativePath | None = Field(
+        default=None,
+        description="Folder below the target's landing folder. Default: the task's name.",
+    )
+    slot: SlotName | None = Field(
+        default=None,
+        description="For PostgreSQL: the replication slot. Default: made of the task's name.",
+    )
+    publication: SlotName | None = Field(
+        default=None,
+        description="For PostgreSQL: the publication. Default: made of the task's name.",
+    )
+
+    @property
+    def place(self) -> str:
+        """The folder of the task in the landing zone."""
+        return self.folder or self.name

@@ -1,0 +1,46 @@
+"""Pages of captures (GTW): their settings, connections and processes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from polynya.model.errors.pages.page import ErrorPage
+
+PAGES: Final = (
+    ErrorPage(
+        "POLYNYA-GTW-060",
+        "there is no such connection",
+        "A task of kind `landing` names a connection, and that is a file: `connection: "
+        "shop_postgres` is `connections/shop_postgres.yml`. The name is that of the file, without "
+        "its ending. Add the file, or correct the name.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-061",
+        "settings of a capture that do not fit together",
+        "Some settings are only for one way to capture or for one type of database: `schedule` is "
+        "for `update_method: reload`, which needs it; `slot`, `publication` and `rows` are for "
+        "PostgreSQL, and the first two only where changes are followed. The message names the one "
+        "that has no meaning here, or that is missing.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-062",
+        "a setting names a table that is not captured",
+        "`load.order`, `load.filter`, `mask` and `rows` name single tables by their whole name, "
+        "such as `public.orders`. This one is not among those that `tables` takes, so the setting "
+        "would never do anything. With a mask that would be dangerous: a column that was to be "
+        "hidden would be landed as it is. Correct the name; case matters.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-063",
+        "a column is masked in several ways, or in none",
+        "A mask is `drop`, or a mapping with one of `hash`, `truncate` and `replace`.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-064",
+        "a connection without TLS to another machine",
+        "`tls: {mode: disable}` sends the password and all rows as they are, to whoever is on the "
+        "way. It is only accepted for databases on this machine (`localhost`, `127.0.0.1`, `::1`). "
+        "Write `verify`; where the certificate of the server is signed by an authority of your "
+        "own, name its file with `ca`. `require` encrypts without looking at who answers.",
+    ),
+)
