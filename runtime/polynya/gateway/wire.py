@@ -1,0 +1,120 @@
+"""What passes between a task and its capture process: settings, requests and events.
+
+The process (`python -m polynya.gateway.worker`) reads lines of JSON from its standard input. The
+first are the settings; requests may follow. It ends when its input ends. It writes events as lines
+of JSON to its standard output, and nothing else.
+
+| event | fields |
+|---|---|
+| `tables` | `tables`: `{name: {state, rows, bytes, rows_estimate, bytes_estimate}}`, all of them |
+| `progress` | `table`, `rows`, `bytes`, `rows_estimate`, `bytes_estimate`, `seconds` |
+| `loaded` | `table`, `rows`, `bytes`, `seconds` |
+| `landed` | `number`, `events`, `bytes` of the events, `object_bytes`, `seconds` |
+| `lag` | `bytes`, `seconds`, either null where it is not known; `notes`: sentences for people |
+| `table_failed` | `table`, `error`: what `PolynyaError.as_dict` gives; `suspended`: given up |
+| `streaming` | none: the stream is connected |
+| `failed` | `error`; the last event of a process that ends by it |
+
+States of a table: `queued`, `loading`, `running`, `suspended`, `error`. Estimates are null where
+the database has none. A process that did what it was asked for ends with code 0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from polynya.gateway.source import Access
+from polynya.model.config.aws import AwsAccess
+from polynya.model.errors import ConflictError, DependencyError, OperationError, PolynyaError
+
+#: `follow`: until it is told to end. `once`: load what is to be loaded, take the changes up to
+#: where the source was at the start, then end. `reload`: load everything again, then end.
+Mode: TypeAlias = Literal["follow", "once", "reload"]
+
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """All that a capture process is told. It has secrets, so it is never shown as a whole.
+
+    Attributes:
+        landing: place of the target's landing zone, a folder or `s3://BUCKET/PREFIX`.
+        folder: that of the task, below it.
+        maven_repository: from where jars are fetched; None: the usual one.
+        order: `highest` to `lowest` by table; those that are not named are `normal`.
+        filter: condition for the load by table, in the SQL of the database.
+        table_retries: how often a table that cannot be read is tried again,
+        table_then: and what follows then, `suspend` or `stop`.
+        masks: by table and column, as `polynya.gateway.masks.mask_of` takes them.
+    """
+
+    task: str
+    mode: Mode
+    access: Access = field(repr=False)
+    landing: str
+    folder: str
+    include: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+    parallel: int = 5
+    chunk_rows: int = 50_000
+    order: Mapping[str, str] = field(default_factory=dict)
+    filter: Mapping[str, str] = field(default_factory=dict)
+    roll_bytes: int = 32 * 2**20
+    roll_seconds: float = 5.0
+    table_retries: int = 3
+    table_then: str = "suspend"
+    masks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    aws: AwsAccess = field(default_factory=AwsAccess)
+    maven_repository: str | None = None
+
+    def line(self) -> bytes:
+        """The settings as the first line of the process's input."""
+        return _line({"version": VERSION, **asdict(self)})
+
+    @classmethod
+    def of_line(cls, line: bytes) -> WorkerSettings:
+        """The settings of a first line. Raises ValueError, which shows nothing of it."""
+        try:
+            given: dict[str, Any] = json.loads(line)
+            if given.pop("version") != VERSION:
+                raise ValueError("the settings are of another version")
+            access, aws = Access(**given.pop("access")), AwsAccess(**given.pop("aws"))
+            given |= {name: tuple(given[name]) for name in ("include", "exclude")}
+            return cls(access=access, aws=aws, **given)
+        except (AttributeError, KeyError, TypeError, json.JSONDecodeError):
+            raise ValueError("the first line is no settings of a capture") from None
+
+
+def request_line(tables: tuple[str, ...], *, reload: bool) -> bytes:
+    """Ask the process to take suspended tables up again, or to load tables anew.
+
+    No tables are all of them.
+    """
+    return _line({"type": "reload" if reload else "resume", "tables": list(tables)})
+
+
+def event_line(type_: str, **fields: Any) -> bytes:
+    """An event as a line of the process's output."""
+    return _line({"type": type_, **fields})
+
+
+def error_of(said: Mapping[str, Any]) -> PolynyaError:
+    """The error that an event has, of the kind that tells whether it may pass by itself."""
+    conflict = said.get("exit_code") == ConflictError.exit_code
+    retryable = bool(said.get("retryable"))
+    kind = ConflictError if conflict else DependencyError if retryable else OperationError
+    parts = {name: said.get(name) for name in ("where", "why", "state", "fix")}
+    return kind(str(said.get("code")), str(said.get("message")), **parts)
+
+
+def error_fields(error: PolynyaError) -> dict[str, object]:
+    """What `error_of` makes an error of again."""
+    return {**error.as_dict(), "exit_code": error.exit_code}
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
