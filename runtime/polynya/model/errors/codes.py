@@ -24,7 +24,7 @@ from polynya.model.errors.pages import (
     streams,
     views,
 )
-from polynya.model.errors.pages.gateway import capturing, masking
+from polynya.model.errors.pages.gateway import capturing, mariadb, masking
 from polynya.model.errors.pages.gateway import settings as capture_settings
 from polynya.model.errors.pages.page import ErrorPage
 
@@ -39,6 +39,7 @@ FAMILIES: Final = (
     landings,
     machine,
     maintenance,
+    mariadb,
     masking,
     network,
     operation,

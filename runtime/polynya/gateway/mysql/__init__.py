@@ -1,0 +1,1 @@
+"""Captures of MariaDB, and of MySQL by the same code."""

@@ -1,0 +1,26 @@
+"""MariaDB servers for tests: without one they are skipped, but fail where everything is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from examples.servers import mariadb
+from examples.servers.mariadb import Server
+from polynya.gateway.source import Access
+from tests.absent import absent
+
+
+def new_server(folder: Path, settings: Mapping[str, str] | None = None) -> Server:
+    """A server that does not run yet."""
+    try:
+        return Server(folder, settings)
+    except mariadb.UnavailableError as error:
+        absent(str(error))
+
+
+def access_to(server: Server, **more: object) -> Access:
+    """How its superuser reaches it."""
+    given = {"database": "", "user": server.user, "password": server.password} | more
+    return Access("mariadb", "127.0.0.1", server.port, task="shop_db",
+                  **{"tls": "disable"} | given)  # type: ignore[arg-type]  # fmt: skip
