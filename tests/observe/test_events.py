@@ -17,8 +17,9 @@ from polynya.model.errors import (
     PolynyaError,
     SuspendedError,
 )
-from polynya.observe import data, node, run, streams, upkeep
+from polynya.observe import capture, data, node, run, streams, upkeep
 from polynya.observe.events import Event, Level
+from tests.observe.kinds_of_captures import OF_CAPTURES
 from tests.observe.kinds_of_events import OF_THE_ENGINE, OUTAGE
 
 BROKEN = ConfigError("POLYNYA-CFG-007", "unknown key `keyz`", where="tasks/users.yml:9:5")
@@ -159,7 +160,7 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
     ),
 ]
 
-EVENTS = [*OF_THE_ENGINE, *OF_A_NODE]
+EVENTS = [*OF_THE_ENGINE, *OF_CAPTURES, *OF_A_NODE]
 #: How the name of a figure ends or begins that has a unit, or counts things.
 UNIT = re.compile(
     r"(^|_)(seconds|bytes|percent|share|files|epoch)$|^(rows|files)(_|$)"
@@ -186,7 +187,7 @@ def test_an_event_tells_people_and_programs(
 def test_no_kind_of_event_is_left_out() -> None:
     kinds = {
         one
-        for module in (data, node, run, streams, upkeep)
+        for module in (capture, data, node, run, streams, upkeep)
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, Event) and "type" in vars(one)
     }

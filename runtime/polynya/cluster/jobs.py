@@ -15,13 +15,21 @@ from polynya.cluster.unit import JobKey
 from polynya.engine.work.backlog import Backlog, Waiting
 from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
 from polynya.model.reading.kinds import Task
+from polynya.observe.capture import CaptureLanded
 from polynya.observe.data import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
 from polynya.observe.events import Event
 from polynya.observe.streams import StreamLanded
 from polynya.observe.upkeep import MaintenanceDone, TableHealth
 
 #: Events after which data is where it was not before.
-_MOVED: Final = (BatchCopied, DatasetApplied, ReloadLoaded, ExtractApplied, StreamLanded)
+_MOVED: Final = (
+    BatchCopied,
+    DatasetApplied,
+    ReloadLoaded,
+    ExtractApplied,
+    StreamLanded,
+    CaptureLanded,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +198,8 @@ class Job:
             self.records += event.rows_in
         if isinstance(event, StreamLanded):
             self.records += event.records
+        if isinstance(event, CaptureLanded):
+            self.records += event.events
         if isinstance(event, MaintenanceDone):
             self.maintained += event.written_bytes
         if isinstance(event, TableHealth):

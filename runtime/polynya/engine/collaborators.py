@@ -56,6 +56,7 @@ def start_engine(
         access=target.aws,
         is_alive=lambda: is_alive(spark),
         readers=Readers.of(target, SystemClock()).at_work,
+        target=target,
     )
 
 

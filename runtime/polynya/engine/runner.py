@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from polynya.engine.tasks.capture import CaptureTask
+from polynya.engine.tasks.capturing.unit import capture_unit
 from polynya.engine.tasks.declared import DeclaredDataset
 from polynya.engine.tasks.direct import DirectDataset
 from polynya.engine.tasks.extracts import ExtractsDataset
@@ -18,6 +19,7 @@ from polynya.engine.work.turns.queue import POLL_SECONDS, Crew
 from polynya.engine.work.turns.rounds import Rounds
 from polynya.engine.work.turns.unit import Ended, Unit
 from polynya.formats.files.discovery import start_of
+from polynya.model.config.capture.connected import ConnectedCapture
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.streaming.landing import StreamingLanding
@@ -49,6 +51,9 @@ def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
             landing = LandingTask(context, task)
             found.append(Unit(task.name, task.name, landing.step, lands=True))
             continue
+        if isinstance(task, ConnectedCapture):
+            found.append(capture_unit(context, task))
+            continue
         if isinstance(task, DirectTask):
             for one in (resolved(task, declared) for declared in task.datasets):
                 whole = DirectDataset(context, task, one)
@@ -57,7 +62,9 @@ def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
         rules = rules_of(task.landing.format)
         if rules.finds_tables:
             kind = CaptureTask if rules.shares_files else FolderTask
-            found.append(Unit(task.name, task.name, kind(context, task).step))
+            # What a capture lands are events of Debezium.
+            follows = task.landing.format == "debezium"
+            found.append(Unit(task.name, task.name, kind(context, task).step, follows=follows))
         else:
             datasets = [resolved(task, one) for one in task.datasets]
             looked_at = [one for one in datasets if one.landing.extracts is None]

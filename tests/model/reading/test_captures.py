@@ -1,14 +1,19 @@
-"""Checks of captures that need no other file, and of their connection."""
+"""Captures: their settings, what does not fit together, and the connection that they name."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 
 from polynya.model.checks.capture import capture_problems, connected_problems
 from polynya.model.config.capture.connection import Connection
 from polynya.model.config.capture.landing import CaptureLanding
+from polynya.model.errors import ConfigErrors
+from polynya.model.reading.kinds import TASK_KINDS
+from polynya.model.reading.loader import load_project
+from tests.projects import CLICKS, USERS, write_project
 
 SHOP = {
     "apiVersion": "polynya/v1",
@@ -90,3 +95,98 @@ def test_what_only_postgresql_has_is_refused_for_others():
 
     assert problem.path == ("publication",)
     assert "of type mariadb" in problem.message
+
+
+CAPTURE = """\
+apiVersion: polynya/v1
+kind: landing
+name: shop_db
+connection: shop
+tables: {include: ["public.*"]}
+"""
+CONNECTION = """\
+type: postgresql
+host: db.example.com
+database: shop
+user: reader
+password: {env: SHOP_PW}
+targets: {local: {host: 127.0.0.1}}
+"""
+
+
+@pytest.fixture
+def load(tmp_path, monkeypatch):
+    monkeypatch.setitem(cast("dict[str, Any]", TASK_KINDS), "landing", CaptureLanding)
+
+    def load(text=CAPTURE, connection=CONNECTION, *, tolerant=False, **tasks):
+        folder = write_project(tmp_path, shop_db=text, **tasks)
+        (folder / "connections").mkdir(exist_ok=True)
+        (folder / "connections" / "shop.yml").write_text(connection, encoding="utf-8")
+        return load_project(folder, tolerant=tolerant)
+
+    return load
+
+
+def errors_of(load, *given, **tasks):
+    with pytest.raises(ConfigErrors) as caught:
+        load(*given, **tasks)
+    return [f"{error.code} {error}" for error in caught.value.errors]
+
+
+def test_a_capture_has_its_connection_as_the_target_has_it(load):
+    project = load(users=USERS)
+
+    [task] = project.captures
+    assert (task.name, task.database.host, task.database.user) == ("shop_db", "127.0.0.1", "reader")
+    assert [one.name for one in project.works] == ["shop_db", "users"]
+    assert project.where("shop_db", "tables", "include") == "tasks/shop_db.yml:5:10"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("connection: shop", "connection: shopp", "POLYNYA-GTW-060 tasks/shop_db.yml:4:1"),
+        ("connection: shop", "conection: shop", "did you mean `connection`"),
+        ("connection: shop", "connection: shop\nslot: A-b", "tasks/shop_db.yml:5:1: slot"),
+        (
+            "connection: shop",
+            "connection: shop\nmask: {public.a: {b: {hash: {key: pepper}}}}",
+            "POLYNYA-CFG-035 tasks/shop_db.yml:5:30: mask.public.a.b.hash.key",
+        ),
+        (
+            "connection: shop",
+            "connection: shop\nmask: {public.a: {b: hide}}",
+            "tasks/shop_db.yml:5:19: mask.public.a.b",
+        ),
+        ("connection: shop", "connection: shop\nfolder: ../x", "POLYNYA-CFG-011"),
+    ],
+)
+def test_what_is_wrong_with_a_capture_says_where(load, old, new, said):
+    found = errors_of(load, CAPTURE.replace(old, new))
+
+    assert any(said in error for error in found), found
+    assert not any("pepper" in error for error in found)
+
+
+def test_a_key_may_stand_in_a_file(load):
+    mask = 'mask: {public.a: {b: {hash: {key: "${file:/run/pepper}"}}}}\n'
+
+    [task] = load(CAPTURE + mask).captures
+
+    assert "pepper" not in task.model_dump_json()
+
+
+def test_two_landings_have_two_folders(load):
+    clicks = CLICKS + "folder: shop_db/clicks\n"
+
+    [error] = errors_of(load, clicks=clicks)
+
+    assert error.startswith("POLYNYA-STR-004")
+
+
+def test_a_capture_whose_connection_is_broken_waits_for_it(load):
+    project = load(connection="type: postgresql\n", tolerant=True, users=USERS)
+
+    assert not project.captures
+    assert [task.name for task in project.tasks] == ["users"]
+    assert all(str(error.where).startswith("connections/shop.yml") for error in project.errors)

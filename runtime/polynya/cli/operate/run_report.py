@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from polynya.model.errors import PolynyaError, SuspendedError
+from polynya.observe.capture import CaptureLanded
 from polynya.observe.data import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
 from polynya.observe.events import Event, line
 from polynya.observe.streams import StreamLanded
@@ -53,12 +54,14 @@ class RunReport:
                     tally.quarantined += event.rows_quarantined
                 case StreamLanded():
                     tally.landed += event.records
+                case CaptureLanded():
+                    tally.landed += event.events
                 case DatasetApplied() | ExtractApplied():
                     tally.applies += 1
 
     @property
     def landed(self) -> int:
-        """Records of streams that were landed."""
+        """Records of streams and databases that were landed."""
         return sum(one.landed for one in self._tallies.values())
 
     @property

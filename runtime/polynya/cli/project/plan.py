@@ -53,7 +53,7 @@ def show_plan(context: CommandContext, project: LoadedProject, found: Plan) -> N
     tree = Tree(f"target {project.target.name}")
     for planned in found.datasets:
         _tell(context, tree, planned.plan)
-    new = dict.fromkeys(found.landings, "its streams are looked up and landed by the next run")
+    new = dict.fromkeys(found.landings, "what it reads is looked up and landed by the next run")
     text = "its tables are found in what has landed, by the next run"
     new |= dict.fromkeys(found.undiscovered, text)
     for task, means in new.items():

@@ -16,6 +16,7 @@ from polynya.cluster.unit import JobKey
 from polynya.engine.verbs.errand import Errand
 from polynya.engine.work.backlog import Backlog
 from polynya.model.config.aws import AwsAccess
+from polynya.model.config.capture.connected import ConnectedCapture
 from polynya.model.config.engines.choice import cluster_of
 from polynya.model.config.engines.engine import Engine, Submitted
 from polynya.model.config.engines.submitted import EmrServerlessEngine
@@ -102,11 +103,11 @@ class RoutedWorkers:
     def start(self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None) -> Run:
         """See `Workers`. What a job elsewhere has waiting is not known here.
 
-        Streams are landed here: that takes little work and goes on all the time. Tables that read
-        their stream themselves are here and not in a job of AWS, which ends when all is done and is
-        begun again when files land.
+        Streams and databases are landed here: that takes little work and goes on all the time.
+        Tables that read their stream themselves are here and not in a job of AWS, which ends when
+        all is done and is begun again when files land.
         """
-        if isinstance(task, StreamingLanding):
+        if isinstance(task, StreamingLanding | ConnectedCapture):
             return self._here.start(job, task, run, backlog, epoch)
         engine = task.engine or self._target.engine
         if isinstance(task, DirectTask) and isinstance(engine, Submitted):

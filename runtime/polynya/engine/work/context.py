@@ -20,6 +20,7 @@ from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.fence import new_owner
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import DependencyError, PolynyaError
 from polynya.observe.events import EventSink, discard
 from polynya.store.clock import Clock, SystemClock
@@ -41,7 +42,8 @@ class EngineContext:
     `at_unknown` is told of columns that settings name and nobody has met; None: they stop their
     dataset. `worked` says that a step has succeeded, so that there are tables: `cause_of` then
     looks for what explains a failure. `access` is how the target reaches AWS. `is_alive` tells
-    whether Spark still answers; it is asked after a failure only.
+    whether Spark still answers; it is asked after a failure only. `target` is where it runs, None
+    for engines of tests.
     """
 
     spark: SparkSession
@@ -66,6 +68,7 @@ class EngineContext:
     cause_of: Callable[[PolynyaError], PolynyaError] | None = None
     access: AwsAccess = field(default_factory=AwsAccess)
     is_alive: Callable[[], bool] = lambda: True
+    target: ResolvedTarget | None = None
 
     def is_news(self, matter: str, text: str) -> bool:
         """Whether something else was said last about a matter; `text` is what is said now."""

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from polynya.model.checks.capture import capture_problems, connected_problems
 from polynya.model.checks.streaming import landing_problems
 from polynya.model.checks.task import task_problems
+from polynya.model.config.capture.connected import ConnectedCapture, connected
 from polynya.model.config.capture.connection import Connection
+from polynya.model.config.capture.landing import CaptureLanding
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.project import Project
 from polynya.model.config.streaming.direct import DirectTask
@@ -18,12 +21,11 @@ from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.streaming.transform import StreamingTransform
 from polynya.model.config.target import ResolvedTarget, choose_target
 from polynya.model.config.task import StorageTask, merged, resolved
-from polynya.model.contract.identifiers import shown
 from polynya.model.documents.nodes import Node, place_of
 from polynya.model.documents.problems import Problem, located
 from polynya.model.errors import ConfigError, ConfigErrors
+from polynya.model.reading.clashes import without_clashes
 from polynya.model.reading.connections import read_connections
-from polynya.model.reading.directs import reader_problems, sharing_problems, unread_problem
 from polynya.model.reading.document import (
     DocumentFile,
     document_files,
@@ -35,6 +37,7 @@ from polynya.model.reading.kinds import TASK_KINDS, Task, Written
 from polynya.model.reading.landings import with_places
 from polynya.model.reading.secrets import (
     is_read_at_use,
+    written_keys,
     written_passwords,
     written_properties,
     written_secrets,
@@ -54,7 +57,8 @@ TASK_FOLDER: Final = "tasks"
 class LoadedProject:
     """A project as read: its valid tasks, one target, and where everything is written.
 
-    `tasks` are those that have tables, `landings` those that land streams; one with `direct: true`
+    `tasks` are those that have tables, `landings` those that land streams, `captures` those that
+    land databases; a landing with `direct: true`
     is in the tasks that read it. `errors` is empty unless the project was loaded with
     `tolerant=True`. `files` maps the name of a task of any kind to its
     file, relative to `directory`. `connections` are the right ones, as the target has them.
@@ -68,12 +72,13 @@ class LoadedProject:
     errors: tuple[ConfigError, ...] = ()
     documents: Mapping[str, Node] = field(default_factory=dict, repr=False)
     landings: tuple[StreamingLanding, ...] = ()
+    captures: tuple[ConnectedCapture, ...] = ()
     connections: Mapping[str, Connection] = field(default_factory=dict, repr=False)
 
     @property
     def works(self) -> tuple[Task, ...]:
         """The tasks of all kinds. Landings come first: what they land the others read."""
-        return (*self.landings, *self.tasks)
+        return (*self.landings, *self.captures, *self.tasks)
 
     @property
     def stream_jars(self) -> frozenset[str]:
@@ -138,7 +143,7 @@ def load_project(
         task = _task(file, project, base or directory, errors) if file else None
         if file and task:
             written_tasks.append((task, file))
-    loaded = _without_clashes(_as_tasks(written_tasks, project, errors), errors)
+    loaded = without_clashes(_as_tasks(written_tasks, project, connections, errors), errors)
 
     if project is None or read is None or not read.sound:
         raise ConfigErrors(errors)
@@ -148,6 +153,11 @@ def load_project(
         raise ConfigErrors([*errors, error]) from None
     if errors and not tolerant:
         raise ConfigErrors(errors)
+    reached = {
+        name: one.in_target(chosen.name).with_places((base or directory).absolute())
+        for name, one in connections.items()
+        if one is not None
+    }
     return LoadedProject(
         directory=directory,
         project=project,
@@ -156,11 +166,12 @@ def load_project(
         landings=tuple(
             task for task, _ in loaded if isinstance(task, StreamingLanding) and not task.direct
         ),
-        connections={
-            name: one.in_target(chosen.name).with_places((base or directory).absolute())
-            for name, one in connections.items()
-            if one is not None
-        },
+        captures=tuple(
+            task.model_copy(update={"database": reached[task.connection]})
+            for task, _ in loaded
+            if isinstance(task, ConnectedCapture)
+        ),
+        connections=reached,
         files={task.name: file.shown_as for task, file in loaded},
         errors=tuple(errors),
         documents={task.name: file.document for task, file in loaded},
@@ -206,6 +217,8 @@ def _task(
     elif isinstance(task, StreamingLanding):
         task, misplaced = with_places(task, base)
         problems = [*misplaced, *landing_problems(task)]
+    elif isinstance(task, CaptureLanding):
+        problems = [*capture_problems(task), *written_keys(file.document)]
     elif task is None:
         return None
     problems += [*written_passwords(file.document), *written_properties(file.document)]
@@ -216,13 +229,21 @@ def _task(
 def _as_tasks(
     written: Iterable[tuple[Written, DocumentFile]],
     project: Project | None,
+    connections: Mapping[str, Connection | None],
     errors: list[ConfigError],
 ) -> list[tuple[Task, DocumentFile]]:
-    """The tasks, in which transforms are storage tasks over what their landings land."""
+    """The tasks: transforms are storage tasks over what their landings land, captures connected."""
     found = list(written)
     landings = {task.name: task for task, _ in found if isinstance(task, StreamingLanding)}
     tasks: list[tuple[Task, DocumentFile]] = []
     for task, file in found:
+        if isinstance(task, CaptureLanding):
+            problems = list(connected_problems(task, connections))
+            errors.extend(located(problems, file.document, file.shown_as))
+            database = connections.get(task.connection)
+            # One with errors of its own has told them.
+            tasks += [] if problems or database is None else [(connected(task, database), file)]
+            continue
         if not isinstance(task, StreamingTransform):
             tasks.append((task, file))
             continue
@@ -240,74 +261,3 @@ def _with_defaults(task: StorageTask, project: Project | None) -> StorageTask:
     if project is None or not project.defaults.model_fields_set:
         return task
     return task.model_copy(update={"defaults": merged(project.defaults, task.defaults)})
-
-
-def _without_clashes(
-    loaded: list[tuple[Task, DocumentFile]], errors: list[ConfigError]
-) -> list[tuple[Task, DocumentFile]]:
-    """Leave out tasks whose name or tables another file took first; the errors name both files."""
-    names: dict[str, str] = {}
-    owners: dict[str, str] = {}
-    folders: dict[str, str] = {}
-    readers: dict[tuple[str, str], str] = {}
-    direct = {
-        task.place: task.name
-        for task, _ in loaded
-        if isinstance(task, StreamingLanding) and task.direct
-    }
-    whole = not errors
-    kept = []
-    for task, file in loaded:
-        problems = []
-        other = names.setdefault(task.name.lower(), file.shown_as)
-        if other != file.shown_as:
-            message = f"task {shown(task.name)} is already defined in {other}"
-            problems.append(Problem(("name",), "POLYNYA-CFG-012", message, "rename one of them"))
-        elif isinstance(task, StorageTask):
-            problems.extend(_table_clashes(task, file, owners))
-            problems.extend(reader_problems(task, direct))
-            problems.extend(sharing_problems(task, file.shown_as, readers))
-        else:
-            problems.extend(_folder_clashes(task, file, folders))
-            if task.direct and whole:
-                problems.extend(unread_problem(task, [one for one, _ in loaded]))
-        errors.extend(located(problems, file.document, file.shown_as))
-        if not problems:
-            kept.append((task, file))
-    return kept
-
-
-def _table_clashes(
-    task: StorageTask, file: DocumentFile, owners: dict[str, str]
-) -> Iterator[Problem]:
-    for index, dataset in enumerate(task.datasets):
-        final = resolved(task, dataset)
-        for relation in final.relations.taken:
-            me = f"dataset `{dataset.name}` in {file.shown_as}"
-            other = owners.setdefault(relation, me)
-            if other != me or final.relations.taken.count(relation) > 1:
-                yield Problem(
-                    ("datasets", index, "name"),
-                    "POLYNYA-CFG-013",
-                    f"`{relation}` belongs to {other} and to {me}",
-                    "give one of the tasks a `prefix` of its own or another `schema`",
-                )
-                break
-
-
-def _folder_clashes(
-    task: StreamingLanding, file: DocumentFile, folders: dict[str, str]
-) -> Iterator[Problem]:
-    """A folder that another landing writes to, or one in or around it."""
-    mine = f"{task.place}/"
-    for theirs, other in folders.items():
-        if mine.startswith(theirs) or theirs.startswith(mine):
-            yield Problem(
-                ("folder",) if task.folder else ("name",),
-                "POLYNYA-STR-004",
-                f"the folder {shown(task.place)} is that of the landing in {other}, in it or "
-                "around it",
-                "give one of the tasks another `folder`",
-            )
-            return
-    folders[mine] = file.shown_as

@@ -43,4 +43,41 @@ PAGES: Final = (
         "Write `verify`; where the certificate of the server is signed by an authority of your "
         "own, name its file with `ca`. `require` encrypts without looking at who answers.",
     ),
+    ErrorPage(
+        "POLYNYA-GTW-065",
+        "a variable that holds a secret is not set",
+        "The connection or a mask says `{env: NAME}`, and the process that captures has no such "
+        "variable. It is read when a capture starts, in the environment of `polynya run`, of "
+        "`polynya landing run` or of the agent.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-066",
+        "a secret of a capture cannot be read",
+        "`${file:PATH}` and `${secret:NAME#FIELD}` are read each time a capture starts. The file "
+        "or the entry of Secrets Manager is not there, may not be read by this process, or is no "
+        "text. The capture is tried again as `errors.environment` says.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-067",
+        "the capture process cannot be started",
+        "Each capture works in a process of its own, because it has a JVM of its own. The system "
+        "refused to start it. It is tried again as `errors.environment` says.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-068",
+        "the capture process ended and did not say why",
+        "It was killed, or it broke down. All that a capture has to remember is in the landing "
+        "zone, so the next process goes on behind what has landed: nothing is lost and nothing "
+        "comes twice into the tables. What the process wrote before is in `log/capture-TASK.log` "
+        "in the cache folder (`~/.cache/polynya`). It is started again as `errors.environment` "
+        "says; a run with `--once` ends with this error.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-069",
+        "the capture failed as often as it may",
+        "`errors: {environment: {retry: N}}` says how often in a row a capture is started again "
+        "after something failed that may pass by itself, such as a database that does not answer. "
+        "It was that often, and the task has ended. Remove the cause that the message names, then "
+        "start the task again. Until then the database keeps its changes, which takes disk there.",
+    ),
 )

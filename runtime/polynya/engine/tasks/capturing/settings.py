@@ -1,0 +1,116 @@
+"""What the capture process of a task is told: the task's settings with their secrets opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from polynya.gateway.source import Access
+from polynya.gateway.wire import Mode, WorkerSettings
+from polynya.model.config.capture.connected import ConnectedCapture
+from polynya.model.config.capture.masks import MaskSetting
+from polynya.model.config.capture.secret import FromEnvironment, SecretSetting
+from polynya.model.config.target import ResolvedTarget
+from polynya.model.errors import DependencyError, OperationError
+from polynya.store.vault import Vault
+
+
+class Secrets:
+    """Opens the secrets of one task."""
+
+    def __init__(self, task: str, environment: Mapping[str, str], vault: Vault) -> None:
+        self._task, self._environment, self._vault = task, environment, vault
+
+    def text(self, setting: SecretSetting | None) -> str:
+        """The secret itself, "" for none.
+
+        Raises:
+            OperationError: POLYNYA-GTW-065, a variable of the environment is not set.
+            DependencyError: POLYNYA-GTW-066, a file or Secrets Manager does not give it.
+        """
+        if setting is None:
+            return ""
+        if not isinstance(setting, FromEnvironment):
+            return self.opened(setting.get_secret_value())
+        value = self._environment.get(setting.env)
+        if value is None:
+            raise OperationError(
+                "POLYNYA-GTW-065",
+                f"the environment variable {setting.env} is not set",
+                where=self._task,
+                state="nothing was read from the database",
+                fix="set it where Polynya is started",
+            )
+        return value
+
+    def opened(self, text: str) -> str:
+        """A text with its references opened. Raises as `text`."""
+        try:
+            return self._vault.open(text).text
+        except DependencyError as error:
+            raise DependencyError(
+                "POLYNYA-GTW-066",
+                "a secret of a capture cannot be read",
+                where=error.where,
+                why=error.why or error.message,
+                state="nothing was read from the database; what had landed stays",
+                fix="put the secret there, let this process read it, or correct the reference",
+            ) from error
+
+
+def access_of(task: ConnectedCapture, secrets: Secrets) -> Access:
+    """How the database of a task is reached. Raises as `Secrets.text`."""
+    database = task.database
+    return Access(
+        type=database.type,
+        host=database.host,
+        port=database.port_number,
+        database=database.database or "",
+        user=secrets.opened(database.user),
+        password=secrets.text(database.password),
+        tls=database.tls.mode,
+        ca=database.tls.ca,
+        task=task.name,
+        slot=task.slot,
+        publication=task.publication,
+        rows=dict(task.rows),
+    )
+
+
+def worker_settings(
+    task: ConnectedCapture, target: ResolvedTarget, mode: Mode, secrets: Secrets
+) -> WorkerSettings:
+    """All that the process is told. Raises as `Secrets.text`."""
+    return WorkerSettings(
+        task=task.name,
+        mode=mode,
+        access=access_of(task, secrets),
+        landing=str(target.landing),
+        folder=task.place,
+        include=task.tables.include,
+        exclude=task.tables.exclude,
+        parallel=task.load.parallel,
+        chunk_rows=task.load.chunk_rows,
+        order=dict(task.load.order),
+        filter=dict(task.load.filter),
+        roll_bytes=task.write.roll.size,
+        roll_seconds=task.write.roll.age.total_seconds(),
+        table_retries=task.errors.table.retry,
+        table_then=task.errors.table.then,
+        masks={
+            table: {column: _mask(mask, secrets) for column, mask in columns.items()}
+            for table, columns in task.mask.items()
+        },
+        aws=target.aws,
+        maven_repository=target.maven_repository,
+    )
+
+
+def _mask(mask: MaskSetting, secrets: Secrets) -> Any:
+    if mask == "drop":
+        return mask
+    if mask.hash is not None:
+        return {"hash": {"key": secrets.text(mask.hash.key)}}
+    if mask.truncate is not None:
+        return {"truncate": mask.truncate}
+    return {"replace": mask.replace}

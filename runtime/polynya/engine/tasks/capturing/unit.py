@@ -1,0 +1,85 @@
+"""A task of kind `landing` as a unit of work: its capture is a process, its turns only listen."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from typing import Final
+
+from polynya.engine.tasks.capturing.process import Process, WorkerProcess
+from polynya.engine.tasks.capturing.settings import Secrets, worker_settings
+from polynya.engine.tasks.capturing.supervisor import Launch, Supervisor
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.turns.unit import Ended, Turn, Unit
+from polynya.gateway.asking import Asking
+from polynya.gateway.wire import Mode
+from polynya.lake.spark.cache import cache_root
+from polynya.model.config.capture.connected import ConnectedCapture
+from polynya.model.config.target import ResolvedTarget
+from polynya.store.vault import vault
+
+#: A run that ends waits in a turn so long for news, and another one looks again after so long.
+_PATIENCE: Final = 0.25
+_LOOK_SECONDS: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Starting:
+    """Starts the capture process of a task."""
+
+    task: ConnectedCapture
+    target: ResolvedTarget
+
+    def __call__(self, mode: Mode) -> Process:
+        """Start it. Raises PolynyaError: a secret cannot be read, a process not started."""
+        secrets = Secrets(self.task.name, os.environ, vault())
+        settings = worker_settings(self.task, self.target, mode, secrets)
+        log_file = cache_root() / "log" / f"capture-{self.task.name}.log"
+        return WorkerProcess(settings, log_file)
+
+
+class DatabaseLanding:
+    """Captures a database as one unit. The process ends when the run stops."""
+
+    def __init__(self, context: EngineContext, task: ConnectedCapture, launch: Launch) -> None:
+        self._context = context
+        asking = Asking(context.landing, task.place)
+        self._supervisor = Supervisor(
+            task.name,
+            task.errors.environment,
+            launch,
+            asking,
+            clock=context.clock,
+            sink=context.sink,
+        )
+        self._watched = False
+
+    def step(self, turn: Turn) -> Ended:
+        """Listen for a moment. In a run that ends the capture is over when it did all there is."""
+        self._end_with_the_run()
+        look = self._supervisor.look(once=turn.at_once, patience=_PATIENCE if turn.at_once else 0.0)
+        if turn.at_once:
+            return Ended(landed=look.landed) if look.done else Ended(more=True, landed=look.landed)
+        if look.refused is not None:
+            return Ended(refused=look.refused, landed=look.landed)
+        return Ended(landed=look.landed, look_again=max(look.wait, _LOOK_SECONDS))
+
+    def _end_with_the_run(self) -> None:
+        """A unit has no last turn, so a thread of its own waits for the end."""
+        if self._watched:
+            return
+        self._watched = True
+
+        def wait() -> None:
+            self._context.stop.wait()
+            self._supervisor.close()
+
+        threading.Thread(target=wait, name="capture-end", daemon=True).start()
+
+
+def capture_unit(context: EngineContext, task: ConnectedCapture) -> Unit:
+    """The unit of a capture."""
+    assert context.target is not None, "a capture is told where its landing zone is"
+    landing = DatabaseLanding(context, task, Starting(task, context.target))
+    return Unit(task.name, task.name, landing.step, lands=True)

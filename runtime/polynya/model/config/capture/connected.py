@@ -1,0 +1,21 @@
+"""A capture together with the connection that it names."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from polynya.model.config.capture.connection import Connection
+from polynya.model.config.capture.landing import CaptureLanding
+
+
+class ConnectedCapture(CaptureLanding):
+    """A capture as a run has it."""
+
+    database: Connection = Field(description="The connection as the target has it.")
+
+
+def connected(task: CaptureLanding, database: Connection) -> ConnectedCapture:
+    """The capture with its connection."""
+    # As a file would say it: what is set tells what was written.
+    said = {name: getattr(task, name) for name in task.model_fields_set}
+    return ConnectedCapture(**said, database=database)
