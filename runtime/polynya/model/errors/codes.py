@@ -24,7 +24,7 @@ from polynya.model.errors.pages import (
     streams,
     views,
 )
-from polynya.model.errors.pages.gateway import capturing, mariadb, masking
+from polynya.model.errors.pages.gateway import capturing, mariadb, masking, postgresql
 from polynya.model.errors.pages.gateway import settings as capture_settings
 from polynya.model.errors.pages.page import ErrorPage
 
@@ -43,6 +43,7 @@ FAMILIES: Final = (
     masking,
     network,
     operation,
+    postgresql,
     sharing,
     stage,
     streams,

@@ -1,0 +1,171 @@
+"""A PostgreSQL database that is captured: the protocol of `polynya.gateway.source`."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from polynya.gateway.postgresql import findings, publication, slots
+from polynya.gateway.postgresql.lines import source_of
+from polynya.gateway.postgresql.monitor import lag_of, lost_of
+from polynya.gateway.postgresql.properties import properties_of
+from polynya.gateway.postgresql.refusals import refuse
+from polynya.gateway.postgresql.session import Session
+from polynya.gateway.postgresql.sql import lsn_number
+from polynya.gateway.postgresql.tables import PgTable, chosen, is_named, read_tables
+from polynya.gateway.postgresql.views import View
+from polynya.gateway.source import Access, Beginning, Finding, Lag, Offset, SourceTable
+from polynya.model.errors import OperationError
+
+#: What rows and events call the capture (Debezium's `topic.prefix`).
+PREFIX: Final = "capture"
+#: What rows of loads name as the version of their connector.
+_VERSION: Final = "polynya"
+_LONGEST_NAME: Final = 63
+_Answer = TypeVar("_Answer")
+
+
+class PostgresDatabase:
+    """It connects when it is first asked; several threads may ask."""
+
+    connector: Final = "postgresql"
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        name = _default_name(access.task)
+        self._slot, self._publication = access.slot or name, access.publication or name
+        self._tables: Mapping[str, PgTable] = {}
+        self._session: Session | None = None
+        self._lock = threading.Lock()
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What a test of the connection says."""
+        return findings.findings_of(self._access, slot=self._slot, publication=self._publication)
+
+    def tables(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[SourceTable, ...]:
+        """The tables that patterns choose; a view only where its own name is written."""
+        found = {one.name: one for one in self._asked(read_tables)}
+        names = {
+            name
+            for name in chosen(found, include, exclude)
+            if not found[name].not_captured or is_named(name, include)
+        }
+        self._tables = {**self._tables, **{name: found[name] for name in names}}
+        return tuple(found[name].as_source() for name in sorted(names))
+
+    def begin(self, tables: Sequence[SourceTable]) -> Beginning:
+        """Make publication and slot; the view is that of the very place where the slot begins.
+
+        Raises:
+            OperationError: POLYNYA-GTW-025 to -030, something cannot be captured so.
+            DependencyError: POLYNYA-GTW-020, and with it nothing or a slot that the next try takes.
+        """
+        chosen_tables = self._of(tables)
+        with Session(self._access) as session:
+            refuse(session, self._access, chosen_tables)
+            publication.ensure(session, self._access, self._publication, chosen_tables)
+            slots.make_room(session, self._access, self._slot)
+            exported = slots.create(self._access, self._slot, is_temporary=False)
+            view = self._view(session, exported, exported.lsn)
+        start = exported.lsn
+        offset = {
+            "lsn": start, "lsn_proc": start, "lsn_commit": start, "messageType": None,
+            "txId": None, "ts_usec": int(view.source["ts_us"]),
+        }  # fmt: skip
+        return Beginning(offset, view)
+
+    def resume(self, tables: Sequence[SourceTable]) -> View:
+        """A later view, beside the stream. Its rows carry a place before which it has everything.
+
+        The stream knows a transaction by the commit of the one before it. So a transaction of our
+        own is put behind the place: of those after it only the first could seem older than the
+        rows, and that one is in the view.
+        """
+        chosen_tables = self._of(tables)
+        with Session(self._access) as session:
+            refuse(session, self._access, [one for one in chosen_tables if not one.not_captured])
+            published = [one for one in chosen_tables if not one.not_captured]
+            publication.ensure(session, self._access, self._publication, published)
+            place = lsn_number(session.run("SELECT pg_current_wal_insert_lsn()::text")[0][0])
+            session.run("SELECT pg_logical_emit_message(true, 'polynya', 'load')")
+            number = session.run("SELECT pg_backend_pid()")[0][0]
+            exported = slots.create(self._access, f"polynya_load_{number}", is_temporary=True)
+            return self._view(session, exported, place)
+
+    def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
+        """Debezium's settings for the stream; they have the password."""
+        return properties_of(
+            self._access, slot=self._slot, publication=self._publication, tables=self._of(tables)
+        )
+
+    def lag(self, offset: Offset) -> Lag:
+        """How far the database is beyond an offset, and what its slot costs it."""
+        slot = self._asked(lambda session: slots.read_slot(session, self._slot))
+        return lag_of(slot, offset, now=time.time())
+
+    def lost(self, offset: Offset) -> str | None:
+        """Why the stream cannot go on from an offset; None: it can."""
+        slot = self._asked(lambda session: slots.read_slot(session, self._slot))
+        return lost_of(self._slot, self._access.database, slot, offset)
+
+    def drop(self) -> None:
+        """Remove the slot, and the publication where this user owns it. Only when asked for."""
+        with Session(self._access) as session:
+            slots.drop(session, self._slot)
+            publication.drop(session, self._publication)
+
+    def close(self) -> None:
+        """End the session; views are closed by themselves."""
+        with self._lock:
+            session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def _view(self, session: Session, exported: slots.Exported, lsn: int) -> View:
+        try:
+            micros = int(
+                session.run("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8")[0][0]
+            )
+        except BaseException:
+            exported.holder.close()
+            raise
+        source = source_of(
+            database=self._access.database, prefix=PREFIX, lsn=lsn, micros=micros, version=_VERSION
+        )
+        return View(self._access, exported, self._tables, source)
+
+    def _of(self, tables: Sequence[SourceTable]) -> list[PgTable]:
+        missing = [one for one in tables if one.name not in self._tables]
+        if missing:
+            names = [one.name for one in missing]
+            self.tables(names, ())
+        gone = [one.name for one in tables if one.name not in self._tables]
+        if gone:
+            raise OperationError(
+                "POLYNYA-GTW-034",
+                f"there is no table {', '.join(gone)}",
+                where=self._access.task,
+                state="nothing was changed in the database; what has landed stays",
+                fix="look at `tables` of the task, and whether this user may see the schema",
+            )
+        return [self._tables[one.name] for one in tables]
+
+    def _asked(self, question: Callable[[Session], _Answer]) -> _Answer:
+        """The answer in a session that is kept; one that failed is not used again."""
+        with self._lock:
+            if self._session is None:
+                self._session = Session(self._access)
+            try:
+                return question(self._session)
+            except BaseException:
+                self._session.close()
+                self._session = None
+                raise
+
+
+def _default_name(task: str) -> str:
+    """A name for slot and publication: a slot's has only small letters, digits and `_`."""
+    return ("polynya_" + re.sub(r"[^a-z0-9_]", "_", task.lower()))[:_LONGEST_NAME]

@@ -1,0 +1,76 @@
+"""Debezium's settings for the stream of a PostgreSQL database."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from polynya.gateway.postgresql.session import authorities
+from polynya.gateway.postgresql.tables import PgTable
+from polynya.gateway.source import Access
+
+#: Together these decide the text of every value: `types/` writes rows of loads the same way.
+_FIXED: Final = {
+    "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+    "plugin.name": "pgoutput",
+    "publication.autocreate.mode": "disabled",
+    "slot.drop.on.stop": "false",
+    "snapshot.mode": "no_data",
+    "decimal.handling.mode": "precise",
+    "time.precision.mode": "adaptive_time_microseconds",
+    "interval.handling.mode": "string",
+    "binary.handling.mode": "bytes",
+    "hstore.handling.mode": "map",
+    "money.fraction.digits": "2",
+    "include.unknown.datatypes": "true",
+}
+_TLS_MODES: Final = {"verify": "verify-full", "require": "require", "disable": "disable"}
+
+
+def properties_of(
+    access: Access, *, slot: str, publication: str, tables: Sequence[PgTable]
+) -> dict[str, str]:
+    """The settings; they have the password."""
+    given = {
+        **_FIXED,
+        "database.hostname": access.host,
+        "database.port": str(access.port),
+        "database.user": access.user,
+        "database.password": access.password,
+        "database.dbname": access.database,
+        "slot.name": slot,
+        "publication.name": publication,
+        "table.include.list": _patterns(table.name for table in tables),
+        **_tls(access),
+    }
+    left_out = [f"{table.name}.{name}" for table in tables for name, _ in table.left_out]
+    if left_out:
+        given["column.exclude.list"] = _patterns(left_out)
+    keys = [
+        f"{_escaped(table.name)}:{','.join(map(_escaped, table.key))}"
+        for table in tables
+        if table.key and not table.key_is_primary
+    ]
+    if keys:
+        given["message.key.columns"] = ";".join(keys)
+    return given
+
+
+def _tls(access: Access) -> dict[str, str]:
+    given = {"database.sslmode": _TLS_MODES[access.tls]}
+    if access.tls != "verify":
+        return given
+    trusted = authorities(access)
+    if trusted is None:
+        return {**given, "database.sslfactory": "org.postgresql.ssl.DefaultJavaSSLFactory"}
+    return {**given, "database.sslrootcert": trusted}
+
+
+def _patterns(names: Iterable[str]) -> str:
+    return ",".join(map(_escaped, names))
+
+
+def _escaped(name: str) -> str:
+    """A name as a pattern of Java, without commas: they would part a list of patterns."""
+    return re.sub(r"[^\w]", lambda found: f"\\x{{{ord(found[0]):x}}}", name)
