@@ -142,10 +142,14 @@ class Snapshot(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The first moment of a capture: the stream goes on from `offset`, exactly after `snapshot`."""
+    """The first moment of a capture: the stream goes on from `offset`, exactly after `snapshot`.
+
+    `history` is what Debezium's history of schemas begins with, of databases whose stream has none.
+    """
 
     offset: Offset
     snapshot: Snapshot
+    history: bytes = b""
 
 
 class Database(Protocol):

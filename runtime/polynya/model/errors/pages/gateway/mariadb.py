@@ -55,4 +55,18 @@ PAGES: Final = (
         "part of the table has landed. Raise the setting on the server (up to 1 GB), or leave the "
         "table out.",
     ),
+    ErrorPage(
+        "POLYNYA-GTW-047",
+        "the key of a table changed while it was loaded",
+        "The load follows the key of a table from part to part, and the key that it stood at means "
+        "nothing any more. What has landed of the table stays. Load it again from its beginning.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-048",
+        "MariaDB or MySQL cannot be captured like this",
+        "Nothing was captured. Either a table would come wrongly (it has system versioning, or a "
+        "column of a type that is not known), or `rows` asks for a filter, which a binlog does not "
+        "have, or the binlog has no transaction yet that a capture could begin after. The message "
+        "says which; leave the table out, take the setting away, or change a row.",
+    ),
 )

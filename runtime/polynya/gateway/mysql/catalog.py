@@ -1,0 +1,148 @@
+"""The tables of a server, from its catalog."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from polynya.gateway.mysql.quoting import literal
+from polynya.gateway.mysql.session import Session
+from polynya.gateway.mysql.types.table import Coding, Facts, coding_of
+from polynya.gateway.source import SourceColumn, SourceTable
+
+_SYSTEM: Final = ("mysql", "information_schema", "performance_schema", "sys")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column with its coding; None: of a type that cannot be captured."""
+
+    facts: Facts
+    coding: Coding | None = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a database, as the catalog has it.
+
+    Attributes:
+        key: its primary key, else its first unique index without NULL, else ().
+        engine: `InnoDB` or another one; only some can be read as they were at one moment.
+        is_versioned: keeps the rows of the past itself (system versioning).
+    """
+
+    database: str
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    engine: str
+    is_versioned: bool
+    rows: int | None
+    size: int | None
+
+    @property
+    def full_name(self) -> str:
+        """As it is called in landed events."""
+        return f"{self.database}.{self.name}"
+
+    @property
+    def captured(self) -> tuple[tuple[Facts, Coding], ...]:
+        """The columns that are captured."""
+        return tuple((one.facts, one.coding) for one in self.columns if one.coding is not None)
+
+    def source_table(self) -> SourceTable:
+        """The same as all kinds of databases say it."""
+        columns = tuple(
+            SourceColumn(facts.name, facts.plain, facts.nullable, field_schema(facts, coding))
+            for facts, coding in self.captured
+        )
+        return SourceTable(self.full_name, columns, self.key, self.rows, self.size)
+
+
+def field_schema(facts: Facts, coding: Coding) -> dict[str, object]:
+    """The Connect schema of a field of rows."""
+    return {**coding.connect, "optional": facts.nullable, "field": facts.name}
+
+
+def read_tables(session: Session, only: str | None = None) -> dict[str, Table]:
+    """The tables that the user may read, by full name, without those of the server itself."""
+    these = _NOT_SYSTEM if only is None else _only(only)
+    columns, keys = _columns(session, these), _keys(session, these)
+    found = {}
+    for database, name, kind, engine, rows, size in session.rows(
+        "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH"
+        f" FROM information_schema.TABLES WHERE {these}"
+        " AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY 1, 2",
+        "the list of tables",
+    ):
+        table = Table(
+            _text(database), _text(name), tuple(columns[database, name]),
+            keys.get((_text(database), _text(name)), ()), engine or "", kind == "SYSTEM VERSIONED",
+            int(rows) if rows else None, int(size) if size else None,
+        )  # fmt: skip
+        found[table.full_name] = table
+    return found
+
+
+def matching(names: Iterable[str], include: Sequence[str], exclude: Sequence[str]) -> list[str]:
+    """The names that patterns choose, in their order; `%` and `*` are any text."""
+    wanted, unwanted = (_compiled(patterns) for patterns in (include, exclude))
+    return [one for one in names if wanted.fullmatch(one) and not unwanted.fullmatch(one)]
+
+
+def _compiled(patterns: Sequence[str]) -> re.Pattern[str]:
+    parts = (".*".join(re.escape(part) for part in re.split("[%*]", one)) for one in patterns)
+    return re.compile("|".join(f"(?:{part})" for part in parts) or "(?!)", re.DOTALL)
+
+
+def _only(name: str) -> str:
+    """The condition for one table; a dot may be in either name, so all places of it count."""
+    cuts = [at for at, character in enumerate(name) if character == "."]
+    pairs = [(literal(name[:at]), literal(name[at + 1 :])) for at in cuts]
+    parts = [f"(TABLE_SCHEMA = {one} AND TABLE_NAME = {other})" for one, other in pairs]
+    return " OR ".join(parts) if len(parts) == 1 else f"({' OR '.join(parts) or 'FALSE'})"
+
+
+def _columns(session: Session, these: str) -> dict[tuple[str | None, str | None], list[Column]]:
+    found = defaultdict(list)
+    for row in session.rows(
+        "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE,"
+        " CHARACTER_SET_NAME, NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION"
+        f" FROM information_schema.COLUMNS WHERE {these} ORDER BY 1, 2, ORDINAL_POSITION",
+        "the list of columns",
+    ):
+        facts = Facts(
+            _text(row[2]), _text(row[3]).lower(), _text(row[4]), row[5] == "YES", row[6],
+            *(None if one is None else int(one) for one in row[7:]),
+        )  # fmt: skip
+        found[row[0], row[1]].append(Column(facts, coding_of(facts)))
+    return found
+
+
+def _keys(session: Session, these: str) -> dict[tuple[str, str], tuple[str, ...]]:
+    """What Debezium takes for the keys: the primary one, else the first that has no NULL."""
+    indexes: dict[tuple[str, str], dict[str, list[tuple[str, bool]]]] = defaultdict(dict)
+    for database, table, index, column, nullable in session.rows(
+        "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, NULLABLE"
+        f" FROM information_schema.STATISTICS WHERE NON_UNIQUE = 0 AND {these}"
+        " ORDER BY 1, 2, INDEX_NAME != 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX",
+        "the list of keys",
+    ):
+        parts = indexes[_text(database), _text(table)].setdefault(_text(index), [])
+        parts.append((column or "", column is None or nullable == "YES"))
+    found = {}
+    for table_name, its in indexes.items():
+        whole = (parts for parts in its.values() if not any(optional for _, optional in parts))
+        found[table_name] = tuple(column for column, _ in next(whole, []))
+    return found
+
+
+def _text(value: str | None) -> str:
+    assert value is not None
+    return value
+
+
+_NOT_SYSTEM: Final = f"TABLE_SCHEMA NOT IN ({', '.join(literal(one) for one in _SYSTEM)})"

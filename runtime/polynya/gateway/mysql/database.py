@@ -1,0 +1,171 @@
+"""MariaDB and MySQL as databases that are captured."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from polynya.gateway.mysql.catalog import Table, matching, read_tables
+from polynya.gateway.mysql.findings import findings_of
+from polynya.gateway.mysql.history import history_of
+from polynya.gateway.mysql.moments import end_view, offset_at, open_view
+from polynya.gateway.mysql.properties import properties
+from polynya.gateway.mysql.retention import lag_of, lost_of
+from polynya.gateway.mysql.session import Session
+from polynya.gateway.mysql.snapshot import MysqlSnapshot
+from polynya.gateway.mysql.trust import java_trust_store
+from polynya.gateway.source import Access, Beginning, Finding, Lag, Offset, SourceTable
+from polynya.model.errors import DependencyError, OperationError, PolynyaError
+
+#: So often the definitions of tables are read again when they change while a capture begins.
+_ATTEMPTS: Final = 20
+
+
+class MysqlDatabase:
+    """A server. It connects when it is first asked, and again after a failure."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._open: Session | None = None
+        self._include: Sequence[str] = ()
+        self._exclude: Sequence[str] = ()
+        self._scratch: Path | None = None
+
+    @property
+    def connector(self) -> str:
+        """`mariadb` or `mysql`."""
+        return self._access.type
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What a test of the connection says."""
+        return findings_of(self._access)
+
+    def tables(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[SourceTable, ...]:
+        """The tables that there are now, by name. The stream follows the same patterns."""
+        self._include, self._exclude = tuple(include), tuple(exclude)
+        found = self._tables()
+        names = sorted(matching(found, include, exclude))
+        return tuple(found[name].source_table() for name in names)
+
+    def begin(self, tables: Sequence[SourceTable]) -> Beginning:
+        """The moment at which the capture begins; nothing is made on the server.
+
+        Raises:
+            OperationError: POLYNYA-GTW-048, what would not be captured as it is.
+            DependencyError: POLYNYA-GTW-045, definitions change without end; what may pass.
+        """
+        session = self._session()
+        before = self._tables()
+        self._refuse([before[one.name] for one in tables if one.name in before])
+        for _ in range(_ATTEMPTS):
+            try:
+                place = open_view(session, self.connector)
+                offset = offset_at(session, self._access, place)
+            finally:
+                end_view(session)
+            after = self._tables()
+            if _definitions(before) == _definitions(after):
+                history = history_of(after.values(), offset)
+                return Beginning(offset, MysqlSnapshot(self._access, place), history)
+            before = after
+        raise DependencyError(
+            "POLYNYA-GTW-045", "definitions of tables change all the time",
+            where=self._access.task, state="nothing was captured",
+            fix="nothing to do: it is tried again",
+        )  # fmt: skip
+
+    def resume(self, tables: Sequence[SourceTable]) -> MysqlSnapshot:
+        """Views for what is still to be loaded."""
+        session = self._session()
+        found = self._tables()
+        self._refuse([found[one.name] for one in tables if one.name in found])
+        place = open_view(session, self.connector)
+        end_view(session)
+        return MysqlSnapshot(self._access, place)
+
+    def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
+        """Debezium's settings; a store with the authority's certificate is made for it."""
+        include = self._include or tuple(one.name for one in tables)
+        given = properties(self._access, include, self._exclude)
+        if self._access.tls == "verify" and self._access.ca:
+            given |= self._trust(self._access.ca)
+        return given
+
+    def lag(self, offset: Offset) -> Lag:
+        """How far the binlog is beyond an offset."""
+        return lag_of(self._session(), offset)
+
+    def lost(self, offset: Offset) -> str | None:
+        """Why the binlog does not go on from an offset."""
+        return lost_of(self._session(), self.connector, offset)
+
+    def drop(self) -> None:
+        """Nothing: a reader leaves nothing on the server."""
+
+    def close(self) -> None:
+        """End the session."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch = None
+
+    def _tables(self) -> dict[str, Table]:
+        return read_tables(self._session())
+
+    def _session(self) -> Session:
+        """The session, or a new one when it does not answer any more."""
+        if self._open is not None:
+            with suppress(PolynyaError):
+                self._open.run("DO 1")
+                return self._open
+            self._open.close()
+        self._open = Session(self._access)
+        return self._open
+
+    def _refuse(self, tables: Sequence[Table]) -> None:
+        """Raise for what would be captured wrongly."""
+        versioned = [one.full_name for one in tables if one.is_versioned]
+        unknown = [
+            f"{table.full_name}.{column.facts.name} ({column.facts.type})"
+            for table in tables
+            for column in table.columns
+            if column.coding is None
+        ]
+        for names, what in ((versioned, "have system versioning"), (unknown, "are of such a type")):
+            if names:
+                raise self._refused(f"{', '.join(names)} {what}, which cannot be captured")
+        if self._access.rows:
+            raise self._refused("a binlog cannot be filtered by rows, as `rows` asks for")
+
+    def _refused(self, why: str) -> OperationError:
+        return OperationError(
+            "POLYNYA-GTW-048", why, where=self._access.task, state="nothing was captured",
+            fix="leave them out with `tables: {exclude: …}`, or take the setting away",
+        )  # fmt: skip
+
+    def _trust(self, pem: str) -> dict[str, str]:
+        if self._scratch is None:
+            self._scratch = Path(tempfile.mkdtemp(prefix="polynya-trust-"))
+        store, password = self._scratch / "authorities.jks", secrets.token_hex(8)
+        try:
+            store.write_bytes(java_trust_store(Path(pem).read_text("utf-8"), password))
+        except (OSError, ValueError) as error:
+            raise OperationError(
+                "POLYNYA-GTW-042", f"the certificates of `tls.ca` cannot be used: {error}",
+                where=pem, state="nothing was read", fix="give a file with certificates in PEM",
+            ) from error  # fmt: skip
+        return {
+            "database.ssl.truststore": str(store),
+            "database.ssl.truststore.password": password,
+        }
+
+
+def _definitions(tables: Mapping[str, Table]) -> dict[str, object]:
+    return {name: (one.columns, one.key) for name, one in tables.items()}

@@ -1,0 +1,107 @@
+"""What the test of a connection to MariaDB or MySQL says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from polynya.gateway.mysql.session import Session
+from polynya.gateway.source import Access, Finding
+from polynya.model.errors import PolynyaError
+
+_OLDEST: Final = {"mariadb": (10, 5), "mysql": (8, 0)}
+_DAY: Final = 86_400
+_RIGHTS: Final = {
+    # Each by the words of MariaDB and of MySQL.
+    "read the stream": ("REPLICATION SLAVE", "REPLICATION REPLICA"),
+    "see the binlog": ("BINLOG MONITOR", "REPLICATION CLIENT"),
+}
+_SETTINGS: Final = (
+    "version", "log_bin", "binlog_format", "binlog_row_image", "expire_logs_days",
+    "binlog_expire_logs_seconds", "log_slave_updates", "gtid_slave_pos", "gtid_binlog_pos",
+)  # fmt: skip
+
+
+def findings_of(access: Access) -> tuple[Finding, ...]:
+    """What is well, and what is not; a failure is the last finding."""
+    found: list[Finding] = []
+    try:
+        session = Session(access)
+        try:
+            found.append(
+                Finding(ok=True, what=f"{access.user} reaches {access.host}:{access.port}")
+            )
+            names = ", ".join(f"'{name}'" for name in _SETTINGS)
+            rows = session.rows(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
+            said = {str(name): str(value) for name, value in rows}
+            found += [*_of_tls(session, access), *_of_settings(access.type, said)]
+            found += _of_rights(session)
+        finally:
+            session.close()
+    except PolynyaError as error:
+        found.append(Finding(ok=False, what=error.message, fix=error.fix or ""))
+    return tuple(found)
+
+
+def _of_tls(session: Session, access: Access) -> Iterator[Finding]:
+    row = session.one("SHOW STATUS LIKE 'Ssl_version'")
+    if row is not None and row[1]:
+        trust = "the certificate is verified" if access.tls == "verify" else "not verified"
+        yield Finding(ok=True, what=f"{row[1]}, {trust}")
+    else:
+        yield Finding(ok=True, what="no TLS, as the connection says")
+
+
+def _of_settings(kind: str, said: Mapping[str, str]) -> Iterator[Finding]:
+    version = said.get("version", "")
+    number = tuple(int(one) for one in re.findall(r"\d+", version)[:2])
+    is_this = ("MariaDB" in version) == (kind == "mariadb")
+    oldest = ".".join(map(str, _OLDEST[kind]))
+    yield Finding(
+        is_this and number >= _OLDEST[kind], f"version {version}",
+        f"a connection of type {kind} needs that server, {oldest} or later",
+    )  # fmt: skip
+    yield _is(said, "log_bin", "ON", "start the server with log_bin")
+    yield _is(said, "binlog_format", "ROW", "SET GLOBAL binlog_format = 'ROW', and in its settings")
+    full = "SET GLOBAL binlog_row_image = 'FULL', and in its settings"
+    yield _is(said, "binlog_row_image", "FULL", full)
+    yield _of_retention(said)
+    if said.get("gtid_slave_pos"):
+        yield _is(said, "log_slave_updates", "ON", "a replica has to log what it replicates")
+    if kind == "mariadb":
+        there = said.get("gtid_binlog_pos", "")
+        what = f"the binlog is at {there}" if there else "the binlog has no transaction yet"
+        yield Finding(bool(there), what, "change a row")
+
+
+def _is(said: Mapping[str, str], name: str, wanted: str, fix: str) -> Finding:
+    value = said.get(name, "not there")
+    return Finding(value == wanted, f"{name} is {value}", fix)
+
+
+def _of_retention(said: Mapping[str, str]) -> Finding:
+    days = float(said.get("expire_logs_days") or 0)
+    seconds = float(said.get("binlog_expire_logs_seconds") or days * _DAY)
+    if seconds == 0:
+        return Finding(ok=True, what="the binlog is kept until somebody deletes it")
+    return Finding(
+        seconds >= _DAY, f"the binlog is kept for {seconds / 3600:.0f} hours",
+        "keep it for longer than a capture may stand still: binlog_expire_logs_seconds = 259200",
+    )  # fmt: skip
+
+
+def _of_rights(session: Session) -> Iterator[Finding]:
+    granted = " ".join(str(row[0]).upper() for row in session.rows("SHOW GRANTS"))
+    whole = re.search(r"\bALL PRIVILEGES ON \*\.\*", granted) is not None
+    for purpose, words in _RIGHTS.items():
+        has = whole or any(word in granted for word in words)
+        yield Finding(
+            has, f"the right {words[0]}, to {purpose}",
+            f"GRANT {words[0]} ON *.* TO the user of the connection",
+        )  # fmt: skip
+    may_read = re.search(r"\b(SELECT|ALL PRIVILEGES)\b[^;]*? ON ", granted) is not None
+    yield Finding(
+        may_read, "the right SELECT, to load tables",
+        "GRANT SELECT ON the tables TO the user of the connection",
+    )  # fmt: skip

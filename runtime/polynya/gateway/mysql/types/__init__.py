@@ -1,0 +1,1 @@
+"""Types of MariaDB and MySQL: their Connect schemas, and their values as Debezium writes them."""

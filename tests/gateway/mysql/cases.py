@@ -1,0 +1,145 @@
+"""A case for each row of the table of types in `docs/capture-mariadb.md`.
+
+What is expected is what the MariaDB connector of Debezium 3.5.0.Final wrote of the same value, with
+the settings of a capture; `real_stream.py` compares the two on a real server again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+MAX_DATE = 2_932_896
+WKB_POINT = "AQEAAAAAAAAAAADwPwAAAAAAAARA"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A type of DDL, a value in SQL, and both in a landed event."""
+
+    ddl: str
+    sql: str
+    value: Any
+    kind: str
+    name: str | None = None
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
+def decimal(ddl: str, sql: str, value: str, precision: int, scale: int) -> Case:
+    given = (("scale", str(scale)), ("connect.decimal.precision", str(precision)))
+    return Case(ddl, sql, value, "bytes", "org.apache.kafka.connect.data.Decimal", given)
+
+
+def time(ddl: str, sql: str, value: Any, name: str, kind: str = "int64") -> Case:
+    return Case(ddl, sql, value, kind, f"io.debezium.time.{name}")
+
+
+def data(ddl: str, sql: str, value: Any, name: str, kind: str, **given: str) -> Case:
+    return Case(ddl, sql, value, kind, f"io.debezium.data.{name}", tuple(given.items()))
+
+
+CASES = [
+    Case("tinyint", "-128", -128, "int16"),
+    Case("tinyint unsigned", "255", 255, "int16"),
+    Case("boolean", "2", 2, "int16"),
+    Case("smallint", "-32768", -32768, "int16"),
+    Case("smallint unsigned", "65535", 65535, "int32"),
+    Case("mediumint", "-8388608", -8388608, "int32"),
+    Case("mediumint unsigned", "16777215", 16777215, "int32"),
+    Case("int", "-2147483648", -2147483648, "int32"),
+    Case("int unsigned", "4294967295", 4294967295, "int64"),
+    Case("int(5) zerofill", "42", 42, "int64"),
+    Case("bigint", "-9223372036854775808", -(2**63), "int64"),
+    decimal("bigint unsigned", "18446744073709551615", "AP//////////", 20, 0),
+    decimal("bigint unsigned", "9223372036854775808", "AIAAAAAAAAAA", 20, 0),
+    decimal("decimal(10,2)", "-123.45", "z8c=", 10, 2),
+    decimal("decimal(10,2)", "0", "AA==", 10, 2),
+    decimal("decimal(5,0)", "-99999", "/nlh", 5, 0),
+    decimal("decimal(20,4) unsigned", "9999999999999999.9999", "BWvHXi1jD///", 20, 4),
+    decimal("decimal(38,10)", "-1234567890123456789012345678.0123456789",
+            "9rZPCQ/9zOw7tm+xM5i66w==", 38, 10),
+    decimal("decimal(65,30)",
+            "12345678901234567890123456789012345.123456789012345678901234567890",
+            "HgK8HpeFi9xsuVBY80JNfTp/7HsD4maOPwrS", 65, 30),
+    Case("float", "0.1", 0.1, "float"),
+    Case("float", "16777217", 16777216.0, "float"),
+    Case("float", "3.4e38", 3.4e38, "float"),
+    Case("float(7,3)", "1234.567", 1234.5670166015625, "double"),
+    Case("double", "0.1", 0.1, "double"),
+    Case("double", "1.7976931348623157e308", 1.7976931348623157e308, "double"),
+    Case("double", "5e-324", 5e-324, "double"),
+    Case("bit(1)", "1", True, "boolean"),
+    Case("bit(1)", "0", False, "boolean"),
+    data("bit(9)", "b'100000001'", "AQE=", "Bits", "bytes", length="9"),
+    data("bit(64)", "b'111'", "BwAAAAAAAAA=", "Bits", "bytes", length="64"),
+    time("year", "2155", 2155, "Year", "int32"),
+    time("year", "0", 1900, "Year", "int32"),
+    time("date", "'2024-02-29'", 19782, "Date", "int32"),
+    time("date", "'0001-01-01'", -719162, "Date", "int32"),
+    time("date", "'9999-12-31'", MAX_DATE, "Date", "int32"),
+    time("date", "'0000-00-00'", None, "Date", "int32"),
+    time("date", "'2024-02-00'", None, "Date", "int32"),
+    time("date not null", "'0000-00-00'", 0, "Date", "int32"),
+    time("datetime", "'2024-02-29 12:34:56'", 1_709_210_096_000, "Timestamp"),
+    time("datetime(3)", "'1969-12-31 23:59:59.999'", -1, "Timestamp"),
+    time("datetime(6)", "'2024-02-29 12:34:56.789012'", 1_709_210_096_789_012, "MicroTimestamp"),
+    time("datetime(6)", "'9999-12-31 23:59:59.999999'", 253_402_300_799_999_999, "MicroTimestamp"),
+    time("datetime", "'0050-05-05 01:02:03'", -60_578_578_677_000, "Timestamp"),
+    time("datetime", "'0000-00-00 00:00:00'", None, "Timestamp"),
+    time("datetime not null", "'0000-00-00 00:00:00'", 0, "Timestamp"),
+    time("timestamp null", "'2024-02-29 12:34:56'", "2024-02-29T12:34:56Z", "ZonedTimestamp",
+         "string"),
+    time("timestamp(6) null", "'2024-01-01 00:00:00.1'", "2024-01-01T00:00:00.100000Z",
+         "ZonedTimestamp", "string"),
+    time("timestamp(3) null", "0", "1970-01-01T00:00:00.000Z", "ZonedTimestamp", "string"),
+    time("time", "'-12:34:56'", -45_296_000_000, "MicroTime"),
+    time("time(3)", "'-838:59:59.999'", -3_020_399_999_000, "MicroTime"),
+    time("time(6)", "'838:59:59.999999'", 3_020_399_999_999, "MicroTime"),
+    time("time(6)", "'-00:00:00.000001'", -1, "MicroTime"),
+    Case("char(5)", "'ab '", "ab", "string"),
+    Case("varchar(20)", r"'x\"\\\n\té€😀'", 'x"\\\n\té€😀', "string"),
+    Case("varchar(5) character set latin1", "'ñ'", "ñ", "string"),
+    Case("varchar(5) character set sjis", "'日本'", "日本", "string"),
+    Case("varchar(5) character set ucs2", "'ab'", "ab", "string"),
+    Case("text", "''", "", "string"),
+    Case("longtext", "'long'", "long", "string"),
+    Case("json", """'{"k": [1, 2.50, null]}'""", '{"k": [1, 2.50, null]}', "string"),
+    Case("binary(4)", "'ab'", "YWIAAA==", "bytes"),
+    Case("varbinary(20)", "'ab\\0'", "YWIA", "bytes"),
+    Case("blob", "''", "", "bytes"),
+    Case("longblob", "x'deadbeef'", "3q2+7w==", "bytes"),
+    Case("uuid", "'123e4567-e89b-12d3-a456-426655440000'", "Ej5FZ+ibEtOkVkJmVUQAAA==", "bytes"),
+    Case("inet6", "'2001:db8::'", "IAENuAAAAAAAAAAAAAAAAA==", "bytes"),
+    Case("inet4", "'192.0.2.0'", "wAACAA==", "bytes"),
+    data("enum('a','b''c','d,e')", "'b''c'", "b'c", "Enum", "string", allowed="a,b'c,d\\,e"),
+    data("enum('a','b''c','d,e')", "'d,e'", "d\\,e", "Enum", "string", allowed="a,b'c,d\\,e"),
+    data("enum('a')", "'nope'", "", "Enum", "string", allowed="a"),
+    data("set('x','y','z')", "'z,x'", "x,z", "EnumSet", "string", allowed="x,y,z"),
+    data("point", "ST_GeomFromText('POINT(1 2.5)')",
+         {"x": 1.0, "y": 2.5, "wkb": WKB_POINT, "srid": None}, "geometry.Point", "struct"),
+    data("geometry", "ST_GeomFromText('POINT(1 2.5)', 4326)", {"wkb": WKB_POINT, "srid": 4326},
+         "geometry.Geometry", "struct"),
+    data("linestring", "ST_GeomFromText('LINESTRING(0 0,1 1)')",
+         {"wkb": "AQIAAAACAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAPA/AAAAAAAA8D8=", "srid": None},
+         "geometry.Geometry", "struct"),
+    data("geometrycollection", "ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 2))')",
+         {"wkb": "AQcAAAABAAAAAQEAAAAAAAAAAADwPwAAAAAAAABA", "srid": None},
+         "geometry.Geometry", "struct"),
+]  # fmt: skip
+
+
+def create() -> str:
+    """A table with a column of each case, `c0`, `c1` and so on."""
+    columns = ", ".join(f"c{number} {case.ddl}" for number, case in enumerate(CASES))
+    return f"CREATE TABLE kinds (id INT PRIMARY KEY, {columns})"
+
+
+def insert(key: int) -> str:
+    """A row with the value of each case."""
+    return f"INSERT INTO kinds VALUES ({key}, {', '.join(case.sql for case in CASES)})"
+
+
+def insert_nulls(key: int) -> str:
+    """A row with a NULL wherever there may be one."""
+    values = (case.sql if "not null" in case.ddl else "NULL" for case in CASES)
+    return f"INSERT INTO kinds VALUES ({key}, {', '.join(values)})"
