@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from polynya.formats.batch import Accounted, Facts, FileProgress
 from polynya.formats.files.discovery import newest_only
+from polynya.formats.files.read_files import ReadFiles
 from polynya.lake.fold.unsent import ignored_nulls
 from polynya.lake.table.copy_state import CopyState, Position, SourceColumns
 from polynya.lake.table.dataset import DatasetTable
@@ -116,11 +117,8 @@ def remembered(
     """
     if rules_of(target.dataset.landing.format).in_order:
         return newest_only(before, now)
-    files = {**before, **now}
-    if live_files is None:
-        return files
-    live = live_files if isinstance(live_files, Set) else set(live_files)
-    return {path: progress for path, progress in files.items() if path in live or path in now}
+    live = live_files if live_files is None or isinstance(live_files, Set) else set(live_files)
+    return ReadFiles.of(before).after(now, live)
 
 
 def _load_started(target: DatasetTable, facts: Facts, now: datetime) -> str | None:

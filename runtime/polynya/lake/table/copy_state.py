@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Final, Self, TypeVar
 
 from polynya.formats.batch import FileProgress
+from polynya.formats.files.read_files import ReadFiles, written
 from polynya.lake.table.state import ApplyState, Ownership
 from polynya.model.config.reload import ReloadMode
 from polynya.model.contract.direct_position import DirectPosition
@@ -228,16 +229,17 @@ class CopyState:
         values = asdict(replace(self, position=replace(self.position, files={})))
         for part in _PARTS:
             values |= values.pop(part)
-        values["files"] = _written(self.position.files)
         if self.reloading is not None:
-            values["reloading"]["files"] = _written(self.reloading.files)
-        return json.dumps(values, ensure_ascii=False)
+            values["reloading"]["files"] = written(self.reloading.files)
+        del values["files"]
+        text = json.dumps(values, ensure_ascii=False).removesuffix("}")
+        return f'{text}, "files": {ReadFiles.of(self.position.files).to_json()}}}'
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read a state; fields of newer versions are ignored, missing ones get their default."""
         values = json.loads(text)
-        values["files"] = _read(values.get("files", {}))
+        values["files"] = ReadFiles(_read(values.get("files", {})))
         for name, kind in (
             ("ownership", Ownership),
             ("suspended", Suspension),
@@ -267,11 +269,6 @@ def _part(kind: type[_Part], values: Mapping[str, Any]) -> _Part:
     """A dataclass out of those of the values that it knows."""
     known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in values.items() if name in known})
-
-
-def _written(files: Mapping[str, FileProgress]) -> dict[str, list[int]]:
-    """Progress as the JSON has it: [bytes, records, complete 0 or 1]."""
-    return {path: [p.size, p.records, int(p.complete)] for path, p in files.items()}
 
 
 def _read(files: Mapping[str, list[int]]) -> dict[str, FileProgress]:
