@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from polynya.formats.debezium.captured.batch import HEADER
 from polynya.formats.errors import RecordError
 from polynya.formats.records.json_text import parse_value
 
@@ -71,6 +72,8 @@ def open_envelope(record: Mapping[str, Any]) -> ChangeEvent | NoChange:
     Raises:
         RecordError: unknown_op, or not_an_event for what Debezium never writes.
     """
+    if HEADER in record and len(record) == 1:
+        return NoChange("batch_headers")
     if "value" in record and "op" not in record:
         if record["value"] is None:
             return NoChange("tombstones")

@@ -9,8 +9,9 @@ from itertools import islice
 from typing import Any
 
 from polynya.formats.base import KnownTable, ReadBatch, ReadRequest
-from polynya.formats.batch import WHOLE_FILE, FilePart, FileProgress, Limits, Rejected
+from polynya.formats.batch import WHOLE_FILE, DatasetBatch, FilePart, FileProgress, Limits, Rejected
 from polynya.formats.debezium.batches import TableEvents
+from polynya.formats.debezium.captured.lines import CapturedLines, CapturedRecords
 from polynya.formats.debezium.ddl import table_ddl
 from polynya.formats.debezium.decode import EventDecoder
 from polynya.formats.debezium.envelope import ChangeEvent, NoChange, as_truncate, open_envelope
@@ -63,6 +64,7 @@ class Reading:
     tables: dict[str, TableEvents] = field(default_factory=dict)
     counters: Counter[str] = field(default_factory=Counter)
     files: dict[str, FileProgress] = field(default_factory=dict)
+    captured: dict[str, CapturedLines] = field(default_factory=dict)
     taken: int = 0
     taken_bytes: int = 0
 
@@ -83,7 +85,9 @@ class Reading:
         try:
             with landed_file(source, part.path, "debezium", or_avro=True) as file:
                 offset, complete = part.start, True
-                records = records_of(file, part.start)
+                records = records_of(file, part.start, part.path)
+                if isinstance(records, CapturedRecords):
+                    self.captured[part.path] = records.lines
                 if self.flattened is not None:
                     self.flattened.begin_file()
                 for record in records:
@@ -189,11 +193,22 @@ class Reading:
         for name in self.sources.in_news:
             self.table(name)
         datasets = {
-            name: self.sources.told(name, table.to_batch(self._schema(name), self.files))
+            name: self.sources.told(name, self._batch(name, table))
             for name, table in self.tables.items()
         }
         unrouted = no_rows(self.files, self.unrouted.rejected, filtered=self.counters)
         return ReadBatch(datasets, unrouted, self.sources.left)
+
+    def _batch(self, name: str, table: TableEvents) -> DatasetBatch:
+        batch = table.to_batch(self._schema(name), self.files)
+        if not batch.rejected or not self.captured:
+            return batch
+        return replace(batch, rejected=tuple(map(self._whole, batch.rejected)))
+
+    def _whole(self, one: Rejected) -> Rejected:
+        """A rejected record with all that is needed to read it again."""
+        lines = self.captured.get(one.file)
+        return one if lines is None else replace(one, raw=lines.whole(one.raw, one.offset))
 
     def _schema(self, name: str) -> Mapping[str, DataType]:
         known = self.known.get(name)

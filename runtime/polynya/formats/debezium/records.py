@@ -1,5 +1,6 @@
-"""The records of a file of a capture: JSON lines, or an Avro container, told by its first bytes.
+"""The records of a file of a capture, told by its first bytes: JSON lines or an Avro container.
 
+Lines may follow a header that Polynya's own captures write, which has their schemas.
 Sinks of Kafka Connect write Avro. Each of its records becomes the JSON line that Connect's own
 converter would have written, schema included; so there is one way to read an event, and quarantine
 holds text that can be read again by itself.
@@ -14,6 +15,8 @@ from typing import Any, BinaryIO, Final
 
 import fastavro
 
+from polynya.formats.debezium.captured.batch import MARK
+from polynya.formats.debezium.captured.lines import CapturedRecords
 from polynya.formats.debezium.connect_avro import Form, form_of, without_logical_types
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.records.avro import DAMAGE
@@ -24,12 +27,17 @@ from polynya.formats.values.exact import json_text
 _AVRO: Final = b"Obj\x01"
 
 
-def records_of(file: BinaryIO, start: int) -> Iterator[RawRecord]:
-    """The records from the `start`-th on; iterating may raise UnreadableFileError."""
-    magic = file.read(len(_AVRO))
+def records_of(file: BinaryIO, start: int, path: str = "") -> Iterator[RawRecord]:
+    """The records from the `start`-th on; iterating may raise UnreadableFileError.
+
+    `path` is where an error says that they are.
+    """
+    head = file.read(len(MARK))
     file.seek(0)
-    if magic == _AVRO:
+    if head.startswith(_AVRO):
         return _avro_lines(file, start)
+    if head == MARK:
+        return CapturedRecords(file, path, start)
     return open_json(file, start).records
 
 

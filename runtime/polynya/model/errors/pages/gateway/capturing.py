@@ -13,4 +13,11 @@ PAGES: Final = (
         "`type` of the connection names a database for which this Polynya has no reader. Nothing "
         "was captured. The message lists the types that there are.",
     ),
+    ErrorPage(
+        "POLYNYA-GTW-002",
+        "a batch of a capture was written by a newer version",
+        "The header of a captured batch has a version that this Polynya does not know. Nothing of "
+        "it is copied, and it is read again later: upgrade the nodes that copy before those that "
+        "capture.",
+    ),
 )

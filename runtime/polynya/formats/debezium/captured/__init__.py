@@ -1,0 +1,1 @@
+"""The landed batches of Polynya's own captures: event lines after a header with their schemas."""

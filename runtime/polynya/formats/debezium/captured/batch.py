@@ -1,0 +1,167 @@
+"""The landed batch of a capture: one object with event lines, their schemas and the position.
+
+It is the contract between what captures a database and what reads the landing zone. Events and
+position are in one object that is put at once, so that there is no moment between them. The object
+is Zstandard, two frames: the header line, and the lines after it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+
+from polynya.formats.errors import RecordError, UnreadableFileError
+from polynya.formats.records.json_text import parse_object
+from polynya.model.errors import OperationError
+
+VERSION: Final = 1
+#: The only entry of a header line.
+HEADER: Final = "polynya_capture"
+#: How a header line begins.
+MARK: Final = f'{{"{HEADER}":'.encode()
+
+_DIGITS: Final = 20
+_NAME: Final = re.compile(rf"capture-([0-9]{{{_DIGITS}}})\.jsonl\.zst", re.ASCII)
+_MAX_HEADER_BYTES: Final = 256 * 1024 * 1024
+_PIECE: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """From an event line of a batch on, the schema of a table's events; 1 is the first line.
+
+    `schema` is that of the envelope, as Connect's JSON converter writes it.
+    """
+
+    first: int
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureHeader:
+    """What a batch says of itself.
+
+    Attributes:
+        task: name of the landing.
+        number: of the batch, from 1.
+        written_at: when it was made, by the clock of the capture.
+        events: how many lines follow.
+        position: where the capture goes on after it; only the capture understands it.
+        schemas: by table, in the order of the lines.
+    """
+
+    task: str
+    number: int
+    written_at: datetime
+    events: int
+    position: Mapping[str, Any] = field(default_factory=dict)
+    schemas: Mapping[str, Sequence[Shape]] = field(default_factory=dict)
+
+    def line(self) -> bytes:
+        """The header line, with its end."""
+        schemas = {
+            table: [{"from": one.first, "schema": one.schema} for one in shapes]
+            for table, shapes in self.schemas.items()
+        }
+        says = {
+            "version": VERSION,
+            "task": self.task,
+            "number": self.number,
+            "written_at": self.written_at.isoformat(),
+            "events": self.events,
+            "position": self.position,
+            "schemas": schemas,
+        }
+        return json.dumps({HEADER: says}, separators=(",", ":")).encode() + b"\n"
+
+
+def batch_name(number: int) -> str:
+    """The name of a batch in its folder."""
+    return f"capture-{number:0{_DIGITS}d}.jsonl.zst"
+
+
+def batch_number(path: str) -> int | None:
+    """The number in the name of a batch; None for a path that is none."""
+    match = _NAME.fullmatch(path.rpartition("/")[2])
+    return None if match is None else int(match[1])
+
+
+def write_batch(header: CaptureHeader, lines: bytes) -> bytes:
+    """The bytes of a batch."""
+    data: bytes = pa.compress(header.line(), codec="zstd", asbytes=True)
+    return data + bytes(pa.compress(lines, codec="zstd", asbytes=True)) if lines else data
+
+
+def read_header(file: BinaryIO, path: str) -> CaptureHeader:
+    """What a batch says of itself; reads no more of it than that.
+
+    Raises:
+        UnreadableFileError: it is no batch of a capture, or damaged.
+        OperationError: POLYNYA-GTW-002, a newer Polynya wrote it.
+    """
+    try:
+        with pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd") as content:
+            line = b""
+            while b"\n" not in line and (piece := content.read(_PIECE)):
+                line += piece
+                if len(line) > _MAX_HEADER_BYTES:
+                    raise UnreadableFileError("its first line is too long for a header")
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise UnreadableFileError(f"not a batch of a capture: {error}") from error
+    line, end, _ = line.partition(b"\n")
+    if not end:
+        raise UnreadableFileError("not a batch of a capture: its first line has no end")
+    return header_of(line, path)
+
+
+def header_of(line: bytes, path: str) -> CaptureHeader:
+    """The header of its line. Raises as `read_header`."""
+    try:
+        return _header(parse_object(line)[HEADER], path)
+    except (RecordError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UnreadableFileError(f"the header of the capture cannot be read: {error}") from error
+
+
+def _header(says: Mapping[str, Any], path: str) -> CaptureHeader:
+    version = says["version"]
+    if not isinstance(version, int) or version < 1:
+        raise ValueError(f"version {str(version)[:40]!r}")
+    if version > VERSION:
+        raise _newer(path, version)
+    return CaptureHeader(
+        task=str(says["task"]),
+        number=_whole(says["number"]),
+        written_at=datetime.fromisoformat(says["written_at"]),
+        events=_whole(says["events"]),
+        position=dict(says["position"]),
+        schemas={table: _shapes(entries) for table, entries in says["schemas"].items()},
+    )
+
+
+def _shapes(entries: Sequence[Mapping[str, Any]]) -> tuple[Shape, ...]:
+    shapes = tuple(Shape(_whole(one["from"]), dict(one["schema"])) for one in entries)
+    if [one.first for one in shapes] != sorted({one.first for one in shapes}):
+        raise ValueError("schemas out of order")
+    return shapes
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{str(value)[:40]!r} is no count")
+    return value
+
+
+def _newer(path: str, version: int) -> OperationError:
+    return OperationError(
+        "POLYNYA-GTW-002",
+        f"a batch of a capture has version {version}, this Polynya knows {VERSION}",
+        where=path,
+        state="nothing of it was copied; it is read again later",
+        fix="upgrade the nodes that copy and those that capture to the version that wrote it",
+    )
