@@ -1,4 +1,4 @@
-"""Fetch one artifact from a Maven repository with the Apache Ivy that PySpark ships.
+"""Fetch artifacts from a Maven repository with the Apache Ivy that PySpark ships.
 
 Knows nothing of lock files: it brings a file, the caller says whether it is the right one.
 Ivy knows the public repository by itself, so this tree holds no host name.
@@ -10,7 +10,9 @@ import importlib.util
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 from xml.sax.saxutils import quoteattr
 
 from polynya.lake.spark.java import find_java
@@ -23,6 +25,14 @@ _SETTINGS = """\
 </ivysettings>
 """
 
+_MODULE = """\
+<ivy-module version="2.0"><info organisation="polynya" module="jars"/>
+<dependencies>{}</dependencies></ivy-module>
+"""
+_DEPENDENCY = '<dependency org={} name={} rev={} transitive="false" conf="default->default"/>'
+
+Artifact: TypeAlias = tuple[str, str, str]
+
 # Ivy waits for ever on a network that swallows packets; a clear error after a minute is kinder.
 _TIMEOUTS = (
     "-Dsun.net.client.defaultConnectTimeout=20000",
@@ -34,20 +44,25 @@ _LIMIT_SECONDS = 900
 def retrieve(
     organisation: str, module: str, revision: str, scratch: Path, mirror: str | None
 ) -> Path:
-    """Download one jar without its dependencies and return its path below `scratch`.
+    """Download one jar; as `retrieve_all`."""
+    (path,) = retrieve_all([(organisation, module, revision)], scratch, mirror)
+    return path
+
+
+def retrieve_all(artifacts: Sequence[Artifact], scratch: Path, mirror: str | None) -> list[Path]:
+    """Download jars without their dependencies, in one go; their paths below `scratch`, in order.
 
     Args:
-        organisation: Maven group id.
-        module: Maven artifact id.
-        revision: Maven version.
+        artifacts: group id, artifact id and version in Maven's terms.
         scratch: directory for Ivy's own cache and the result; the caller removes it.
         mirror: URL of the repository to use instead of the public one.
 
     Raises:
         DependencyError: POLYNYA-DEP-002, with the reason that Ivy gave.
     """
-    command = _command(organisation, module, revision, scratch, mirror)
-    what = f"{organisation}:{module}:{revision}"
+    command = _command(artifacts, scratch, mirror)
+    names = [":".join(one) for one in artifacts]
+    what = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     try:
         done = subprocess.run(
             command,
@@ -56,27 +71,29 @@ def retrieve(
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise _failure(what, mirror, f"no answer within {_LIMIT_SECONDS} s") from error
-    path = scratch / f"{module}-{revision}.jar"
-    if done.returncode != 0 or not path.is_file():
+    paths = [scratch / f"{module}-{revision}.jar" for _, module, revision in artifacts]
+    if done.returncode != 0 or not all(path.is_file() for path in paths):
         raise _failure(what, mirror, _reason(done.stdout))
-    return path
+    return paths
 
 
-def _command(
-    organisation: str, module: str, revision: str, scratch: Path, mirror: str | None
-) -> list[str]:
+def _command(artifacts: Sequence[Artifact], scratch: Path, mirror: str | None) -> list[str]:
     command = [os.fspath(find_java().executable), *_TIMEOUTS, "-jar", os.fspath(_ivy_jar())]
     if mirror:
         settings = scratch / "ivysettings.xml"
         root = mirror if mirror.endswith("/") else mirror + "/"
         settings.write_text(_SETTINGS.format(root=quoteattr(root)), encoding="utf-8")
         command += ["-settings", os.fspath(settings)]
-    # `-types jar` leaves out sources and javadoc, which some modules publish beside the jar.
+    wanted = scratch / "ivy.xml"
+    lines = (_DEPENDENCY.format(*map(quoteattr, one)) for one in artifacts)
+    wanted.write_text(_MODULE.format("".join(lines)), encoding="utf-8")
+    # Jars, also those of OSGi, and not the sources that some modules publish beside them.
     return [
         *command,
-        "-notransitive", "-types", "jar",
+        "-ivy", os.fspath(wanted),
+        "-types", "jar", "bundle",
+        "-confs", "default",
         "-cache", os.fspath(scratch / "ivy"),
-        "-dependency", organisation, module, revision,
         "-retrieve", os.fspath(scratch / "[artifact]-[revision].[ext]"),
     ]  # fmt: skip
 

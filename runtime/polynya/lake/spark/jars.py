@@ -33,6 +33,7 @@ AWS = "aws"
 POSTGRESQL = "postgresql"
 KAFKA = "kafka"
 MSK = "msk"
+DEBEZIUM = "debezium"
 
 _LOCK_FILE = Path(__file__).with_name("jars.lock.json")
 
@@ -145,10 +146,10 @@ def _fetch(missing: Sequence[LockedJar], repository: str | None) -> None:
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target, prefix=".fetch-") as scratch:
             for jar in missing:
-                _log.info("fetching %s (%d MB)", jar.coordinates, jar.size // 1_000_000)
-                path = ivy.retrieve(
-                    jar.organisation, jar.module, jar.revision, Path(scratch), mirror
-                )
+                _log.info("fetching %s (%.1f MB)", jar.coordinates, jar.size / 1_000_000)
+            wanted = [(jar.organisation, jar.module, jar.revision) for jar in missing]
+            paths = ivy.retrieve_all(wanted, Path(scratch), mirror)
+            for jar, path in zip(missing, paths, strict=True):
                 _check(jar, path, sha256_of(path), source="the download")
                 path.replace(target / jar.file_name)
     except OSError as error:
@@ -201,9 +202,9 @@ def _check(jar: LockedJar, path: Path, digest: str, *, source: str) -> None:
 def _relock(lock_file: Path) -> None:
     """Write size and SHA-256 of every pinned revision again; run after editing a revision."""
     with tempfile.TemporaryDirectory(prefix="polynya-lock-") as scratch:
-        entries = []
-        for jar in locked_jars(lock_file):
-            path = ivy.retrieve(jar.organisation, jar.module, jar.revision, Path(scratch), None)
+        entries, jars = [], locked_jars(lock_file)
+        wanted = [(jar.organisation, jar.module, jar.revision) for jar in jars]
+        for jar, path in zip(jars, ivy.retrieve_all(wanted, Path(scratch), None), strict=True):
             entry = replace(jar, size=path.stat().st_size, sha256=sha256_of(path))
             entries.append(asdict(entry))
     write_atomically(lock_file, json.dumps({"jars": entries}, indent=2) + "\n")
