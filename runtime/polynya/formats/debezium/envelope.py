@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polynya.formats.debezium.captured.batch import HEADER
 from polynya.formats.errors import RecordError
 from polynya.formats.records.json_text import parse_value
 
+#: The only entry of the line that a batch of Polynya's own captures begins with.
+HEADER = "polynya_capture"
 OLD_KEY_HEADER = "__debezium.oldkey"
 _OPERATIONS = frozenset("rcudt")
 _TRANSACTION_STATES = frozenset({"BEGIN", "END"})

@@ -16,13 +16,12 @@ from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 
+from polynya.formats.debezium.envelope import HEADER
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.records.json_text import parse_object
 from polynya.model.errors import OperationError
 
 VERSION: Final = 1
-#: The only entry of a header line.
-HEADER: Final = "polynya_capture"
 #: How a header line begins.
 MARK: Final = f'{{"{HEADER}":'.encode()
 
@@ -94,8 +93,22 @@ def batch_number(path: str) -> int | None:
 
 def write_batch(header: CaptureHeader, lines: bytes) -> bytes:
     """The bytes of a batch."""
-    data: bytes = pa.compress(header.line(), codec="zstd", asbytes=True)
-    return data + bytes(pa.compress(lines, codec="zstd", asbytes=True)) if lines else data
+    return joined(header, packed_lines(lines))
+
+
+def packed_lines(lines: bytes) -> bytes:
+    """Event lines as the second frame of a batch."""
+    return _frame(lines) if lines else b""
+
+
+def joined(header: CaptureHeader, packed: bytes) -> bytes:
+    """The bytes of a batch from its header and `packed_lines`."""
+    return _frame(header.line()) + packed
+
+
+def _frame(text: bytes) -> bytes:
+    data: bytes = pa.compress(text, codec="zstd", asbytes=True)
+    return data
 
 
 def read_header(file: BinaryIO, path: str) -> CaptureHeader:

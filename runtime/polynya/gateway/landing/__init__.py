@@ -1,0 +1,1 @@
+"""What a capture lands: its log, the position in it, and what is to be loaded next."""

@@ -1,0 +1,138 @@
+"""Where a capture goes on: the place in the stream, and how far each table is loaded.
+
+It stands in the header of every landed batch and nowhere else: what has landed and what is known of
+it cannot differ. All values are immutable; what happens makes a new position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
+
+from polynya.gateway.source import Chunk, Offset
+
+TableState: TypeAlias = Literal["queued", "loading", "loaded", "suspended"]
+_STATES: Final = frozenset(get_args(TableState))
+
+
+@dataclass(frozen=True, slots=True)
+class TableProgress:
+    """How far a table is loaded.
+
+    Attributes:
+        after: key after which the next chunk begins; None: at the beginning.
+        rows: that have landed.
+        chunks: that have landed.
+        why: it is suspended.
+    """
+
+    state: TableState = "queued"
+    after: tuple[Any, ...] | None = None
+    rows: int = 0
+    chunks: int = 0
+    why: str | None = None
+
+    def with_chunk(self, chunk: Chunk) -> TableProgress:
+        """After a chunk has landed."""
+        return TableProgress(
+            state="loaded" if chunk.is_last else "loading",
+            after=self.after if chunk.last is None else chunk.last,
+            rows=self.rows + chunk.rows,
+            chunks=self.chunks + 1,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON; what is not there is left out."""
+        shown: dict[str, Any] = {"state": self.state, "rows": self.rows, "chunks": self.chunks}
+        if self.after is not None:
+            shown["after"] = list(self.after)
+        if self.why is not None:
+            shown["why"] = self.why
+        return shown
+
+    @classmethod
+    def of(cls, says: Mapping[str, Any]) -> TableProgress:
+        """From its JSON. Raises ValueError or LookupError."""
+        if says["state"] not in _STATES:
+            raise ValueError(f"state {str(says['state'])[:40]!r}")
+        after = says.get("after")
+        return cls(
+            state=cast("TableState", says["state"]),
+            after=None if after is None else tuple(after),
+            rows=int(says["rows"]),
+            chunks=int(says["chunks"]),
+            why=says.get("why"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Events beyond an offset that have landed: those of a transaction up to a place in the log.
+
+    The connector restarts exactly at the end of a transaction only, and a batch may end inside.
+    """
+
+    transaction: str
+    lsn: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPosition:
+    """Where the stream goes on: from an offset of the connector, without what it has passed."""
+
+    offset: Offset
+    passed: Passed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a capture goes on.
+
+    Attributes:
+        stream: place in the stream.
+        tables: progress by table.
+        history: number of the newest history of schemas that was put, 0 for none.
+    """
+
+    stream: StreamPosition
+    tables: Mapping[str, TableProgress] = field(default_factory=dict)
+    history: int = 0
+
+    def with_table(self, name: str, progress: TableProgress) -> Position:
+        """With another progress of one table."""
+        return replace(self, tables={**self.tables, name: progress})
+
+    def with_tables(self, names: Iterable[str], again: Iterable[str] = ()) -> Position:
+        """With the tables that there are now: new ones wait for their load, as do those `again`."""
+        renewed = frozenset(again)
+        tables = {
+            name: TableProgress() if name in renewed else self.tables.get(name, TableProgress())
+            for name in sorted(names)
+        }
+        return replace(self, tables=tables)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON, for the header of a batch."""
+        passed = self.stream.passed
+        stream: dict[str, Any] = {"offset": dict(self.stream.offset)}
+        if passed is not None:
+            stream["passed"] = {"transaction": passed.transaction, "lsn": passed.lsn}
+        return {
+            "stream": stream,
+            "tables": {name: one.as_dict() for name, one in self.tables.items()},
+            "history": self.history,
+        }
+
+    @classmethod
+    def of(cls, says: Mapping[str, Any]) -> Position:
+        """From its JSON. Raises ValueError, TypeError or LookupError when it is none."""
+        stream, passed = says["stream"], says["stream"].get("passed")
+        return cls(
+            stream=StreamPosition(
+                dict(stream["offset"]),
+                None if passed is None else Passed(str(passed["transaction"]), int(passed["lsn"])),
+            ),
+            tables={name: TableProgress.of(one) for name, one in says["tables"].items()},
+            history=int(says["history"]),
+        )
