@@ -1,0 +1,116 @@
+"""The engine at work: its batches go to one function, which lands them before it returns."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import jpype
+
+from polynya.gateway.debezium.jvm import java_properties
+from polynya.gateway.debezium.records import RecordReader
+from polynya.gateway.landing.stream import StreamEvent
+from polynya.model.errors import DependencyError, PolynyaError
+
+_CLOSE_SECONDS: Final = 60.0
+_MAX_CAUSES: Final = 5
+_FORMAT: Final = "io.debezium.engine.format."
+
+Take = Callable[[Sequence[StreamEvent]], StreamEvent | None]
+"""Lands events; gives the one whose offset the database may be told, None for none yet."""
+
+
+class DebeziumEngine:
+    """One run of an engine, in a thread of its own."""
+
+    def __init__(self, settings: Mapping[str, str], take: Take, ended: Callable[[], None]) -> None:
+        """Set it up; nothing runs yet. Java has to run.
+
+        Args:
+            settings: of the engine, whole.
+            take: is called with what came, again and again, one call at a time.
+            ended: is called once, when it has ended for whatever reason; `failure` says which.
+        """
+        self.failure: PolynyaError | None = None
+        self._ended = ended
+        self._reader = RecordReader()
+        self._take = take
+        self._engine = self._built(settings)
+        self._thread = threading.Thread(target=self._run, name="debezium", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, after the batch that is landing. Waits for it."""
+        if self._thread.is_alive():
+            # It may end by itself at this moment.
+            with suppress(jpype.JException):
+                self._engine.close()
+            self._thread.join(_CLOSE_SECONDS)
+
+    def _built(self, settings: Mapping[str, str]) -> Any:
+        json_bytes = jpype.JClass(f"{_FORMAT}JsonByteArray")
+        form = jpype.JClass(f"{_FORMAT}KeyValueHeaderChangeEventFormat").of(
+            json_bytes, json_bytes, jpype.JClass(f"{_FORMAT}Json")
+        )
+        builder = jpype.JClass("io.debezium.engine.DebeziumEngine").create(form)
+        consumer = jpype.JProxy("io.debezium.engine.DebeziumEngine$ChangeConsumer", inst=self)
+        done = jpype.JProxy("io.debezium.engine.DebeziumEngine$CompletionCallback", inst=self)
+        builder.using(java_properties(settings)).notifying(consumer).using(done)
+        return builder.build()
+
+    def _run(self) -> None:
+        jpype.java.lang.Thread.attachAsDaemon()
+        try:
+            self._engine.run()
+        except jpype.JException as error:
+            self._fail(str(error.toString()))
+        finally:
+            self._ended()
+
+    # What Java calls: names are Debezium's.
+
+    def handleBatch(self, records: Any, committer: Any) -> None:  # noqa: N802
+        """Take a batch. An error ends the engine, and the database is told of nothing in it."""
+        try:
+            found = (self._reader.read(record) for record in records)
+            told = self._take([event for event in found if event is not None])
+        except PolynyaError as error:
+            self.failure = error
+            raise
+        if told is not None:
+            committer.markProcessed(told.origin)
+            committer.markBatchFinished()
+
+    def supportsTombstoneEvents(self) -> bool:  # noqa: N802
+        """Whether deletes are followed by tombstones: never asked for."""
+        return False
+
+    def handle(self, success: bool, message: Any, error: Any) -> None:  # noqa: FBT001
+        """The engine has ended."""
+        if not success and self.failure is None:
+            self._fail(str(message) if error is None else _causes(error))
+
+    def _fail(self, why: str) -> None:
+        self.failure = self.failure or DependencyError(
+            "POLYNYA-GTW-006",
+            f"the stream of changes has ended: {why}",
+            state="all that was read has landed up to a known place; the database keeps what "
+            "comes after it",
+            fix="look at the database and the way to it; the capture is started again by itself",
+        )
+
+
+def _causes(error: Any) -> str:
+    """What an exception of Java says, and its causes, each once."""
+    said: list[str] = []
+    while error is not None and len(said) < _MAX_CAUSES:
+        text = str(error.getMessage() or error.getClass().getName())
+        if not any(text in one for one in said):
+            said.append(text)
+        error = error.getCause()
+    return "; ".join(said)

@@ -1,0 +1,65 @@
+"""The history of schemas that binlog connectors need to read their log, kept beside the batches.
+
+It is a file of the engine that only grows. What has grown is put before the batch that came after
+it: a history ahead of the data does no harm, one behind would make the log unreadable.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from polynya.gateway.landing.log import HISTORY, CaptureLog
+from polynya.model.errors import OperationError
+
+_DIGITS: Final = 20
+
+
+class KeptHistory:
+    """The history of one run of an engine, and what of it is kept."""
+
+    def __init__(self, file: Path, log: CaptureLog) -> None:
+        self._file, self._log = file, log
+        self._size = 0
+
+    def restore(self, number: int) -> bool:
+        """Bring back the history of a number before the engine starts; whether there is one.
+
+        Raises:
+            OperationError: POLYNYA-GTW-009, it is not there.
+        """
+        if not number:
+            return False
+        path = self._path(number)
+        try:
+            packed = self._log.store.get(path)
+        except FileNotFoundError as error:
+            raise OperationError(
+                "POLYNYA-GTW-009",
+                "the history of schemas of the capture is not there",
+                where=path,
+                state="nothing was landed since the newest batch; the database keeps its changes",
+                fix="put the object back; if it is lost for ever, load all tables anew: "
+                "`polynya landing reload`",
+            ) from error
+        with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as content:
+            text = content.read()
+        self._file.write_bytes(text)
+        self._size = len(text)
+        return True
+
+    def kept(self, number: int) -> int:
+        """Put what has grown since a number; the number that has all of it."""
+        text = self._file.read_bytes() if self._file.is_file() else b""
+        if len(text) <= self._size:
+            return number
+        data: bytes = pa.compress(text, codec="zstd", asbytes=True)
+        # After a kill there may be one that no batch names: it is replaced.
+        self._log.store.put(self._path(number + 1), data)
+        self._size = len(text)
+        return number + 1
+
+    def _path(self, number: int) -> str:
+        return f"{self._log.folder}/{HISTORY}/{number:0{_DIGITS}d}.jsonl.zst"
