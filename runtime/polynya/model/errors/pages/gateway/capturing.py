@@ -20,4 +20,66 @@ PAGES: Final = (
         "it is copied, and it is read again later: upgrade the nodes that copy before those that "
         "capture.",
     ),
+    ErrorPage(
+        "POLYNYA-GTW-003",
+        "the newest batch of a capture cannot be read",
+        "The position of a capture is in the header of its newest batch. Without it nobody knows "
+        "how far the database was read, so nothing is landed. Put the object back as it was "
+        "written. If it is lost for ever, there is no place from which the stream could go on "
+        "exactly: give the task another `folder`, which loads its tables anew, and let the storage "
+        "task read that one.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-004",
+        "another capture has landed into the same folder",
+        "A batch is put under the next number, and only if nobody has put that number. This "
+        "capture found a batch that is not its own, so it stops: the other one has the position "
+        "now. Nothing was lost or doubled. Two processes of one task (on two machines, or one that "
+        "was thought dead) or two tasks with one `folder` are the usual reasons.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-005",
+        "the Java of a capture does not start",
+        "Each capture process starts a Java of its own for Debezium's engine, with 512 MB for its "
+        "objects. The message has what it said: mostly there is too little memory, or JAVA_HOME "
+        "names a Java that is not 17 or 21.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-006",
+        "the stream of changes has ended",
+        "The engine that reads the database's log has stopped; the message has what it and the "
+        "driver said. All it had read before has landed. The capture is started again after a "
+        "pause, as `errors` of the task says, and goes on exactly where it was. If it comes back "
+        "each time, `polynya connection test` tells what the database lacks.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-007",
+        "no table is captured",
+        "The database shows no table that `tables` of the task includes and does not exclude. "
+        "Names are `schema.table` (in MySQL and MariaDB `database.table`). A user sees only tables "
+        "that it may read.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-008",
+        "the stream of changes cannot go on where it was",
+        "The database no longer has the log after the newest batch: its slot was dropped or "
+        "invalidated, or its binlog was purged while the capture did not run. What has landed "
+        "stays, but changes are missing since then. `polynya landing reload` of the whole task "
+        "begins anew: it empties each table right before its rows are loaded, so that rows that "
+        "went in between go. To prevent it, let the capture run, and give the database room for "
+        "its log for as long as an outage may last.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-009",
+        "the history of schemas of a capture is missing",
+        "To read a binlog the capture needs the schemas that tables had. They are kept as objects "
+        "in `_history` below the task's folder, and the newest batch names the one it needs. Put "
+        "it back; if it is lost for ever, load all tables anew by `polynya landing reload`.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-010",
+        "a capture has failed unexpectedly",
+        "The capture process met an error that it does not know: a bug. All that has landed stays. "
+        "The trace is in the log of the process; values of rows are not in it.",
+    ),
 )

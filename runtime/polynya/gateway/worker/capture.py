@@ -1,0 +1,231 @@
+"""A capture at work: its rounds, each from a look at the tables to the next one.
+
+In a round the load and the stream run at the same time and land into one log. A round ends when
+the tables have changed or a request came; the next begins where the log says.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from polynya.gateway.landing.lander import Lander
+from polynya.gateway.landing.log import CaptureLog
+from polynya.gateway.landing.places import place_of_offset, place_of_rows
+from polynya.gateway.landing.progress import LoadPlan, unloaded
+from polynya.gateway.landing.stream import StreamEvent, cutter_of
+from polynya.gateway.source import Database, Snapshot, SourceTable
+from polynya.gateway.wire import WorkerSettings
+from polynya.gateway.worker.changes import Changes
+from polynya.gateway.worker.engines import Engine, Engines
+from polynya.gateway.worker.loading import Loading
+from polynya.gateway.worker.masks import TableMasks
+from polynya.gateway.worker.requests import Request, taken
+from polynya.gateway.worker.starting import Start, first_position, goes_on
+from polynya.gateway.worker.telling import Tell
+
+_LOOK_SECONDS: Final = 30.0
+"""So often the database is asked for tables that are new."""
+_LAG_SECONDS: Final = 5.0
+
+
+@dataclass(slots=True)
+class Capture:
+    """One capture, from its start until it is told to end.
+
+    Attributes:
+        stop: ends it, cleanly.
+        wake: is set whenever something happened that it has to look at.
+    """
+
+    settings: WorkerSettings
+    database: Database
+    log: CaptureLog
+    engines: Engines
+    tell: Tell
+    now: Callable[[], datetime]
+    monotonic: Callable[[], float]
+    stop: threading.Event = field(default_factory=threading.Event)
+    wake: threading.Event = field(default_factory=threading.Event)
+    requests: queue.SimpleQueue[Request] = field(default_factory=queue.SimpleQueue)
+
+    def ask(self, request: Request) -> None:
+        """Take a request, from whichever thread."""
+        self.requests.put(request)
+        self.wake.set()
+
+    def end(self) -> None:
+        """End cleanly, asked from whichever thread."""
+        self.stop.set()
+        self.wake.set()
+
+    def run(self) -> None:
+        """Capture until it is told to end, or has done what it was asked for.
+
+        Raises:
+            PolynyaError: it cannot go on; `retryable` says whether a new start may help. All that
+                has landed stays, and the next start goes on after it.
+        """
+        lander = Lander(
+            self.log,
+            self.settings.task,
+            self.now,
+            newest=self.log.newest(),
+            landed=lambda number, events, size: self.tell(
+                "landed", number=number, events=events, object_bytes=size
+            ),
+        )
+        is_first = True
+        while not self.stop.is_set():
+            with _Round(self, lander, is_first=is_first) as one:
+                one.run()
+            is_first = False
+        if self.settings.mode == "reload":
+            self.database.drop()
+
+
+class _Round:
+    """From one look at the tables to the next."""
+
+    def __init__(self, capture: Capture, lander: Lander, *, is_first: bool) -> None:
+        self._of, self._lander, self._is_first = capture, lander, is_first
+        self._snapshot: Snapshot | None = None
+        self._loading: Loading | None = None
+        self._changes: Changes | None = None
+        self._engine: Engine | None = None
+        self._target: tuple[int, ...] | None = None
+
+    def __enter__(self) -> _Round:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the threads. What they had read and not landed is read again."""
+        if self._loading is not None:
+            self._loading.stop()
+        if self._engine is not None:
+            self._engine.stop()
+        if self._snapshot is not None:
+            self._snapshot.close()
+
+    def run(self) -> None:
+        """Load and follow until something asks for a new round."""
+        of = self._of
+        start = self._started()
+        self._tell_tables(start.tables)
+        masks = TableMasks.of(of.settings.masks, start.tables)
+        if of.settings.mode != "reload":
+            self._follow(start, masks)
+        if self._snapshot is not None and unloaded(self._lander.position):
+            self._loading = Loading(
+                self._plan(), start.tables, self._snapshot, self._lander, masks, of.tell,
+                of.monotonic, of.wake.set,
+            )  # fmt: skip
+            self._loading.start()
+        self._watch(frozenset(start.tables))
+        if self._engine is not None and self._changes is not None:
+            self._engine.stop()
+            self._raise_failures()
+            self._changes.finish()
+
+    def _started(self) -> Start:
+        of, asked = self._of, taken(self._of.requests)
+        start = (
+            first_position(of.database, of.settings, self._lander)
+            if not self._lander.number or (of.settings.mode == "reload" and self._is_first)
+            else goes_on(of.database, of.settings, self._lander, asked)
+        )
+        self._snapshot = start.snapshot
+        if of.settings.mode == "once" and start.snapshot is not None:
+            self._target = place_of_rows(of.database.connector, start.snapshot.source)
+        return start
+
+    def _follow(self, start: Start, masks: TableMasks) -> None:
+        of = self._of
+        position = self._lander.position
+        cutter = cutter_of(of.database.connector, position.stream)
+        history = of.engines.history(of.database, of.log)
+        changes = Changes(cutter, self._lander, masks, of.monotonic, history)
+        tables = tuple(start.tables.values())
+
+        def take(events: Sequence[StreamEvent]) -> StreamEvent | None:
+            told = changes.take(events)
+            of.wake.set()
+            return told
+
+        self._changes = changes
+        self._engine = of.engines.engine(of.database, tables, position, take, of.wake.set)
+        self._engine.start()
+        of.tell("streaming")
+
+    def _plan(self) -> LoadPlan:
+        settings = self._of.settings
+        return LoadPlan(
+            parallel=settings.parallel,
+            order=settings.order,
+            where=settings.filter,
+            chunk_rows=settings.chunk_rows,
+            retries=settings.table_retries,
+            then=settings.table_then,
+        )
+
+    def _watch(self, names: frozenset[str]) -> None:
+        of = self._of
+        looked = told = of.monotonic()
+        while not of.stop.is_set():
+            of.wake.wait(1.0)
+            of.wake.clear()
+            self._raise_failures()
+            now = of.monotonic()
+            if now - told >= _LAG_SECONDS:
+                told = now
+                self._tell_lag()
+            if not of.requests.empty():
+                return
+            if of.settings.mode == "follow" and now - looked >= _LOOK_SECONDS:
+                looked = now
+                if self._has_new_tables(names):
+                    return
+            if self._is_all():
+                of.end()
+
+    def _raise_failures(self) -> None:
+        if self._loading is not None and self._loading.failure is not None:
+            raise self._loading.failure
+        if self._engine is not None and self._engine.failure is not None:
+            raise self._engine.failure
+
+    def _has_new_tables(self, names: frozenset[str]) -> bool:
+        settings = self._of.settings
+        found = self._of.database.tables(settings.include, settings.exclude)
+        return not names.issuperset(table.name for table in found)
+
+    def _is_all(self) -> bool:
+        """Whether what is not to go on for ever has done all it was asked for."""
+        if self._of.settings.mode == "follow" or unloaded(self._lander.position):
+            return False
+        if self._changes is None or self._target is None:
+            return True
+        offset = self._changes.position.offset
+        return place_of_offset(self._of.database.connector, offset) >= self._target
+
+    def _tell_lag(self) -> None:
+        if self._changes is None:
+            return
+        lag = self._of.database.lag(self._changes.position.offset)
+        self._of.tell("lag", bytes=lag.bytes, seconds=lag.seconds, notes=list(lag.notes))
+
+    def _tell_tables(self, tables: Mapping[str, SourceTable]) -> None:
+        shown: dict[str, Any] = {}
+        for name, one in self._lander.position.tables.items():
+            shown[name] = {
+                "state": "running" if one.state == "loaded" else one.state,
+                "rows": one.rows,
+                "bytes": None,
+                "rows_estimate": tables[name].rows_estimate,
+                "bytes_estimate": tables[name].bytes_estimate,
+            }
+        self._of.tell("tables", tables=shown)

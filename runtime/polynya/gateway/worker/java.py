@@ -1,0 +1,78 @@
+"""Debezium's engine for a capture: its jars, its Java and the files of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from polynya.gateway.debezium.history import KeptHistory
+from polynya.gateway.debezium.settings import NAME, Scratch, engine_settings
+from polynya.gateway.landing.log import CaptureLog
+from polynya.gateway.landing.position import Position
+from polynya.gateway.source import Database, SourceTable
+from polynya.gateway.wire import WorkerSettings
+from polynya.gateway.worker.changes import History
+from polynya.gateway.worker.engines import Engine, Take
+from polynya.lake.spark.jars import DEBEZIUM, jar_paths
+from polynya.lake.spark.java import find_java
+
+_HEAP_MB: Final = 512
+_WITHOUT_HISTORY: Final = frozenset({"postgresql"})
+
+
+@dataclass(slots=True)
+class DebeziumEngines:
+    """Makes engines; starts Java with the first."""
+
+    settings: WorkerSettings
+    folder: Path
+    _history: KeptHistory | None = None
+    _runs: int = field(default=0)
+
+    def history(self, database: Database, log: CaptureLog) -> History | None:
+        """The history of schemas of the run that comes next."""
+        self._runs += 1
+        self._scratch.folder.mkdir(parents=True)
+        if database.connector in _WITHOUT_HISTORY:
+            return None
+        self._history = KeptHistory(self._scratch.history, log)
+        return self._history
+
+    def engine(
+        self,
+        database: Database,
+        tables: Sequence[SourceTable],
+        position: Position,
+        take: Take,
+        ended: Callable[[], None],
+    ) -> Engine:
+        """One that reads from a position on; `history` comes before it.
+
+        Raises:
+            DependencyError: the jars or Java cannot be had (POLYNYA-DEP-001 to -004), or Java does
+                not start (POLYNYA-GTW-005).
+            OperationError: POLYNYA-GTW-009, the history of schemas is not there.
+        """
+        # Start-up time and memory of commands that capture nothing: JPype loads a library.
+        from polynya.gateway.debezium.engine import DebeziumEngine
+        from polynya.gateway.debezium.jvm import start_java, write_offset
+
+        jars = jar_paths(groups=(DEBEZIUM,), repository=self.settings.maven_repository)
+        start_java(jars, str(find_java().runtime), _HEAP_MB)
+        write_offset(self._scratch.offsets, NAME, position.stream.offset)
+        has_history = self._history is not None and self._history.restore(position.history)
+        settings = engine_settings(
+            database.connector,
+            database.engine_properties(tables),
+            self._scratch,
+            roll_bytes=self.settings.roll_bytes,
+            roll_seconds=self.settings.roll_seconds,
+            has_history=has_history,
+        )
+        return DebeziumEngine(settings, take, ended)
+
+    @property
+    def _scratch(self) -> Scratch:
+        return Scratch(self.folder / f"run-{self._runs}")

@@ -1,0 +1,134 @@
+"""How a round begins: from nothing, or from what has landed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from polynya.formats.debezium.captured.batch import Shape
+from polynya.gateway.landing.lander import Lander
+from polynya.gateway.landing.places import truncation
+from polynya.gateway.landing.position import Position, StreamPosition, TableProgress
+from polynya.gateway.landing.progress import unloaded
+from polynya.gateway.source import Database, Snapshot, SourceTable
+from polynya.gateway.wire import WorkerSettings
+from polynya.gateway.worker.requests import Request
+from polynya.model.errors import OperationError
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The tables that there are, and the view that they are loaded from; None: none is needed."""
+
+    tables: Mapping[str, SourceTable]
+    snapshot: Snapshot | None
+
+
+def first_position(database: Database, settings: WorkerSettings, lander: Lander) -> Start:
+    """Begin a capture, and land where it begins before anything else.
+
+    Where something has landed before, all tables are emptied and loaded anew: nobody knows what
+    has changed in between.
+    """
+    tables = _found(database, settings)
+    beginning = database.begin(tuple(tables.values()))
+    snapshot = beginning.snapshot
+    known = lander.position.tables if lander.number else {}
+    start = Start(tables, snapshot)
+    position = Position(StreamPosition(beginning.offset)).with_tables(tables)
+    if not lander.number:
+        lander.begin(position)
+    else:
+        anew = [name for name in tables if name in known]
+        _land_emptied(database, start, anew, lander, position)
+    return start
+
+
+def goes_on(
+    database: Database, settings: WorkerSettings, lander: Lander, asked: Sequence[Request]
+) -> Start:
+    """Go on where the log says.
+
+    Raises:
+        OperationError: POLYNYA-GTW-008, the database has no more what the stream would need.
+    """
+    tables = _found(database, settings)
+    before = lander.position
+    lost = database.lost(before.stream.offset)
+    if lost is not None:
+        if _is_for_all(asked):
+            return first_position(database, settings, lander)
+        raise _lost(settings.task, lost)
+    again = _named(asked, "reload", tables)
+    position = before.with_tables(tables, again)
+    for name in _named(asked, "resume", tables):
+        position = position.with_table(name, _resumed(position.tables[name]))
+    new = set(tables) - set(before.tables)
+    is_needed = bool(unloaded(position)) or settings.mode == "once"
+    snapshot = database.resume(tuple(tables.values())) if is_needed else None
+    start = Start(tables, snapshot)
+    if snapshot is not None and again:
+        emptied = [name for name in again if name not in new]
+        _land_emptied(database, start, emptied, lander, position)
+    elif position != before:
+        lander.begin(position)
+    return start
+
+
+def _land_emptied(
+    database: Database, start: Start, names: Collection[str], lander: Lander, position: Position
+) -> None:
+    snapshot, tables = start.snapshot, start.tables
+    if snapshot is None:
+        raise ValueError("without a view nothing is loaded anew")
+    lines = [truncation(database.connector, name, snapshot.source) for name in names]
+    shapes = {
+        name: [Shape(number, snapshot.envelope(tables[name]))]
+        for number, name in enumerate(names, 1)
+    }
+    lander.land(b"".join(lines), len(lines), shapes, lambda _: position)
+
+
+def _found(database: Database, settings: WorkerSettings) -> dict[str, SourceTable]:
+    found = database.tables(settings.include, settings.exclude)
+    if not found:
+        raise OperationError(
+            "POLYNYA-GTW-007",
+            "the database has no table that the task includes, or the user may not see it",
+            where=settings.task,
+            state="nothing was captured",
+            fix="look at `tables` of the task and at the rights of the user: `polynya connection "
+            "test`",
+        )
+    return {table.name: table for table in sorted(found, key=lambda one: one.name)}
+
+
+def _named(asked: Sequence[Request], type_: str, tables: Mapping[str, SourceTable]) -> list[str]:
+    """The tables that requests of a type name."""
+    wanted = [one for one in asked if one.type == type_]
+    if any(not one.tables for one in wanted):
+        return list(tables)
+    return sorted({name for one in wanted for name in one.tables if name in tables})
+
+
+def _is_for_all(asked: Sequence[Request]) -> bool:
+    return any(one.type == "reload" and not one.tables for one in asked)
+
+
+def _resumed(progress: TableProgress) -> TableProgress:
+    """A suspended table in its load again; any other stays as it is."""
+    if progress.state != "suspended":
+        return progress
+    return replace(progress, state="loading" if progress.chunks else "queued", why=None)
+
+
+def _lost(task: str, why: str) -> OperationError:
+    return OperationError(
+        "POLYNYA-GTW-008",
+        f"the stream cannot go on where it was: {why}",
+        where=task,
+        state="all that has landed stays; changes since then are missing until the tables are "
+        "loaded anew",
+        fix="load all tables anew: `polynya landing reload`; see the page of this error for what "
+        "keeps a database from giving up its log",
+    )

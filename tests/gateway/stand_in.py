@@ -1,0 +1,348 @@
+"""A database that is no database, and an engine that reads its log: as a capture meets them.
+
+Its log is one of transactions with places that grow. The engine behaves as Debezium does for
+PostgreSQL: it goes on after the end of the transaction that an offset names.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from polynya.formats.debezium.captured.batch import read_header
+from polynya.formats.debezium.order import native_position
+from polynya.gateway.landing.log import CaptureLog
+from polynya.gateway.landing.position import Position
+from polynya.gateway.landing.stream import StreamEvent
+from polynya.gateway.source import (
+    Beginning,
+    Chunk,
+    Database,
+    Finding,
+    Key,
+    Lag,
+    Offset,
+    SourceColumn,
+    SourceTable,
+)
+from polynya.gateway.worker.engines import Take
+from polynya.model.errors import DependencyError, PolynyaError
+from polynya.testing.fakes import MemoryObjectStore
+
+ENVELOPE = {
+    "type": "struct",
+    "fields": [
+        {
+            "type": "struct",
+            "field": name,
+            "optional": True,
+            "fields": [
+                {"type": "int32", "field": "id"},
+                {"type": "string", "field": "v", "optional": True},
+            ],
+        }
+        for name in ("before", "after")
+    ],
+}
+
+
+def a_table(name: str, key: tuple[str, ...] = ("id",)) -> SourceTable:
+    """A table of the stand-in: a number and a text."""
+    columns = (
+        SourceColumn("id", "int", nullable=False, connect={"type": "int32"}),
+        SourceColumn("v", "text", nullable=True, connect={"type": "string"}),
+    )
+    return SourceTable(name, columns, key)
+
+
+@dataclass(slots=True)
+class StandIn:
+    """A database with a log.
+
+    Attributes:
+        rows: of each table, by key.
+        log: records of the stream in their order.
+        kept_from: the log before this place is gone.
+        between: is called between two chunks, for whoever writes meanwhile.
+    """
+
+    rows: dict[str, dict[int, str]]
+    log: list[StreamEvent] = field(default_factory=list)
+    at: int = 1000
+    transaction: int = 1
+    kept_from: int = 0
+    has_slot: bool = False
+    between: Callable[[], None] = lambda: None
+    failing: dict[str, list[PolynyaError]] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    connector: str = "postgresql"
+
+    def commit(self, *changes: tuple[str, str, int, str]) -> None:
+        """One transaction of changes `(operation, table, id, text)`; those of one call interleave.
+
+        All changes of a pair of neighbours share one place in the log, as the rows of a COPY do.
+        """
+        with self.lock:
+            before = self.at
+            for order, (operation, table, key, text) in enumerate(changes, 1):
+                if order % 2:
+                    self.at += 10
+                self._change(operation, table, key, text)
+                self._log(before, order, operation, table, key, text)
+            self.at += 10
+            self.log.append(self._end())
+            self.transaction += 1
+
+    def forget(self, table: str, key: int) -> None:
+        """A row goes, and nothing in the log says so."""
+        self.rows[table].pop(key)
+        self.at += 10
+
+    def _change(self, operation: str, table: str, key: int, text: str) -> None:
+        if operation == "d":
+            self.rows[table].pop(key, None)
+        elif operation == "t":
+            self.rows[table].clear()
+        else:
+            self.rows[table][key] = text
+
+    def _log(
+        self, before: int, order: int, operation: str, table: str, key: int, text: str
+    ) -> None:
+        space, _, name = table.partition(".")
+        source = {
+            "connector": "postgresql", "schema": space, "table": name, "lsn": self.at,
+            "sequence": json.dumps([str(before), str(self.at)]), "snapshot": "false",
+        }  # fmt: skip
+        row = {"id": key, "v": text}
+        value = {
+            "op": operation,
+            "before": {"id": key, "v": None} if operation == "d" else None,
+            "after": None if operation in "dt" else row,
+            "source": source,
+            "transaction": {"id": str(self.transaction), "total_order": order},
+        }
+        line = json.dumps({"key": None if operation == "t" else {"id": key}, "value": value})
+        offset = {"lsn": self.at, "lsn_commit": before, "txId": self.transaction}
+        self.log.append(
+            StreamEvent("row", line.encode() + b"\n", lambda: offset, table, ENVELOPE, offset)
+        )
+
+    def _end(self) -> StreamEvent:
+        offset = {"lsn": self.at, "lsn_commit": self.at, "txId": self.transaction}
+        return StreamEvent("end", b"", lambda: offset, origin=offset)
+
+    # The protocol.
+
+    def findings(self) -> tuple[Finding, ...]:
+        return ()
+
+    def tables(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[SourceTable, ...]:
+        return tuple(a_table(name) for name in self.rows)
+
+    def begin(self, tables: Sequence[SourceTable]) -> Beginning:
+        with self.lock:
+            self.has_slot = True
+            self.kept_from = self.at
+            offset = {"lsn": self.at, "lsn_commit": self.at, "txId": None}
+            return Beginning(offset, View(self, self.at))
+
+    def resume(self, tables: Sequence[SourceTable]) -> View:
+        with self.lock:
+            place = self.at
+            self.at += 10
+            self.log.append(self._end())
+            self.transaction += 1
+            return View(self, place)
+
+    def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
+        return {}
+
+    def lag(self, offset: Offset) -> Lag:
+        return Lag(self.at - int(offset["lsn"]), None)
+
+    def lost(self, offset: Offset) -> str | None:
+        return None if offset["lsn"] >= self.kept_from else "the slot is gone"
+
+    def drop(self) -> None:
+        self.has_slot = False
+
+    def close(self) -> None:
+        return
+
+
+class View:
+    """The rows as they were."""
+
+    def __init__(self, database: StandIn, place: int) -> None:
+        self._database = database
+        self._rows = {name: dict(rows) for name, rows in database.rows.items()}
+        self.source = {
+            "connector": "postgresql", "lsn": place, "sequence": None, "snapshot": "true",
+        }  # fmt: skip
+
+    def envelope(self, table: SourceTable) -> Mapping[str, Any]:
+        return ENVELOPE
+
+    def read(self, table: SourceTable, after: Key | None, rows: int, where: str | None) -> Chunk:
+        self._database.between()
+        if errors := self._database.failing.get(table.name):
+            raise errors.pop(0)
+        begin = -1 if after is None else after[0]
+        wanted = [key for key in sorted(self._rows[table.name]) if key > begin]
+        taken = wanted[:rows]
+        space, _, name = table.name.partition(".")
+        source = {**self.source, "schema": space, "table": name}
+        lines = []
+        for key in taken:
+            row = {"id": key, "v": self._rows[table.name][key]}
+            value = {"op": "r", "before": None, "after": row, "source": source}
+            lines.append(json.dumps({"key": {"id": key}, "value": value}).encode() + b"\n")
+        last = (taken[-1],) if taken else None
+        return Chunk(b"".join(lines), len(taken), last, len(wanted) == len(taken))
+
+    def close(self) -> None:
+        return
+
+
+class StandInEngine:
+    """Reads the log from an offset on, so many records at a time."""
+
+    def __init__(
+        self, database: StandIn, offset: Offset, take: Take, ended: Callable[[], None], size: int
+    ) -> None:
+        self.failure: PolynyaError | None = None
+        self.told: list[Any] = []
+        self._database, self._offset, self._take, self._ended = database, offset, take, ended
+        self._size = size
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        index, begin = 0, int(self._offset["lsn"])
+        try:
+            while not self._stop.is_set():
+                with self._database.lock:
+                    fresh = self._database.log[index : index + self._size]
+                index += len(fresh)
+                # The events of a transaction come after the end of the one before it.
+                fresh = [one for one in fresh if _belongs_after(one, begin)]
+                told = self._take(fresh)
+                if told is not None:
+                    self.told.append(told.origin)
+                if not fresh:
+                    self._stop.wait(0.002)
+        except Exception as error:
+            self.failure = (
+                error
+                if isinstance(error, PolynyaError)
+                else DependencyError("POLYNYA-GTW-006", str(error))
+            )
+        finally:
+            self._ended()
+
+
+def _belongs_after(event: StreamEvent, begin: int) -> bool:
+    offset = event.offset()
+    if event.kind == "end":
+        return int(offset["lsn"]) > begin
+    return int(offset["lsn_commit"]) >= begin
+
+
+@dataclass(slots=True)
+class StandInEngines:
+    """Makes engines of the stand-in."""
+
+    size: int = 3
+    made: list[StandInEngine] = field(default_factory=list)
+
+    def history(self, database: Database, log: CaptureLog) -> None:
+        return None
+
+    def engine(
+        self,
+        database: Database,
+        tables: Sequence[SourceTable],
+        position: Position,
+        take: Take,
+        ended: Callable[[], None],
+    ) -> StandInEngine:
+        assert isinstance(database, StandIn)
+        engine = StandInEngine(database, position.stream.offset, take, ended, self.size)
+        self.made.append(engine)
+        return engine
+
+
+class Killed(Exception):
+    """The process dies here."""
+
+
+class DeadlyStore(MemoryObjectStore):
+    """Kills at the so-manieth put of a batch, before or after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kill_at: int | None = None
+        self.after = False
+        self._puts = 0
+        self.is_dead = False
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Put, or die."""
+        if self.is_dead:
+            raise Killed
+        self._puts += 1
+        if self._puts == self.kill_at and not self.after:
+            self.is_dead = True
+            raise Killed
+        done = super().put_if_absent(path, data)
+        if self._puts == self.kill_at:
+            self.is_dead = True
+            raise Killed
+        return done
+
+    def revive(self) -> None:
+        """For the next process."""
+        self.is_dead, self.kill_at, self._puts = False, None, 0
+
+
+def landed_values(store: MemoryObjectStore, folder: str) -> list[dict[str, Any]]:
+    """The values of all events that have landed, in their order."""
+    import io
+
+    import pyarrow as pa
+
+    found = []
+    for info in store.list(folder):
+        data = store.get(info.path)
+        read_header(io.BytesIO(data), info.path)
+        with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as content:
+            lines = content.read().splitlines()[1:]
+        found += [json.loads(line)["value"] for line in lines]
+    return found
+
+
+def folded(values: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, str]]:
+    """What tables are after events, by the order that the reader gives them."""
+    tables: dict[str, dict[int, str]] = {}
+    placed = sorted(enumerate(values), key=lambda one: (native_position(one[1]), one[0]))
+    for _, value in placed:
+        source = value["source"]
+        rows = tables.setdefault(f"{source['schema']}.{source['table']}", {})
+        if value["op"] == "t":
+            rows.clear()
+        elif value["op"] == "d":
+            rows.pop(value["before"]["id"], None)
+        else:
+            rows[value["after"]["id"]] = value["after"]["v"]
+    return tables

@@ -1,0 +1,299 @@
+"""A capture beside a stand-in of a database: load and stream together, killed at each boundary."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+import pytest
+
+from polynya.gateway.landing.log import CaptureLog
+from polynya.gateway.landing.position import Position
+from polynya.gateway.source import Access
+from polynya.gateway.wire import WorkerSettings
+from polynya.gateway.worker.capture import Capture
+from polynya.gateway.worker.requests import Request
+from polynya.model.errors import ConflictError, OperationError, PolynyaError
+from polynya.testing.fakes import MemoryObjectStore
+from tests.gateway.stand_in import (
+    DeadlyStore,
+    Killed,
+    StandIn,
+    StandInEngines,
+    folded,
+    landed_values,
+)
+
+SETTINGS = WorkerSettings(
+    task="shop",
+    mode="once",
+    access=Access("postgresql", "127.0.0.1", 1, "shop", "me", "secret"),
+    landing="/nowhere",
+    folder="shop",
+    include=("*",),
+    parallel=2,
+    chunk_rows=4,
+)
+
+
+class Told:
+    """Remembers what was told."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def __call__(self, type_: str, **fields: Any) -> None:
+        self.events.append({"type": type_, **fields})
+
+    def of(self, type_: str) -> list[dict[str, Any]]:
+        return [one for one in self.events if one["type"] == type_]
+
+
+def a_database() -> StandIn:
+    rows = {f"public.t{n}": {key: f"first {key}" for key in range(10)} for n in range(3)}
+    return StandIn(rows)
+
+
+def a_capture(
+    database: StandIn, store: MemoryObjectStore, told: Told | None = None, **settings: Any
+) -> Capture:
+    clock = count()
+    return Capture(
+        replace(SETTINGS, **settings),
+        database,
+        CaptureLog(store, "shop"),
+        StandInEngines(),
+        told or Told(),
+        now=lambda: datetime(2026, 1, 1, second=next(clock) % 60, tzinfo=UTC),
+        monotonic=lambda: 0.0,
+    )
+
+
+def writers(database: StandIn) -> Iterator[None]:
+    """Whoever writes while tables are loaded: inserts, updates, deletes, changes twice."""
+    for n in count():
+        table, other = f"public.t{n % 3}", f"public.t{(n + 1) % 3}"
+        database.commit(
+            ("u", table, n % 10, f"u{n}"),
+            ("c", other, 100 + n, f"c{n}"),
+            ("u", table, n % 10, f"v{n}"),
+            ("d", other, (n * 7) % 10, ""),
+            ("u", other, 100 + n, f"w{n}"),
+        )
+        yield
+
+
+def busy(database: StandIn, most: int = 40) -> None:
+    """Something is written between any two chunks."""
+    steps = writers(database)
+    written = count()
+    lock = threading.Lock()
+
+    def write() -> None:
+        with lock:
+            if next(written) < most:
+                next(steps)
+
+    database.between = write
+
+
+def streamed(values: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
+    """What tells the events of the stream apart."""
+    return [
+        (value["transaction"]["id"], value["transaction"]["total_order"])
+        for value in values
+        if value.get("transaction")
+    ]
+
+
+def test_tables_are_loaded_while_others_write_and_nothing_is_lost() -> None:
+    database, store = a_database(), MemoryObjectStore()
+    busy(database)
+
+    a_capture(database, store).run()
+    a_capture(database, store).run()
+
+    values = landed_values(store, "shop")
+    assert folded(values) == database.rows
+    assert len(streamed(values)) == len(set(streamed(values)))
+    assert Position.of(newest(store)).tables["public.t0"].state == "loaded"
+
+
+def newest(store: MemoryObjectStore) -> Any:
+    header = CaptureLog(store, "shop").newest()
+    assert header is not None
+    return header.position
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("put", range(1, 14))
+def test_a_capture_that_is_killed_at_a_put_loses_and_doubles_nothing(
+    put: int, *, after: bool
+) -> None:
+    database, store = a_database(), DeadlyStore()
+    busy(database)
+    store.kill_at, store.after = put, after
+    with pytest.raises((Killed, PolynyaError)):
+        a_capture(database, store).run()
+        a_capture(database, store).run()
+    store.revive()
+
+    a_capture(database, store).run()
+    a_capture(database, store).run()
+
+    values = landed_values(store, "shop")
+    assert folded(values) == database.rows
+    assert len(streamed(values)) == len(set(streamed(values)))
+
+
+def test_the_database_is_told_only_of_what_has_landed() -> None:
+    database, store = a_database(), DeadlyStore()
+    a_capture(database, store).run()
+    database.commit(("u", "public.t0", 1, "x"))
+    store.revive()
+    store.kill_at = 1
+    again = a_capture(database, store)
+    with pytest.raises((Killed, PolynyaError)):
+        again.run()
+
+    made = again.engines
+    assert isinstance(made, StandInEngines)
+    assert made.made[0].told == []
+
+
+def test_a_load_goes_on_after_the_last_chunk_that_landed() -> None:
+    database, store = a_database(), DeadlyStore()
+    store.kill_at = 5
+    with pytest.raises((Killed, PolynyaError)):
+        a_capture(database, store, parallel=1).run()
+    store.revive()
+    before = Position.of(newest(store)).tables["public.t0"]
+
+    a_capture(database, store, parallel=1).run()
+
+    reads = [v["after"]["id"] for v in landed_values(store, "shop") if v["source"]["table"] == "t0"]
+    assert before.chunks > 0
+    assert sorted(reads) == sorted(database.rows["public.t0"])
+
+
+def test_a_table_that_is_new_is_loaded_while_the_others_go_on() -> None:
+    database, store = a_database(), MemoryObjectStore()
+    a_capture(database, store).run()
+    database.rows["public.new"] = {1: "one"}
+    database.commit(("u", "public.t0", 1, "later"))
+
+    a_capture(database, store).run()
+
+    assert folded(landed_values(store, "shop")) == database.rows
+
+
+def test_a_table_that_cannot_be_read_is_tried_again_then_suspended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("polynya.gateway.worker.loading._RETRY_SECONDS", 0.0)
+    database, store, told = a_database(), MemoryObjectStore(), Told()
+    database.failing["public.t1"] = [OperationError("POLYNYA-GTW-030", "no right") for _ in "1234"]
+
+    a_capture(database, store, told).run()
+
+    progress = Position.of(newest(store)).tables
+    assert progress["public.t1"].state == "suspended"
+    assert progress["public.t1"].why == "POLYNYA-GTW-030: no right"
+    assert progress["public.t2"].state == "loaded"
+    assert [one["suspended"] for one in told.of("table_failed")] == [False, False, False, True]
+
+
+def test_a_suspended_table_is_taken_up_again_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polynya.gateway.worker.loading._RETRY_SECONDS", 0.0)
+    database, store = a_database(), MemoryObjectStore()
+    database.failing["public.t1"] = [OperationError("POLYNYA-GTW-030", "no right") for _ in "1234"]
+    a_capture(database, store).run()
+    capture = a_capture(database, store)
+    capture.ask(Request("resume", ("public.t1",)))
+
+    capture.run()
+
+    assert folded(landed_values(store, "shop")) == database.rows
+
+
+def test_a_table_that_is_loaded_anew_loses_the_rows_that_are_gone() -> None:
+    database, store = a_database(), MemoryObjectStore()
+    a_capture(database, store).run()
+    database.forget("public.t1", 3)
+    capture = a_capture(database, store)
+    capture.ask(Request("reload", ("public.t1",)))
+
+    capture.run()
+
+    assert folded(landed_values(store, "shop")) == database.rows
+
+
+def test_a_log_that_is_gone_is_named_and_everything_loaded_anew_when_asked() -> None:
+    database, store = a_database(), MemoryObjectStore()
+    a_capture(database, store).run()
+    database.forget("public.t2", 3)
+    database.at += 1000
+    database.kept_from = database.at
+
+    with pytest.raises(OperationError, match="the slot is gone") as caught:
+        a_capture(database, store).run()
+    assert caught.value.code == "POLYNYA-GTW-008"
+
+    capture = a_capture(database, store)
+    capture.ask(Request("reload"))
+    capture.run()
+    assert folded(landed_values(store, "shop")) == database.rows
+
+
+def test_of_two_captures_one_stops() -> None:
+    database, store = a_database(), MemoryObjectStore()
+    first = a_capture(database, store, chunk_rows=1, parallel=1)
+    other = a_capture(database, store)
+
+    def once() -> None:
+        database.between = lambda: None
+        other.run()
+
+    database.between = once
+    with pytest.raises(ConflictError) as caught:
+        first.run()
+
+    assert caught.value.code == "POLYNYA-GTW-004"
+    a_capture(database, store).run()
+    assert folded(landed_values(store, "shop")) == database.rows
+
+
+def test_a_database_without_a_table_that_is_included_is_named() -> None:
+    with pytest.raises(OperationError, match="no table that the task includes") as caught:
+        a_capture(StandIn({}), MemoryObjectStore()).run()
+
+    assert caught.value.code == "POLYNYA-GTW-007"
+
+
+def test_a_reload_leaves_nothing_in_the_database() -> None:
+    database, store = a_database(), MemoryObjectStore()
+    a_capture(database, store, mode="reload").run()
+    database.forget("public.t1", 3)
+
+    a_capture(database, store, mode="reload").run()
+
+    assert not database.has_slot
+    assert folded(landed_values(store, "shop")) == database.rows
+
+
+def test_a_capture_that_follows_ends_when_it_is_told_to() -> None:
+    database, store, told = a_database(), MemoryObjectStore(), Told()
+    capture = a_capture(database, store, told, mode="follow")
+    thread = threading.Thread(target=capture.run)
+    thread.start()
+    database.commit(("u", "public.t0", 1, "x"))
+
+    capture.end()
+    thread.join(10)
+
+    assert not thread.is_alive()
+    assert told.of("streaming")
