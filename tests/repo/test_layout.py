@@ -84,16 +84,19 @@ def test_every_dependency_has_its_line_in_the_decision_record() -> None:
 
 #: Packages that another required package imports when it is there, not Polynya itself.
 ASKED_FOR_BY = {"backports.zstd": "fastavro"}
+#: Packages that are imported under another name than their own.
+IMPORTED_AS = {"jpype1": "jpype"}
 
 
 def test_every_required_package_is_imported() -> None:
     runtime = tomllib.loads((ROOT / "runtime" / "pyproject.toml").read_text())["project"]
     required = {re.split(r"[\[<>=~!; ]", one)[0] for one in runtime["dependencies"]}
+    called = {name: IMPORTED_AS.get(name, name) for name in required}
     modules = {module for path in sources("runtime/polynya") for module in imported(path)}
     unused = {
         name
         for name in required
-        if not any(module == name or module.startswith(f"{name}.") for module in modules)
+        if not any(f"{module}.".startswith(f"{called[name]}.") for module in modules)
     }
 
     assert unused == ASKED_FOR_BY.keys()
