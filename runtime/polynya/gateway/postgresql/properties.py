@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from polynya.gateway.postgresql.session import authorities
+from polynya.gateway.postgresql.sql import literal
 from polynya.gateway.postgresql.tables import PgTable
 from polynya.gateway.source import Access
 
@@ -25,6 +26,14 @@ _FIXED: Final = {
     "money.fraction.digits": "2",
     "include.unknown.datatypes": "true",
 }
+#: Where other tables keep the log growing, a message of our own lets the slot move: each time the
+#: engine gives a sign of life, and only when that much of the log is not confirmed.
+_QUIET_BYTES: Final = 16 << 20
+_MOVE_ON: Final = (
+    "SELECT pg_logical_emit_message(true, 'polynya', 'alive') FROM pg_replication_slots "
+    "WHERE slot_name = {slot} "
+    "AND pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn) > {bytes}"
+)
 _TLS_MODES: Final = {"verify": "verify-full", "require": "require", "disable": "disable"}
 
 
@@ -41,6 +50,7 @@ def properties_of(
         "database.dbname": access.database,
         "slot.name": slot,
         "publication.name": publication,
+        "heartbeat.action.query": _MOVE_ON.format(slot=literal(slot), bytes=_QUIET_BYTES),
         "table.include.list": _patterns(table.name for table in tables),
         **_tls(access),
     }

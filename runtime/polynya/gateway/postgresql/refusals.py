@@ -32,7 +32,8 @@ def without_identity(tables: Sequence[PgTable]) -> list[PgTable]:
 def refuse(session: Session, access: Access, tables: Sequence[PgTable]) -> None:
     """Raise OperationError for the first thing that cannot be captured.
 
-    POLYNYA-GTW-026 (views and the like), -025 (no replica identity), -029 (types of the database).
+    POLYNYA-GTW-026 (views and the like), -025 (no replica identity), -035 (a key that may be NULL),
+    -029 (types of the database).
     """
     for one in tables:
         if one.not_captured:
@@ -53,6 +54,16 @@ def refuse(session: Session, access: Access, tables: Sequence[PgTable]) -> None:
             fix=f"give each a primary key, or ALTER TABLE {first} REPLICA IDENTITY FULL, or "
             "exclude it",
         )  # fmt: skip
+    for one in tables:
+        if one.doubtful_key and not one.not_captured:
+            raise OperationError(
+                "POLYNYA-GTW-035",
+                f"{one.name} has no key but a unique index on columns that may be NULL: "
+                f"{', '.join(one.doubtful_key)}",
+                where=access.task, state=_NOTHING,
+                why="its stream takes that for the key, and such rows have none",
+                fix="give it a primary key, make the columns NOT NULL, or exclude it",
+            )  # fmt: skip
     types = deadly_types(session)
     if types:
         raise OperationError(

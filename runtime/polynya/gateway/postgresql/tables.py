@@ -80,6 +80,7 @@ class PgTable:
         identity: replica identity: `d` the primary key, `i` an index, `f` all, `n` nothing.
         is_logged: whether its changes are in the log at all.
         key: () without one.
+        doubtful_key: a unique index whose columns may be NULL, where there is nothing better.
         left_out: columns that are not captured, with why.
         rows: by the statistics; None: there are none yet.
     """
@@ -93,6 +94,7 @@ class PgTable:
     columns: tuple[PgColumn, ...]
     key: tuple[str, ...]
     key_is_primary: bool
+    doubtful_key: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...]
     rows: int | None
     bytes: int | None
@@ -200,6 +202,7 @@ def _table(
     table = PgTable(
         oid=int(oid), schema=schema, relation=relation, kind=kind, identity=identity,
         is_logged=persistence == "p", columns=tuple(captured), key=(), key_is_primary=False,
+        doubtful_key=(),
         left_out=tuple(left_out), rows=int(rows) if rows is not None and rows >= 0 else None,
         bytes=int(size) if size is not None else None,
     )  # fmt: skip
@@ -214,4 +217,5 @@ def _with_key(
         names = tuple(numbers[int(one)] for one in columns if int(one) in numbers)
         if len(names) == len(columns) and required.issuperset(names):
             return replace(table, key=names, key_is_primary=is_primary)
-    return table
+    doubtful = [numbers[int(one)] for one in keys[0][3] if int(one) in numbers] if keys else []
+    return replace(table, doubtful_key=tuple(doubtful))

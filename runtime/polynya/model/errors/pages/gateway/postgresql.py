@@ -101,4 +101,10 @@ PAGES: Final = (
         "A table of the task is not in the database, or is in a schema that this user may not see. "
         "Names are those of the catalog, `schema.table`, and case matters.",
     ),
+    ErrorPage(
+        "POLYNYA-GTW-035",
+        "a table has no key but a unique index on columns that may be NULL",
+        "Debezium takes such an index for the key, and rows with NULL in it would have none. Give "
+        "the table a primary key, make the columns NOT NULL, or exclude it.",
+    ),
 )
