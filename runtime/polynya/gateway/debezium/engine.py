@@ -34,6 +34,7 @@ class DebeziumEngine:
             ended: is called once, when it has ended for whatever reason; `failure` says which.
         """
         self.failure: PolynyaError | None = None
+        self._stopping = False
         self._ended = ended
         self._reader = RecordReader()
         self._take = take
@@ -46,6 +47,7 @@ class DebeziumEngine:
 
     def stop(self) -> None:
         """End, after the batch that is landing. Waits for it."""
+        self._stopping = True
         if self._thread.is_alive():
             # It may end by itself at this moment.
             with suppress(jpype.JException):
@@ -96,6 +98,9 @@ class DebeziumEngine:
             self._fail(str(message) if error is None else _causes(error))
 
     def _fail(self, why: str) -> None:
+        if self._stopping:
+            # One that is ended while it begins complains; nothing that it had read is lost.
+            return
         self.failure = self.failure or DependencyError(
             "POLYNYA-GTW-006",
             f"the stream of changes has ended: {why}",
