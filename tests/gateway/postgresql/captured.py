@@ -1,0 +1,99 @@
+"""A capture process of a test's own, what it has landed, and what that comes to."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from polynya.formats.debezium.order import native_position
+from polynya.gateway.source import Access
+from polynya.gateway.wire import WorkerSettings
+
+UNSENT = "__debezium_unavailable_value"
+_PATIENCE = 240
+
+
+@dataclass
+class CaptureProcess:
+    """One after the other, into one folder."""
+
+    landing: Path
+    access: Access
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self, mode: str = "follow") -> None:
+        given = {"include": ("public.*",), "chunk_rows": 200, "roll_seconds": 0.2, "parallel": 2}
+        settings = WorkerSettings(
+            task="shop", mode=mode, access=self.access, landing=str(self.landing), folder="shop",
+            **{**given, **self.settings},
+        )  # fmt: skip
+        out = (self.landing.parent / "capture.out").open("ab")
+        said = (self.landing.parent / "capture.err").open("ab")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "polynya.gateway.worker"],
+            stdin=subprocess.PIPE, stdout=out, stderr=said, env=dict(os.environ),
+        )  # fmt: skip
+        assert self.process.stdin is not None
+        self.process.stdin.write(settings.line())
+        self.process.stdin.flush()
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def finish(self) -> None:
+        """Take all changes up to now, and end. Raises AssertionError when it does not."""
+        self.start("once")
+        assert self.process is not None
+        code = self.process.wait(_PATIENCE)
+        assert code == 0, self.events()[-1]
+
+    def wait_for(self, event: str, *, times: int = 1) -> None:
+        until = time.monotonic() + _PATIENCE
+        while sum(one["type"] == event for one in self.events()) < times:
+            assert time.monotonic() < until, self.events()[-3:]
+            time.sleep(0.1)
+
+    def events(self) -> list[dict[str, Any]]:
+        lines = (self.landing.parent / "capture.out").read_bytes().splitlines()
+        return [json.loads(one) for one in lines if one.endswith(b"}")]
+
+    def landed(self) -> list[dict[str, Any]]:
+        """The lines of all batches, in the order in which they landed."""
+        found = []
+        for file in sorted((self.landing / "shop").glob("capture-*.zst")):
+            content = pa.CompressedInputStream(io.BytesIO(file.read_bytes()), "zstd").read()
+            found += [json.loads(line) for line in content.splitlines()[1:]]
+        return found
+
+    def tables(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """What the landed lines come to: rows by table and by the text of their key."""
+        lines = sorted(
+            enumerate(self.landed()), key=lambda one: (native_position(one[1]["value"]), one[0])
+        )
+        tables: dict[str, dict[str, dict[str, Any]]] = {}
+        for _, line in lines:
+            value, source = line["value"], line["value"]["source"]
+            rows = tables.setdefault(f"{source['schema']}.{source['table']}", {})
+            if value["op"] == "t":
+                rows.clear()
+                continue
+            key = json.dumps(line["key"])
+            before = rows.pop(key, {})
+            if value["op"] != "d":
+                after = value["after"]
+                unsent = {name for name, one in after.items() if one == UNSENT}
+                rows[key] = {**after, **{name: before.get(name) for name in unsent}}
+        return tables
