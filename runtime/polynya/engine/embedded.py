@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -19,12 +19,13 @@ from polynya.lake.spark.naming import CATALOG
 from polynya.lake.warehouse.catalog_file import CatalogEntry, catalog_file
 from polynya.lake.warehouse.check import entries_of, refuse_unusable
 from polynya.lake.warehouse.tables import ListedTables, Tables
-from polynya.mirror.embedded.answering import Live, answer_here
+from polynya.mirror.embedded.answering import Live, answer_here, stream_here
 from polynya.mirror.embedded.refusal import NotEmbeddedError
 from polynya.mirror.embedded.stored import Limits
 from polynya.mirror.embedded.views import columns_of
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract.identifiers import quote_path
+from polynya.model.datatypes import DataType
 from polynya.model.errors import OperationError
 from polynya.model.reading.loader import LoadedProject
 
@@ -46,6 +47,24 @@ def answer_embedded(
     """
     refuse_unusable(project.target, CATALOG)
     return answer_here(statement, _Views(project).find, limit=limit, limits=limits or Limits())
+
+
+def stream_embedded(project: LoadedProject, statement: str) -> Iterator[pa.RecordBatch]:
+    """The rows of a statement as they come, over the newest commit of each table.
+
+    Raises as `answer_embedded`, mostly before the first rows.
+    """
+    refuse_unusable(project.target, CATALOG)
+    yield from stream_here(statement, _Views(project).find, limits=Limits())
+
+
+def view_types(project: LoadedProject, name: str) -> dict[str, DataType] | None:
+    """Types of the columns of a view by name; None where there is none.
+
+    Raises NotEmbeddedError where Spark has to tell.
+    """
+    live = _Views(project).find(name)
+    return columns_of(live.dataset, live.shape, live.view)
 
 
 def published_views(project: LoadedProject) -> list[str] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -54,6 +54,25 @@ def answer_here(
     Raises:
         NotEmbeddedError: Spark has to answer it. `find` may raise it too.
     """
+    query, asked = _asked(statement, find)
+    with closing(Database()) as database:
+        _load(database, asked, limits)
+        schema = _schema(query)
+        return schema, database.answer(query.sql, schema, limit)
+
+
+def stream_here(
+    statement: str, find: Callable[[str], Live], *, limits: Limits
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a statement as they come, however many they are; see `answer_here`."""
+    query, asked = _asked(statement, find)
+    with closing(Database()) as database:
+        _load(database, asked, limits)
+        yield from database.batches(query.sql, _schema(query))
+
+
+def _asked(statement: str, find: Callable[[str], Live]) -> tuple[Query, list[_Asked]]:
+    """What a statement asks, and of which views."""
     asked: dict[str, _Asked] = {}
 
     def relation(name: str) -> Relation:
@@ -61,11 +80,7 @@ def answer_here(
             asked[name] = _Asked(find(name), f"v{len(asked)}")
         return _relation(asked[name])
 
-    query = translate(parsed(statement), relation)
-    with closing(Database()) as database:
-        _load(database, list(asked.values()), limits)
-        schema = _schema(query)
-        return schema, database.answer(query.sql, schema, limit)
+    return translate(parsed(statement), relation), list(asked.values())
 
 
 def _relation(asked: _Asked) -> Relation:

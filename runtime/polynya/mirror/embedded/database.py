@@ -6,6 +6,7 @@ ours: no text of a user gets here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import duckdb
@@ -67,23 +68,27 @@ class Database:
         """The rows of a query with the names and types of a schema; at most `limit` of them."""
         batches: list[pa.RecordBatch] = []
         rows = 0
+        for batch in self.batches(sql, schema):
+            batches.append(batch)
+            rows += batch.num_rows
+            if limit is not None and rows >= limit:
+                batches[-1] = batches[-1].slice(0, batch.num_rows - (rows - limit))
+                break
+            if rows > MAX_ROWS:
+                raise NotEmbeddedError(f"an answer of more than {MAX_ROWS:,} rows")
+        return batches
+
+    def batches(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows of a query as they come, with the names and types of a schema."""
         try:
-            reader = self._connection.execute(sql).fetch_record_batch(_BATCH)
-            for batch in reader:
+            for batch in self._connection.execute(sql).fetch_record_batch(_BATCH):
                 columns = [
                     column.cast(field.type)
                     for column, field in zip(batch.columns, schema, strict=True)
                 ]
-                batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
-                rows += batch.num_rows
-                if limit is not None and rows >= limit:
-                    batches[-1] = batches[-1].slice(0, batch.num_rows - (rows - limit))
-                    break
-                if rows > MAX_ROWS:
-                    raise NotEmbeddedError(f"an answer of more than {MAX_ROWS:,} rows")
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
         except (duckdb.Error, pa.ArrowException) as error:
             raise _refused(error) from error
-        return batches
 
     def _run(self, sql: str) -> None:
         try:

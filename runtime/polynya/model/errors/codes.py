@@ -24,7 +24,7 @@ from polynya.model.errors.pages import (
     streams,
     views,
 )
-from polynya.model.errors.pages.gateway import capturing, mariadb, masking, postgresql
+from polynya.model.errors.pages.gateway import capturing, comparing, mariadb, masking, postgresql
 from polynya.model.errors.pages.gateway import settings as capture_settings
 from polynya.model.errors.pages.page import ErrorPage
 
@@ -32,6 +32,7 @@ FAMILIES: Final = (
     bucket,
     capture_settings,
     capturing,
+    comparing,
     configuration,
     engines,
     expiry,

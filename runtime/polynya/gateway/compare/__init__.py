@@ -1,0 +1,1 @@
+"""Compares tables of a database with what became of them: ranges of keys, then rows, then proof."""
