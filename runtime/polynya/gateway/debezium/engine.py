@@ -15,7 +15,9 @@ from polynya.gateway.landing.stream import StreamEvent
 from polynya.model.errors import DependencyError, PolynyaError
 
 _CLOSE_SECONDS: Final = 60.0
+_CLOSE_AGAIN_SECONDS: Final = 0.5
 _MAX_CAUSES: Final = 5
+_MAX_SAID: Final = 600
 _FORMAT: Final = "io.debezium.engine.format."
 
 Take = Callable[[Sequence[StreamEvent]], StreamEvent | None]
@@ -48,11 +50,13 @@ class DebeziumEngine:
     def stop(self) -> None:
         """End, after the batch that is landing. Waits for it."""
         self._stopping = True
-        if self._thread.is_alive():
-            # It may end by itself at this moment.
+        patience = _CLOSE_SECONDS
+        while self._thread.is_alive() and patience > 0:
+            # One that is just starting refuses, and one that ends by itself has nothing to close.
             with suppress(jpype.JException):
                 self._engine.close()
-            self._thread.join(_CLOSE_SECONDS)
+            self._thread.join(_CLOSE_AGAIN_SECONDS)
+            patience -= _CLOSE_AGAIN_SECONDS
 
     def _built(self, settings: Mapping[str, str]) -> Any:
         json_bytes = jpype.JClass(f"{_FORMAT}JsonByteArray")
@@ -94,16 +98,16 @@ class DebeziumEngine:
 
     def handle(self, success: bool, message: Any, error: Any) -> None:  # noqa: FBT001
         """The engine has ended."""
-        if not success and self.failure is None:
+        if not success:
             self._fail(str(message) if error is None else _causes(error))
 
     def _fail(self, why: str) -> None:
-        if self._stopping:
+        if self._stopping or self.failure is not None:
             # One that is ended while it begins complains; nothing that it had read is lost.
             return
-        self.failure = self.failure or DependencyError(
+        self.failure = DependencyError(
             "POLYNYA-GTW-006",
-            f"the stream of changes has ended: {why}",
+            f"the stream of changes has ended: {why[:_MAX_SAID]}",
             state="all that was read has landed up to a known place; the database keeps what "
             "comes after it",
             fix="look at the database and the way to it; the capture is started again by itself",
