@@ -72,6 +72,8 @@ COMMANDS: Final = (
     _verb("cluster", "sharing.cluster:app", "Nodes that share work: look, move, stop, scale."),
     _verb("network-agent", "sharing.network_agent:network_agent", "Scale groups of nodes."),
     _verb("task", "sharing.task:app", "Stop, start and resume a task in a cluster."),
+    _verb("connection", "capturing.connection:app", "Test a connection to a database."),
+    _verb("landing", "capturing.landing:app", "Captures of databases: look, run, stop, resume."),
     _verb("reload", "operate.reload:reload", "Read a full load again, move the differences."),
     _verb("query", "inspect.query:query", "Answer SQL over the live views."),
     _verb("locate", "inspect.locate:locate", "Where the metadata file of a table is."),

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.tasks.capturing.supervisor import ASKED_SECONDS, Supervisor
+from polynya.engine.tasks.capturing.supervisor import ASKED_SECONDS, Reloads, Supervisor
 from polynya.gateway.asking import Asking, Wish
 from polynya.gateway.wire import error_fields
 from polynya.model.config.capture.faults import EnvironmentErrors
+from polynya.model.config.capture.schedule import parse_cron
 from polynya.model.errors import DependencyError, OperationError, TaskStoppedError
 from polynya.observe.capture import (
     CaptureHeld,
@@ -67,12 +68,13 @@ class Zone:
     coming: list[FakeProcess] = field(default_factory=list)
     started: list[FakeProcess] = field(default_factory=list)
     modes: list[str] = field(default_factory=list)
+    reloads: Reloads | None = None
 
     def __post_init__(self):
         self.asking = Asking(self.store, "shop_db")
         self.supervisor = Supervisor(
             "shop_db", self.policy, self.launch, self.asking,
-            clock=self.clock, sink=self.events.append,
+            clock=self.clock, sink=self.events.append, reloads=self.reloads,
         )  # fmt: skip
 
     def launch(self, mode):
@@ -280,3 +282,50 @@ def test_bars_of_a_capture_that_was_interrupted_are_taken_away():
     zone.look()
 
     assert [event.subject for event in zone.told(StepEnded)] == ["shop_db/a.b"]
+
+
+def test_a_reload_waits_for_its_moment_and_for_the_next_one():
+    clock = FakeClock()
+    last = clock.now().replace(hour=0, minute=10)
+    zone = Zone(
+        clock=clock,
+        reloads=Reloads(parse_cron("30 * * * *"), lambda: last),
+        coming=[FakeProcess([[LANDED]], ends=0) for _ in range(2)],
+    )
+    clock.sleep((last - clock.now()).total_seconds())
+
+    assert zone.look().wait == 20 * 60
+    clock.sleep(20 * 60)
+    assert zone.look().landed
+    assert zone.modes == ["reload"]
+    assert zone.look().wait == 60 * 60
+
+
+def test_what_was_never_loaded_is_loaded_at_once():
+    zone = Zone(
+        reloads=Reloads(parse_cron("@daily"), lambda: None),
+        coming=[FakeProcess([[LANDED]], ends=0)],
+    )
+
+    assert zone.look().landed
+
+
+def test_a_reload_that_failed_is_tried_again_after_a_pause_and_not_at_the_next_moment():
+    zone = Zone(
+        reloads=Reloads(parse_cron("@daily"), lambda: None),
+        coming=[FakeProcess([[failed(REFUSED)]], ends=4), FakeProcess([[LANDED]], ends=0)],
+    )
+
+    zone.clock.sleep(zone.look().wait)
+
+    assert zone.look().landed
+
+
+def test_a_run_that_ends_reloads_whatever_the_time_is():
+    zone = Zone(
+        reloads=Reloads(parse_cron("@daily"), lambda: zone.clock.now()),
+        coming=[FakeProcess([[LANDED]], ends=0)],
+    )
+
+    assert zone.look(once=True).done
+    assert zone.modes == ["reload"]

@@ -10,12 +10,15 @@ import pytest
 
 from polynya.engine.runner import run_once, run_until_stopped
 from polynya.engine.tasks.capturing.settings import Secrets, worker_settings
+from polynya.engine.tasks.capturing.supervisor import Supervisor
 from polynya.engine.tasks.capturing.unit import DatabaseLanding
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.unit import IDLE, Unit
+from polynya.gateway.asking import Asking
 from polynya.gateway.wire import error_fields
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.capture.connected import ConnectedCapture
+from polynya.model.config.capture.faults import EnvironmentErrors
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import DependencyError, OperationError
 from polynya.observe.capture import CaptureLanded
@@ -100,7 +103,15 @@ class Run:
             landing=MemoryObjectStore(),
             sink=self.events.append,
         )
-        landing = DatabaseLanding(self.context, task(), self.launch)
+        supervisor = Supervisor(
+            "shop_db",
+            EnvironmentErrors(),
+            self.launch,
+            Asking(self.context.landing, "shop_db"),
+            clock=self.context.clock,
+            sink=self.context.sink,
+        )
+        landing = DatabaseLanding(self.context, supervisor)
         self.units = [
             Unit("reader", "reader", self.read, follows=True),
             Unit("shop_db", "shop_db", landing.step, lands=True),

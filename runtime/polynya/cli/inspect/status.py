@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
+from polynya.cli.inspect.captured.shown import show_named_captures
 from polynya.cli.inspect.chosen import chosen_entries
 from polynya.cli.inspect.shape import health_line, upkeep_line
 from polynya.cli.inspect.words import age_in_words, moment_in_words, size_in_words
@@ -44,7 +45,8 @@ def status(
     """Show for each dataset its pending changes, freshness, accounting, last apply and shape.
 
     Before them for each landed table of a stream what was landed, how far that is behind the
-    source, at which rate it came, and what the source had lost: as of its newest landed batch. A
+    source, at which rate it came, and what the source had lost: as of its newest landed batch. Of
+    a capture the state of each table (`polynya landing status` asks the database, too). A
     stream with `direct: true` stands before the table that reads it.
 
     Freshness is the age of the newest event that was copied, by the source's clock. Needs no Java,
@@ -54,8 +56,8 @@ def status(
     For example: `polynya status users --watch`.
 
     Args:
-        datasets: names or globs of datasets, with or without their schema, of landings, or of
-            their tables as `task/table`; all without any.
+        datasets: names or globs of datasets, with or without their schema, of landings and
+            captures, or of their tables as `task/table`; all without any.
         watch: show it again and again until Ctrl-C.
         every_seconds: with `--watch`, the time in between.
         context: given by `main`.
@@ -81,7 +83,10 @@ def _show(context: CommandContext, patterns: Sequence[str], now: datetime) -> No
     from polynya.engine.plan.care import care_of
     from polynya.lake.read.inspect import status as status_of
 
-    left = _show_streams(context, context.load(tolerant=True), patterns, now)
+    project = context.load(tolerant=True)
+    left = show_named_captures(context, project, patterns, now)
+    if not patterns or left:
+        left = _show_streams(context, project, left, now)
     if patterns and not left:
         return
     for entry in chosen_entries(context, left):

@@ -52,7 +52,7 @@ class WorkerProcess:
     """See `Process`. It also ends when this process does, however that is: its input ends then."""
 
     def __init__(
-        self, settings: WorkerSettings, log_file: Path, command: Sequence[str] = COMMAND
+        self, settings: WorkerSettings, log_file: Path, command: Sequence[str] | None = None
     ) -> None:
         """Start it. Raises DependencyError, POLYNYA-GTW-067, when that is not possible."""
         self._said: list[Said] = []
@@ -62,7 +62,7 @@ class WorkerProcess:
             log_file.parent.mkdir(parents=True, exist_ok=True)
             with log_file.open("wb") as complaints:
                 self._process = subprocess.Popen(
-                    list(command),
+                    list(command or COMMAND),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=complaints,

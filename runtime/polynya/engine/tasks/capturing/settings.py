@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from polynya.gateway.source import Access
 from polynya.gateway.wire import Mode, WorkerSettings
 from polynya.model.config.capture.connected import ConnectedCapture
+from polynya.model.config.capture.connection import Connection
 from polynya.model.config.capture.masks import MaskSetting
 from polynya.model.config.capture.secret import FromEnvironment, SecretSetting
 from polynya.model.config.target import ResolvedTarget
@@ -60,20 +62,23 @@ class Secrets:
 
 def access_of(task: ConnectedCapture, secrets: Secrets) -> Access:
     """How the database of a task is reached. Raises as `Secrets.text`."""
-    database = task.database
+    access = access_to(task.database, task.name, secrets)
+    rows = dict(task.rows)
+    return replace(access, slot=task.slot, publication=task.publication, rows=rows)
+
+
+def access_to(connection: Connection, name: str, secrets: Secrets) -> Access:
+    """How a connection is reached, under a name of a task or its own. Raises as `Secrets.text`."""
     return Access(
-        type=database.type,
-        host=database.host,
-        port=database.port_number,
-        database=database.database or "",
-        user=secrets.opened(database.user),
-        password=secrets.text(database.password),
-        tls=database.tls.mode,
-        ca=database.tls.ca,
-        task=task.name,
-        slot=task.slot,
-        publication=task.publication,
-        rows=dict(task.rows),
+        type=connection.type,
+        host=connection.host,
+        port=connection.port_number,
+        database=connection.database or "",
+        user=secrets.opened(connection.user),
+        password=secrets.text(connection.password),
+        tls=connection.tls.mode,
+        ca=connection.tls.ca,
+        task=name,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, TypeAlias
 
 from polynya.engine.tasks.capturing.process import Process
@@ -16,6 +17,7 @@ from polynya.engine.tasks.capturing.telling import Telling
 from polynya.gateway.asking import Asking
 from polynya.gateway.wire import Mode
 from polynya.model.config.capture.faults import EnvironmentErrors, pause_seconds
+from polynya.model.config.capture.schedule import Cron
 from polynya.model.errors import (
     ConflictError,
     DependencyError,
@@ -51,6 +53,29 @@ class Look:
     wait: float = 0.0
 
 
+@dataclass(slots=True)
+class Reloads:
+    """When a capture that follows no changes loads everything again.
+
+    `last` says when it did that last, None for never; it is asked once.
+    """
+
+    schedule: Cron
+    last: Callable[[], datetime | None]
+    _next: datetime | None = None
+
+    def wait(self, now: datetime) -> float:
+        """Seconds until the next one, 0 when it is due."""
+        if self._next is None:
+            last = self.last()
+            self._next = now if last is None else self.schedule.next_after(last)
+        return max(0.0, (self._next - now).total_seconds())
+
+    def done(self, now: datetime) -> None:
+        """It has loaded everything."""
+        self._next = self.schedule.next_after(now)
+
+
 class Supervisor:
     """The capture of one task. Usable from several threads: one looks, another may close."""
 
@@ -63,9 +88,11 @@ class Supervisor:
         *,
         clock: Clock,
         sink: EventSink,
+        reloads: Reloads | None = None,
     ) -> None:
         self._task, self._policy, self._launch = task, policy, launch
         self._asking, self._clock, self._sink = asking, clock, sink
+        self._reloads = reloads
         self._telling = Telling(task, sink)
         self._process: Process | None = None
         self._failures = 0
@@ -106,6 +133,10 @@ class Supervisor:
         now = self._clock.monotonic()
         if self._process is None and self._due is not None and now < self._due:
             return Look(refused=self._refused, wait=self._due - now)
+        if self._process is None and self._reloads is not None and not once:
+            wait = self._reloads.wait(self._clock.now())
+            if wait:
+                return Look(wait=wait)
         try:
             return self._listen(once=once, patience=patience)
         except (DependencyError, ConflictError) as error:
@@ -123,7 +154,7 @@ class Supervisor:
     def _listen(self, *, once: bool, patience: float) -> Look:
         if self._process is None:
             self._telling.failed = None
-            self._process = self._launch("once" if once else "follow")
+            self._process = self._launch(self._mode(once=once))
         self._telling.landed = self._telling.works = False
         for said in self._process.take(patience):
             self._telling.take(said)
@@ -136,9 +167,17 @@ class Supervisor:
         failed = self._telling.failed
         if failed is not None:
             raise failed
+        if code == 0 and self._reloads is not None:
+            self._reloads.done(self._clock.now())
+            return Look(landed=self._telling.landed, done=True)
         if code == 0 and once:
             return Look(landed=self._telling.landed, done=True)
         raise _ended(self._task, code)
+
+    def _mode(self, *, once: bool) -> Mode:
+        if self._reloads is not None:
+            return "reload"
+        return "once" if once else "follow"
 
     def _interrupted(self, error: PolynyaError) -> Look:
         """What may pass by itself has ended the process: it starts again after a pause."""
@@ -184,8 +223,8 @@ def _ended(task: str, code: int) -> DependencyError:
         f"the capture process ended {how} and did not say why",
         where=task,
         state="what has landed stays; the next process goes on behind it",
-        fix="look at its log, `log/capture-TASK.log` in the cache folder; if the system ended it "
-        "for lack of memory, lower `load.parallel` or `load.chunk_rows`",
+        fix=f"look at its log, `log/capture-{task}.log` in the cache folder; if the system ended "
+        "it for lack of memory, lower `load.parallel` or `load.chunk_rows`",
     )
 
 

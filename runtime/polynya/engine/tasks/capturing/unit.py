@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from polynya.engine.tasks.capturing.process import Process, WorkerProcess
 from polynya.engine.tasks.capturing.settings import Secrets, worker_settings
-from polynya.engine.tasks.capturing.supervisor import Launch, Supervisor
+from polynya.engine.tasks.capturing.supervisor import Reloads, Supervisor
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.unit import Ended, Turn, Unit
 from polynya.gateway.asking import Asking
+from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.wire import Mode
 from polynya.lake.spark.cache import cache_root
 from polynya.model.config.capture.connected import ConnectedCapture
 from polynya.model.config.target import ResolvedTarget
+from polynya.observe.events import EventSink
+from polynya.store.clock import Clock
+from polynya.store.object_store import ObjectStore
 from polynya.store.vault import vault
 
 #: A run that ends waits in a turn so long for news, and another one looks again after so long.
@@ -42,17 +47,8 @@ class Starting:
 class DatabaseLanding:
     """Captures a database as one unit. The process ends when the run stops."""
 
-    def __init__(self, context: EngineContext, task: ConnectedCapture, launch: Launch) -> None:
-        self._context = context
-        asking = Asking(context.landing, task.place)
-        self._supervisor = Supervisor(
-            task.name,
-            task.errors.environment,
-            launch,
-            asking,
-            clock=context.clock,
-            sink=context.sink,
-        )
+    def __init__(self, context: EngineContext, supervisor: Supervisor) -> None:
+        self._context, self._supervisor = context, supervisor
         self._watched = False
 
     def step(self, turn: Turn) -> Ended:
@@ -78,8 +74,40 @@ class DatabaseLanding:
         threading.Thread(target=wait, name="capture-end", daemon=True).start()
 
 
+def supervisor_of(
+    task: ConnectedCapture,
+    target: ResolvedTarget,
+    store: ObjectStore,
+    *,
+    clock: Clock,
+    sink: EventSink,
+) -> Supervisor:
+    """What keeps the capture of a task at work; it has started nothing yet."""
+    reloads = None
+    if task.update_method == "reload" and task.schedule is not None:
+        reloads = Reloads(task.schedule, lambda: last_landed(store, task.place))
+    return Supervisor(
+        task.name,
+        task.errors.environment,
+        Starting(task, target),
+        Asking(store, task.place),
+        clock=clock,
+        sink=sink,
+        reloads=reloads,
+    )
+
+
+def last_landed(store: ObjectStore, folder: str) -> datetime | None:
+    """When the newest batch of a capture was written; None: nothing has landed."""
+    newest = CaptureLog(store, folder).newest()
+    return None if newest is None else newest.written_at
+
+
 def capture_unit(context: EngineContext, task: ConnectedCapture) -> Unit:
     """The unit of a capture."""
     assert context.target is not None, "a capture is told where its landing zone is"
-    landing = DatabaseLanding(context, task, Starting(task, context.target))
+    supervisor = supervisor_of(
+        task, context.target, context.landing, clock=context.clock, sink=context.sink
+    )
+    landing = DatabaseLanding(context, supervisor)
     return Unit(task.name, task.name, landing.step, lands=True)

@@ -1,0 +1,1 @@
+"""Verbs of captures: connections to databases, and what is landed of them."""

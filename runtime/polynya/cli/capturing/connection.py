@@ -1,0 +1,51 @@
+"""`polynya connection test`: whether a database can be captured, line by line."""
+
+from __future__ import annotations
+
+from polynya.cli.context import Context, verb_app
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.options import usage_error
+from polynya.model.documents.problems import suggest
+
+app = verb_app("connection", "Connections to databases: test them.")
+
+
+@app.command
+def test(name: str, /, *, context: Context) -> int:
+    """Look whether a database can be captured: reach, TLS, rights, settings of the server.
+
+    Each line is one thing that was looked at, with what helps where it is wrong. Nothing is
+    changed in the database. Exit code 1 when something is wrong, 4 when the database does not
+    answer at all.
+
+    For example: `polynya connection test shop_postgres`.
+
+    Args:
+        name: of a file in `connections/`, without its ending.
+        context: given by `main`.
+    """
+    project = context.load(tolerant=True)
+    for error in project.errors:
+        if (error.where or "").startswith(f"connections/{name}."):
+            context.output.error(error)
+    connection = project.connections.get(name)
+    if connection is None:
+        known = sorted(project.connections)
+        raise usage_error(
+            f"no connection is called `{name[:60]}`",
+            suggest(name, known) if known else "add a file to `connections/`",
+        )
+    # Start-up time: drivers of databases.
+    from polynya.engine.verbs.captures import database_at
+
+    with database_at(connection, name) as database:
+        findings = database.findings()
+    for one in findings:
+        data = {"connection": name, "ok": one.ok, "what": one.what, "fix": one.fix}
+        fix = f"\n      fix: {one.fix}" if one.fix and not one.ok else ""
+        mark = "ok  " if one.ok else "FAIL"
+        context.output.result("connection.finding", data, f"{mark}  {one.what}{fix}")
+    wrong = sum(not one.ok for one in findings)
+    text = f"{name} can be captured" if not wrong else f"{wrong} of {len(findings)} are wrong"
+    context.output.result("connection", {"connection": name, "ok": not wrong}, text)
+    return ExitCode.FAILED if wrong else ExitCode.OK

@@ -1,0 +1,196 @@
+"""`polynya landing`: what is captured of databases, and what is asked of a capture."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from polynya.cli.capturing.chosen import one_capture, some_captures, store_of
+from polynya.cli.capturing.words import preview_lines
+from polynya.cli.context import CommandContext, Context, verb_app
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.inspect.captured.shown import show_captures
+from polynya.cli.options import usage_error
+from polynya.gateway.asking import Asking, Wish
+from polynya.model.config.capture.connected import ConnectedCapture
+from polynya.store.clock import SystemClock
+from polynya.store.object_store import ObjectStore
+
+app = verb_app("landing", "What is captured of databases: look, run, stop, resume, load anew.")
+
+
+@app.command
+def preview(task: str, /, *, context: Context) -> int:
+    """Show the tables that a task would capture: key, size, columns, masks. Lands nothing.
+
+    For example: `polynya landing preview shop_db`.
+
+    Args:
+        task: name of a task of kind `landing`.
+        context: given by `main`.
+    """
+    project = context.load(tolerant=True)
+    chosen = one_capture(project, task)
+    # Start-up time: drivers of databases.
+    from polynya.engine.verbs.captures import captured_tables
+
+    tables = captured_tables(chosen)
+    for table in tables:
+        masks = chosen.mask.get(table.name, {})
+        columns = [
+            {"name": one.name, "type": one.type_name, "nullable": one.nullable,
+             "masked": one.name in masks}
+            for one in table.columns
+        ]  # fmt: skip
+        data = {
+            "task": task,
+            "table": table.name,
+            "key": list(table.key),
+            "columns": columns,
+            "rows_estimate": table.rows_estimate,
+            "bytes_estimate": table.bytes_estimate,
+        }
+        context.output.result("landing.table", data, "\n".join(preview_lines(table, masks)))
+    found = {"task": task, "tables": len(tables)}
+    text = f"{len(tables)} tables" if tables else "no table: look at `tables` and at the rights"
+    context.output.result("landing.preview", found, text)
+    return ExitCode.OK if tables else ExitCode.FAILED
+
+
+@app.command
+def run(*tasks: str, once: bool = False, context: Context) -> int:
+    """Capture databases and nothing else: no Spark, no tables; they are for another machine.
+
+    `polynya run` captures, too, and makes tables of what has landed.
+
+    For example: `polynya landing run shop_db --once`.
+
+    Args:
+        tasks: names or globs of tasks of kind `landing`; all of them when none is given.
+        once: load what is to be loaded, take the changes up to now, and return; else run until
+            Ctrl-C or SIGTERM.
+        context: given by `main`.
+    """
+    project = context.load(tolerant=True)
+    chosen = some_captures(project, tasks)
+    for error in project.errors:
+        context.output.error(error)
+    # Start-up time: PyArrow.
+    from polynya.cli.capturing.running import run_captures
+
+    return run_captures(context, project, chosen, once=once)
+
+
+@app.command
+def status(*tasks: str, offline: bool = False, context: Context) -> int:
+    """Show each captured table with its state, and how far the landing zone is behind the database.
+
+    States are as of the newest landed batch: `queued`, `loading`, `running`, `suspended`. Needs no
+    Java, and answers while another process captures.
+
+    For example: `polynya landing status shop_db --offline`.
+
+    Args:
+        tasks: names or globs of tasks of kind `landing`; all of them when none is given.
+        offline: do not ask the database how far it is.
+        context: given by `main`.
+    """
+    project = context.load(tolerant=True)
+    chosen = some_captures(project, tasks)
+    show_captures(context, project, chosen, SystemClock().now(), ask_database=not offline)
+    return ExitCode.OK
+
+
+@app.command
+def stop(task: str, /, *, context: Context) -> int:
+    """Let a capture end, on whichever machine it runs, and stay so until `resume`.
+
+    The database keeps the changes meanwhile, which takes disk there.
+
+    For example: `polynya landing stop shop_db`.
+
+    Args:
+        task: name of a task of kind `landing`.
+        context: given by `main`.
+    """
+    project = context.load(tolerant=True)
+    _asking(one_capture(project, task), store_of(project)).hold()
+    data = {"task": task, "held": True}
+    context.output.result("landing.wish", data, f"{task} ends within some seconds, and stays so")
+    return ExitCode.OK
+
+
+@app.command
+def resume(task: str, /, *tables: str, context: Context) -> int:
+    """Let a capture go on that was stopped, and take up its suspended tables again.
+
+    For example: `polynya landing resume shop_db public.orders`.
+
+    Args:
+        task: name of a task of kind `landing`.
+        tables: those to take up, such as `public.orders`; all suspended ones when none is given.
+        context: given by `main`.
+    """
+    return _ask(context, task, tables, reload=False)
+
+
+@app.command
+def reload(task: str, /, *tables: str, context: Context) -> int:
+    """Load tables of a capture anew; their changes go on meanwhile.
+
+    For example: `polynya landing reload shop_db public.orders`.
+
+    Args:
+        task: name of a task of kind `landing`.
+        tables: those to load, such as `public.orders`; all of them when none is given.
+        context: given by `main`.
+    """
+    return _ask(context, task, tables, reload=True)
+
+
+@app.command
+def drop(task: str, /, *, yes: bool = False, context: Context) -> int:
+    """Remove what a capture has made in the database: its replication slot and publication.
+
+    What has landed stays. A capture that starts after it loads all tables anew.
+
+    For example: `polynya landing drop shop_db --yes`.
+
+    Args:
+        task: name of a task of kind `landing`, which must not run.
+        yes: do it. Nothing happens without it.
+        context: given by `main`.
+    """
+    chosen = one_capture(context.load(tolerant=True), task)
+    if not yes:
+        raise usage_error(
+            f"changes of `{chosen.connection}` that have not landed are lost to `{task}`",
+            "say `--yes` when that is meant",
+        )
+    from polynya.engine.verbs.captures import database_of
+
+    with database_of(chosen) as database:
+        database.drop()
+    context.output.result("landing.drop", {"task": task}, f"{task} has nothing in the database now")
+    return ExitCode.OK
+
+
+def _ask(context: CommandContext, task: str, tables: tuple[str, ...], *, reload: bool) -> int:
+    project = context.load(tolerant=True)
+    chosen = one_capture(project, task)
+    for table in tables:
+        if not chosen.tables.takes(table):
+            raise usage_error(f"`{task}` captures no table called `{table[:60]}`")
+    asking = _asking(chosen, store_of(project))
+    was_held = asking.is_held()
+    if not reload:
+        asking.release()
+    asking.ask(Wish(tables, reload), uuid4().hex)
+    data = {"task": task, "tables": list(tables), "reload": reload, "was_held": was_held}
+    what = ", ".join(tables) or "all tables"
+    text = f"{what} of {task} are loaded anew" if reload else f"{task} goes on"
+    context.output.result("landing.wish", data, f"{text}: as soon as it runs")
+    return ExitCode.OK
+
+
+def _asking(task: ConnectedCapture, store: ObjectStore) -> Asking:
+    return Asking(store, task.place)

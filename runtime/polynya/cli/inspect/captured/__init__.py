@@ -1,0 +1,1 @@
+"""Captures as `polynya status` and `polynya landing status` show them."""
