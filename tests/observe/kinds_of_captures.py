@@ -79,6 +79,12 @@ OF_CAPTURES: list[tuple[Event, Level, str, dict[str, Any]]] = [
         {"subject": "shop_db", **_ERROR, "number": 2, "pause_seconds": 10.0},
     ),
     (
+        capture.CaptureExpired(subject="shop_db", files=1200),
+        Level.DETAIL,
+        "expired  shop_db: 1,200 landed batches",
+        {"subject": "shop_db", "files": 1200},
+    ),
+    (
         capture.CaptureHeld(subject="shop_db", held=True),
         Level.CAUTION,
         "stopped  shop_db: on request; `polynya landing resume shop_db` lets it go on",

@@ -167,6 +167,23 @@ class CaptureRetry(ErrorEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureExpired(Event):
+    """Landed batches were removed because they are older than the task keeps them."""
+
+    type: ClassVar[str] = "capture.expired"
+    files: int
+
+    @property
+    def level(self) -> Level:
+        """It is what was asked for."""
+        return Level.DETAIL
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line("expired", self.subject, f"{self.files:,} landed batches")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureHeld(Event):
     """A person has stopped the capture, or let it go on: `polynya landing stop` and `resume`."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from polynya.engine.tasks.capturing import process
+from polynya.engine.tasks.capturing.expiring import CapturedBatches
 from polynya.engine.tasks.capturing.unit import last_landed
 from polynya.gateway.asking import Asked, Asking, Wish
 from polynya.gateway.landing.lander import Lander
@@ -18,6 +19,7 @@ from polynya.gateway.landing.position import Position, StreamPosition, TableProg
 from polynya.gateway.wire import error_fields
 from polynya.model.errors import DependencyError
 from polynya.store.object_store import LocalObjectStore
+from polynya.streaming.landing.retention import Expiry
 
 FAKE = Path(__file__).parents[2] / "engine" / "tasks" / "fake_worker.py"
 
@@ -156,3 +158,15 @@ def test_a_capture_that_fails_once_gives_its_exit_code(said, worker):
 def test_the_time_of_the_newest_batch_is_that_of_the_last_reload(store, landed):
     assert last_landed(store, "shop_db") == landed
     assert last_landed(store, "other") is None
+
+
+def test_old_batches_are_removed_but_the_newest(store, landed):
+    log = CaptureLog(store, "shop_db")
+    lander = Lander(log, "shop_db", lambda: landed, newest=log.newest())
+    for _ in range(3):
+        lander.begin(lander.position)
+    old = Expiry(CapturedBatches(store, "shop_db"), timedelta(minutes=1))
+
+    assert old.expire(landed + timedelta(seconds=59)) == 0
+    assert old.expire(landed + timedelta(seconds=61)) == 3
+    assert log.numbers() == [4]

@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.tasks.capturing.supervisor import ASKED_SECONDS, Reloads, Supervisor
+from polynya.engine.tasks.capturing.supervisor import (
+    ASKED_SECONDS,
+    EXPIRY_SECONDS,
+    Reloads,
+    Supervisor,
+)
 from polynya.gateway.asking import Asking, Wish
 from polynya.gateway.wire import error_fields
 from polynya.model.config.capture.faults import EnvironmentErrors
 from polynya.model.config.capture.schedule import parse_cron
 from polynya.model.errors import DependencyError, OperationError, TaskStoppedError
 from polynya.observe.capture import (
+    CaptureExpired,
     CaptureHeld,
     CaptureLag,
     CaptureLanded,
@@ -69,12 +75,14 @@ class Zone:
     started: list[FakeProcess] = field(default_factory=list)
     modes: list[str] = field(default_factory=list)
     reloads: Reloads | None = None
+    expired: list[int] = field(default_factory=list)
 
     def __post_init__(self):
         self.asking = Asking(self.store, "shop_db")
         self.supervisor = Supervisor(
             "shop_db", self.policy, self.launch, self.asking,
             clock=self.clock, sink=self.events.append, reloads=self.reloads,
+            expire=lambda _: self.expired.pop() if self.expired else 0,
         )  # fmt: skip
 
     def launch(self, mode):
@@ -214,6 +222,17 @@ def test_requests_wait_for_a_process_and_are_taken_once():
         zone.look()
 
     assert zone.started[0].asked == [(("public.orders",), True)]
+
+
+def test_batches_that_are_too_old_are_removed_now_and_then():
+    zone = Zone(coming=[FakeProcess([[], [], [], []])], expired=[3, 2])
+    zone.look()
+    zone.look()
+    assert [event.files for event in zone.told(CaptureExpired)] == [2]
+
+    zone.clock.sleep(EXPIRY_SECONDS)
+    zone.look()
+    assert [event.files for event in zone.told(CaptureExpired)] == [2, 3]
 
 
 def test_after_the_end_no_process_is_started():

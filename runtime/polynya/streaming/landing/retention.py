@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final
-
-from polynya.streaming.landing.log import LandedLog
+from typing import Final, Protocol
 
 #: Most batches that are removed at once, so that a unit does not stand still.
 MOST: Final = 200
 
 
-class Expiry:
-    """Removes the batches of one table from the oldest on. `oldest` is remembered."""
+class Numbered(Protocol):
+    """A batch that knows its number."""
 
-    def __init__(self, log: LandedLog, keep: timedelta) -> None:
+    @property
+    def number(self) -> int:
+        """From 1."""
+        ...
+
+
+class Batches(Protocol):
+    """Landed batches with numbers."""
+
+    def newest(self) -> Numbered | None:
+        """The one with the highest number; None: nothing was landed."""
+        ...
+
+    def numbers(self) -> list[int]:
+        """The numbers that there are."""
+        ...
+
+    def written_at(self, number: int) -> datetime | None:
+        """When a batch was written; None when it is not there."""
+        ...
+
+    def delete(self, number: int) -> None:
+        """Remove one that is not the newest."""
+        ...
+
+
+class Expiry:
+    """Removes the batches of one log from the oldest on. `oldest` is remembered."""
+
+    def __init__(self, log: Batches, keep: timedelta) -> None:
         self._log, self._keep = log, keep
         self._oldest: int | None = None
 

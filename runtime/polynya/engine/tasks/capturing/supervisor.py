@@ -25,7 +25,7 @@ from polynya.model.errors import (
     PolynyaError,
     TaskStoppedError,
 )
-from polynya.observe.capture import CaptureHeld, CaptureRetry
+from polynya.observe.capture import CaptureExpired, CaptureHeld, CaptureRetry
 from polynya.observe.events import EventSink
 from polynya.store.clock import Clock
 
@@ -34,6 +34,8 @@ Launch: TypeAlias = Callable[[Mode], Process]
 
 #: How often it is looked what people ask of a capture, in seconds.
 ASKED_SECONDS: Final = 10.0
+#: Seconds between two looks which landed batches are too old.
+EXPIRY_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,12 @@ class Supervisor:
         clock: Clock,
         sink: EventSink,
         reloads: Reloads | None = None,
+        expire: Callable[[datetime], int] = lambda _: 0,
     ) -> None:
         self._task, self._policy, self._launch = task, policy, launch
         self._asking, self._clock, self._sink = asking, clock, sink
-        self._reloads = reloads
+        self._reloads, self._expire = reloads, expire
+        self._expired_at: float | None = None
         self._telling = Telling(task, sink)
         self._process: Process | None = None
         self._failures = 0
@@ -127,6 +131,7 @@ class Supervisor:
 
     def _look(self, *, once: bool, patience: float) -> Look:
         self._look_what_is_asked()
+        self._remove_old_batches()
         if self._held:
             self._end()
             return Look(done=once, wait=ASKED_SECONDS)
@@ -197,6 +202,15 @@ class Supervisor:
             )
         )
         return Look(landed=self._telling.landed, refused=error, wait=pause)
+
+    def _remove_old_batches(self) -> None:
+        now, last = self._clock.monotonic(), self._expired_at
+        if last is not None and now < last + EXPIRY_SECONDS:
+            return
+        self._expired_at = now
+        removed = self._expire(self._clock.now())
+        if removed:
+            self._sink(CaptureExpired(subject=self._task, task=self._task, files=removed))
 
     def _look_what_is_asked(self) -> None:
         now = self._clock.monotonic()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from polynya.engine.tasks.capturing.expiring import CapturedBatches
 from polynya.engine.tasks.capturing.process import Process, WorkerProcess
 from polynya.engine.tasks.capturing.settings import Secrets, worker_settings
 from polynya.engine.tasks.capturing.supervisor import Reloads, Supervisor
@@ -23,6 +25,7 @@ from polynya.observe.events import EventSink
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectStore
 from polynya.store.vault import vault
+from polynya.streaming.landing.retention import Expiry
 
 #: A run that ends waits in a turn so long for news, and another one looks again after so long.
 _PATIENCE: Final = 0.25
@@ -94,7 +97,15 @@ def supervisor_of(
         clock=clock,
         sink=sink,
         reloads=reloads,
+        expire=_expiry(task, store),
     )
+
+
+def _expiry(task: ConnectedCapture, store: ObjectStore) -> Callable[[datetime], int]:
+    keep = task.folder_retention.keep
+    if keep == "keep":
+        return lambda _: 0
+    return Expiry(CapturedBatches(store, task.place), keep).expire
 
 
 def last_landed(store: ObjectStore, folder: str) -> datetime | None:

@@ -21,6 +21,7 @@ from polynya.model.config.fields import (
     RelativePath,
     Size,
 )
+from polynya.model.config.streaming.landing import FolderRetention, RetentionOrKeep
 
 _MEBIBYTE: Final = 2**20
 
@@ -127,6 +128,11 @@ class CaptureLanding(Frozen):
     folder: RelativePath | None = Field(
         default=None,
         description="Folder below the target's landing folder. Default: the task's name.",
+    )
+    folder_retention: RetentionOrKeep = Field(
+        default_factory=FolderRetention,
+        description="How long landed batches stay, by default `7d`; `keep` is short for `{keep: "
+        "keep}`. The newest always stays: it holds the position.",
     )
     slot: SlotName | None = Field(
         default=None,
