@@ -19,6 +19,7 @@ from polynya.cli.functions_page import functions_page
 from polynya.cli.main import COMMANDS, build_app
 from polynya.cli.options import FLAGS
 from polynya.model.config.capture.connection import Connection
+from polynya.model.config.capture.landing import CaptureLanding
 from polynya.model.config.project import Project
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.streaming.landing import StreamingLanding
@@ -76,6 +77,8 @@ def task_page() -> str:
     lines += ["## `polynya.yml`\n", *_sections(Project, "project.v1.json", in_tasks)]
     lines += ["## `tasks/*.yml`, `kind: storage`\n"]
     lines += _sections(StorageTask, "task.v1.json", set())
+    lines += ["## `tasks/*.yml`, `kind: landing`\n"]
+    lines += _sections(CaptureLanding, "task.v1.json", set())
     lines += ["## `tasks/*.yml`, `kind: streaming_landing`\n"]
     lines += _sections(StreamingLanding, "task.v1.json", set())
     lines += ["## `tasks/*.yml`, `kind: streaming_transform`\n"]

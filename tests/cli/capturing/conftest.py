@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 import pytest
 
 from polynya.cli.main import main
 from polynya.engine.verbs import captures
 from polynya.gateway.source import Access, Finding, Lag, SourceColumn, SourceTable
-from polynya.model.config.capture.landing import CaptureLanding
-from polynya.model.reading.kinds import TASK_KINDS
 from tests.projects import USERS, write_project
 
 CAPTURE = """\
@@ -88,8 +85,7 @@ def database(monkeypatch):
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    monkeypatch.setitem(cast("dict[str, Any]", TASK_KINDS), "landing", CaptureLanding)
+def project(tmp_path):
     folder = write_project(tmp_path, shop_db=CAPTURE, users=USERS)
     (folder / "connections").mkdir()
     (folder / "connections" / "shop.yml").write_text(CONNECTION, encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, cast
 
 import pytest
 
@@ -11,7 +10,6 @@ from polynya.model.checks.capture import capture_problems, connected_problems
 from polynya.model.config.capture.connection import Connection
 from polynya.model.config.capture.landing import CaptureLanding
 from polynya.model.errors import ConfigErrors
-from polynya.model.reading.kinds import TASK_KINDS
 from polynya.model.reading.loader import load_project
 from tests.projects import CLICKS, USERS, write_project
 
@@ -115,9 +113,7 @@ targets: {local: {host: 127.0.0.1}}
 
 
 @pytest.fixture
-def load(tmp_path, monkeypatch):
-    monkeypatch.setitem(cast("dict[str, Any]", TASK_KINDS), "landing", CaptureLanding)
-
+def load(tmp_path):
     def load(text=CAPTURE, connection=CONNECTION, *, tolerant=False, **tasks):
         folder = write_project(tmp_path, shop_db=text, **tasks)
         (folder / "connections").mkdir(exist_ok=True)

@@ -21,6 +21,7 @@ Written: TypeAlias = StorageTask | StreamingLanding | StreamingTransform | Captu
 #: The model of a task file by its `kind`; editors are offered all of them.
 TASK_KINDS: Final[Mapping[str, type[Written]]] = {
     "storage": StorageTask,
+    "landing": CaptureLanding,
     "streaming_landing": StreamingLanding,
     "streaming_transform": StreamingTransform,
 }
