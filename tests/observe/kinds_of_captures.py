@@ -47,7 +47,7 @@ OF_CAPTURES: list[tuple[Event, Level, str, dict[str, Any]]] = [
             subject="shop_db", number=7, events=1, bytes=2**21, object_bytes=2**19, seconds=0.5
         ),
         Level.NOTE,
-        "landed   shop_db: 1 event, 2.0 MiB (0.5 MiB compressed)",
+        "landed   shop_db: 1 event, 2.0 MiB (512 KiB compressed)",
         {
             "subject": "shop_db",
             "number": 7,

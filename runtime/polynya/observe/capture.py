@@ -46,7 +46,7 @@ class CaptureLoaded(Event):
         return line(
             "loaded",
             self.subject,
-            f"{counted(self.rows, 'row')}, {self.bytes / 2**20:,.1f} MiB in {self.seconds:.1f} s "
+            f"{counted(self.rows, 'row')}, {_size(self.bytes)} in {self.seconds:.1f} s "
             f"({rate:,.0f}/s)",
         )
 
@@ -84,9 +84,9 @@ class CaptureLanded(Event):
 
     def text(self) -> str:
         """See `Event`."""
-        size = f"{self.object_bytes / 2**20:,.1f} MiB compressed"
+        size = f"{_size(self.object_bytes)} compressed"
         if self.bytes:
-            size = f"{self.bytes / 2**20:,.1f} MiB ({size})"
+            size = f"{_size(self.bytes)} ({size})"
         return line("landed", self.subject, f"{counted(self.events, 'event')}, {size}")
 
 
@@ -119,10 +119,14 @@ class CaptureLag(Event):
 def lag_in_words(lag: CaptureLag) -> str:
     """`12.0 MiB, 3 s`."""
     known = [
-        None if lag.bytes is None else f"{lag.bytes / 2**20:,.1f} MiB",
+        None if lag.bytes is None else _size(lag.bytes),
         None if lag.seconds is None else f"{lag.seconds:,.0f} s",
     ]
     return ", ".join(part for part in known if part is not None) or "not known"
+
+
+def _size(size: int) -> str:
+    return f"{size / 2**10:,.0f} KiB" if size < 2**20 else f"{size / 2**20:,.1f} MiB"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
