@@ -11,6 +11,7 @@ import jpype
 
 from polynya.gateway.debezium.jvm import java_properties
 from polynya.gateway.debezium.records import RecordReader
+from polynya.gateway.debezium.settings import heartbeats_move
 from polynya.gateway.landing.stream import StreamEvent
 from polynya.model.errors import DependencyError, PolynyaError
 
@@ -38,7 +39,7 @@ class DebeziumEngine:
         self.failure: PolynyaError | None = None
         self._stopping = False
         self._ended = ended
-        self._reader = RecordReader()
+        self._reader = RecordReader(heartbeats_move=heartbeats_move(settings))
         self._take = take
         self._engine = self._built(settings)
         self._thread = threading.Thread(target=self._run, name="debezium", daemon=True)

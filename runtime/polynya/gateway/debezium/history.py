@@ -55,11 +55,20 @@ class KeptHistory:
         text = self._file.read_bytes() if self._file.is_file() else b""
         if len(text) <= self._size:
             return number
-        data: bytes = pa.compress(text, codec="zstd", asbytes=True)
-        # After a kill there may be one that no batch names: it is replaced.
-        self._log.store.put(self._path(number + 1), data)
+        put_history(self._log, number + 1, text)
         self._size = len(text)
         return number + 1
 
     def _path(self, number: int) -> str:
-        return f"{self._log.folder}/{HISTORY}/{number:0{_DIGITS}d}.jsonl.zst"
+        return _path(self._log, number)
+
+
+def put_history(log: CaptureLog, number: int, text: bytes) -> None:
+    """Keep a history under a number; before the batch that names it."""
+    data: bytes = pa.compress(text, codec="zstd", asbytes=True)
+    # After a kill there may be one that no batch names: it is replaced.
+    log.store.put(_path(log, number), data)
+
+
+def _path(log: CaptureLog, number: int) -> str:
+    return f"{log.folder}/{HISTORY}/{number:0{_DIGITS}d}.jsonl.zst"

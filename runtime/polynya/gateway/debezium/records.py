@@ -15,8 +15,8 @@ from polynya.gateway.debezium.settings import NAME, TRANSACTIONS
 from polynya.gateway.landing.stream import StreamEvent
 
 _KEY_HEADERS: Final = frozenset({"__debezium.newkey", "__debezium.oldkey"})
-#: Topics of what neither lands nor moves anything.
-_PASSED_OVER: Final = frozenset({f"__debezium-heartbeat.{NAME}", f"{NAME}.message"})
+_HEARTBEATS: Final = f"__debezium-heartbeat.{NAME}"
+_MESSAGES: Final = f"{NAME}.message"
 _OPERATIONS_WITH_KEYS: Final = (b'"op":"d"', b'"op":"c"')
 
 
@@ -32,7 +32,9 @@ class _Known:
 class RecordReader:
     """Turns records into events; remembers the schemas that it has met."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, heartbeats_move: bool) -> None:
+        """`heartbeats_move`: the connector's offset in a heartbeat is one to go on from."""
+        self._heartbeats_move = heartbeats_move
         self._identity = jpype.JClass("java.lang.System").identityHashCode
         converter = jpype.JClass("org.apache.kafka.connect.json.JsonConverter")()
         # Without it the schema of a column with a default says nothing of NULL.
@@ -45,9 +47,12 @@ class RecordReader:
     def read(self, record: Any) -> StreamEvent | None:
         """A record as an event; None for what neither lands nor moves anything."""
         topic = str(record.destination())
-        if topic in _PASSED_OVER:
+        if topic == _MESSAGES:
             return None
         source = record.sourceRecord()
+        if topic == _HEARTBEATS:
+            moves = self._heartbeats_move
+            return StreamEvent("end", b"", _Offset(source), origin=record) if moves else None
         raw = record.value()
         if raw is None:
             return None

@@ -103,3 +103,11 @@ def engine_settings(
         # Without a history the schemas of now are taken for those at the offset.
         settings["snapshot.mode"] = "no_data" if has_history else "recovery"
     return {**settings, **own}
+
+
+def heartbeats_move(settings: Mapping[str, str]) -> bool:
+    """Whether the offset of a heartbeat is an exact one to go on from.
+
+    Of a binlog it is, and where other tables change all the time nothing else would move it.
+    """
+    return "postgresql" not in settings["connector.class"]

@@ -134,9 +134,9 @@ class _Round:
     def _started(self) -> Start:
         of, asked = self._of, taken(self._of.requests)
         start = (
-            first_position(of.database, of.settings, self._lander)
+            first_position(of.database, of.settings, self._lander, of.log)
             if not self._lander.number or (of.settings.mode == "reload" and self._is_first)
-            else goes_on(of.database, of.settings, self._lander, asked)
+            else goes_on(of.database, of.settings, self._lander, of.log, asked)
         )
         self._snapshot = start.snapshot
         if of.settings.mode == "once" and start.snapshot is not None:

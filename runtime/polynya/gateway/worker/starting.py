@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from polynya.formats.debezium.captured.batch import Shape
+from polynya.gateway.debezium.history import put_history
 from polynya.gateway.landing.lander import Lander
+from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.places import truncation
 from polynya.gateway.landing.position import Position, StreamPosition, TableProgress
 from polynya.gateway.landing.progress import unloaded
@@ -24,7 +26,9 @@ class Start:
     snapshot: Snapshot | None
 
 
-def first_position(database: Database, settings: WorkerSettings, lander: Lander) -> Start:
+def first_position(
+    database: Database, settings: WorkerSettings, lander: Lander, log: CaptureLog
+) -> Start:
     """Begin a capture, and land where it begins before anything else.
 
     Where something has landed before, all tables are emptied and loaded anew: nobody knows what
@@ -35,7 +39,12 @@ def first_position(database: Database, settings: WorkerSettings, lander: Lander)
     snapshot = beginning.snapshot
     known = lander.position.tables if lander.number else {}
     start = Start(tables, snapshot)
-    position = Position(StreamPosition(beginning.offset)).with_tables(tables)
+    history = lander.position.history if lander.number else 0
+    if beginning.history:
+        history += 1
+        put_history(log, history, beginning.history)
+    stream = StreamPosition(beginning.offset)
+    position = Position(stream, history=history).with_tables(tables)
     if not lander.number:
         lander.begin(position)
     else:
@@ -45,7 +54,11 @@ def first_position(database: Database, settings: WorkerSettings, lander: Lander)
 
 
 def goes_on(
-    database: Database, settings: WorkerSettings, lander: Lander, asked: Sequence[Request]
+    database: Database,
+    settings: WorkerSettings,
+    lander: Lander,
+    log: CaptureLog,
+    asked: Sequence[Request],
 ) -> Start:
     """Go on where the log says.
 
@@ -57,7 +70,7 @@ def goes_on(
     lost = database.lost(before.stream.offset)
     if lost is not None:
         if _is_for_all(asked):
-            return first_position(database, settings, lander)
+            return first_position(database, settings, lander, log)
         raise _lost(settings.task, lost)
     again = _named(asked, "reload", tables)
     position = before.with_tables(tables, again)
