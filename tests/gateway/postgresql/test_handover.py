@@ -86,11 +86,14 @@ def now_there(shop: Shop) -> dict[str, dict[str, dict[str, Any]]]:
     database = PostgresDatabase(shop.access())
     tables = database.tables(("public.*",), ())
     view = database.resume(tables)
-    found = {}
+    found: dict[str, dict[str, dict[str, Any]]] = {}
     for table in tables:
-        lines = view.read(table, None, 1_000_000, None).lines.splitlines()
-        events = [json.loads(one) for one in lines]
-        found[table.name] = {json.dumps(one["key"]): one["value"]["after"] for one in events}
+        rows, after, is_last = found.setdefault(table.name, {}), None, False
+        while not is_last:
+            chunk = view.read(table, after, 10_000, None)
+            events = [json.loads(one) for one in chunk.lines.splitlines()]
+            rows |= {json.dumps(one["key"]): one["value"]["after"] for one in events}
+            after, is_last = chunk.last, chunk.is_last
     view.close()
     database.close()
     return found
