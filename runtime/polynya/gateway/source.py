@@ -179,6 +179,17 @@ class Database(Protocol):
         """A later view, for what is still to be loaded; new tables join the stream before it."""
         ...
 
+    def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> Beginning:
+        """A view from which everything is loaded, of a capture that follows no changes.
+
+        It makes nothing in the database, and takes what has no changes: views, tables without key.
+
+        Args:
+            tables: what is loaded.
+            beyond: the place of an earlier load; the rows of this one stand behind it.
+        """
+        ...
+
     def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
         """Debezium's settings for its stream, those of the connector. They have the password."""
         ...

@@ -47,6 +47,10 @@ class Shop:
         self._views.append(view)
         return tables, view
 
+    def closes(self, view: Snapshot) -> None:
+        """Close a view after the test."""
+        self._views.append(view)
+
     def close(self) -> None:
         for view in self._views:
             view.close()

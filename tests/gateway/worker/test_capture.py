@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
@@ -282,6 +283,36 @@ def test_a_reload_leaves_nothing_in_the_database() -> None:
     a_capture(database, store, mode="reload").run()
 
     assert not database.has_slot
+    assert folded(landed_values(store, "shop")) == database.rows
+
+
+def test_a_table_is_emptied_by_the_last_event_of_its_reload() -> None:
+    database, store = a_database(), MemoryObjectStore()
+    a_capture(database, store, mode="reload", chunk_rows=2).run()
+    before = len(landed_values(store, "shop"))
+
+    a_capture(database, store, mode="reload", chunk_rows=2).run()
+
+    again = [
+        one["op"] for one in landed_values(store, "shop")[before:] if one["source"]["table"] == "t1"
+    ]
+    assert again == [*"r" * len(database.rows["public.t1"]), "t"]
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("kill_at", range(1, 8))
+def test_a_reload_that_is_killed_anywhere_begins_again(kill_at: int, *, after: bool) -> None:
+    database, store = a_database(), DeadlyStore()
+    a_capture(database, store, mode="reload", chunk_rows=2).run()
+    database.forget("public.t1", 3)
+    store.revive()
+    store.kill_at, store.after = kill_at, after
+    with suppress(Killed):
+        a_capture(database, store, mode="reload", chunk_rows=2).run()
+    store.revive()
+
+    a_capture(database, store, mode="reload", chunk_rows=2).run()
+
     assert folded(landed_values(store, "shop")) == database.rows
 
 

@@ -88,6 +88,14 @@ class MysqlDatabase:
         end_view(session)
         return MysqlSnapshot(self._access, place)
 
+    def look(
+        self,
+        tables: Sequence[SourceTable],
+        beyond: Offset | None,  # noqa: ARG002 - a binlog does not go back
+    ) -> Beginning:
+        """A view from which everything is loaded: a beginning makes nothing on the server."""
+        return self.begin(tables)
+
     def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
         """Debezium's settings; a store with the authority's certificate is made for it."""
         include = self._include or tuple(one.name for one in tables)

@@ -6,11 +6,12 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from polynya.gateway.postgresql import findings, publication, slots
 from polynya.gateway.postgresql.lines import source_of
-from polynya.gateway.postgresql.monitor import lag_of, lost_of
+from polynya.gateway.postgresql.looks import Look, export
+from polynya.gateway.postgresql.monitor import lag_of, lost_of, place_of
 from polynya.gateway.postgresql.properties import properties_of
 from polynya.gateway.postgresql.refusals import refuse
 from polynya.gateway.postgresql.session import Session
@@ -25,6 +26,7 @@ PREFIX: Final = "capture"
 #: What rows of loads name as the version of their connector.
 _VERSION: Final = "polynya"
 _LONGEST_NAME: Final = 63
+_NOW: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8"
 _Answer = TypeVar("_Answer")
 
 
@@ -69,13 +71,8 @@ class PostgresDatabase:
             publication.ensure(session, self._access, self._publication, chosen_tables)
             slots.make_room(session, self._access, self._slot)
             exported = slots.create(self._access, self._slot, is_temporary=False)
-            view = self._view(session, exported, exported.lsn)
-        start = exported.lsn
-        offset = {
-            "lsn": start, "lsn_proc": start, "lsn_commit": start, "messageType": None,
-            "txId": None, "ts_usec": int(view.source["ts_us"]),
-        }  # fmt: skip
-        return Beginning(offset, view)
+            view = self._view(exported, exported.lsn)
+        return Beginning(_offset(exported.lsn, view.source), view)
 
     def resume(self, tables: Sequence[SourceTable]) -> View:
         """A later view, beside the stream. Its rows carry a place before which it has everything.
@@ -93,7 +90,19 @@ class PostgresDatabase:
             session.run("SELECT pg_logical_emit_message(true, 'polynya', 'load')")
             number = session.run("SELECT pg_backend_pid()")[0][0]
             exported = slots.create(self._access, f"polynya_load_{number}", is_temporary=True)
-            return self._view(session, exported, place)
+            return self._view(exported, place)
+
+    def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> Beginning:
+        """A view without slot, publication or the right to replicate. What was made stays.
+
+        Its place is behind an earlier load, also on a server whose log ends before that.
+        """
+        self._of(tables)
+        exported, before = export(self._access), place_of(beyond or {})
+        # The event that empties a table stands between the rows of both loads.
+        place = exported.lsn if before is None else max(exported.lsn, before + 2)
+        source = self._source(exported, place)
+        return Beginning(_offset(place, source), Look(self._access, exported, self._tables, source))
 
     def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
         """Debezium's settings for the stream; they have the password."""
@@ -124,18 +133,19 @@ class PostgresDatabase:
         if session is not None:
             session.close()
 
-    def _view(self, session: Session, exported: slots.Exported, lsn: int) -> View:
+    def _view(self, exported: slots.Exported, lsn: int) -> View:
+        return View(self._access, exported, self._tables, self._source(exported, lsn))
+
+    def _source(self, exported: slots.Exported, lsn: int) -> Mapping[str, Any]:
+        """What rows of a view carry; a view of which it cannot be told is closed."""
         try:
-            micros = int(
-                session.run("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8")[0][0]
-            )
+            micros = int(self._asked(lambda session: session.run(_NOW))[0][0])
         except BaseException:
             exported.holder.close()
             raise
-        source = source_of(
+        return source_of(
             database=self._access.database, prefix=PREFIX, lsn=lsn, micros=micros, version=_VERSION
         )
-        return View(self._access, exported, self._tables, source)
 
     def _of(self, tables: Sequence[SourceTable]) -> list[PgTable]:
         missing = [one for one in tables if one.name not in self._tables]
@@ -164,6 +174,14 @@ class PostgresDatabase:
                 self._session.close()
                 self._session = None
                 raise
+
+
+def _offset(lsn: int, source: Mapping[str, Any]) -> Offset:
+    """A place as Debezium's connector writes it."""
+    return {
+        "lsn": lsn, "lsn_proc": lsn, "lsn_commit": lsn, "messageType": None, "txId": None,
+        "ts_usec": int(source["ts_us"]),
+    }  # fmt: skip
 
 
 def _default_name(task: str) -> str:

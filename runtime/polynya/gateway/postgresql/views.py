@@ -64,7 +64,7 @@ class View:
                 changed its columns: it needs a later view. POLYNYA-GTW-020.
         """
         found = self._tables[table.name]
-        conditions = [f"({one})" for one in (where, self._access.rows.get(found.name)) if one]
+        conditions = self._conditions(found, where)
         rows = paging.affordable(found, rows, self._lengths.get(found.name))
         with self._session() as session:
             if found.key:
@@ -73,8 +73,7 @@ class View:
                 chunk = self._copied(session, found, conditions, last=None, is_last=True)
             else:
                 chunk = self._by_blocks(session, found, after, rows, conditions)
-            if session.run(_REWRITTEN.format(oid=found.oid)) != [[0]]:
-                raise changed(self._access, f"{found.name} was truncated or rewritten")
+            self._refuse_rewritten(session, found)
         return chunk
 
     def close(self) -> None:
@@ -85,6 +84,13 @@ class View:
         for one in ended:
             one.close()
         self._exported.holder.close()
+
+    def _conditions(self, table: PgTable, where: str | None) -> list[str]:
+        return [f"({one})" for one in (where, self._access.rows.get(table.name)) if one]
+
+    def _refuse_rewritten(self, session: Session, table: PgTable) -> None:
+        if session.run(_REWRITTEN.format(oid=table.oid)) != [[0]]:
+            raise changed(self._access, f"{table.name} was truncated or rewritten")
 
     def _by_key(
         self, session: Session, table: PgTable, after: Key | None, rows: int, given: list[str]
@@ -139,13 +145,16 @@ class View:
         try:
             yield session
         except BaseException:
-            with self._lock:
-                self._open.discard(session)
-            session.close()
+            self._end(session)
             raise
         with self._lock:
             if not self._is_closed:
                 self._idle.append(session)
+
+    def _end(self, session: Session) -> None:
+        with self._lock:
+            self._open.discard(session)
+        session.close()
 
     def _borrowed(self) -> Session:
         with self._lock:

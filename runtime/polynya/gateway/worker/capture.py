@@ -25,7 +25,7 @@ from polynya.gateway.worker.engines import Engine, Engines
 from polynya.gateway.worker.loading import Loading
 from polynya.gateway.worker.masks import TableMasks
 from polynya.gateway.worker.requests import Request, taken
-from polynya.gateway.worker.starting import Start, first_position, goes_on
+from polynya.gateway.worker.starting import Start, first_position, goes_on, loads_again
 from polynya.gateway.worker.telling import Tell
 
 _LOOK_SECONDS: Final = 30.0
@@ -79,20 +79,16 @@ class Capture:
                 "landed", number=number, events=events, object_bytes=size
             ),
         )
-        is_first = True
         while not self.stop.is_set():
-            with _Round(self, lander, is_first=is_first) as one:
+            with _Round(self, lander) as one:
                 one.run()
-            is_first = False
-        if self.settings.mode == "reload":
-            self.database.drop()
 
 
 class _Round:
     """From one look at the tables to the next."""
 
-    def __init__(self, capture: Capture, lander: Lander, *, is_first: bool) -> None:
-        self._of, self._lander, self._is_first = capture, lander, is_first
+    def __init__(self, capture: Capture, lander: Lander) -> None:
+        self._of, self._lander = capture, lander
         self._snapshot: Snapshot | None = None
         self._loading: Loading | None = None
         self._changes: Changes | None = None
@@ -122,7 +118,7 @@ class _Round:
         if self._snapshot is not None and unloaded(self._lander.position):
             self._loading = Loading(
                 self._plan(), start.tables, self._snapshot, self._lander, masks, of.tell,
-                of.monotonic, of.wake.set,
+                of.monotonic, of.wake.set, start.emptied,
             )  # fmt: skip
             self._loading.start()
         self._watch(frozenset(start.tables))
@@ -133,11 +129,12 @@ class _Round:
 
     def _started(self) -> Start:
         of, asked = self._of, taken(self._of.requests)
-        start = (
-            first_position(of.database, of.settings, self._lander, of.log)
-            if not self._lander.number or (of.settings.mode == "reload" and self._is_first)
-            else goes_on(of.database, of.settings, self._lander, of.log, asked)
-        )
+        if of.settings.mode == "reload":
+            start = loads_again(of.database, of.settings, self._lander, of.log)
+        elif not self._lander.number:
+            start = first_position(of.database, of.settings, self._lander, of.log)
+        else:
+            start = goes_on(of.database, of.settings, self._lander, of.log, asked)
         self._snapshot = start.snapshot
         if of.settings.mode == "once" and start.snapshot is not None:
             self._target = place_of_rows(of.database.connector, start.snapshot.source)

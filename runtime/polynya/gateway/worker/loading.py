@@ -39,6 +39,7 @@ class Loading:
     Attributes:
         plan: which table is next, and how a table is read.
         tables: those that there are, by name.
+        emptied: by table, a last event of its load.
         failure: what ended the load; None as long as nothing did.
     """
 
@@ -50,6 +51,7 @@ class Loading:
     tell: Tell
     monotonic: Callable[[], float]
     ended: Callable[[], None]
+    emptied: Mapping[str, bytes] = field(default_factory=dict)
     failure: Exception | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -124,8 +126,9 @@ class Loading:
             # begins anew, which its key makes harmless.
             return position.with_table(name, replace(moved, after=None) if hides_key else moved)
 
-        shapes = {name: [Shape(1, shape)]} if chunk.rows else {}
-        self.lander.land(lines, chunk.rows, shapes, move)
+        end = self.emptied.get(name, b"") if chunk.is_last else b""
+        events = chunk.rows + bool(end)
+        self.lander.land(lines + end, events, {name: [Shape(1, shape)]} if events else {}, move)
         self._landed(one, chunk)
         return chunk.is_last
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from polynya.formats.debezium.captured.batch import Shape
 from polynya.gateway.debezium.history import put_history
@@ -12,7 +12,7 @@ from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.places import truncation
 from polynya.gateway.landing.position import Position, StreamPosition, TableProgress
 from polynya.gateway.landing.progress import unloaded
-from polynya.gateway.source import Database, Snapshot, SourceTable
+from polynya.gateway.source import Beginning, Database, Snapshot, SourceTable
 from polynya.gateway.wire import WorkerSettings
 from polynya.gateway.worker.requests import Request
 from polynya.model.errors import OperationError
@@ -20,10 +20,17 @@ from polynya.model.errors import OperationError
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The tables that there are, and the view that they are loaded from; None: none is needed."""
+    """How a round begins.
+
+    Attributes:
+        tables: those that there are.
+        snapshot: the view that they are loaded from; None: none is needed.
+        emptied: by table, the event that ends its load: what was there before it goes.
+    """
 
     tables: Mapping[str, SourceTable]
     snapshot: Snapshot | None
+    emptied: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def first_position(
@@ -39,18 +46,32 @@ def first_position(
     snapshot = beginning.snapshot
     known = lander.position.tables if lander.number else {}
     start = Start(tables, snapshot)
-    history = lander.position.history if lander.number else 0
-    if beginning.history:
-        history += 1
-        put_history(log, history, beginning.history)
-    stream = StreamPosition(beginning.offset)
-    position = Position(stream, history=history).with_tables(tables)
+    position = _anew(beginning, tables, lander, log)
     if not lander.number:
         lander.begin(position)
     else:
         anew = [name for name in tables if name in known]
         _land_emptied(database, start, anew, lander, position)
     return start
+
+
+def loads_again(
+    database: Database, settings: WorkerSettings, lander: Lander, log: CaptureLog
+) -> Start:
+    """Load everything anew, of a capture that follows no changes.
+
+    A table is emptied by the last event of its load, which stands right before the load's rows in
+    the order of events: whoever reads meanwhile sees old rows or new ones, and never none.
+    """
+    tables = _found(database, settings)
+    before = lander.position if lander.number else None
+    beyond = None if before is None else before.stream.offset
+    beginning = database.look(tuple(tables.values()), beyond)
+    known = () if before is None else [name for name in tables if name in before.tables]
+    source = beginning.snapshot.source
+    emptied = {name: truncation(database.connector, name, source) for name in known}
+    lander.begin(_anew(beginning, tables, lander, log))
+    return Start(tables, beginning.snapshot, emptied)
 
 
 def goes_on(
@@ -86,6 +107,17 @@ def goes_on(
     elif position != before:
         lander.begin(position)
     return start
+
+
+def _anew(
+    beginning: Beginning, tables: Collection[str], lander: Lander, log: CaptureLog
+) -> Position:
+    """A position from which everything is loaded. What a history begins with is put before it."""
+    history = lander.position.history if lander.number else 0
+    if beginning.history:
+        history += 1
+        put_history(log, history, beginning.history)
+    return Position(StreamPosition(beginning.offset), history=history).with_tables(tables)
 
 
 def _land_emptied(

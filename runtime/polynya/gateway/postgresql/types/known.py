@@ -57,6 +57,8 @@ _FREE_DECIMAL: Final = {
     "doc": "Variable scaled decimal",
 }
 
+ROW_NUMBER_TYPE: Final = Written({"type": "int64"}, encoding.plain)
+
 #: Types whose schema does not depend on a length.
 _SIMPLE: Final[Mapping[str, Written]] = {
     "bool": Written({"type": "boolean"}, encoding.plain),
