@@ -18,6 +18,10 @@ def compared_database(access: Access) -> ComparedDatabase:
         from polynya.gateway.compare.postgresql import ComparedPostgres
 
         return ComparedPostgres(access)
+    if access.type in ("mariadb", "mysql"):
+        from polynya.gateway.compare.mysql import ComparedMysql
+
+        return ComparedMysql(access)
     raise OperationError(
         "POLYNYA-GTW-090",
         f"tables of {access.type} cannot be compared yet",

@@ -19,7 +19,7 @@ def open_view(session: Session, connector: str) -> Place:
     MariaDB says where exactly that moment is in its binlog. MySQL does not: there it is a place
     shortly before, after which the stream repeats some changes that the view has already.
     """
-    place = None if connector == MARIADB else _now(session)
+    place = None if connector == MARIADB else newest_place(session)
     session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
     if place is None:
         rows = session.rows("SHOW STATUS LIKE 'Binlog_snapshot_%'")
@@ -67,6 +67,7 @@ def log_files(session: Session) -> list[tuple[str, int]]:
     return [(str(row[0]), int(row[1] or 0)) for row in rows]
 
 
-def _now(session: Session) -> tuple[str, int]:
+def newest_place(session: Session) -> tuple[str, int]:
+    """The end of the binlog."""
     file, size = log_files(session)[-1]
     return file, size

@@ -11,8 +11,8 @@ PAGES: Final = (
         "POLYNYA-GTW-090",
         "tables of this kind of database cannot be compared yet",
         "`polynya compare` lets the database compute hashes of its rows, in the database's own "
-        "SQL. It is written for PostgreSQL. `polynya verify` checks the tables without their "
-        "source.",
+        "SQL. It is written for PostgreSQL, MariaDB and MySQL. `polynya verify` checks the tables "
+        "without their source.",
     ),
     ErrorPage(
         "POLYNYA-GTW-091",
