@@ -64,7 +64,7 @@ class WorkerSettings:
     order: Mapping[str, str] = field(default_factory=dict)
     filter: Mapping[str, str] = field(default_factory=dict)
     roll_bytes: int = 32 * 2**20
-    roll_seconds: float = 5.0
+    roll_seconds: float = 2.0
     table_retries: int = 3
     table_then: str = "suspend"
     masks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)

@@ -25,7 +25,7 @@ def test_nothing_is_left_out_or_rounded(connector: str) -> None:
     assert told["skipped.operations"] == "none"
     assert told["value.converter.replace.null.with.default"] == "false"
     assert int(told["max.queue.size"]) > int(told["max.batch.size"])
-    assert told["poll.interval.ms"] == "250"
+    assert told["poll.interval.ms"] == "100"
     assert told["errors.max.retries"] == "0"
 
 

@@ -32,7 +32,7 @@ def test_what_a_capture_does_by_default():
     task = capture()
 
     assert (task.place, task.update_method, task.load.parallel) == ("shop_db", "cdc", 5)
-    assert (task.write.roll.size, task.write.roll.age) == (32 * 2**20, timedelta(seconds=5))
+    assert (task.write.roll.size, task.write.roll.age) == (32 * 2**20, timedelta(seconds=2))
     assert (task.errors.environment.retry, task.errors.table.then) == ("forever", "suspend")
     assert not list(capture_problems(task))
     assert not list(connected_problems(task, {"shop": POSTGRESQL}))

@@ -22,7 +22,7 @@ _OPERATIONS_WITH_KEYS: Final = (b'"op":"d"', b'"op":"c"')
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A schema that was met. The Java object is kept: its identity must not become another's."""
+    """The schema that a topic's records have now."""
 
     java: Any
     table: str
@@ -35,14 +35,13 @@ class RecordReader:
     def __init__(self, *, heartbeats_move: bool) -> None:
         """`heartbeats_move`: the connector's offset in a heartbeat is one to go on from."""
         self._heartbeats_move = heartbeats_move
-        self._identity = jpype.JClass("java.lang.System").identityHashCode
         converter = jpype.JClass("org.apache.kafka.connect.json.JsonConverter")()
         # Without it the schema of a column with a default says nothing of NULL.
         own = {"schemas.enable": "false", "replace.null.with.default": "false"}
         is_key = False
         converter.configure(jpype.JClass("java.util.HashMap")(own), is_key)
         self._converter = converter
-        self._known: dict[tuple[str, int], _Known] = {}
+        self._known: dict[str, _Known] = {}
 
     def read(self, record: Any) -> StreamEvent | None:
         """A record as an event; None for what neither lands nor moves anything."""
@@ -81,13 +80,18 @@ class RecordReader:
         return b"}\n"
 
     def _schema(self, topic: str, source: Any, value: bytes) -> _Known:
+        """The schema of a record; the one before it stays when nothing has changed.
+
+        PostgreSQL sends a table's columns anew whenever it has forgotten that it did, so that one
+        table has many equal schemas in time.
+        """
         schema = source.valueSchema()
-        identity = (topic, int(self._identity(schema)))
-        known = self._known.get(identity)
-        if known is None:
+        known = self._known.get(topic)
+        if known is None or not schema.equals(known.java):
             text = str(self._converter.asJsonSchema(schema).toString())
             table = table_of(json.loads(value)["source"])
-            known = self._known[identity] = _Known(schema, table, json.loads(text))
+            known = _Known(schema, table, json.loads(text))
+            self._known[topic] = known
         return known
 
 

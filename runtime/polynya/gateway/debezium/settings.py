@@ -12,9 +12,12 @@ NAME: Final = "capture"
 #: Topic of the ends of transactions.
 TRANSACTIONS: Final = f"{NAME}.transaction"
 
-# One batch of the engine becomes one landed batch. Its queue has to hold more than a batch.
-_BATCH: Final = 20_000
+# What the engine gives in one go is collected, and its queue has to hold more than that. Both are
+# small: rows in Java take several times the memory of their lines.
+_BATCH: Final = 8_192
 _QUEUE: Final = 2 * _BATCH
+# A change waits so long in the engine at most before it is given.
+_POLL_MILLIS: Final = 100
 
 _EXACT: Final = {
     "tombstones.on.delete": "false",
@@ -75,11 +78,11 @@ def engine_settings(
         connector: `postgresql`, `mariadb` or `mysql`.
         own: those of the database, which win.
         scratch: files of this run.
-        roll_bytes: about so much is in memory at a time.
-        roll_seconds: so long records are waited for before they land.
+        roll_bytes: so much waits in the engine at most.
+        roll_seconds: so often what was read lands at most; records are asked for more often.
         has_history: schemas of the past are in the scratch folder.
     """
-    millis = max(int(roll_seconds * 1000), 10)
+    millis = min(max(int(roll_seconds * 1000), 10), _POLL_MILLIS)
     settings = {
         "name": NAME,
         "topic.prefix": NAME,
@@ -89,7 +92,7 @@ def engine_settings(
         "offset.flush.interval.ms": "0",
         "max.batch.size": str(_BATCH),
         "max.queue.size": str(_QUEUE),
-        "max.queue.size.in.bytes": str(2 * roll_bytes),
+        "max.queue.size.in.bytes": str(roll_bytes),
         "poll.interval.ms": str(millis),
         "heartbeat.interval.ms": "10000",
         **_EXACT,

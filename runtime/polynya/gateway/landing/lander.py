@@ -38,6 +38,7 @@ class Lander:
         """
         self._log, self._task, self._now, self._landed = log, task, now, landed
         self._lock = threading.Lock()
+        self._failure: Exception | None = None
         self._number = 0 if newest is None else newest.number
         self._position: Position | None = None
         if newest is not None:
@@ -76,7 +77,8 @@ class Lander:
 
         Raises:
             ConflictError: POLYNYA-GTW-004, another capture was first. Nothing has moved.
-            DependencyError: the landing zone cannot be reached. Nothing has moved.
+            DependencyError: the landing zone cannot be reached. Whether the batch has landed is
+                then known to nobody: all that comes after it fails too, and a new capture looks.
         """
         # Compressing takes longest, and needs no turn.
         self._put(packed_lines(lines), events, shapes, lambda: move(self.position))
@@ -89,6 +91,8 @@ class Lander:
         moved: Callable[[], Position],
     ) -> None:
         with self._lock:
+            if self._failure is not None:
+                raise self._failure
             position = moved()
             header = CaptureHeader(
                 task=self._task,
@@ -98,7 +102,14 @@ class Lander:
                 position=position.as_dict(),
                 schemas=shapes,
             )
-            size = self._log.put(header, packed)
+            size = self._put_or_stop(header, packed)
             self._number, self._position = header.number, position
         if self._landed is not None:
             self._landed(header.number, events, size)
+
+    def _put_or_stop(self, header: CaptureHeader, packed: bytes) -> int:
+        try:
+            return self._log.put(header, packed)
+        except Exception as error:
+            self._failure = error
+            raise

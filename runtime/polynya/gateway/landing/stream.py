@@ -8,11 +8,11 @@ whole transaction, and up to which LSN the next one has landed; the events of on
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from polynya.formats.debezium.captured.batch import Shape
 from polynya.gateway.landing.position import Passed, StreamPosition
 from polynya.gateway.source import Offset
 
@@ -54,22 +54,6 @@ class Cut:
     events: Sequence[StreamEvent]
     position: StreamPosition
     last: StreamEvent | None
-
-    @property
-    def lines(self) -> bytes:
-        """The lines, one after the other."""
-        return b"".join(event.line for event in self.events)
-
-    def shapes(self) -> dict[str, list[Shape]]:
-        """The schemas of the lines, by table."""
-        found: dict[str, list[Shape]] = {}
-        for number, event in enumerate(self.events, 1):
-            if event.table is None or event.shape is None:
-                continue
-            shapes = found.setdefault(event.table, [])
-            if not shapes or shapes[-1].schema is not event.shape:
-                shapes.append(Shape(number, event.shape))
-        return found
 
 
 def cutter_of(connector: str, position: StreamPosition) -> Cutter:
@@ -118,14 +102,16 @@ class TransactionCutter(Cutter):
         return Cut([event for event in whole if event.kind != "end"], self.position, told)
 
     def _fresh(self, events: Sequence[StreamEvent]) -> list[StreamEvent]:
-        """Without the events that had landed before a restart, which brings them again."""
+        """Without the events that had landed before a restart, which brings them again.
+
+        Places only grow, so that of a large transaction a few are looked at in each batch.
+        """
         repeated = self._repeated
         if repeated is None:
             return list(events)
-        fresh = next((i for i, event in enumerate(events) if _is_beyond(event, repeated)), None)
-        if fresh is None:
-            return []
-        self._repeated = None
+        fresh = bisect_left(events, True, key=lambda event: _is_beyond(event, repeated))  # noqa: FBT003
+        if fresh < len(events):
+            self._repeated = None
         return list(events[fresh:])
 
     def _whole(self, events: list[StreamEvent]) -> list[StreamEvent]:

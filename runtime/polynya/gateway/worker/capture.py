@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.log import CaptureLog
+from polynya.gateway.landing.pending import Roll
 from polynya.gateway.landing.places import place_of_offset, place_of_rows
 from polynya.gateway.landing.progress import LoadPlan, unloaded
 from polynya.gateway.landing.stream import StreamEvent, cutter_of
@@ -25,7 +26,14 @@ from polynya.gateway.worker.engines import Engine, Engines
 from polynya.gateway.worker.loading import Loading
 from polynya.gateway.worker.masks import TableMasks
 from polynya.gateway.worker.requests import Request, taken
-from polynya.gateway.worker.starting import Start, first_position, goes_on, loads_again
+from polynya.gateway.worker.starting import (
+    Start,
+    first_position,
+    goes_on,
+    has_begun,
+    loads_again,
+    require_stream,
+)
 from polynya.gateway.worker.telling import Tell
 
 _LOOK_SECONDS: Final = 30.0
@@ -102,6 +110,9 @@ class _Round:
         """End the threads. What they had read and not landed is read again."""
         if self._loading is not None:
             self._loading.stop()
+        if self._changes is not None:
+            # An engine that waits for room is let go.
+            self._changes.close()
         if self._engine is not None:
             self._engine.stop()
         if self._snapshot is not None:
@@ -131,7 +142,7 @@ class _Round:
         of, asked = self._of, taken(self._of.requests)
         if of.settings.mode == "reload":
             start = loads_again(of.database, of.settings, self._lander, of.log)
-        elif not self._lander.number:
+        elif not has_begun(self._lander):
             start = first_position(of.database, of.settings, self._lander, of.log)
         else:
             start = goes_on(of.database, of.settings, self._lander, of.log, asked)
@@ -145,16 +156,28 @@ class _Round:
         position = self._lander.position
         cutter = cutter_of(of.database.connector, position.stream)
         history = of.engines.history(of.database, of.log)
-        changes = Changes(cutter, self._lander, masks, of.monotonic, history)
+        roll = Roll(of.settings.roll_bytes, of.settings.roll_seconds)
+        changes = Changes(
+            cutter, self._lander, masks, of.monotonic, roll=roll, history=history,
+            landed=of.wake.set,
+        )  # fmt: skip
         tables = tuple(start.tables.values())
 
+        is_sure = False
+
         def take(events: Sequence[StreamEvent]) -> StreamEvent | None:
+            nonlocal is_sure
+            if not is_sure:
+                # Until now another capture could have taken away what this one reads.
+                require_stream(of.database, of.settings, position)
+                is_sure = True
             told = changes.take(events)
             of.wake.set()
             return told
 
         self._changes = changes
         self._engine = of.engines.engine(of.database, tables, position, take, of.wake.set)
+        changes.start()
         self._engine.start()
         of.tell("streaming")
 
@@ -192,6 +215,8 @@ class _Round:
     def _raise_failures(self) -> None:
         if self._loading is not None and self._loading.failure is not None:
             raise self._loading.failure
+        if self._changes is not None and self._changes.failure is not None:
+            raise self._changes.failure
         if self._engine is not None and self._engine.failure is not None:
             raise self._engine.failure
 

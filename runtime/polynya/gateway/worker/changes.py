@@ -1,18 +1,22 @@
-"""From the stream to the log: what the engine brings is cut, masked and landed."""
+"""From the stream to the log: what the engine brings is cut, masked, collected and landed.
+
+The engine's thread collects while another one lands. So a put that takes long holds nothing up as
+long as what is collected meanwhile has room, and then it holds up the engine: memory is bounded by
+twice the size of a batch.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Protocol
 
 from polynya.gateway.landing.lander import Lander
+from polynya.gateway.landing.pending import Pending, Roll
 from polynya.gateway.landing.position import Position, StreamPosition
-from polynya.gateway.landing.stream import Cut, Cutter, StreamEvent
+from polynya.gateway.landing.stream import Cutter, StreamEvent
 from polynya.gateway.worker.masks import TableMasks
-
-_IDLE_SECONDS: Final = 60.0
-"""So often a position lands by which only the place in the log moved."""
 
 
 class History(Protocol):
@@ -32,7 +36,7 @@ class NoHistory:
 
 
 class Changes:
-    """Lands what the engine brings. Called from its thread only."""
+    """Lands what the engine brings."""
 
     def __init__(
         self,
@@ -40,50 +44,121 @@ class Changes:
         lander: Lander,
         masks: TableMasks,
         monotonic: Callable[[], float],
+        *,
+        roll: Roll | None = None,
         history: History | None = None,
+        landed: Callable[[], None] = lambda: None,
     ) -> None:
+        """Set up; `start` begins.
+
+        Args:
+            cutter: what of the stream lands, and the position after it.
+            lander: where.
+            masks: of the tables.
+            monotonic: seconds of a clock.
+            roll: when a batch is complete.
+            history: of connectors that need one.
+            landed: is called when something has landed, and when nothing can land any more.
+        """
+        self.failure: Exception | None = None
         self._cutter, self._lander, self._masks = cutter, lander, masks
-        self._monotonic = monotonic
+        self._monotonic, self._roll, self._landed = monotonic, roll or Roll(), landed
         self._history = history or NoHistory()
-        self._landed_at = monotonic()
-        self._untold: StreamEvent | None = None
+        self._landed_at = monotonic() - self._roll.seconds
+        self._pending = Pending()
+        self._told: StreamEvent | None = None
+        self._is_ending = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="land", daemon=True)
 
     @property
     def position(self) -> StreamPosition:
         """How far the stream was read, also where nothing was to be landed."""
         return self._cutter.position
 
+    def start(self) -> None:
+        """Begin to land."""
+        self._thread.start()
+
     def take(self, events: Sequence[StreamEvent]) -> StreamEvent | None:
-        """Land events; the one of which the database may be told that all up to it has landed.
+        """Take what the engine has read; from its thread only. Waits while there is no room.
+
+        Returns:
+            The event of which the database may be told that all up to it has landed; None: none
+            since it was asked last.
 
         Raises:
-            ConflictError: POLYNYA-GTW-004, another capture lands into the same folder.
-            DependencyError: the landing zone cannot be reached.
             OperationError: a mask does not fit.
+            Exception: what has kept an earlier batch from landing.
         """
         cut = self._cutter.take(events)
-        self._untold = cut.last or self._untold
-        is_due = self._monotonic() - self._landed_at >= _IDLE_SECONDS
-        if not cut.events and (self._untold is None or not is_due):
-            return None
-        self._land(replace(cut, events=self._masked(cut.events)))
-        told, self._untold = self._untold, None
-        return told
+        shown = self._masked(cut.events)
+        with self._changed:
+            self._changed.wait_for(self._has_room)
+            if self.failure is not None:
+                raise self.failure
+            if shown:
+                self._pending.add(shown)
+            if shown or cut.last is not None:
+                self._pending.position = cut.position
+                self._pending.told = cut.last or self._pending.told
+                self._changed.notify_all()
+            told, self._told = self._told, None
+            return told
 
     def finish(self) -> None:
-        """Land the position when it has moved since; after the engine has ended."""
-        if self._untold is not None:
-            self._untold = None
-            self._land(self._cutter.take(()))
+        """Land all that was taken, after the engine has ended. Raises as `take`."""
+        self.close()
+        if self.failure is not None:
+            raise self.failure
+        if self._pending.position is not None:
+            self._land(self._pending)
 
-    def _land(self, cut: Cut) -> None:
+    def close(self) -> None:
+        """End without another batch; waits for one that lands."""
+        with self._changed:
+            self._is_ending = True
+            self._changed.notify_all()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _has_room(self) -> bool:
+        return self._is_ending or self.failure is not None or self._pending.size < self._roll.bytes
+
+    def _run(self) -> None:
+        try:
+            while (batch := self._next()) is not None:
+                self._land(batch)
+        except Exception as error:  # noqa: BLE001 - whoever watches raises it
+            with self._changed:
+                self.failure = error
+                self._changed.notify_all()
+            self._landed()
+
+    def _next(self) -> Pending | None:
+        """Wait for the next batch; None: it ends."""
+        with self._changed:
+            while not self._is_ending:
+                since = self._monotonic() - self._landed_at
+                wait = self._roll.wait(self._pending, since_landed=since)
+                if wait == 0:
+                    batch, self._pending = self._pending, Pending()
+                    self._changed.notify_all()
+                    return batch
+                self._changed.wait(wait)
+        return None
+
+    def _land(self, batch: Pending) -> None:
         number = self._history.kept(self._lander.position.history)
 
         def move(before: Position) -> Position:
-            return replace(before, stream=cut.position, history=number)
+            return replace(before, stream=batch.position or before.stream, history=number)
 
-        self._lander.land(cut.lines, len(cut.events), cut.shapes(), move)
-        self._landed_at = self._monotonic()
+        self._lander.land(batch.lines, batch.events, batch.shapes, move)
+        with self._changed:
+            self._landed_at = self._monotonic()
+            self._told = batch.told or self._told
+        self._landed()
 
     def _masked(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         if not self._masks.given:

@@ -42,17 +42,22 @@ def first_position(
     has changed in between.
     """
     tables = _found(database, settings)
+    if not has_begun(lander):
+        # Of two captures that begin at once the other one stops here or at its own beginning,
+        # before it has taken the slot from this one and goes on all the same.
+        lander.begin(Position(StreamPosition({})))
+    known = lander.position.tables
     beginning = database.begin(tuple(tables.values()))
-    snapshot = beginning.snapshot
-    known = lander.position.tables if lander.number else {}
-    start = Start(tables, snapshot)
+    start = Start(tables, beginning.snapshot)
     position = _anew(beginning, tables, lander, log)
-    if not lander.number:
-        lander.begin(position)
-    else:
-        anew = [name for name in tables if name in known]
-        _land_emptied(database, start, anew, lander, position)
+    anew = [name for name in tables if name in known]
+    _land_emptied(database, start, anew, lander, position)
     return start
+
+
+def has_begun(lander: Lander) -> bool:
+    """Whether a place in the stream has landed: before it there may be a claim to begin."""
+    return bool(lander.number and lander.position.stream.offset)
 
 
 def loads_again(
@@ -65,7 +70,7 @@ def loads_again(
     """
     tables = _found(database, settings)
     before = lander.position if lander.number else None
-    beyond = None if before is None else before.stream.offset
+    beyond = None if before is None else before.stream.offset or None
     beginning = database.look(tuple(tables.values()), beyond)
     known = () if before is None else [name for name in tables if name in before.tables]
     source = beginning.snapshot.source
@@ -88,11 +93,9 @@ def goes_on(
     """
     tables = _found(database, settings)
     before = lander.position
-    lost = database.lost(before.stream.offset)
-    if lost is not None:
-        if _is_for_all(asked):
-            return first_position(database, settings, lander, log)
-        raise _lost(settings.task, lost)
+    if _is_for_all(asked) and database.lost(before.stream.offset) is not None:
+        return first_position(database, settings, lander, log)
+    require_stream(database, settings, before)
     again = _named(asked, "reload", tables)
     position = before.with_tables(tables, again)
     for name in _named(asked, "resume", tables):
@@ -118,6 +121,17 @@ def _anew(
         history += 1
         put_history(log, history, beginning.history)
     return Position(StreamPosition(beginning.offset), history=history).with_tables(tables)
+
+
+def require_stream(database: Database, settings: WorkerSettings, position: Position) -> None:
+    """See that the stream can go on from a position.
+
+    Raises:
+        OperationError: POLYNYA-GTW-008, the database has no more what it would need.
+    """
+    lost = database.lost(position.stream.offset)
+    if lost is not None:
+        raise _lost(settings.task, lost)
 
 
 def _land_emptied(

@@ -72,7 +72,10 @@ class Load(Frozen):
 
 
 class Roll(Frozen):
-    """Limits of a landed batch: it is complete as soon as one is reached."""
+    """Limits of a landed batch: it is complete as soon as one is reached.
+
+    Changes that come after a rest of `age` land at once.
+    """
 
     size: Size = Field(
         default=32 * _MEBIBYTE,
@@ -80,7 +83,9 @@ class Roll(Frozen):
         description="Bytes of its events, before compression. Default: `32MB`.",
     )
     age: Duration = Field(
-        default=timedelta(seconds=5), description="Age of its oldest event. Default: `5s`."
+        default=timedelta(seconds=2),
+        description="Time since the batch before it: a stream that never rests lands so often. "
+        "Changes that come after a longer rest land at once. Default: `2s`.",
     )
 
 

@@ -1,0 +1,91 @@
+"""What was read of a stream and has not landed: bounded, and when it lands. Pure.
+
+A batch that is landed costs the landing zone an object and each table a file to read, so a stream
+that never rests lands about once in `seconds`. What comes after a rest lands at once: nobody waits
+for a clock while nothing else happens. Time counts from the end of the put before, so that a slow
+landing zone gets larger batches instead of a queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from polynya.formats.debezium.captured.batch import Shape
+from polynya.gateway.landing.position import StreamPosition
+from polynya.gateway.landing.stream import StreamEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """When what is pending lands.
+
+    Attributes:
+        bytes: as soon as it is so large.
+        seconds: and so long after the batch before it.
+        idle_seconds: so long after it where only the place in the log has moved.
+    """
+
+    bytes: int = 32 * 2**20
+    seconds: float = 2.0
+    idle_seconds: float = 60.0
+
+    def wait(self, pending: Pending, *, since_landed: float) -> float | None:
+        """Seconds until it lands; 0: now, None: there is nothing.
+
+        Args:
+            pending: what there is.
+            since_landed: seconds since the batch before it had landed.
+        """
+        if pending.size >= self.bytes:
+            return 0.0
+        if pending.events:
+            return max(0.0, self.seconds - since_landed)
+        if pending.position is not None:
+            return max(0.0, self.idle_seconds - since_landed)
+        return None
+
+
+@dataclass(slots=True)
+class Pending:
+    """Events that wait for their batch, as their lines only: nothing of the engine is held.
+
+    Attributes:
+        size: bytes of the lines.
+        events: how many.
+        position: of the stream after them; None: it has not moved.
+        told: of what the database may be told when they have landed; None: of nothing yet.
+    """
+
+    size: int = 0
+    events: int = 0
+    position: StreamPosition | None = None
+    told: StreamEvent | None = None
+    _lines: list[bytes] = field(default_factory=list)
+    _shapes: dict[str, list[Shape]] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> bytes:
+        """The lines, one after the other."""
+        return b"".join(self._lines)
+
+    @property
+    def shapes(self) -> Mapping[str, Sequence[Shape]]:
+        """The schemas of the lines, by table."""
+        return self._shapes
+
+    def add(self, events: Sequence[StreamEvent]) -> None:
+        """Take the lines of events, and the schemas where they change."""
+        for number, event in enumerate(events, self.events + 1):
+            if event.table is not None and event.shape is not None:
+                self._note(event.table, number, event.shape)
+        block = b"".join([event.line for event in events])
+        self._lines.append(block)
+        self.size += len(block)
+        self.events += len(events)
+
+    def _note(self, table: str, number: int, shape: Mapping[str, Any]) -> None:
+        shapes = self._shapes.setdefault(table, [])
+        if not shapes or shapes[-1].schema is not shape:
+            shapes.append(Shape(number, shape))

@@ -1,0 +1,158 @@
+"""What the engine brings is collected while a batch lands, within bounds, and told when it has."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from polynya.formats.debezium.captured.batch import CaptureHeader
+from polynya.gateway.landing.lander import Lander
+from polynya.gateway.landing.log import CaptureLog
+from polynya.gateway.landing.pending import Roll
+from polynya.gateway.landing.position import Position, StreamPosition
+from polynya.gateway.landing.stream import Cutter, StreamEvent
+from polynya.gateway.worker.changes import Changes
+from polynya.gateway.worker.masks import TableMasks
+from polynya.model.errors import DependencyError
+from polynya.testing.fakes import MemoryObjectStore
+
+_PATIENCE = 20
+BEGIN = StreamPosition({"pos": 0})
+OFF = DependencyError("POLYNYA-AWS-001", "the landing zone does not answer")
+
+
+@dataclass
+class SlowStore(MemoryObjectStore):
+    """Waits in each put until it is let go, or fails."""
+
+    go: threading.Event = field(default_factory=threading.Event)
+    begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    error: Exception | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        self.begun.release()
+        assert self.go.wait(_PATIENCE)
+        if self.error is not None:
+            raise self.error
+        return super().put_if_absent(path, data)
+
+
+def row(number: int, text: bytes = b"x\n", shape: Mapping[str, Any] | None = None) -> StreamEvent:
+    return StreamEvent("row", text, lambda: {"pos": number}, "w.t", shape or {}, number)
+
+
+def begun(store: MemoryObjectStore) -> Lander:
+    lander = Lander(CaptureLog(store, "shop"), "shop", lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    lander.begin(Position(BEGIN))
+    return lander
+
+
+def following(lander: Lander, landed: threading.Event | None = None, **roll: Any) -> Changes:
+    said = landed or threading.Event()
+    changes = Changes(
+        Cutter(BEGIN), lander, TableMasks(), lambda: 0.0,
+        roll=Roll(**{"bytes": 100, "seconds": 0.0, **roll}), landed=said.set,
+    )  # fmt: skip
+    changes.start()
+    return changes
+
+
+def headers(store: MemoryObjectStore) -> Sequence[CaptureHeader]:
+    log = CaptureLog(store, "shop")
+    return [log.header(number) for number in log.numbers()]
+
+
+def test_the_database_is_told_of_what_has_landed_and_not_before() -> None:
+    store, landed = SlowStore(), threading.Event()
+    store.go.set()
+    lander = begun(store)
+    store.go.clear()
+    changes = following(lander, landed)
+
+    assert changes.take([row(1), row(2)]) is None
+    assert changes.take([]) is None
+    store.go.set()
+    assert landed.wait(_PATIENCE)
+    told = changes.take([])
+    changes.finish()
+
+    assert told is not None
+    assert told.origin == 2
+
+
+def test_events_that_come_while_a_batch_lands_are_one_batch_after_it() -> None:
+    store = SlowStore()
+    store.go.set()
+    lander = begun(store)
+    assert store.begun.acquire(timeout=_PATIENCE)
+    store.go.clear()
+    changes = following(lander)
+    changes.take([row(1)])
+    assert store.begun.acquire(timeout=_PATIENCE)
+    for number in (2, 3, 4):
+        changes.take([row(number)])
+    store.go.set()
+    changes.finish()
+
+    assert [header.events for header in headers(store)] == [0, 1, 3]
+
+
+def test_the_engine_waits_when_there_is_no_room() -> None:
+    store = SlowStore()
+    store.go.set()
+    lander = begun(store)
+    assert store.begun.acquire(timeout=_PATIENCE)
+    store.go.clear()
+    changes = following(lander)
+    changes.take([row(1, b"x" * 100)])
+    assert store.begun.acquire(timeout=_PATIENCE)
+    changes.take([row(2, b"x" * 100)])  # Full again, while the first lands.
+    third = threading.Thread(target=changes.take, args=([row(3)],))
+    third.start()
+    third.join(0.1)
+    assert third.is_alive()
+
+    store.go.set()
+    third.join(_PATIENCE)
+    changes.finish()
+
+    assert not third.is_alive()
+    assert sum(header.events for header in headers(store)) == 3
+
+
+def test_the_engine_is_told_why_nothing_lands_any_more() -> None:
+    store, landed = SlowStore(), threading.Event()
+    store.go.set()
+    changes = following(begun(store), landed)
+    store.error = OFF
+    changes.take([row(1)])
+    assert landed.wait(_PATIENCE)
+
+    with pytest.raises(DependencyError):
+        changes.take([row(2)])
+    with pytest.raises(DependencyError):
+        changes.finish()
+
+
+def test_after_a_put_with_an_unknown_end_nothing_lands_from_the_same_process() -> None:
+    """Its batch may be there: the number would seem to be another capture's."""
+    store = SlowStore()
+    store.go.set()
+    lander = begun(store)
+    store.error = OFF
+    with pytest.raises(DependencyError):
+        lander.land(b"x\n", 1, {}, lambda position: position)
+    store.error = None
+
+    with pytest.raises(DependencyError):
+        lander.land(b"y\n", 1, {}, lambda position: position)
+
+    assert lander.number == 1
