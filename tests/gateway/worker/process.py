@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -12,18 +13,28 @@ from typing import Any
 from polynya.gateway.wire import WorkerSettings
 
 _PATIENCE = 240
+_ROOT = Path(__file__).parents[3]
 
 
 class CaptureProcess:
     """One process, and what it has told."""
 
-    def __init__(self, settings: WorkerSettings, log: Path) -> None:
+    def __init__(self, settings: WorkerSettings, log: Path, *deadly: str) -> None:
+        """Start it.
+
+        Args:
+            settings: what it is told.
+            log: what it says of itself is added there.
+            deadly: where it dies, as `deadly.py` takes it; nothing: it does not.
+        """
+        module = "tests.gateway.worker.deadly" if deadly else "polynya.gateway.worker"
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "polynya.gateway.worker"],
+                [sys.executable, "-m", module, *deadly],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
+                cwd=_ROOT,
             )
         assert self.process.stdin is not None
         self.process.stdin.write(settings.line())
@@ -65,6 +76,10 @@ class CaptureProcess:
         assert self.process.stdin is not None
         self.process.stdin.close()
         return self.ended()
+
+    def died(self) -> bool:
+        """Whether it ended by a kill; waits for its end."""
+        return self.ended() == -signal.SIGKILL
 
     def ended(self) -> int:
         """Its exit code, when it has ended by itself."""

@@ -2,125 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import random
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pg8000.native
 import pytest
 
 from examples.servers.postgresql import PostgresServer
-from polynya.gateway.source import Access
-from polynya.gateway.wire import WorkerSettings
-from polynya.store.object_store import LocalObjectStore
-from tests.gateway.stand_in import folded, landed_values
 from tests.gateway.worker.process import CaptureProcess
-from tests.postgresql import postgres_server
+from tests.gateway.worker.shop import Writer, a_shop, assert_same, landed, settings_of, transactions
 
 pytestmark = pytest.mark.slow
-
-ROWS = 3000
-TABLES = ("a", "b", "c")
 
 
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:
-    with postgres_server() as one:
-        for name in TABLES:
-            one.run(
-                f"CREATE TABLE {name} (id int PRIMARY KEY, v text)",
-                f"INSERT INTO {name} SELECT i, 'first ' || i FROM generate_series(1, {ROWS}) i",
-            )
+    with a_shop() as one:
         yield one
-
-
-def settings_of(server: PostgresServer, folder: Path, **changes: Any) -> WorkerSettings:
-    access = Access(
-        "postgresql", server.host, server.port, server.database, server.user, server.password,
-        tls="disable", task="shop",
-    )  # fmt: skip
-    usual: dict[str, Any] = {
-        "task": "shop", "mode": "follow", "access": access, "landing": str(folder / "landing"),
-        "folder": "shop", "include": ("public.%",), "parallel": 2, "chunk_rows": 500,
-        "roll_seconds": 0.2,
-    }  # fmt: skip
-    return WorkerSettings(**{**usual, **changes})
-
-
-class Writer:
-    """Writes without pause: long transactions, changes of keys, COPY, rollbacks, truncates."""
-
-    def __init__(self, server: PostgresServer, seed: int) -> None:
-        self._server, self._random = server, random.Random(seed)
-        self._stop = threading.Event()
-        self.next_id = 1_000_000 * (seed + 1)
-        self.transactions = 0
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        session = self._server.connect()
-        while not self._stop.is_set():
-            try:
-                self._step(session)
-            except pg8000.native.DatabaseError:
-                session.run("ROLLBACK")  # Two writers waited for each other.
-            self.transactions += 1
-            self._stop.wait(0.02)
-        session.close()
-
-    def _step(self, session: Any) -> None:
-        draw = self._random
-        session.run("BEGIN")
-        for _ in range(draw.randrange(1, 12)):
-            table, key = draw.choice(TABLES), draw.randrange(1, ROWS)
-            self.next_id += 1
-            what = draw.randrange(10)
-            if what < 4:
-                session.run(f"UPDATE {table} SET v = v || '.' WHERE id = {key}")
-            elif what < 6:
-                session.run(f"INSERT INTO {table} VALUES ({self.next_id}, 'new')")
-            elif what < 7:
-                session.run(f"DELETE FROM {table} WHERE id = {key}")
-            elif what < 8:
-                session.run(f"UPDATE {table} SET id = {self.next_id} WHERE id = {key}")
-            else:
-                lines = "".join(f"{self.next_id + n}\tcopied\n" for n in range(30))
-                self.next_id += 30
-                session.run(f"COPY {table} FROM STDIN", stream=io.StringIO(lines))
-        session.run("ROLLBACK" if draw.randrange(10) == 0 else "COMMIT")
-        if draw.randrange(200) == 0:
-            session.run("TRUNCATE a, b")
-
-
-def in_the_database(server: PostgresServer) -> dict[str, dict[int, str]]:
-    with server.connect() as session:
-        return {f"public.{name}": dict(session.run(f"SELECT id, v FROM {name}")) for name in TABLES}
-
-
-def landed(folder: Path) -> list[dict[str, Any]]:
-    return landed_values(LocalObjectStore(folder / "landing"), "shop")
-
-
-def assert_same(server: PostgresServer, folder: Path) -> None:
-    values = landed(folder)
-    found: Mapping[str, Mapping[int, str]] = folded(values)
-    for name, rows in in_the_database(server).items():
-        assert found[name] == rows, name
-    streamed = [
-        (value["transaction"]["id"].split(":")[0], value["transaction"]["total_order"])
-        for value in values
-        if value.get("transaction")
-    ]
-    assert len(streamed) == len(set(streamed))
-    assert streamed
 
 
 def test_what_is_loaded_and_followed_is_what_the_database_has(
@@ -136,6 +35,7 @@ def test_what_is_loaded_and_followed_is_what_the_database_has(
 
     assert once.ended() == 0, once.told[-1:]
     assert_same(server, tmp_path)
+    assert transactions(landed(tmp_path))
 
 
 def test_kills_at_any_moment_lose_and_double_nothing(
@@ -155,6 +55,7 @@ def test_kills_at_any_moment_lose_and_double_nothing(
 
     assert once.ended() == 0, once.told[-1:]
     assert_same(server, tmp_path)
+    assert transactions(landed(tmp_path))
 
 
 def test_a_server_that_is_killed_ends_the_capture_by_name(
@@ -174,3 +75,4 @@ def test_a_server_that_is_killed_ends_the_capture_by_name(
     once = CaptureProcess(settings_of(server, tmp_path, mode="once"), tmp_path / "log")
     assert once.ended() == 0, once.told[-1:]
     assert_same(server, tmp_path)
+    assert transactions(landed(tmp_path))
