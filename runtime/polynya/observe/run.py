@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from polynya.observe.events import Event, EventSink, Level, counted, line
 
@@ -27,6 +27,10 @@ class RunStarted(Event):
         return line("start", self.subject, f"target {self.target}, {tasks}")
 
 
+#: Characters of a bar.
+_BAR: Final = 10
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepProgress(Event):
     """How far a step that takes a while has come; `StepEnded` follows.
@@ -35,6 +39,7 @@ class StepProgress(Event):
         step: what is done.
         seconds: time since the step began, or since what it is a part of did.
         rows: rows done so far, None when they are not counted meanwhile.
+        rows_before: those of them that were done before the step began.
         rows_left, files_left, left_bytes: what is left of it, None when that is not known.
         left_seconds: time that the rest takes at the speed so far, None before it was measured.
         detail: what of the step is under way.
@@ -44,6 +49,7 @@ class StepProgress(Event):
     step: Step
     seconds: float = 0.0
     rows: int | None = None
+    rows_before: int = 0
     rows_left: int | None = None
     files_left: int | None = None
     left_bytes: int | None = None
@@ -71,13 +77,15 @@ class StepProgress(Event):
 
     def text(self) -> str:
         """See `Event`."""
+        if self.rows is not None and self.rows_left is not None:
+            return line(self.step, self.subject, self._bar(self.rows, self.rows_left))
         left = [
             None if self.rows_left is None else counted(self.rows_left, "row"),
             None if self.files_left is None else counted(self.files_left, "file"),
             None if self.left_bytes is None else f"{self.left_bytes / 2**20:,.1f} MiB",
         ]
         known = ", ".join(part for part in left if part is not None)
-        rate = self.rows / self.seconds if self.rows and self.seconds else None
+        rate = self._rate()
         parts = [
             self.detail,
             f"{known} left" if known else None,
@@ -86,6 +94,24 @@ class StepProgress(Event):
         ]
         text = ", ".join(part for part in parts if part is not None)
         return line(self.step, self.subject, text or "…")
+
+    def _rate(self) -> float | None:
+        rows = (self.rows or 0) - self.rows_before
+        return rows / self.seconds if rows and self.seconds else None
+
+    def _bar(self, rows: int, left: int) -> str:
+        """`[####......] 40 %, about 6 s, 4,000 rows, …`: what matters first, for narrow windows."""
+        share = rows / max(1, rows + left)
+        done = round(share * _BAR)
+        rate = self._rate()
+        parts = [
+            f"[{'#' * done}{'.' * (_BAR - done)}] {share:.0%}",
+            None if self.left_seconds is None else f"about {self.left_seconds:,.0f} s",
+            counted(rows, "row"),
+            self.detail,
+            None if rate is None else f"{rate:,.0f}/s",
+        ]
+        return ", ".join(part for part in parts if part is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

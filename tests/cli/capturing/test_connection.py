@@ -25,6 +25,14 @@ def test_what_is_wrong_comes_with_what_helps(said, database):
     assert (verdict["type"], verdict["ok"]) == ("connection", False)
 
 
+def test_what_is_well_and_could_be_better_is_a_note(said, database):
+    database.findings_ += (Finding(True, "1 table has no key: public.log", "exclude it"),)
+
+    assert "note  1 table has no key: public.log\n      fix: exclude it" in said(
+        "connection", "test", "shop"
+    )
+
+
 def test_a_name_that_nobody_has(said, database):
     assert "did you mean `shop`" in said("connection", "test", "shopp", code=2)
 

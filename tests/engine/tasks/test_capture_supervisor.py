@@ -247,7 +247,7 @@ def test_after_the_end_no_process_is_started():
 
 
 def test_what_happens_to_tables_is_told_as_events():
-    table = {"state": "loading", "rows": 0, "bytes": 0, "rows_estimate": 100}
+    table = {"state": "loading", "rows": 5, "bytes": 0, "rows_estimate": 100}
     tables = {"type": "tables", "tables": {"public.orders": table}}
     zone = Zone(
         coming=[
@@ -283,7 +283,7 @@ def test_what_happens_to_tables_is_told_as_events():
     assert (state.subject, state.state) == ("shop_db/public.orders", "loading")
     [progress] = zone.told(StepProgress)
     assert progress.text() == (
-        "loading  shop_db/public.orders: 25 rows, 1.0 MiB, 75 rows left, 5 records/s, about 15 s"
+        "loading  shop_db/public.orders: [##........] 25%, about 19 s, 25 rows, 1.0 MiB, 4/s"
     )
     assert len(zone.told(StepEnded)) == 1
     assert zone.told(CaptureLoaded)[0].rows == 99

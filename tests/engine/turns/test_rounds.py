@@ -61,6 +61,23 @@ def test_a_run_ends_when_nobody_can_be_told_of_a_failure() -> None:
         run_until_stopped(context, [Unit("users", "task", fail)])
 
 
+def test_what_lands_says_itself_why_it_failed_and_makes_no_tables() -> None:
+    spark: Any = None
+    context = EngineContext(spark, MemoryObjectStore())
+    context.cause_of = lambda failure: OperationError("GONE", f"behind {failure.code}")
+    context.worked = True
+
+    def fail(_turn: Turn) -> Ended:
+        raise OperationError("A", "no rights")
+
+    outcome = run_once(context, [Unit("shop_db", "shop_db", fail, lands=True)])
+    context.worked = False
+    run_once(context, [Unit("shop_db", "shop_db", lambda _: IDLE, lands=True)])
+
+    assert [one.message for one in outcome.failures.values()] == ["no rights"]
+    assert not context.worked
+
+
 def test_what_explains_a_failure_is_asked_once_there_are_tables() -> None:
     spark: Any = None
     context = EngineContext(spark, MemoryObjectStore())

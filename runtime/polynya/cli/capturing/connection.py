@@ -42,8 +42,8 @@ def test(name: str, /, *, context: Context) -> int:
         findings = database.findings()
     for one in findings:
         data = {"connection": name, "ok": one.ok, "what": one.what, "fix": one.fix}
-        fix = f"\n      fix: {one.fix}" if one.fix and not one.ok else ""
-        mark = "ok  " if one.ok else "FAIL"
+        fix = f"\n      fix: {one.fix}" if one.fix else ""
+        mark = "FAIL" if not one.ok else "note" if one.fix else "ok  "
         context.output.result("connection.finding", data, f"{mark}  {one.what}{fix}")
     wrong = sum(not one.ok for one in findings)
     text = f"{name} can be captured" if not wrong else f"{wrong} of {len(findings)} are wrong"

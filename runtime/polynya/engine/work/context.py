@@ -40,8 +40,8 @@ class EngineContext:
     `apply_speeds` how fast applies went.
     `upkeep` is what maintenance has used of its budget, `readers` tells who reads in the warehouse.
     `at_unknown` is told of columns that settings name and nobody has met; None: they stop their
-    dataset. `worked` says that a step has succeeded, so that there are tables: `cause_of` then
-    looks for what explains a failure. `access` is how the target reaches AWS. `is_alive` tells
+    dataset. `worked` says that a step on tables has succeeded, so that there are some: `cause_of`
+    then looks for what explains a failure. `access` is how the target reaches AWS. `is_alive` tells
     whether Spark still answers; it is asked after a failure only. `target` is where it runs, None
     for engines of tests.
     """
@@ -75,11 +75,13 @@ class EngineContext:
         before, self.said[matter] = self.said.get(matter), text
         return text != before
 
-    def explained(self, failure: PolynyaError) -> PolynyaError:
-        """The failure of a step, or what explains it."""
+    def explained(self, failure: PolynyaError, *, in_tables: bool = True) -> PolynyaError:
+        """The failure of a step, or what explains it; `in_tables`: the step works on tables."""
         if not self.is_alive():
             return _driver_lost(failure)
-        return failure if self.cause_of is None or not self.worked else self.cause_of(failure)
+        if self.cause_of is None or not self.worked or not in_tables:
+            return failure
+        return self.cause_of(failure)
 
 
 def _driver_lost(failure: PolynyaError) -> DependencyError:

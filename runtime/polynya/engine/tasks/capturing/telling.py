@@ -36,6 +36,7 @@ class Telling:
     landed: bool = False
     works: bool = False
     _states: dict[str, str] = field(default_factory=dict)
+    _before: dict[str, int] = field(default_factory=dict)
     _loading: set[str] = field(default_factory=set)
     _notes: tuple[str, ...] = ()
 
@@ -69,6 +70,7 @@ class Telling:
     def _tables(self, tables: Any) -> None:
         for name, facts in _mapping(tables).items():
             state = str(_mapping(facts).get("state"))
+            self._before[name] = _count(_mapping(facts).get("rows"))
             if self._states.get(name) != state:
                 self._states[name] = state
                 rows = _count(_mapping(facts).get("rows"))
@@ -82,7 +84,10 @@ class Telling:
         rows, size = _count(said.get("rows")), _count(said.get("bytes"))
         seconds = _number(said.get("seconds")) or 0.0
         rows_left = _left(_number(said.get("rows_estimate")), rows)
-        left = rows_left * seconds / rows if rows_left is not None and rows else None
+        before = min(rows, self._before.get(table, 0))
+        now = rows - before
+        counted_rows = f"{rows:,} rows, " if rows_left is None else ""
+        left = rows_left * seconds / now if rows_left is not None and now else None
         self._tell(
             StepProgress(
                 subject=self._name(table),
@@ -90,9 +95,10 @@ class Telling:
                 step="loading",
                 seconds=seconds,
                 rows=rows,
+                rows_before=before,
                 rows_left=None if rows_left is None else int(rows_left),
                 left_seconds=left,
-                detail=f"{rows:,} rows, {size / 2**20:,.1f} MiB",
+                detail=f"{counted_rows}{size / 2**20:,.1f} MiB",
             )
         )
 

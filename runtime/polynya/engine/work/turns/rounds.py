@@ -146,8 +146,8 @@ def _step(context: EngineContext, unit: Unit, turn: Turn) -> Ended:
         if not context.is_alive():
             # No step can be taken any more, of no unit: who runs this starts it again.
             context.stop.set()
-        return Ended(failure=context.explained(as_polynya(error)))
-    context.worked = True
+        return Ended(failure=context.explained(as_polynya(error), in_tables=not unit.lands))
+    context.worked = context.worked or not unit.lands
     return ended
 
 
