@@ -24,6 +24,7 @@ class Lander:
         task: str,
         now: Callable[[], datetime],
         *,
+        writer: str = "",
         newest: CaptureHeader | None = None,
         landed: Callable[[int, int, int], None] | None = None,
     ) -> None:
@@ -33,10 +34,13 @@ class Lander:
             log: where they are.
             task: name of the landing.
             now: the clock.
+            writer: a name that no other capture has: of two that put the same number at the same
+                moment each has to know whether it was the one.
             newest: as `log.newest` says; None: nothing has landed.
             landed: is told number, events and bytes of each batch.
         """
         self._log, self._task, self._now, self._landed = log, task, now, landed
+        self._writer = writer
         self._lock = threading.Lock()
         self._failure: Exception | None = None
         self._number = 0 if newest is None else newest.number
@@ -101,6 +105,7 @@ class Lander:
                 events=events,
                 position=position.as_dict(),
                 schemas=shapes,
+                writer=self._writer,
             )
             size = self._put_or_stop(header, packed)
             self._number, self._position = header.number, position

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import sys
 import tempfile
@@ -59,6 +60,7 @@ def _capture(settings: WorkerSettings, tell: Lines, source: BinaryIO) -> None:
             tell,
             now=lambda: datetime.now(UTC),
             monotonic=time.monotonic,
+            writer=secrets.token_hex(8),
         )
         signal.signal(signal.SIGTERM, lambda *_: capture.end())
         threading.Thread(target=_listen, args=(source, capture), daemon=True).start()

@@ -46,6 +46,7 @@ class Capture:
     """One capture, from its start until it is told to end.
 
     Attributes:
+        writer: a name that no other capture has.
         stop: ends it, cleanly.
         wake: is set whenever something happened that it has to look at.
     """
@@ -57,6 +58,7 @@ class Capture:
     tell: Tell
     now: Callable[[], datetime]
     monotonic: Callable[[], float]
+    writer: str = ""
     stop: threading.Event = field(default_factory=threading.Event)
     wake: threading.Event = field(default_factory=threading.Event)
     requests: queue.SimpleQueue[Request] = field(default_factory=queue.SimpleQueue)
@@ -82,6 +84,7 @@ class Capture:
             self.log,
             self.settings.task,
             self.now,
+            writer=self.writer,
             newest=self.log.newest(),
             landed=lambda number, events, size: self.tell(
                 "landed", number=number, events=events, object_bytes=size

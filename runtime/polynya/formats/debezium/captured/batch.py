@@ -53,6 +53,7 @@ class CaptureHeader:
         events: how many lines follow.
         position: where the capture goes on after it; only the capture understands it.
         schemas: by table, in the order of the lines.
+        writer: what tells the capture that put it from any other; no reader needs it.
     """
 
     task: str
@@ -61,6 +62,7 @@ class CaptureHeader:
     events: int
     position: Mapping[str, Any] = field(default_factory=dict)
     schemas: Mapping[str, Sequence[Shape]] = field(default_factory=dict)
+    writer: str = ""
 
     def line(self) -> bytes:
         """The header line, with its end."""
@@ -72,6 +74,7 @@ class CaptureHeader:
             "version": VERSION,
             "task": self.task,
             "number": self.number,
+            "writer": self.writer,
             "written_at": self.written_at.isoformat(),
             "events": self.events,
             "position": self.position,
@@ -154,6 +157,7 @@ def _header(says: Mapping[str, Any], path: str) -> CaptureHeader:
         events=_whole(says["events"]),
         position=dict(says["position"]),
         schemas={table: _shapes(entries) for table, entries in says["schemas"].items()},
+        writer=str(says.get("writer", "")),
     )
 
 
