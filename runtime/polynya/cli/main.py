@@ -85,6 +85,7 @@ COMMANDS: Final = (
     _verb("dataset", "operate.dataset:app", "Suspend or resume one dataset."),
     _verb("rebuild", "operate.rebuild:rebuild", "Rebuild tables from the events they keep."),
     _verb("maintain", "upkeep.maintain:maintain", "Keep tables in shape now, or say why not."),
+    _verb("compare", "capturing.compare:compare", "A captured database against the live views."),
     _verb("verify", "inspect.verify:verify", "Prove that the tables keep their promises."),
     _verb("test", "project.test:run_tests", "Run the project's tests of its tasks."),
     _verb("config", "project.config:app", "The project in its bucket: push, pull, diff."),

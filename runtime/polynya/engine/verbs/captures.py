@@ -14,7 +14,7 @@ from polynya.gateway.asking import Asking
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.position import Position
 from polynya.gateway.registry import open_database
-from polynya.gateway.source import Database, Lag, SourceTable
+from polynya.gateway.source import Access, Database, Lag, SourceTable
 from polynya.model.config.capture.connected import ConnectedCapture
 from polynya.model.config.capture.connection import Connection
 from polynya.model.errors import PolynyaError
@@ -25,11 +25,15 @@ from polynya.store.vault import vault
 _WORDS: Final = {"loaded": "running"}
 
 
+def access_for(task: ConnectedCapture) -> Access:
+    """How the database of a capture is reached. Raises PolynyaError for a secret."""
+    return access_of(task, Secrets(task.name, os.environ, vault()))
+
+
 @contextmanager
 def database_of(task: ConnectedCapture) -> Iterator[Database]:
-    """The database of a capture, closed at the end. Raises PolynyaError for a secret."""
-    secrets = Secrets(task.name, os.environ, vault())
-    database = open_database(access_of(task, secrets))
+    """The database of a capture, closed at the end. Raises as `access_for`."""
+    database = open_database(access_for(task))
     try:
         yield database
     finally:

@@ -1,0 +1,83 @@
+"""Waits until the tables have all that the source had committed at a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Final
+
+from polynya.engine.plan.inventory import inventory
+from polynya.gateway.compare.source import Moment
+from polynya.gateway.landing.log import CaptureLog
+from polynya.lake.read import inspect
+from polynya.lake.warehouse.tables import Tables
+from polynya.model.errors import OperationError
+from polynya.model.reading.loader import LoadedProject
+from polynya.store.clock import Clock
+
+#: Seconds between two looks.
+_PAUSE: Final = 0.5
+
+
+class Waiting:
+    """Looks how far a capture has landed, and how far its storage tasks have copied that."""
+
+    def __init__(
+        self,
+        project: LoadedProject,
+        log: CaptureLog,
+        tasks: Collection[str],
+        catalog: Callable[[], Tables],
+        clock: Clock,
+        *,
+        patience: float,
+    ) -> None:
+        """Wait for the storage tasks of these names, each time at most `patience` seconds."""
+        self._project, self._log, self._tasks = project, log, tasks
+        self._catalog, self._clock, self._patience = catalog, clock, patience
+
+    def wait(self, moment: Moment) -> None:
+        """Return when everything is there. Raises OperationError, POLYNYA-GTW-091."""
+        end = self._clock.monotonic() + self._patience
+        number: int | None = None
+        while True:
+            number = number or self._landed(moment)
+            if number is not None and self._is_copied(number):
+                return
+            if self._clock.monotonic() >= end:
+                raise self._late(moment, landed=number is not None)
+            self._clock.sleep(_PAUSE)
+
+    def _landed(self, moment: Moment) -> int | None:
+        """The number of a batch with which everything has landed; None: not yet."""
+        newest = self._log.newest()
+        if newest is None:
+            return None
+        offset = newest.position["stream"]["offset"]
+        return newest.number if moment.is_reached(offset) else None
+
+    def _is_copied(self, number: int) -> bool:
+        """Whether all batches up to one of them were read for all tables."""
+        paths = {self._log.path(one) for one in self._log.numbers() if one <= number}
+        ledgers = [
+            entry
+            for entry in inventory(self._project, self._catalog())
+            if entry.is_ledger and entry.task.name in self._tasks
+        ]
+        for entry in ledgers:
+            if entry.table is None:
+                return False
+            files = inspect.states(entry.table)[0].position.files
+            if not all(path in files and files[path].complete for path in paths):
+                return False
+        return True
+
+    def _late(self, moment: Moment, *, landed: bool) -> OperationError:
+        part = "copied into the tables" if landed else "landed"
+        return OperationError(
+            "POLYNYA-GTW-091",
+            f"what the source had at {moment.position} was not {part} in "
+            f"{self._patience:g} seconds",
+            where=self._log.folder,
+            state="nothing was compared to the end, and nothing was changed",
+            fix="let `polynya run` work on both tasks meanwhile, or wait longer with `--wait`",
+        )

@@ -1,0 +1,84 @@
+"""`polynya compare`: what it says of verdicts, and its exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+from polynya.engine.comparing import compare as verb
+from polynya.engine.comparing.subjects import NotCompared
+from polynya.gateway.compare.columns import LeftOut
+from polynya.gateway.compare.comparing import Subject, Verdict
+from polynya.gateway.compare.ranges import Difference, Fault
+
+PEOPLE = Subject("public.people", "shop.people", ("id",))
+ALIKE = Verdict(PEOPLE, "0/1A", 1200, 1200, key=("id",), compared=("id", "mail"))
+MASKED = (LeftOut("name", "it is masked"),)
+UNLIKE = Verdict(
+    PEOPLE, "0/1A", 1200, 1199, key=("id",), left_out=MASKED,
+    differences=(Difference("7", Fault.MISSING, 1, 0), Difference("9", Fault.DIFFERENT)),
+    undecided=("11",),
+)  # fmt: skip
+
+
+@pytest.fixture
+def found(monkeypatch, database):
+    """What the comparison finds."""
+    verdicts = []
+    monkeypatch.setattr(verb, "compare_capture", lambda *_, **__: iter(verdicts))
+    return verdicts
+
+
+def test_tables_that_are_alike_are_well(said, found):
+    found.append(ALIKE)
+
+    text = said("compare", "shop_db")
+
+    assert (
+        "public.people and shop.people: 0 differences at 0/1A, 1,200 rows in the source, "
+        "1,200 in Current\n" in text
+    )
+    assert text.endswith("1 table compared, 0 differences\n")
+
+
+def test_rows_that_differ_are_named_by_their_keys_and_fail(said, found):
+    found.append(UNLIKE)
+
+    text = said("compare", "shop_db", code=1)
+
+    assert "public.people and shop.people: 2 differences at 0/1A" in text
+    assert "  missing in Current: id = 7\n  other values: id = 9\n" in text
+    assert "  undecided, for they change all the time: 1 row, for example id = 11\n" in text
+    assert "  not compared: name: it is masked\n" in text
+
+    [table, end] = said("compare", "shop_db", "--json", code=1)
+    assert [(one["key"], one["fault"]) for one in table["differences"]] == [
+        ("7", "missing in Current"),
+        ("9", "other values"),
+    ]
+    assert (table["complete"], table["undecided"]) == (True, ["11"])
+    assert (end["ok"], end["tables"], end["differences"]) == (False, 1, 2)
+
+
+def test_a_table_that_should_have_been_compared_fails(said, found):
+    found += [ALIKE, NotCompared("public.lines", None, "no storage task has made a table of it")]
+    assert "public.lines: not compared: no storage task" in said("compare", "shop_db")
+
+    found[-1] = NotCompared("public.lines", None, "its load is not complete: loading", fails=True)
+    text = said("compare", "shop_db", code=1)
+    assert text.endswith("1 table compared, 0 differences; could not be compared: public.lines\n")
+
+
+def test_without_any_table_nothing_is_proven(said, found):
+    assert "0 tables compared" in said("compare", "shop_db", "--table", "nothing.%", code=1)
+
+
+def test_only_captures_can_be_compared_and_nobody_waits_less_than_nothing(said, found):
+    assert "no capture is called `users`" in said("compare", "users", code=2)
+    assert "`--wait` is 0 or more" in said("compare", "shop_db", "--wait", "-1", code=2)
+
+
+def test_a_project_without_tables_says_what_to_do(said, database):
+    text = said("compare", "shop_db", code=1)
+
+    assert "POLYNYA-GTW-092" in text
+    assert "nothing has landed" in text
