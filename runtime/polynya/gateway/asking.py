@@ -1,13 +1,14 @@
 """What a person asks of a capture, through the landing zone: whoever runs it finds it there.
 
 `_asked/hold.json` below the task's folder holds the capture as long as it is there. Other objects
-are requests: each is taken once, and removed.
+are requests: each is removed when a capture has begun with it.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from polynya.store.object_store import ObjectStore
@@ -26,10 +27,10 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of a capture now."""
+    """What is asked of a capture now; wishes by the path of their object."""
 
     held: bool
-    wishes: tuple[Wish, ...] = ()
+    wishes: Mapping[str, Wish] = field(default_factory=dict)
 
 
 class Asking:
@@ -52,21 +53,26 @@ class Asking:
         self._store.put(f"{self._folder}/{name}.json", json.dumps(said).encode() + b"\n")
 
     def is_held(self) -> bool:
-        """Whether somebody holds the capture. Lists the requests, takes none."""
+        """Whether somebody holds the capture."""
         return any(path.endswith(f"/{_HOLD}") for path in self._paths())
 
-    def take(self) -> Asked:
-        """What is asked now; requests are removed. One that is no request is left out."""
-        held, wishes = False, []
+    def look(self) -> Asked:
+        """What is asked now. An object that is no request is removed."""
+        held, wishes = False, {}
         for path in self._paths():
             if path.endswith(f"/{_HOLD}"):
                 held = True
                 continue
             wish = self._wish(path)
-            self._store.delete(path)
-            if wish is not None:
-                wishes.append(wish)
-        return Asked(held, tuple(wishes))
+            if wish is None:
+                self.done(path)
+            else:
+                wishes[path] = wish
+        return Asked(held, wishes)
+
+    def done(self, path: str) -> None:
+        """Remove a request: a capture has begun with it."""
+        self._store.delete(path)
 
     def _paths(self) -> list[str]:
         return sorted(info.path for info in self._store.list(self._folder))

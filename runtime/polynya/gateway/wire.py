@@ -50,6 +50,7 @@ class WorkerSettings:
         table_retries: how often a table that cannot be read is tried again,
         table_then: and what follows then, `suspend` or `stop`.
         masks: by table and column, as `polynya.gateway.masks.mask_of` takes them.
+        asked: requests that wait for the process, as those that follow on its input.
     """
 
     task: str
@@ -70,6 +71,7 @@ class WorkerSettings:
     masks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     aws: AwsAccess = field(default_factory=AwsAccess)
     maven_repository: str | None = None
+    asked: tuple[Mapping[str, Any], ...] = ()
 
     def line(self) -> bytes:
         """The settings as the first line of the process's input."""
@@ -83,18 +85,23 @@ class WorkerSettings:
             if given.pop("version") != VERSION:
                 raise ValueError("the settings are of another version")
             access, aws = Access(**given.pop("access")), AwsAccess(**given.pop("aws"))
-            given |= {name: tuple(given[name]) for name in ("include", "exclude")}
+            given |= {name: tuple(given[name]) for name in ("include", "exclude", "asked")}
             return cls(access=access, aws=aws, **given)
         except (AttributeError, KeyError, TypeError, json.JSONDecodeError):
             raise ValueError("the first line is no settings of a capture") from None
 
 
-def request_line(tables: tuple[str, ...], *, reload: bool) -> bytes:
-    """Ask the process to take suspended tables up again, or to load tables anew.
+def request(tables: tuple[str, ...], *, reload: bool) -> Mapping[str, Any]:
+    """Asks the process to take suspended tables up again, or to load tables anew.
 
     No tables are all of them.
     """
-    return _line({"type": "reload" if reload else "resume", "tables": list(tables)})
+    return {"type": "reload" if reload else "resume", "tables": list(tables)}
+
+
+def request_line(tables: tuple[str, ...], *, reload: bool) -> bytes:
+    """A `request` as a line of the process's input."""
+    return _line(request(tables, reload=reload))
 
 
 def event_line(type_: str, **fields: Any) -> bytes:

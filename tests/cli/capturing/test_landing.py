@@ -12,7 +12,7 @@ import pytest
 from polynya.engine.tasks.capturing import process
 from polynya.engine.tasks.capturing.expiring import CapturedBatches
 from polynya.engine.tasks.capturing.unit import last_landed
-from polynya.gateway.asking import Asked, Asking, Wish
+from polynya.gateway.asking import Asking, Wish
 from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.position import Position, StreamPosition, TableProgress
@@ -101,8 +101,8 @@ def test_stop_and_resume_are_found_in_the_landing_zone(said, store):
     assert asking.is_held()
     said("landing", "resume", "shop_db", "public.a")
 
-    assert asking.take() == Asked(False, (Wish(("public.a",), reload=False),))
-    assert asking.take() == Asked(False)
+    assert asking.look().held is False
+    assert [*asking.look().wishes.values()] == [Wish(("public.a",), reload=False)]
 
 
 def test_a_reload_is_asked_for_tables_that_the_task_has(said, store):
@@ -111,7 +111,7 @@ def test_a_reload_is_asked_for_tables_that_the_task_has(said, store):
         "landing", "reload", "shop_db", "public.tmp_1", code=2
     )
 
-    assert Asking(store, "shop_db").take() == Asked(False, (Wish((), reload=True),))
+    assert [*Asking(store, "shop_db").look().wishes.values()] == [Wish((), reload=True)]
 
 
 def test_nothing_is_removed_from_a_database_by_mistake(said, database):

@@ -36,6 +36,9 @@ NO_RIGHT = OperationError("POLYNYA-GTW-021", "the user may not read the stream")
 LANDED = {"type": "landed", "number": 1, "events": 3, "bytes": 9, "object_bytes": 5, "seconds": 1}
 
 
+TABLES = {"type": "tables", "tables": {}}
+
+
 def failed(error):
     return {"type": "failed", "error": error_fields(error)}
 
@@ -74,6 +77,7 @@ class Zone:
     coming: list[FakeProcess] = field(default_factory=list)
     started: list[FakeProcess] = field(default_factory=list)
     modes: list[str] = field(default_factory=list)
+    wishes: list[Any] = field(default_factory=list)
     reloads: Reloads | None = None
     expired: list[int] = field(default_factory=list)
 
@@ -85,8 +89,9 @@ class Zone:
             expire=lambda _: self.expired.pop() if self.expired else 0,
         )  # fmt: skip
 
-    def launch(self, mode):
+    def launch(self, mode, wishes):
         self.modes.append(mode)
+        self.wishes.append([(wish.tables, wish.reload) for wish in wishes])
         self.started.append(self.coming.pop(0))
         return self.started[-1]
 
@@ -213,15 +218,40 @@ def test_a_run_that_ends_does_not_start_what_is_held():
     assert not zone.started
 
 
-def test_requests_wait_for_a_process_and_are_taken_once():
-    zone = Zone(coming=[FakeProcess([[], [], [], []])])
+def test_requests_that_wait_are_what_a_process_begins_with():
+    zone = Zone(coming=[FakeProcess([[], [TABLES], [], []])])
     zone.asking.ask(Wish(("public.orders",), reload=True), "a")
     zone.look()
+    assert zone.asking.look().wishes
     for _ in range(3):
         zone.clock.sleep(ASKED_SECONDS)
         zone.look()
 
-    assert zone.started[0].asked == [(("public.orders",), True)]
+    assert zone.wishes == [[(("public.orders",), True)]]
+    assert zone.started[0].asked == []
+    assert not zone.asking.look().wishes
+
+
+def test_a_process_at_work_is_told_of_a_request_once():
+    zone = Zone(coming=[FakeProcess([[TABLES], [], [], []])])
+    zone.look()
+    zone.asking.ask(Wish((), reload=False), "a")
+    for _ in range(3):
+        zone.clock.sleep(ASKED_SECONDS)
+        zone.look()
+
+    assert zone.started[0].asked == [((), False)]
+
+
+def test_a_request_that_a_killed_process_had_not_begun_is_for_the_next_one():
+    zone = Zone(coming=[FakeProcess([[failed(REFUSED)]], ends=4), FakeProcess([[TABLES], []])])
+    zone.asking.ask(Wish((), reload=True), "a")
+    zone.look()
+    zone.clock.sleep(60)
+    zone.look()
+
+    assert zone.wishes == [[((), True)], [((), True)]]
+    assert not zone.asking.look().wishes
 
 
 def test_batches_that_are_too_old_are_removed_now_and_then():
@@ -313,11 +343,13 @@ def test_a_reload_waits_for_its_moment_and_for_the_next_one():
     )
     clock.sleep((last - clock.now()).total_seconds())
 
-    assert zone.look().wait == 20 * 60
-    clock.sleep(20 * 60)
+    clock.sleep(20 * 60 - ASKED_SECONDS / 2)
+    assert zone.look().wait == ASKED_SECONDS / 2
+    clock.sleep(ASKED_SECONDS / 2)
     assert zone.look().landed
     assert zone.modes == ["reload"]
-    assert zone.look().wait == 60 * 60
+    clock.sleep(60 * 60 - 1)
+    assert zone.look().wait == 1
 
 
 def test_what_was_never_loaded_is_loaded_at_once():
@@ -348,3 +380,17 @@ def test_a_run_that_ends_reloads_whatever_the_time_is():
 
     assert zone.look(once=True).done
     assert zone.modes == ["reload"]
+
+
+def test_a_reload_that_is_asked_for_does_not_wait_for_its_moment():
+    zone = Zone(
+        reloads=Reloads(parse_cron("@daily"), lambda: zone.clock.now()),
+        coming=[FakeProcess([[TABLES]], ends=0)],
+    )
+    assert zone.look().wait == ASKED_SECONDS
+    zone.asking.ask(Wish((), reload=True), "a")
+    zone.clock.sleep(ASKED_SECONDS)
+    zone.look()
+
+    assert zone.modes == ["reload"]
+    assert not zone.asking.look().wishes

@@ -117,7 +117,7 @@ class Run:
             Unit("shop_db", "shop_db", landing.step, lands=True),
         ]
 
-    def launch(self, mode):
+    def launch(self, mode, wishes):
         self.started.append(self.coming.pop(0))
         return self.started[-1]
 

@@ -62,6 +62,8 @@ def _capture(settings: WorkerSettings, tell: Lines, source: BinaryIO) -> None:
             monotonic=time.monotonic,
             writer=secrets.token_hex(8),
         )
+        for one in settings.asked:
+            capture.ask(Request.of(one))
         signal.signal(signal.SIGTERM, lambda *_: capture.end())
         threading.Thread(target=_listen, args=(source, capture), daemon=True).start()
         try:

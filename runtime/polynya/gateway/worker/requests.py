@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import queue
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +20,14 @@ class Request:
     def of_line(cls, line: bytes) -> Request:
         """From a line of the input. Raises ValueError."""
         try:
-            said = json.loads(line)
-            return cls(str(said["type"]), tuple(str(name) for name in said["tables"]))
+            return cls.of(json.loads(line))
         except (KeyError, TypeError):
             raise ValueError("a line of the input is no request") from None
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Request:
+        """From what `polynya.gateway.wire.request` gives. Raises KeyError or TypeError."""
+        return cls(str(said["type"]), tuple(str(name) for name in said["tables"]))
 
 
 def taken(requests: queue.SimpleQueue[Request]) -> list[Request]:

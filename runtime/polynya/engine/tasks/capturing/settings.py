@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from polynya.gateway.asking import Wish
 from polynya.gateway.source import Access
-from polynya.gateway.wire import Mode, WorkerSettings
+from polynya.gateway.wire import Mode, WorkerSettings, request
 from polynya.model.config.capture.connected import ConnectedCapture
 from polynya.model.config.capture.connection import Connection
 from polynya.model.config.capture.masks import MaskSetting
@@ -83,7 +84,11 @@ def access_to(connection: Connection, name: str, secrets: Secrets) -> Access:
 
 
 def worker_settings(
-    task: ConnectedCapture, target: ResolvedTarget, mode: Mode, secrets: Secrets
+    task: ConnectedCapture,
+    target: ResolvedTarget,
+    mode: Mode,
+    secrets: Secrets,
+    wishes: Sequence[Wish] = (),
 ) -> WorkerSettings:
     """All that the process is told. Raises as `Secrets.text`."""
     return WorkerSettings(
@@ -108,6 +113,7 @@ def worker_settings(
         },
         aws=target.aws,
         maven_repository=target.maven_repository,
+        asked=tuple(request(wish.tables, reload=wish.reload) for wish in wishes),
     )
 
 

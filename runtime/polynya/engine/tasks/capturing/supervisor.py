@@ -7,14 +7,14 @@ and the next one goes on behind what has landed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeAlias
 
 from polynya.engine.tasks.capturing.process import Process
 from polynya.engine.tasks.capturing.telling import Telling
-from polynya.gateway.asking import Asking
+from polynya.gateway.asking import Asking, Wish
 from polynya.gateway.wire import Mode
 from polynya.model.config.capture.faults import EnvironmentErrors, pause_seconds
 from polynya.model.config.capture.schedule import Cron
@@ -29,8 +29,8 @@ from polynya.observe.capture import CaptureExpired, CaptureHeld, CaptureRetry
 from polynya.observe.events import EventSink
 from polynya.store.clock import Clock
 
-#: Starts a process. Raises PolynyaError when that is not possible.
-Launch: TypeAlias = Callable[[Mode], Process]
+#: Starts a process that begins with wishes. Raises PolynyaError when that is not possible.
+Launch: TypeAlias = Callable[[Mode, Sequence[Wish]], Process]
 
 #: How often it is looked what people ask of a capture, in seconds.
 ASKED_SECONDS: Final = 10.0
@@ -103,6 +103,9 @@ class Supervisor:
         self._due: float | None = None
         self._refused: PolynyaError | None = None
         self._asked_at: float | None = None
+        # What is asked and was not begun, by the path of its object; paths that the process knows.
+        self._wishes: dict[str, Wish] = {}
+        self._known: set[str] = set()
         self._held = False
         self._closed = False
         self._lock = threading.Lock()
@@ -140,8 +143,8 @@ class Supervisor:
             return Look(refused=self._refused, wait=self._due - now)
         if self._process is None and self._reloads is not None and not once:
             wait = self._reloads.wait(self._clock.now())
-            if wait:
-                return Look(wait=wait)
+            if wait and not self._wishes:
+                return Look(wait=min(wait, ASKED_SECONDS))
         try:
             return self._listen(once=once, patience=patience)
         except (DependencyError, ConflictError) as error:
@@ -152,6 +155,7 @@ class Supervisor:
     def _end(self) -> None:
         """End the process, if there is one, and wait until it has ended."""
         process, self._process = self._process, None
+        self._known.clear()
         if process is not None:
             process.end()
             self._telling.over()
@@ -159,10 +163,13 @@ class Supervisor:
     def _listen(self, *, once: bool, patience: float) -> Look:
         if self._process is None:
             self._telling.failed = None
-            self._process = self._launch(self._mode(once=once))
-        self._telling.landed = self._telling.works = False
+            self._process = self._launch(self._mode(once=once), tuple(self._wishes.values()))
+            self._known.update(self._wishes)
+        self._telling.landed = self._telling.works = self._telling.begun = False
         for said in self._process.take(patience):
             self._telling.take(said)
+        if self._telling.begun:
+            self._wishes_begun()
         if self._telling.works:
             self._failures, self._due, self._refused = 0, None, None
         code = self._process.code
@@ -217,17 +224,23 @@ class Supervisor:
         if self._asked_at is not None and now < self._asked_at + ASKED_SECONDS:
             return
         self._asked_at = now
-        # Requests wait in the landing zone until there is a process that can be told of them.
-        if self._process is None:
-            held = self._asking.is_held()
-        else:
-            asked = self._asking.take()
-            held = asked.held
-            for wish in asked.wishes:
-                self._process.ask(wish.tables, reload=wish.reload)
-        if held != self._held:
-            self._held = held
-            self._sink(CaptureHeld(subject=self._task, task=self._task, held=held))
+        asked = self._asking.look()
+        self._wishes = dict(asked.wishes)
+        if self._process is not None:
+            for path, wish in self._wishes.items():
+                if path not in self._known:
+                    self._known.add(path)
+                    self._process.ask(wish.tables, reload=wish.reload)
+        if asked.held != self._held:
+            self._held = asked.held
+            self._sink(CaptureHeld(subject=self._task, task=self._task, held=asked.held))
+
+    def _wishes_begun(self) -> None:
+        """The process has begun with what it knows. Before, a kill must not lose a request."""
+        for path in self._known & self._wishes.keys():
+            self._asking.done(path)
+            del self._wishes[path]
+        self._known.clear()
 
 
 def _ended(task: str, code: int) -> DependencyError:

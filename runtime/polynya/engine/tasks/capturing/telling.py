@@ -28,6 +28,7 @@ class Telling:
         failed: the error that ended the process, if it named one.
         landed: something has landed since this was set to False.
         works: the database answered since this was set to False.
+        begun: it has begun with what it was asked for since this was set to False.
     """
 
     task: str
@@ -35,6 +36,7 @@ class Telling:
     failed: PolynyaError | None = None
     landed: bool = False
     works: bool = False
+    begun: bool = False
     _states: dict[str, str] = field(default_factory=dict)
     _before: dict[str, int] = field(default_factory=dict)
     _loading: set[str] = field(default_factory=set)
@@ -44,6 +46,7 @@ class Telling:
         """Tell of one thing that the process said; what nobody knows is passed over."""
         match said.get("type"):
             case "tables":
+                self.begun = True
                 self._tables(said.get("tables"))
             case "progress":
                 self._progress(said)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -15,7 +15,7 @@ from polynya.engine.tasks.capturing.settings import Secrets, worker_settings
 from polynya.engine.tasks.capturing.supervisor import Reloads, Supervisor
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.unit import Ended, Turn, Unit
-from polynya.gateway.asking import Asking
+from polynya.gateway.asking import Asking, Wish
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.wire import Mode
 from polynya.lake.spark.cache import cache_root
@@ -39,10 +39,10 @@ class Starting:
     task: ConnectedCapture
     target: ResolvedTarget
 
-    def __call__(self, mode: Mode) -> Process:
+    def __call__(self, mode: Mode, wishes: Sequence[Wish]) -> Process:
         """Start it. Raises PolynyaError: a secret cannot be read, a process not started."""
         secrets = Secrets(self.task.name, os.environ, vault())
-        settings = worker_settings(self.task, self.target, mode, secrets)
+        settings = worker_settings(self.task, self.target, mode, secrets, wishes)
         log_file = cache_root() / "log" / f"capture-{self.task.name}.log"
         return WorkerProcess(settings, log_file)
 
