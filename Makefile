@@ -97,6 +97,14 @@ simulate-cluster: dev ## 200,000 seeded lives of a cluster's protocol under faul
 cluster-faults: dev ## 500 faults of machines and store strike three agents with live input; FAULTS, SEED
 	@$(BIN)/python -m tests.cluster_faults --faults $(or $(FAULTS),500) --seed $(or $(SEED),1) $(ARGS)
 
+.PHONY: capture-kills
+capture-kills: dev ## A capture of a real PostgreSQL is killed 100 times, then compared; KILLS, SEED
+	@$(BIN)/python -m tests.gateway.worker.kills --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
+
+.PHONY: bench-capture
+bench-capture: dev ## Time and memory of a load and of one transaction of ROWS rows (1,000,000)
+	@$(BIN)/python -m tests.gateway.worker.large --rows $(or $(ROWS),1000000)
+
 .PHONY: unit
 unit: dev ## The tests without a JVM and without the stacks
 	@$(PYTEST) -m "not spark and not slow and not synth" $(ARGS)

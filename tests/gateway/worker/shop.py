@@ -6,13 +6,14 @@ import io
 import random
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pg8000.native
 
 from examples.servers.postgresql import PostgresServer
+from polynya.gateway.postgresql.errors import FAILURES
 from polynya.gateway.source import Access
 from polynya.gateway.wire import WorkerSettings
 from polynya.store.object_store import LocalObjectStore
@@ -64,7 +65,15 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        session = self._server.connect()
+        while not self._stop.is_set():
+            # A server that is killed comes back.
+            with suppress(*FAILURES):
+                session = self._server.connect()
+                self._write(session)
+                session.close()
+            self._stop.wait(0.1)
+
+    def _write(self, session: Any) -> None:
         while not self._stop.is_set():
             try:
                 self._step(session)
@@ -72,7 +81,6 @@ class Writer:
                 session.run("ROLLBACK")  # Two writers waited for each other.
             self.transactions += 1
             self._stop.wait(0.02)
-        session.close()
 
     def _step(self, session: Any) -> None:
         draw = self._random

@@ -13,6 +13,7 @@ import pytest
 
 from examples.servers.postgresql import PostgresServer
 from tests.gateway.worker.deadly import BOUNDARIES, FAULTS
+from tests.gateway.worker.kills import Kills
 from tests.gateway.worker.process import CaptureProcess
 from tests.gateway.worker.shop import Writer, a_shop, assert_same, settings_of
 
@@ -116,3 +117,12 @@ def test_of_two_captures_that_begin_at_once_one_stops_by_name(
     finish(server, tmp_path)
 
     assert_same(server, tmp_path)
+
+
+@pytest.mark.slow
+def test_kills_that_are_drawn_lose_and_double_nothing(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    outcome = Kills(server, tmp_path, 2, print).run(8)
+
+    assert sum(outcome.kills.values()) == 8

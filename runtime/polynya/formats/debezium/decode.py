@@ -104,7 +104,11 @@ class EventDecoder:
         return any(mark in raw for mark in self._marks)
 
     def _learn(self, schema: Mapping[str, Any]) -> None:
-        if schema is self._schema or schema == self._schema:
+        if schema is self._schema:
+            return
+        if schema == self._schema:
+            # Each file has a copy of its own, which the events after it are compared with.
+            self._schema = schema
             return
         try:
             row = next(item for item in schema["fields"] if item["field"] in {"after", "before"})
