@@ -34,6 +34,24 @@ def test_values_follow_through_a_chain_in_one_batch(lab: Lab) -> None:
 
 
 @pytest.mark.slow
+def test_values_follow_a_record_that_changes_its_key_very_often_in_one_batch(lab: Lab) -> None:
+    capture = lab.capture()
+    moves = [
+        event
+        for n in range(20)
+        for event in (
+            delete(1 + n % 3, 20 + n),
+            upsert(1 + (n + 1) % 3, 20 + n, was=1 + n % 3, unsent=["note"], name=f"name {n}"),
+        )
+    ]
+    land(capture, upsert(1, 10, name="Ann", note="long"), *moves)
+
+    capture.run()
+
+    assert capture["users"].current("id", "name", "note") == [(3, "name 19", "long")]
+
+
+@pytest.mark.slow
 def test_values_follow_a_record_that_was_applied_before(lab: Lab) -> None:
     capture = lab.capture()
     land(capture, upsert(1, 10, name="Ann", note="long"))

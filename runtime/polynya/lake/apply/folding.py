@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from polynya.lake.apply.run import Folded, Run
 from polynya.lake.fold import key_changes, stored, versions
@@ -14,6 +15,10 @@ from polynya.lake.fold.truncates import Truncate, as_sql
 from polynya.lake.spark.api import DataFrame
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
+
+#: Rounds after which the estimate of a frame's size, to the third power in each, is too large a
+#: number to compute with.
+_FEW_ROUNDS: Final = 4
 
 
 def pending_events(run: Run) -> DataFrame:
@@ -90,10 +95,13 @@ def _with_carried_values(run: Run, frame: DataFrame, listed: str | None) -> Data
         f"{key_text(run.shape)} AS key", "__former", f"{SEQUENCE} AS seq"
     )
     found = [(row["key"], row["__former"], row["seq"]) for row in links.collect()]
-    for _ in range(_longest_chain(found)):
+    rounds = _longest_chain(found)
+    for _ in range(rounds):
         events = run.view(frame)
         carried = run.view(run.sql(key_changes.values_to_carry(run.shape, events, listed)))
         frame = run.settle(run.sql(key_changes.with_values(run.shape, events, carried)))
+        if rounds > _FEW_ROUNDS:
+            frame = run.of_unknown_size(frame)
     return frame
 
 

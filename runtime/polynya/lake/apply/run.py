@@ -106,6 +106,18 @@ class Run:
         """Compute a frame that is read several times; a cached one keeps a plan to analyse."""
         return frame.localCheckpoint()
 
+    def of_unknown_size(self, frame: DataFrame) -> DataFrame:
+        """A settled frame without Spark's estimate of its size.
+
+        The estimate of a join is the product of both sides, as a number of any length: of frames
+        that are joined with themselves round by round its digits grow exponentially.
+        """
+        java = frame._jdf
+        session = self.target.spark._jsparkSession
+        rows, is_streaming = java.queryExecution().toRdd(), False
+        plain = session.internalCreateDataFrame(rows, java.schema(), is_streaming)
+        return DataFrame(plain, self.target.spark)
+
     def settle_counting(
         self, frame: DataFrame, aggregates: Sequence[str]
     ) -> tuple[DataFrame, dict[str, Any]]:
