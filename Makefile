@@ -50,6 +50,10 @@ demo-streams: node_modules/.package-lock.json
 demo-streams: dev ## Kafka and Kinesis become live tables while both and the run are struck; all is checked
 	@$(BIN)/python -m tests.streams_demo $(ARGS)
 
+.PHONY: demo-postgres
+demo-postgres: dev ## A PostgreSQL at work is captured while it and the capture are killed; it is compared
+	@$(BIN)/python -m tests.capture_demo $(ARGS)
+
 ##@ Develop
 
 .PHONY: check

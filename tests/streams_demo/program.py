@@ -35,6 +35,11 @@ class Program:
             )  # fmt: skip
         self._starts.append(Agent(name, process, output))
 
+    @property
+    def pid(self) -> int:
+        """Of the last start."""
+        return self._starts[-1].process.pid
+
     def kill(self) -> None:
         """`kill -9`, the JVM, too."""
         self._starts[-1].kill()

@@ -1,0 +1,144 @@
+"""What the demo does, step by step."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.capture_demo.bank import Bank, Server
+from tests.capture_demo.project import CAPTURE
+from tests.capture_demo.workload import Workload
+from tests.cluster_demo.agents import Failed
+from tests.oracle.packs.driver import ROOT, command, environment
+from tests.streams_demo.program import PATIENCE, Program
+
+#: What the faults of the demo do to a capture: it begins again by itself.
+_PASSING = {"POLYNYA-GTW-006", "POLYNYA-GTW-020", "POLYNYA-GTW-040", "POLYNYA-GTW-068"}
+_WORKER = b"polynya.gateway.worker"
+Said = dict[str, Any]
+
+
+@dataclass
+class Story:
+    """The demo as it goes on. `say` takes a line for people; `faults` are those that struck."""
+
+    folder: Path
+    bank: Bank
+    server: Server
+    program: Program
+    workload: Workload
+    say: Callable[[str], None]
+    faults: list[str] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """The workload writes, Polynya starts, and the first rows have landed."""
+        self._polynya("validate")
+        self.workload.start()
+        self.program.start()
+        self.say("the workload writes; `polynya run` loads, captures and makes tables")
+        self._until("the first rows have landed", lambda: self._landed() > 0)
+
+    def kill_capture(self) -> None:
+        """kill -9 of the process that captures; `polynya run` starts another."""
+        known = self._landed()
+        os.kill(self._capture(), signal.SIGKILL)
+        self._fault("kill -9 of the capture process")
+        self._until("it lands again", lambda: self._landed() > known + 1)
+
+    def kill_server(self, down_seconds: float = 2.0) -> None:
+        """kill -9 of the server with all its sessions, and its start a little later."""
+        known = self._landed()
+        self.server.kill()
+        self._fault(f"kill -9 of {self.bank.name}")
+        time.sleep(down_seconds)
+        self.server.start()
+        self.say(f"{self.bank.name} is back")
+        self._until("changes land again", lambda: self._landed() > known + 1)
+
+    def wait_for_load(self) -> None:
+        """All tables are loaded."""
+        self._until("all tables are loaded", lambda: self._loaded() >= self.bank.tables)
+        self.say("all tables are loaded")
+
+    def finish(self) -> list[Said]:
+        """The workload changes all tables and ends; what the comparison says of each table."""
+        self._until("all changes of tables", lambda: self.workload.has_changed_all)
+        self.workload.stop()
+        counts = self.workload.counts
+        self.say(
+            f"the workload ends: {counts.steps:,} steps, {counts.changes} changes of tables,"
+            f" {counts.refused} refused, {counts.lost} sessions lost"
+        )
+        found = self._compare()
+        self.program.stop()
+        return found
+
+    def _compare(self) -> list[Said]:
+        self.say("polynya compare, while `polynya run` goes on")
+        done = self._polynya("compare", CAPTURE, "--json", "--wait", str(PATIENCE), well=(0, 1))
+        (self.folder / "compare.jsonl").write_text(done.stdout + done.stderr, "utf-8")
+        said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        found = [one for one in said if str(one.get("type", "")).startswith("table.")]
+        if not found or (done.returncode != 0) == _is_well(found):
+            raise Failed(f"compare ended with {done.returncode}: {done.stdout}{done.stderr}")
+        return found
+
+    def _polynya(
+        self, *verb: str, well: tuple[int, ...] = (0,)
+    ) -> subprocess.CompletedProcess[str]:
+        """A command on the project. Raises Failed when it does not end well."""
+        done = subprocess.run(
+            command(*verb, "--project", str(self.folder)),
+            env=environment(), cwd=ROOT, text=True, capture_output=True, timeout=3 * PATIENCE,
+        )  # fmt: skip
+        if done.returncode not in well:
+            raise Failed(f"{verb[0]} ended with {done.returncode}: {done.stdout}{done.stderr}")
+        return done
+
+    def _capture(self) -> int:
+        """The process that captures."""
+        parent = f"PPid:\t{self.program.pid}\n"
+        for entry in Path("/proc").iterdir():
+            try:
+                is_child = entry.name.isdigit() and parent in (entry / "status").read_text()
+                if is_child and _WORKER in (entry / "cmdline").read_bytes():
+                    return int(entry.name)
+            except OSError:
+                continue
+        raise Failed("no process captures")
+
+    def _until(self, what: str, there: Callable[[], bool]) -> None:
+        def is_there() -> bool:
+            failed = [
+                one
+                for one in self.program.said()
+                if one["type"] == "unit.failed" and one["code"] not in _PASSING
+            ]
+            if failed:
+                raise Failed(f"not yet: {what}: {failed[-1]['message']}")
+            return there()
+
+        self.program.until(what, is_there)
+
+    def _landed(self) -> int:
+        return self.program.count("capture.landed")
+
+    def _loaded(self) -> int:
+        return len(
+            {one["subject"] for one in self.program.said() if one["type"] == "capture.loaded"}
+        )
+
+    def _fault(self, what: str) -> None:
+        self.faults.append(what)
+        self.say(what)
+
+
+def _is_well(found: list[Said]) -> bool:
+    return not any(one.get("differences") or one.get("failed") for one in found)
