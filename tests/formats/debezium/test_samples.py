@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -55,8 +56,10 @@ def test_postgresql_types_come_from_the_schemas() -> None:
         "created": "timestamp_ntz",
         "updated": "timestamp",
     }
-    # timestamptz 'infinity' and date 'infinity' have no place in any table.
-    assert rules(customers) == [(5, "bad_value"), (6, "bad_value")]
+    # timestamptz 'infinity' and date 'infinity' are the last moment of a table.
+    assert not rules(customers)
+    assert column(customers, "updated")[3] == datetime.max.replace(tzinfo=UTC)
+    assert column(customers, "birth")[4] == date.max
     assert column(customers, "wake")[0] == "23:59:59.999000"
     assert str(column(customers, "balance")[0]) == "0.05"
 

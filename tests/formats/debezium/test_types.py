@@ -181,11 +181,35 @@ def test_types(connect: Any, value: Any, kind: str, out: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "infinity", "minus_infinity"),
+    [
+        ("ZonedTimestamp", "infinity", "-infinity"),
+        ("MicroTimestamp", 9223372036825200000, -9223372036832400000),
+        ("Timestamp", 9223372036825200, -9223372036832400),
+        ("Date", -2147472692, -2147472691),
+        ("Date", -622191234, -625821272),
+    ],
+)
+def test_infinities_of_postgresql_are_the_last_and_the_first_moment_of_a_table(
+    name: str, infinity: Any, minus_infinity: Any
+) -> None:
+    kind = {"ZonedTimestamp": "string", "Date": "int32"}.get(name, "int64")
+    fields = {"x": _named(kind, f"{_TIME}{name}")}
+
+    batch = the_table(
+        *(with_schema(an_event("c", {"x": one}), fields) for one in (infinity, minus_infinity))
+    )
+
+    assert not batch.rejected
+    days = [one.date() if isinstance(one, datetime) else one for one in column(batch, "x")]
+    assert days == [date.max, date.min]
+
+
+@pytest.mark.parametrize(
     ("connect", "value"),
     [
-        (_named("string", f"{_TIME}ZonedTimestamp"), "infinity"),
-        (_named("string", f"{_TIME}ZonedTimestamp"), "-infinity"),
-        (_named("int32", f"{_TIME}Date"), -622191234),
+        (_named("string", f"{_TIME}ZonedTimestamp"), "+12024-01-01T00:00:00Z"),
+        (_named("int32", f"{_TIME}Date"), -735160),
         (_named("int64", f"{_TIME}MicroTimestamp"), 2**63 - 1),
         (_named("bytes", f"{_CONNECT}Decimal", scale="2"), "not base64!"),
         (_VARIABLE, {"scale": 10**9, "value": "AA=="}),

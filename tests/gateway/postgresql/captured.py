@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from polynya.formats.debezium.captured.batch import read_header
 from polynya.formats.debezium.order import native_position
 from polynya.gateway.source import Access
 from polynya.gateway.wire import WorkerSettings
@@ -53,6 +54,13 @@ class CaptureProcess:
         self.process.kill()
         self.process.wait()
 
+    def end(self) -> None:
+        """Tell it to end, and wait until it has."""
+        assert self.process is not None
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        assert self.process.wait(_PATIENCE) == 0, self.events()[-1]
+
     def finish(self) -> None:
         """Take all changes up to now, and end. Raises AssertionError when it does not."""
         self.start("once")
@@ -66,6 +74,16 @@ class CaptureProcess:
             assert time.monotonic() < until, self.events()[-3:]
             time.sleep(0.1)
 
+    def wait_for_line(self, table: str, **key: Any) -> None:
+        """Wait until the event of a row has landed."""
+        until = time.monotonic() + _PATIENCE
+        while not any(
+            line["key"] == key and line["value"]["source"]["table"] == table
+            for line in self.landed()
+        ):
+            assert time.monotonic() < until, self.events()[-3:]
+            time.sleep(0.2)
+
     def events(self) -> list[dict[str, Any]]:
         lines = (self.landing.parent / "capture.out").read_bytes().splitlines()
         return [json.loads(one) for one in lines if one.endswith(b"}")]
@@ -76,6 +94,15 @@ class CaptureProcess:
         for file in sorted((self.landing / "shop").glob("capture-*.zst")):
             content = pa.CompressedInputStream(io.BytesIO(file.read_bytes()), "zstd").read()
             found += [json.loads(line) for line in content.splitlines()[1:]]
+        return found
+
+    def shapes(self, table: str) -> list[Any]:
+        """The schemas of a table's envelopes, in the order in which they landed."""
+        found = []
+        for file in sorted((self.landing / "shop").glob("capture-*.zst")):
+            with file.open("rb") as data:
+                header = read_header(data, file.name)
+            found += [one.schema for one in header.schemas.get(table, ())]
         return found
 
     def tables(self) -> dict[str, dict[str, dict[str, Any]]]:

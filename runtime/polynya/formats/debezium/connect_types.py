@@ -44,6 +44,19 @@ _MAX_PRECISION = 38
 _MAX_SCALE = 1000
 _MAX_DEPTH = 64
 
+# What Debezium writes for PostgreSQL's infinities. A table has no such moment: they become the last
+# and the first one that it has, so that every comparison with them stays true.
+_INFINITIES = {"infinity": instants.MAX_MICROS, "-infinity": instants.MIN_MICROS}
+_INFINITE_MICROS = {
+    9223372036825200000: instants.MAX_MICROS,
+    -9223372036832400000: instants.MIN_MICROS,
+}
+# In arrays, and by older releases everywhere, they are other numbers than in columns.
+_INFINITE_DAYS = {
+    -2147472692: instants.MAX_DAYS, -622191234: instants.MAX_DAYS,
+    -2147472691: instants.MIN_DAYS, -625821272: instants.MIN_DAYS,
+}  # fmt: skip
+
 
 def typed(schema: Mapping[str, Any], depth: int = 0) -> Typed:
     """The column type and decoder of a Connect schema. Raises ValueError when it is none."""
@@ -132,17 +145,24 @@ def _nano_time(value: Any) -> str:
 
 
 def _wall_clock(unit_micros: int) -> Decoder:
-    return lambda value: Micros(instants.in_range(_whole(value) * unit_micros))
+    def decode(value: Any) -> Micros:
+        micros = _whole(value) * unit_micros
+        return Micros(_INFINITE_MICROS.get(micros) or instants.in_range(micros))
+
+    return decode
 
 
 def _instant(value: Any) -> Micros:
     if not isinstance(value, str):
         raise ValueError(f"{str(value)[:60]!r} is not an ISO 8601 date-time")  # noqa: TRY004
+    if value in _INFINITIES:
+        return Micros(_INFINITIES[value])
     return Micros(instants.iso_micros(value, exact=True))
 
 
 def _days(value: Any) -> int:
-    return instants.days_in_range(_whole(value))
+    days = _whole(value)
+    return _INFINITE_DAYS.get(days) or instants.days_in_range(days)
 
 
 def _iso_date(value: Any) -> int:

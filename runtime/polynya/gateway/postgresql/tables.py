@@ -50,14 +50,15 @@ SELECT a.attrelid, a.attnum, a.attname, a.attnotnull, a.attgenerated, a.atttypid
 FROM pg_attribute a WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid IN ({oids})
 ORDER BY a.attrelid, a.attnum
 """
-# A key is the primary key, else the index of the replica identity, else one without NULLs.
+# A key is the index of the replica identity, for deletes have no other columns; else the primary
+# key, else one without NULLs.
 _KEYS: Final = """\
 SELECT i.indrelid, i.indisprimary, i.indisreplident,
        (SELECT array_agg(i.indkey[p]::int ORDER BY p) FROM generate_series(0, i.indnkeyatts - 1) p)
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL
   AND i.indexprs IS NULL AND i.indrelid IN ({oids})
-ORDER BY i.indrelid, NOT i.indisprimary, NOT i.indisreplident, c.relname
+ORDER BY i.indrelid, NOT i.indisreplident, NOT i.indisprimary, c.relname
 """
 
 

@@ -1,0 +1,159 @@
+"""Each type leaves the stream as it left the load: one capture of a real server, and its engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from examples.servers.postgresql import PostgresServer
+from polynya.formats.debezium.connect_types import typed
+from tests.gateway.postgresql.captured import UNSENT, CaptureProcess
+from tests.gateway.postgresql.shop import Shop
+from tests.gateway.postgresql.test_types import COLUMNS, TYPES, create, expected, insert
+
+#: Rows that were inserted while the capture ran have their number and this.
+LATER = 1000
+LONG = 300_000
+#: By table, its replica identity; their `body` is stored out of line.
+DOCUMENTS = {
+    "by_key": "DEFAULT",
+    "by_index": "USING INDEX by_index_code_key",
+    "by_all": "FULL",
+}
+OTHERS = (
+    *(
+        f"CREATE TABLE {name} (id int PRIMARY KEY, code int NOT NULL UNIQUE, n int, body text)"
+        for name in DOCUMENTS
+    ),
+    *(f"ALTER TABLE {name} ALTER body SET STORAGE EXTERNAL" for name in DOCUMENTS),
+    *(f"ALTER TABLE {name} REPLICA IDENTITY {how}" for name, how in DOCUMENTS.items()),
+    *(f"INSERT INTO {name} VALUES (1, 10, 0, repeat('x', {LONG}))" for name in DOCUMENTS),
+    "CREATE TABLE sales (id int, day date, PRIMARY KEY (id, day)) PARTITION BY RANGE (day)",
+    "CREATE TABLE sales_1 PARTITION OF sales FOR VALUES FROM ('2024-01-01') TO ('2024-02-01')",
+    "CREATE TABLE sales_2 PARTITION OF sales FOR VALUES FROM ('2024-02-01') TO ('2024-03-01')",
+    "INSERT INTO sales VALUES (1, '2024-01-05')",
+    "CREATE TABLE squares (id int PRIMARY KEY, n int, s int GENERATED ALWAYS AS (n * n) STORED)",
+    "INSERT INTO squares VALUES (1, 3)",
+)
+CHANGES = (
+    *(f"UPDATE {name} SET n = 1 WHERE id = 1" for name in DOCUMENTS),
+    *(f"INSERT INTO {name} VALUES (2, 20, 0, repeat('y', {LONG}))" for name in DOCUMENTS),
+    *(f"DELETE FROM {name} WHERE id = 1" for name in DOCUMENTS),
+    "UPDATE by_index SET code = 21 WHERE id = 2",
+    "INSERT INTO sales VALUES (2, '2024-02-07')",
+    "UPDATE sales SET day = '2024-02-05' WHERE id = 1",
+    "INSERT INTO squares VALUES (2, 4)",
+    "INSERT INTO by_key VALUES (3, 30, 0, '')",
+)
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What landed: by table the events, and the schemas of its envelopes."""
+
+    events: dict[str, list[dict[str, Any]]]
+    shapes: dict[str, list[Any]]
+
+
+def columns_of(shape: dict[str, Any]) -> dict[str, Any]:
+    """The schemas of a table's columns, from that of its envelope."""
+    after = next(one for one in shape["fields"] if one["field"] == "after")
+    return {one["field"]: one for one in after["fields"]}
+
+
+@pytest.fixture(scope="module")
+def captured(
+    server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Captured]:
+    folder = tmp_path_factory.mktemp("types")
+    server.run("CREATE DATABASE streamed TEMPLATE template0")
+    shop = Shop(server, "streamed")
+    shop.run(*create(), insert(), *OTHERS)
+    (folder / "landing").mkdir()
+    capture = CaptureProcess(folder / "landing", shop.access(), {"parallel": 1})
+    capture.start()
+    capture.wait_for("streaming")
+    shop.run(insert(LATER), *CHANGES)
+    capture.wait_for_line("by_key", id=3)
+    capture.wait_for("loaded", times=len(DOCUMENTS) + 3)
+    capture.end()
+    events: dict[str, list[dict[str, Any]]] = {}
+    for line in capture.landed():
+        source = line["value"]["source"]
+        events.setdefault(f"{source['schema']}.{source['table']}", []).append(line)
+    yield Captured(events, {name: capture.shapes(name) for name in events})
+    shop.close()
+    server.run("SELECT pg_drop_replication_slot('polynya_streamed')")
+    server.run("DROP DATABASE streamed WITH (FORCE)")
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_type_is_the_same_in_load_and_stream(name: str, captured: Captured) -> None:
+    column, lines = COLUMNS[name], captured.events["public.kinds"]
+    columns = [columns_of(shape).get(column) for shape in captured.shapes["public.kinds"]]
+    values = {
+        operation: [
+            line["value"]["after"].get(column) for line in lines if line["value"]["op"] == operation
+        ]
+        for operation in ("r", "c")
+    }
+
+    assert len(columns) >= 2
+    assert all(one == columns[0] for one in columns)
+    assert values["r"] == values["c"]
+    assert [one for one in values["c"] if one is not None] == expected(name)
+    if columns[1] is None:
+        assert TYPES[name]["schema"] is None
+        return
+    assert columns[1] == {**TYPES[name]["schema"], "optional": True, "field": column}
+    typed(columns[1])
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_long_value_that_did_not_change_is_sent_where_the_identity_has_it(
+    name: str, captured: Captured
+) -> None:
+    key = "code" if name == "by_index" else "id"
+    lines = captured.events[f"public.{name}"]
+    assert {tuple(line["key"]) for line in lines} == {(key,)}
+    first = [line["value"] for line in lines if line["key"][key] in (1, 10)]
+    written = [line["value"] for line in lines if line["key"][key] in (2, 20)]
+
+    whole = {"id": 1, "code": 10, "n": 0, "body": "x" * LONG}
+    sent = "x" * LONG if name == "by_all" else UNSENT
+    assert [one["op"] for one in first] == ["r", "u", "d"]
+    assert [one["after"] for one in first] == [whole, {**whole, "n": 1, "body": sent}, None]
+    assert first[2]["before"][key] == whole[key]
+    assert written[0]["after"]["body"] == "y" * LONG
+
+
+def test_a_key_by_another_index_changes_as_a_key_does(captured: Captured) -> None:
+    lines = captured.events["public.by_index"]
+
+    moved = [line for line in lines if line["key"]["code"] in (20, 21)]
+
+    assert [(line["value"]["op"], line["key"]["code"]) for line in moved] == [
+        ("c", 20), ("d", 20), ("c", 21),
+    ]  # fmt: skip
+    assert moved[2]["value"]["after"]["body"] == UNSENT
+
+
+def test_rows_of_partitions_are_those_of_the_table_that_is_parted(captured: Captured) -> None:
+    assert "public.sales_1" not in captured.events
+    lines = captured.events["public.sales"]
+
+    told = [(line["value"]["op"], line["key"]["id"]) for line in lines]
+
+    assert told[0] == ("r", 1)
+    assert sorted(told[1:]) == [("c", 1), ("c", 2), ("d", 1)]
+
+
+def test_a_generated_column_is_in_neither(captured: Captured) -> None:
+    found = {
+        line["key"]["id"]: line["value"]["after"] for line in captured.events["public.squares"]
+    }
+
+    assert found == {1: {"id": 1, "n": 3}, 2: {"id": 2, "n": 4}}
