@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polynya.formats.debezium.captured.batch import read_header
@@ -66,6 +66,8 @@ class StandIn:
         rows: of each table, by key.
         log: records of the stream in their order.
         kept_from: the log before this place is gone.
+        identities: which table has a name.
+        filled: number of the newest column that has a default, of a table of two columns at first.
         between: is called between two chunks, for whoever writes meanwhile.
     """
 
@@ -75,6 +77,8 @@ class StandIn:
     transaction: int = 1
     kept_from: int = 0
     has_slot: bool = False
+    identities: dict[str, str] = field(default_factory=dict)
+    filled: dict[str, int] = field(default_factory=dict)
     between: Callable[[], None] = lambda: None
     failing: dict[str, list[PolynyaError]] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -141,7 +145,15 @@ class StandIn:
         return ()
 
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[SourceTable, ...]:
-        return tuple(a_table(name) for name in self.rows)
+        return tuple(
+            replace(
+                a_table(name),
+                identity=self.identities.get(name, "first"),
+                columns_made=max(2, self.filled.get(name, 0)),
+                columns_filled=self.filled.get(name, 0),
+            )
+            for name in self.rows
+        )
 
     def begin(self, tables: Sequence[SourceTable]) -> Beginning:
         with self.lock:

@@ -65,6 +65,11 @@ class SourceTable:
         key: columns of its primary key, () without one.
         rows_estimate: as the database's statistics have it.
         bytes_estimate: likewise.
+        identity: of a table that was dropped and made again, or swapped for another one, it is
+            another; None: the database does not tell.
+        columns_made: how many columns it has had since it was made, 0 where nobody counts.
+        columns_filled: which of them, counted so, was the last that has a default: rows that were
+            there when it was added got that, and the stream says nothing of it.
     """
 
     name: str
@@ -72,6 +77,9 @@ class SourceTable:
     key: tuple[str, ...]
     rows_estimate: int | None = None
     bytes_estimate: int | None = None
+    identity: str | None = None
+    columns_made: int = 0
+    columns_filled: int = 0
 
 
 @dataclass(frozen=True, slots=True)

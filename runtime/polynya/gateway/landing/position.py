@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
-from polynya.gateway.source import Chunk, Offset
+from polynya.gateway.source import Chunk, Offset, SourceTable
 
 TableState: TypeAlias = Literal["queued", "loading", "loaded", "suspended"]
 _STATES: Final = frozenset(get_args(TableState))
@@ -25,6 +25,8 @@ class TableProgress:
         rows: that have landed.
         chunks: that have landed.
         why: it is suspended.
+        identity: of the table that was loaded; None: nobody knows.
+        columns_made: how many columns it had had when its load began; None: nobody knows.
     """
 
     state: TableState = "queued"
@@ -32,15 +34,32 @@ class TableProgress:
     rows: int = 0
     chunks: int = 0
     why: str | None = None
+    identity: str | None = None
+    columns_made: int | None = None
 
     def with_chunk(self, chunk: Chunk) -> TableProgress:
         """After a chunk has landed."""
-        return TableProgress(
+        return replace(
+            self,
             state="loaded" if chunk.is_last else "loading",
             after=self.after if chunk.last is None else chunk.last,
             rows=self.rows + chunk.rows,
             chunks=self.chunks + 1,
+            why=None,
         )
+
+    def of_table(self, table: SourceTable) -> TableProgress:
+        """With what is known of the table, where nothing was."""
+        made = table.columns_made if self.columns_made is None else self.columns_made
+        return replace(self, identity=self.identity or table.identity, columns_made=made)
+
+    def is_of_another(self, table: SourceTable) -> bool:
+        """Whether another table has the name now: nothing of what was loaded is in it."""
+        return self.identity is not None and self.identity != table.identity
+
+    def lacks_defaults(self, table: SourceTable) -> bool:
+        """Whether a column came since the load began that filled the rows that were there."""
+        return self.columns_made is not None and table.columns_filled > self.columns_made
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON; what is not there is left out."""
@@ -49,6 +68,10 @@ class TableProgress:
             shown["after"] = list(self.after)
         if self.why is not None:
             shown["why"] = self.why
+        if self.identity is not None:
+            shown["identity"] = self.identity
+        if self.columns_made is not None:
+            shown["columns_made"] = self.columns_made
         return shown
 
     @classmethod
@@ -63,6 +86,8 @@ class TableProgress:
             rows=int(says["rows"]),
             chunks=int(says["chunks"]),
             why=says.get("why"),
+            identity=says.get("identity"),
+            columns_made=says.get("columns_made"),
         )
 
 

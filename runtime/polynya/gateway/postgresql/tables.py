@@ -46,7 +46,7 @@ ORDER BY 2, 3
 """
 _COLUMNS: Final = """\
 SELECT a.attrelid, a.attnum, a.attname, a.attnotnull, a.attgenerated, a.atttypid, a.atttypmod,
-       format_type(a.atttypid, a.atttypmod)
+       format_type(a.atttypid, a.atttypmod), a.atthasdef
 FROM pg_attribute a WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid IN ({oids})
 ORDER BY a.attrelid, a.attnum
 """
@@ -82,6 +82,7 @@ class PgTable:
         is_logged: whether its changes are in the log at all.
         key: () without one.
         doubtful_key: a unique index whose columns may be NULL, where there is nothing better.
+        numbers: of its newest column, and of the newest that has a default.
         left_out: columns that are not captured, with why.
         rows: by the statistics; None: there are none yet.
     """
@@ -99,6 +100,7 @@ class PgTable:
     left_out: tuple[tuple[str, str], ...]
     rows: int | None
     bytes: int | None
+    numbers: tuple[int, int] = (0, 0)
 
     @property
     def name(self) -> str:
@@ -130,7 +132,9 @@ class PgTable:
             SourceColumn(one.name, one.type_name, one.nullable, field_schema(one))
             for one in self.columns
         )
-        return SourceTable(self.name, columns, self.key, self.rows, self.bytes)
+        return SourceTable(
+            self.name, columns, self.key, self.rows, self.bytes, str(self.oid), *self.numbers
+        )
 
 
 def field_schema(column: PgColumn) -> dict[str, Any]:
@@ -191,7 +195,7 @@ def _table(
     oid, schema, relation, kind, persistence, identity, rows, size = row
     captured: list[PgColumn] = []
     left_out: list[tuple[str, str]] = []
-    for _, _, name, is_required, generated, type_oid, typmod, type_name in columns:
+    for _, _, name, is_required, generated, type_oid, typmod, type_name, _ in columns:
         if generated:
             left_out.append((name, "a generated column is not in the stream"))
             continue
@@ -205,10 +209,18 @@ def _table(
         is_logged=persistence == "p", columns=tuple(captured), key=(), key_is_primary=False,
         doubtful_key=(),
         left_out=tuple(left_out), rows=int(rows) if rows is not None and rows >= 0 else None,
-        bytes=int(size) if size is not None else None,
+        bytes=int(size) if size is not None else None, numbers=_newest(columns),
     )  # fmt: skip
     numbers = {int(column[1]): column[2] for column in columns}
     return _with_key(table, numbers, {one.name for one in captured if not one.nullable}, keys)
+
+
+def _newest(columns: Sequence[Sequence[Any]]) -> tuple[int, int]:
+    """The highest number of a column, and of one with a default. Numbers are never used again."""
+    made = max((int(column[1]) for column in columns), default=0)
+    # A generated column has its expression there.
+    filled = (int(column[1]) for column in columns if column[8] and not column[4])
+    return made, max(filled, default=0)
 
 
 def _with_key(

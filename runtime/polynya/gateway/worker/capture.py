@@ -31,6 +31,7 @@ from polynya.gateway.worker.starting import (
     first_position,
     goes_on,
     has_begun,
+    has_changed,
     loads_again,
     require_stream,
 )
@@ -135,7 +136,7 @@ class _Round:
                 of.monotonic, of.wake.set, start.emptied,
             )  # fmt: skip
             self._loading.start()
-        self._watch(frozenset(start.tables))
+        self._watch()
         if self._engine is not None and self._changes is not None:
             self._engine.stop()
             self._raise_failures()
@@ -195,7 +196,7 @@ class _Round:
             then=settings.table_then,
         )
 
-    def _watch(self, names: frozenset[str]) -> None:
+    def _watch(self) -> None:
         of = self._of
         looked = told = of.monotonic()
         while not of.stop.is_set():
@@ -210,7 +211,7 @@ class _Round:
                 return
             if of.settings.mode == "follow" and now - looked >= _LOOK_SECONDS:
                 looked = now
-                if self._has_new_tables(names):
+                if self._has_other_tables():
                     return
             if self._is_all():
                 of.end()
@@ -223,10 +224,10 @@ class _Round:
         if self._engine is not None and self._engine.failure is not None:
             raise self._engine.failure
 
-    def _has_new_tables(self, names: frozenset[str]) -> bool:
+    def _has_other_tables(self) -> bool:
         settings = self._of.settings
         found = self._of.database.tables(settings.include, settings.exclude)
-        return not names.issuperset(table.name for table in found)
+        return has_changed(self._lander.position, {one.name: one for one in found})
 
     def _is_all(self) -> bool:
         """Whether what is not to go on for ever has done all it was asked for."""

@@ -96,8 +96,10 @@ def goes_on(
     if _is_for_all(asked) and database.lost(before.stream.offset) is not None:
         return first_position(database, settings, lander, log)
     require_stream(database, settings, before)
-    again = _named(asked, "reload", tables)
-    position = before.with_tables(tables, again)
+    other = [name for name in tables if _is_another(before, tables[name])]
+    again = sorted({*_named(asked, "reload", tables), *other})
+    filled = [name for name in tables if _lacks_defaults(before, tables[name])]
+    position = _known(before.with_tables(tables, {*again, *filled}), tables)
     for name in _named(asked, "resume", tables):
         position = position.with_table(name, _resumed(position.tables[name]))
     new = set(tables) - set(before.tables)
@@ -113,14 +115,44 @@ def goes_on(
 
 
 def _anew(
-    beginning: Beginning, tables: Collection[str], lander: Lander, log: CaptureLog
+    beginning: Beginning, tables: Mapping[str, SourceTable], lander: Lander, log: CaptureLog
 ) -> Position:
     """A position from which everything is loaded. What a history begins with is put before it."""
     history = lander.position.history if lander.number else 0
     if beginning.history:
         history += 1
         put_history(log, history, beginning.history)
-    return Position(StreamPosition(beginning.offset), history=history).with_tables(tables)
+    position = Position(StreamPosition(beginning.offset), history=history)
+    return _known(position.with_tables(tables), tables)
+
+
+def has_changed(position: Position, tables: Mapping[str, SourceTable]) -> bool:
+    """Whether tables came, or were changed in a way that the stream does not tell."""
+    return any(
+        name not in position.tables or _is_another(position, one) or _lacks_defaults(position, one)
+        for name, one in tables.items()
+    )
+
+
+def _is_another(position: Position, table: SourceTable) -> bool:
+    progress = position.tables.get(table.name)
+    return progress is not None and _follows(progress) and progress.is_of_another(table)
+
+
+def _lacks_defaults(position: Position, table: SourceTable) -> bool:
+    progress = position.tables.get(table.name)
+    return progress is not None and _follows(progress) and progress.lacks_defaults(table)
+
+
+def _follows(progress: TableProgress) -> bool:
+    """A table that was given up waits for a person, whatever becomes of it."""
+    return progress.state != "suspended"
+
+
+def _known(position: Position, tables: Mapping[str, SourceTable]) -> Position:
+    """With what is known of tables whose load is still to come, or began before this was kept."""
+    known = {name: one.of_table(tables[name]) for name, one in position.tables.items()}
+    return replace(position, tables=known)
 
 
 def require_stream(database: Database, settings: WorkerSettings, position: Position) -> None:
