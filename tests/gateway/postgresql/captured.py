@@ -18,7 +18,7 @@ import pyarrow as pa
 from polynya.formats.debezium.captured.batch import read_header
 from polynya.formats.debezium.order import native_position
 from polynya.gateway.source import Access
-from polynya.gateway.wire import WorkerSettings
+from polynya.gateway.wire import Mode, WorkerSettings
 
 UNSENT = "__debezium_unavailable_value"
 _PATIENCE = 240
@@ -33,7 +33,7 @@ class CaptureProcess:
     settings: Mapping[str, Any] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
 
-    def start(self, mode: str = "follow") -> None:
+    def start(self, mode: Mode = "follow") -> None:
         given = {"include": ("public.*",), "chunk_rows": 200, "roll_seconds": 0.2, "parallel": 2}
         settings = WorkerSettings(
             task="shop", mode=mode, access=self.access, landing=str(self.landing), folder="shop",
@@ -61,9 +61,9 @@ class CaptureProcess:
         self.process.stdin.close()
         assert self.process.wait(_PATIENCE) == 0, self.events()[-1]
 
-    def finish(self) -> None:
-        """Take all changes up to now, and end. Raises AssertionError when it does not."""
-        self.start("once")
+    def finish(self, mode: Mode = "once") -> None:
+        """Take all there is now, and end. Raises AssertionError when it does not."""
+        self.start(mode)
         assert self.process is not None
         code = self.process.wait(_PATIENCE)
         assert code == 0, self.events()[-1]

@@ -188,3 +188,43 @@ def test_generated_columns_are_left_out_and_keys_follow_the_identity(shop: Shop)
     settings = database.engine_properties([table])
     assert settings["message.key.columns"] == r"public\x{2e}a:y,x"
     assert settings["column.exclude.list"] == r"public\x{2e}a\x{2e}z"
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "b text DEFAULT 'x'",
+        "b uuid DEFAULT gen_random_uuid()",
+        "b serial",
+        "b int GENERATED ALWAYS AS IDENTITY",
+        "b with_default",
+    ],
+)
+def test_a_column_that_filled_the_rows_that_were_there_is_known_by_its_number(
+    shop: Shop, column: str
+) -> None:
+    shop.run(
+        "CREATE DOMAIN with_default AS int DEFAULT 7",
+        "CREATE TABLE orders (id int PRIMARY KEY, a text DEFAULT 'y')",
+        "INSERT INTO orders VALUES (1)",
+    )
+    (before,) = shop.open().tables(("public.orders",), ())
+
+    shop.run("ALTER TABLE orders ADD COLUMN bare text", f"ALTER TABLE orders ADD COLUMN {column}")
+
+    (after,) = shop.open().tables(("public.orders",), ())
+    assert (before.columns_made, before.columns_filled) == (2, 2)
+    assert (after.columns_made, after.columns_filled) == (4, 4)
+    shop.run("ALTER TABLE orders DROP COLUMN b", "ALTER TABLE orders RENAME bare TO other")
+    (dropped,) = shop.open().tables(("public.orders",), ())
+    assert (dropped.columns_made, dropped.columns_filled) == (3, 2)
+
+
+def test_a_table_that_took_the_name_of_another_is_another(shop: Shop) -> None:
+    shop.run(ORDERS)
+    (before,) = shop.open().tables(("public.orders",), ())
+    shop.run("ALTER TABLE orders RENAME TO orders_old", ORDERS)
+
+    (after,) = shop.open().tables(("public.orders",), ())
+
+    assert before.identity != after.identity

@@ -7,16 +7,14 @@ from typing import Final
 
 from polynya.gateway.postgresql.publication import read_publication
 from polynya.gateway.postgresql.refusals import deadly_types, without_identity
+from polynya.gateway.postgresql.room import Room, room_findings
 from polynya.gateway.postgresql.session import Session
-from polynya.gateway.postgresql.slots import read_slot
 from polynya.gateway.postgresql.sql import identifier, qualified
 from polynya.gateway.postgresql.tables import PgTable, read_tables
 from polynya.gateway.source import Access, Finding
 from polynya.model.errors import PolynyaError
 
 _OLDEST: Final = 140000
-#: The stream, and one more while a table is loaded later.
-_SLOTS_NEEDED: Final = 2
 _SHOWN: Final = 5
 _FACTS: Final = """\
 SELECT current_setting('server_version'), current_setting('server_version_num')::int,
@@ -29,7 +27,8 @@ SELECT current_setting('server_version'), current_setting('server_version_num'):
          OR EXISTS (SELECT 1 FROM pg_roles r WHERE r.rolname = 'rds_replication'
                     AND pg_has_role(r.oid, 'USAGE')),
        has_database_privilege(current_database(), 'CREATE'),
-       (SELECT s.version FROM pg_stat_ssl s WHERE s.pid = pg_backend_pid())
+       (SELECT s.version FROM pg_stat_ssl s WHERE s.pid = pg_backend_pid()),
+       nullif(current_setting('idle_replication_slot_timeout', true), '0')
 """
 _UNREADABLE: Final = """\
 SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -52,7 +51,7 @@ def findings_of(access: Access, *, slot: str, publication: str) -> tuple[Finding
 
 def _findings(session: Session, access: Access, slot: str, publication: str) -> Iterator[Finding]:
     (facts,) = session.run(_FACTS)
-    version, number, level, free, senders, limit, replicates, may_create, tls = facts
+    version, number, level, free, senders, limit, replicates, may_create, tls, timeout = facts
     encrypted = {"verify": "TLS, verified", "require": "TLS, not verified"}.get(
         access.tls, "no TLS"
     )
@@ -70,7 +69,7 @@ def _findings(session: Session, access: Access, slot: str, publication: str) -> 
         ok=bool(replicates), what=f"{access.user} may {'' if replicates else 'not '}replicate",
         fix="" if replicates else f"ALTER ROLE {identifier(access.user)} REPLICATION",
     )  # fmt: skip
-    yield from _room(session, slot, free, senders, limit)
+    yield from room_findings(session, slot, Room(free, senders, limit, timeout))
     yield _publication(session, publication, may_create=may_create)
     yield from _tables(session)
     types = deadly_types(session)
@@ -78,32 +77,6 @@ def _findings(session: Session, access: Access, slot: str, publication: str) -> 
         yield Finding(
             ok=False, what=f"the stream cannot be read with these types: {_some(types)}",
             fix="use the enum itself instead of a domain over it; drop enums without labels",
-        )  # fmt: skip
-
-
-def _room(session: Session, name: str, free: int, senders: int, limit: str) -> Iterator[Finding]:
-    there = read_slot(session, name)
-    needed = _SLOTS_NEEDED - (there is not None)
-    for what, left, setting in (
-        ("replication slots", free, "max_replication_slots"),
-        ("WAL senders", senders, "max_wal_senders"),
-    ):
-        enough = left >= needed
-        yield Finding(
-            ok=enough, what=f"{left} {what} are free, {needed} are needed",
-            fix="" if enough else f"raise {setting}, or drop slots that nobody needs",
-        )  # fmt: skip
-    if there is not None:
-        is_lost = there.wal_status == "lost"
-        yield Finding(
-            ok=not is_lost, what=f"slot {name} is there, its log is {there.wal_status}",
-            fix="stop the task with its slot dropped, and load again" if is_lost else "",
-        )  # fmt: skip
-    if limit == "-1":
-        yield Finding(
-            ok=True, what="max_slot_wal_keep_size is not set: a stopped capture fills the disk",
-            fix="set it to what the disk can spare; a slot that falls further back is lost, and "
-            "the tables are loaded again",
         )  # fmt: skip
 
 

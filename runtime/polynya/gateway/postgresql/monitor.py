@@ -43,7 +43,7 @@ def lost_of(name: str, database: str, slot: Slot | None, offset: Offset) -> str 
     if slot.wal_status == "lost":
         return (
             f"replication slot {name} is lost: the server removed log that it still needed "
-            "(max_slot_wal_keep_size)"
+            f"({slot.reason or 'max_slot_wal_keep_size'})"
         )
     if slot.plugin != PLUGIN or slot.database != database:
         return f"replication slot {name} is of {slot.plugin} for database {slot.database}"

@@ -17,7 +17,8 @@ SELECT s.plugin, s.database, s.active_pid, s.wal_status, s.safe_wal_size::float8
        pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn)::float8,
        pg_current_wal_lsn()::text, extract(epoch FROM r.flush_lag)::float8,
        coalesce((SELECT p.total_bytes > 0 FROM pg_stat_replication_slots p
-                 WHERE p.slot_name = s.slot_name), false)
+                 WHERE p.slot_name = s.slot_name), false),
+       to_jsonb(s) ->> 'invalidation_reason'
 FROM pg_replication_slots s LEFT JOIN pg_stat_replication r ON r.pid = s.active_pid
 WHERE s.slot_name = {name}
 """
@@ -35,6 +36,7 @@ class Slot:
         kept_bytes: of the log that the server keeps for it.
         end: of the log now.
         flush_seconds: how long its reader takes to confirm; None when the server does not say.
+        reason: why it is lost, where the server says it (from version 17 on).
         was_read: something was decoded for a reader since the statistics began.
     """
 
@@ -49,6 +51,7 @@ class Slot:
     end: int
     flush_seconds: float | None
     was_read: bool
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +118,14 @@ def drop(session: Session, name: str) -> None:
 
 
 def _slot(row: list[Any]) -> Slot:
-    plugin, database, reader, status, safe, restart, confirmed, kept, end, lag, was_read = row
+    plugin, database, reader, status, safe, restart, confirmed, kept, end, lag, was_read, reason = (
+        row
+    )
     return Slot(
         plugin=plugin or "", database=database or "", reader=reader, wal_status=status,
         safe_bytes=None if safe is None else int(safe),
         restart=None if restart is None else lsn_number(restart),
         confirmed=None if confirmed is None else lsn_number(confirmed),
         kept_bytes=None if kept is None else int(kept), end=lsn_number(end),
-        flush_seconds=lag, was_read=was_read,
+        flush_seconds=lag, was_read=was_read, reason=reason,
     )  # fmt: skip

@@ -46,7 +46,8 @@ ORDER BY 2, 3
 """
 _COLUMNS: Final = """\
 SELECT a.attrelid, a.attnum, a.attname, a.attnotnull, a.attgenerated, a.atttypid, a.atttypmod,
-       format_type(a.atttypid, a.atttypmod), a.atthasdef
+       format_type(a.atttypid, a.atttypmod),
+       a.atthasdef OR a.atthasmissing OR a.attidentity <> ''
 FROM pg_attribute a WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid IN ({oids})
 ORDER BY a.attrelid, a.attnum
 """

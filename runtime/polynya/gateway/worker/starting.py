@@ -94,6 +94,8 @@ def goes_on(
     tables = _found(database, settings)
     before = lander.position
     if _is_for_all(asked) and database.lost(before.stream.offset) is not None:
+        # What is left of the old stream is of no use, and would be in the way of a new one.
+        database.drop()
         return first_position(database, settings, lander, log)
     require_stream(database, settings, before)
     other = [name for name in tables if _is_another(before, tables[name])]

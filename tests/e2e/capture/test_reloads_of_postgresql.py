@@ -1,0 +1,61 @@
+"""Loads without changes, again and again: a table is what the newest load held."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polynya.cli.main import main
+from tests.gateway.postgresql.captured import CaptureProcess
+from tests.gateway.postgresql.shop import Shop
+from tests.oracle.packs.read_back import internal_table, read_pyiceberg
+from tests.postgresql import postgres_server
+from tests.projects import write_project
+
+pytestmark = pytest.mark.slow
+
+STORAGE = """\
+apiVersion: polynya/v1
+kind: storage
+name: shop
+schema: shop
+landing: {path: shop, format: debezium}
+"""
+NAMES = ("public.orders", "public.log", "public.totals")
+
+
+def rows(project: Path, name: str, *columns: str) -> list[tuple[Any, ...]]:
+    namespace, table = internal_table("shop", name)
+    where = "hdr__partition = 'current'"
+    found = read_pyiceberg(project, namespace, table, columns=columns, where=where)
+    return sorted(tuple(row[one] for one in columns) for row in found)
+
+
+def test_tables_views_and_tables_without_key_are_what_the_newest_load_held(tmp_path: Path) -> None:
+    project = write_project(tmp_path / "project", shop=STORAGE)
+    (project / "landing").mkdir()
+    with postgres_server() as server:
+        shop = Shop(server, "postgres")
+        shop.run(
+            "CREATE TABLE orders (id int PRIMARY KEY, n int)",
+            "INSERT INTO orders SELECT i, i % 3 FROM generate_series(1, 500) i",
+            "CREATE TABLE log (line text)",
+            "INSERT INTO log VALUES ('a'), ('a'), ('b')",
+            "CREATE VIEW totals AS SELECT n, count(*) AS orders FROM orders GROUP BY n",
+        )
+        capture = CaptureProcess(project / "landing", shop.access(), {"include": NAMES})
+
+        for change in ("SELECT 1", "SELECT 1", "DELETE FROM orders WHERE n = 1"):
+            shop.run(change, "DELETE FROM log WHERE line = 'b'")
+            capture.finish("reload")
+            assert main(["run", "--once", "--apply", "always", "--project", str(project)]) == 0
+
+            orders = shop.run("SELECT id, n FROM orders ORDER BY 1")
+            totals = shop.run("SELECT n, orders FROM totals ORDER BY 1")
+            assert rows(project, "orders", "id", "n") == [tuple(row) for row in orders]
+            assert rows(project, "totals", "n", "orders") == [tuple(row) for row in totals]
+            assert rows(project, "log", "line") == [("a",), ("a",)]
+        assert shop.run("SELECT slot_name FROM pg_replication_slots") == []
+        shop.close()

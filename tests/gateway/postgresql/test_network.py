@@ -1,0 +1,51 @@
+"""A network that delays, cuts and refuses between capture and server: nothing lost or doubled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from examples.servers.door import door
+from tests.gateway.postgresql.captured import CaptureProcess
+from tests.gateway.postgresql.shop import Shop
+from tests.gateway.postgresql.test_handover import TABLES, Writer, assert_landed_is_there
+
+pytestmark = pytest.mark.slow
+
+
+def assert_ends_to_begin_again(capture: CaptureProcess) -> None:
+    assert capture.process is not None
+    assert capture.process.wait(120) == 3
+    failed = capture.events()[-1]
+    assert failed["type"] == "failed"
+    assert failed["error"]["retryable"], failed
+
+
+def test_a_network_that_delays_and_cuts_loses_and_doubles_nothing(
+    shop: Shop, tmp_path: Path
+) -> None:
+    shop.run(*TABLES)
+    (tmp_path / "landing").mkdir()
+    writer = Writer(shop.server, shop.name, 3)
+    writer.start()
+    with door(shop.server.port) as way:
+        capture = CaptureProcess(tmp_path / "landing", shop.access(port=way.port))
+        way.delay = 0.005
+        for landed in (4, 40, 60):
+            capture.start()
+            capture.wait_for("landed", times=landed)
+            way.cut()
+            assert_ends_to_begin_again(capture)
+        way.is_shut = True
+        capture.start()
+        assert_ends_to_begin_again(capture)
+        way.is_shut, way.delay = False, 0.0
+        capture.start()
+        capture.wait_for("landed", times=80)
+        writer.end()
+        capture.kill()
+        capture.finish()
+
+    assert writer.written > 50
+    assert_landed_is_there(capture, shop)
