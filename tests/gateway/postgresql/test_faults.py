@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from polynya.gateway.postgresql import room
 from polynya.gateway.postgresql.database import PostgresDatabase
 from polynya.gateway.source import Offset, SourceTable
+from polynya.gateway.wire import request
+from tests.gateway.postgresql.captured import CaptureProcess
 from tests.gateway.postgresql.shop import Shop
+from tests.gateway.postgresql.test_handover import assert_landed_is_there
 
 SLOT = "polynya_shop"
 DROP = f"SELECT pg_drop_replication_slot('{SLOT}')"
@@ -107,3 +111,31 @@ def test_a_server_that_was_started_again_goes_on_where_it_was(shop: Shop) -> Non
     with pytest.raises(Exception, match="does not answer"):
         database.lag(offset)
     assert database.lost(offset) is None
+
+
+@pytest.mark.slow
+def test_a_capture_whose_slot_was_lost_says_so_until_all_is_asked_for_anew(
+    shop: Shop, tmp_path: Path
+) -> None:
+    shop.run("CREATE TABLE orders (id int PRIMARY KEY, n int)", WRITE)
+    (tmp_path / "landing").mkdir()
+    capture = CaptureProcess(tmp_path / "landing", shop.access())
+    capture.finish()
+    shop.run(f"SELECT pg_replication_slot_advance('{SLOT}', pg_current_wal_lsn())")
+    shop.run("DELETE FROM orders WHERE id < 50", "UPDATE orders SET n = 2 WHERE id > 400")
+    shop.run(f"SELECT pg_replication_slot_advance('{SLOT}', pg_current_wal_lsn())")
+
+    capture.start()
+    assert capture.process is not None
+    assert capture.process.wait(120) == 3
+    error = capture.events()[-1]["error"]
+    assert error["code"] == "POLYNYA-GTW-008"
+    assert not error["retryable"]
+
+    capture.settings = {"asked": (request((), reload=True),)}
+    capture.finish()
+    assert_landed_is_there(capture, shop)
+    shop.run("UPDATE orders SET n = 3 WHERE id = 100")
+    capture.settings = {}
+    capture.finish()
+    assert_landed_is_there(capture, shop)
