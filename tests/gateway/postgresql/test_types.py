@@ -1,61 +1,58 @@
-"""Each type leaves a load as Debezium writes it: schema and value, one row of a table for each.
+"""Each type leaves the stream as it left the load: one capture of a real server, and its engine.
 
-What is expected was recorded from Debezium 3.5 with the settings of `properties.py`;
-`test_stream_types.py` records it again.
+The page of types says what is tried here, and nothing else.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from examples.servers.postgresql import PostgresServer
-from polynya.gateway.source import SourceTable
+from polynya.formats.debezium.connect_types import typed
+from tests.gateway.postgresql.captured import UNSENT, CaptureProcess
+from tests.gateway.postgresql.kinds import COLUMNS, TYPES, create, expected, insert
 from tests.gateway.postgresql.shop import Shop
 
-RECORDED = json.loads((Path(__file__).parent / "debezium_types.json").read_text())
-TYPES = {one["type"]: one for one in RECORDED["types"]}
-COLUMNS = {name: f"c{number}" for number, name in enumerate(TYPES)}
-
-
-def create() -> list[str]:
-    """What makes a table with a column for each type."""
-    columns = ", ".join(f"{COLUMNS[name]} {name}" for name in TYPES)
-    return [*RECORDED["setup"], f"CREATE TABLE kinds (id int PRIMARY KEY, {columns})"]
-
-
-def insert(first: int = 0) -> str:
-    """What fills it: the values of each type from a row on, and NULL in all that remains."""
-    rows = []
-    for number in range(1 + max(len(one["values"]) for one in TYPES.values())):
-        given = [one["values"][number : number + 1] for one in TYPES.values()]
-        values = ", ".join(value[0][0] if value else "NULL" for value in given)
-        rows.append(f"({first + number}, {values})")
-    return f"INSERT INTO kinds VALUES {', '.join(rows)}"
-
-
-def expected(name: str) -> list[Any]:
-    """The values of a type as they leave the database, those that are not NULL."""
-    return [value for _, value in TYPES[name]["values"] if value is not None]
-
-
-@pytest.fixture(scope="module")
-def loaded(server: PostgresServer) -> Iterator[tuple[SourceTable, list[dict[str, Any]]]]:
-    """The table, and its rows."""
-    server.run("CREATE DATABASE types TEMPLATE template0")
-    shop = Shop(server, "types")
-    shop.run(*create(), insert())
-    (table,), view = shop.begin("public.kinds")
-    lines = view.read(table, None, 1000, None).lines.splitlines()
-    yield table, [json.loads(one)["value"]["after"] for one in lines]
-    shop.close()
-    server.run("SELECT pg_drop_replication_slot('polynya_types')")
-    server.run("DROP DATABASE types WITH (FORCE)")
+#: Rows that were inserted while the capture ran have their number and this.
+LATER = 1000
+LONG = 300_000
+#: By table, its replica identity; their `body` is stored out of line.
+DOCUMENTS = {
+    "by_key": "DEFAULT",
+    "by_index": "USING INDEX by_index_code_key",
+    "by_all": "FULL",
+}
+OTHERS = (
+    *(
+        f"CREATE TABLE {name} (id int PRIMARY KEY, code int NOT NULL UNIQUE, n int, body text)"
+        for name in DOCUMENTS
+    ),
+    *(f"ALTER TABLE {name} ALTER body SET STORAGE EXTERNAL" for name in DOCUMENTS),
+    *(f"ALTER TABLE {name} REPLICA IDENTITY {how}" for name, how in DOCUMENTS.items()),
+    *(f"INSERT INTO {name} VALUES (1, 10, 0, repeat('x', {LONG}))" for name in DOCUMENTS),
+    "CREATE TABLE sales (id int, day date, PRIMARY KEY (id, day)) PARTITION BY RANGE (day)",
+    "CREATE TABLE sales_1 PARTITION OF sales FOR VALUES FROM ('2024-01-01') TO ('2024-02-01')",
+    "CREATE TABLE sales_2 PARTITION OF sales FOR VALUES FROM ('2024-02-01') TO ('2024-03-01')",
+    "INSERT INTO sales VALUES (1, '2024-01-05')",
+    "CREATE TABLE squares (id int PRIMARY KEY, n int, s int GENERATED ALWAYS AS (n * n) STORED)",
+    "INSERT INTO squares VALUES (1, 3)",
+)
+CHANGES = (
+    *(f"UPDATE {name} SET n = 1 WHERE id = 1" for name in DOCUMENTS),
+    *(f"INSERT INTO {name} VALUES (2, 20, 0, repeat('y', {LONG}))" for name in DOCUMENTS),
+    *(f"DELETE FROM {name} WHERE id = 1" for name in DOCUMENTS),
+    "UPDATE by_index SET code = 21 WHERE id = 2",
+    "INSERT INTO sales VALUES (2, '2024-02-07')",
+    "UPDATE sales SET day = '2024-02-05' WHERE id = 1",
+    "INSERT INTO squares VALUES (2, 4)",
+    "INSERT INTO by_key VALUES (3, 30, 0, '')",
+)
 
 
 #: What cells of the page say of many types, and one of them.
@@ -71,6 +68,115 @@ MANY = {
 #: Types that the page itself says have not been tried here.
 UNTRIED = {"xml", "geometry and geography of PostGIS", "vectors of pgvector", "and their arrays"}
 PAGE = Path(__file__).parents[3] / "docs" / "capture-postgresql.md"
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What landed: by table the events, and the schemas of its envelopes."""
+
+    events: dict[str, list[dict[str, Any]]]
+    shapes: dict[str, list[Any]]
+
+
+def columns_of(shape: dict[str, Any]) -> dict[str, Any]:
+    """The schemas of a table's columns, from that of its envelope."""
+    after = next(one for one in shape["fields"] if one["field"] == "after")
+    return {one["field"]: one for one in after["fields"]}
+
+
+@pytest.fixture(scope="module")
+def captured(
+    server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Captured]:
+    folder = tmp_path_factory.mktemp("types")
+    server.run("CREATE DATABASE streamed TEMPLATE template0")
+    shop = Shop(server, "streamed")
+    shop.run(*create(), insert(), *OTHERS)
+    (folder / "landing").mkdir()
+    capture = CaptureProcess(folder / "landing", shop.access(), {"parallel": 1})
+    capture.start()
+    capture.wait_for("streaming")
+    shop.run(insert(LATER), *CHANGES)
+    capture.wait_for_line("by_key", id=3)
+    capture.wait_for("loaded", times=len(DOCUMENTS) + 3)
+    capture.end()
+    events: dict[str, list[dict[str, Any]]] = {}
+    for line in capture.landed():
+        source = line["value"]["source"]
+        events.setdefault(f"{source['schema']}.{source['table']}", []).append(line)
+    yield Captured(events, {name: capture.shapes(name) for name in events})
+    shop.close()
+    server.run("SELECT pg_drop_replication_slot('polynya_streamed')")
+    server.run("DROP DATABASE streamed WITH (FORCE)")
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_type_is_the_same_in_load_and_stream(name: str, captured: Captured) -> None:
+    column, lines = COLUMNS[name], captured.events["public.kinds"]
+    columns = [columns_of(shape).get(column) for shape in captured.shapes["public.kinds"]]
+    values = {
+        operation: [
+            line["value"]["after"].get(column) for line in lines if line["value"]["op"] == operation
+        ]
+        for operation in ("r", "c")
+    }
+
+    assert len(columns) >= 2
+    assert all(one == columns[0] for one in columns)
+    assert values["r"] == values["c"]
+    assert [one for one in values["c"] if one is not None] == expected(name)
+    if columns[1] is None:
+        assert TYPES[name]["schema"] is None
+        return
+    assert columns[1] == {**TYPES[name]["schema"], "optional": True, "field": column}
+    typed(columns[1])
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_long_value_that_did_not_change_is_sent_where_the_identity_has_it(
+    name: str, captured: Captured
+) -> None:
+    key = "code" if name == "by_index" else "id"
+    lines = captured.events[f"public.{name}"]
+    assert {tuple(line["key"]) for line in lines} == {(key,)}
+    first = [line["value"] for line in lines if line["key"][key] in (1, 10)]
+    written = [line["value"] for line in lines if line["key"][key] in (2, 20)]
+
+    whole = {"id": 1, "code": 10, "n": 0, "body": "x" * LONG}
+    sent = "x" * LONG if name == "by_all" else UNSENT
+    assert [one["op"] for one in first] == ["r", "u", "d"]
+    assert [one["after"] for one in first] == [whole, {**whole, "n": 1, "body": sent}, None]
+    assert first[2]["before"][key] == whole[key]
+    assert written[0]["after"]["body"] == "y" * LONG
+
+
+def test_a_key_by_another_index_changes_as_a_key_does(captured: Captured) -> None:
+    lines = captured.events["public.by_index"]
+
+    moved = [line for line in lines if line["key"]["code"] in (20, 21)]
+
+    assert [(line["value"]["op"], line["key"]["code"]) for line in moved] == [
+        ("c", 20), ("d", 20), ("c", 21),
+    ]  # fmt: skip
+    assert moved[2]["value"]["after"]["body"] == UNSENT
+
+
+def test_rows_of_partitions_are_those_of_the_table_that_is_parted(captured: Captured) -> None:
+    assert "public.sales_1" not in captured.events
+    lines = captured.events["public.sales"]
+
+    told = [(line["value"]["op"], line["key"]["id"]) for line in lines]
+
+    assert told[0] == ("r", 1)
+    assert sorted(told[1:]) == [("c", 1), ("c", 2), ("d", 1)]
+
+
+def test_a_generated_column_is_in_neither(captured: Captured) -> None:
+    found = {
+        line["key"]["id"]: line["value"]["after"] for line in captured.events["public.squares"]
+    }
+
+    assert found == {1: {"id": 1, "n": 3}, 2: {"id": 2, "n": 4}}
 
 
 def cells() -> list[str]:
@@ -98,19 +204,3 @@ def test_the_page_has_the_types_that_are_tried_and_no_others() -> None:
                 or {word, f"{word}[]" if is_array else word} & plain
                 or (is_array and MANY.get(part, "") + "[]" in tried)
             ), part
-
-
-@pytest.mark.parametrize("name", TYPES)
-def test_a_type_is_written_as_the_stream_writes_it(
-    name: str, loaded: tuple[SourceTable, list[dict[str, Any]]]
-) -> None:
-    recorded, column = TYPES[name], COLUMNS[name]
-    table, rows = loaded
-    schemas = {one.name: one.connect for one in table.columns}
-
-    if recorded["schema"] is None:
-        assert column not in schemas
-        assert column not in rows[0]
-        return
-    assert schemas[column] == {**recorded["schema"], "optional": True, "field": column}
-    assert [row[column] for row in rows if row[column] is not None] == expected(name)
