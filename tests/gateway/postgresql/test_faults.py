@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from polynya.gateway.postgresql import room
 from polynya.gateway.postgresql.database import PostgresDatabase
+from polynya.gateway.postgresql.health import room
 from polynya.gateway.source import Offset, SourceTable
 from polynya.gateway.wire import request
 from tests.gateway.postgresql.captured import CaptureProcess

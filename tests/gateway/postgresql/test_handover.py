@@ -37,9 +37,12 @@ TABLES = (
 class Writer(threading.Thread):
     """Changes rows at random until it is told to end; goes on when the server is back."""
 
-    def __init__(self, server: PostgresServer, database: str, seed: int) -> None:
+    def __init__(
+        self, server: PostgresServer, database: str, seed: int, *, truncates: bool = True
+    ) -> None:
         super().__init__(daemon=True)
         self._server, self._database = server, database
+        self._truncates = truncates
         self._random = random.Random(seed)
         self._next = 1_000_000 * (seed + 1)
         self._end = threading.Event()
@@ -77,7 +80,7 @@ class Writer(threading.Thread):
                 f"INSERT INTO queue VALUES ({self._next}, 0) ON CONFLICT (id) DO NOTHING",
                 "TRUNCATE queue",
             ],
-            weights=[30, 10, 8, 10, 10, 8, 10, 13, 1],
+            weights=[30, 10, 8, 10, 10, 8, 10, 13, int(self._truncates)],
         )[0]
 
 

@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from polynya.gateway.postgresql import findings, publication, slots
+from polynya.gateway.postgresql import publication, slots
+from polynya.gateway.postgresql.health import findings
+from polynya.gateway.postgresql.health.monitor import lag_of, lost_of, place_of
 from polynya.gateway.postgresql.lines import source_of
 from polynya.gateway.postgresql.looks import Look, export
-from polynya.gateway.postgresql.monitor import lag_of, lost_of, place_of
 from polynya.gateway.postgresql.properties import properties_of
 from polynya.gateway.postgresql.refusals import refuse
 from polynya.gateway.postgresql.session import Session

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from polynya.gateway.postgresql.health.room import Room, room_findings
 from polynya.gateway.postgresql.publication import read_publication
 from polynya.gateway.postgresql.refusals import deadly_types, without_identity
-from polynya.gateway.postgresql.room import Room, room_findings
 from polynya.gateway.postgresql.session import Session
 from polynya.gateway.postgresql.sql import identifier, qualified
 from polynya.gateway.postgresql.tables import PgTable, read_tables

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from polynya.gateway.postgresql.monitor import lag_of, lost_of
+from polynya.gateway.postgresql.health.monitor import lag_of, lost_of
 from polynya.gateway.postgresql.slots import Slot
 
 GIB = 1 << 30
