@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import jpype
@@ -14,23 +14,28 @@ from polynya.gateway.debezium.jvm import python_offset
 from polynya.gateway.debezium.settings import NAME, TRANSACTIONS
 from polynya.gateway.landing.stream import StreamEvent
 
-_KEY_HEADERS: Final = frozenset({"__debezium.newkey", "__debezium.oldkey"})
+_NEW_KEY: Final = "__debezium.newkey"
+_KEY_HEADERS: Final = frozenset({_NEW_KEY, "__debezium.oldkey"})
 _HEARTBEATS: Final = f"__debezium-heartbeat.{NAME}"
 _MESSAGES: Final = f"{NAME}.message"
-_OPERATIONS_WITH_KEYS: Final = (b'"op":"d"', b'"op":"c"')
+_DELETE: Final = b'"op":"d"'
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The schema that a topic's records have now."""
+    """The schema that a topic's records have now; `table` and `shape` are those of rows."""
 
     java: Any
-    table: str
-    shape: Mapping[str, Any]
+    topic: str
+    table: str | None = None
+    shape: Mapping[str, Any] | None = None
 
 
 class RecordReader:
-    """Turns records into events; remembers the schemas that it has met."""
+    """Turns records into events; remembers the schemas that it has met.
+
+    Each call of Java takes about two microseconds, so a record is asked for as little as can be.
+    """
 
     def __init__(self, *, heartbeats_move: bool) -> None:
         """`heartbeats_move`: the connector's offset in a heartbeat is one to go on from."""
@@ -42,19 +47,22 @@ class RecordReader:
         converter.configure(jpype.JClass("java.util.HashMap")(own), is_key)
         self._converter = converter
         self._known: dict[str, _Known] = {}
+        self._last: _Known | None = None
+        self._key_changes = False
 
     def read(self, record: Any) -> StreamEvent | None:
         """A record as an event; None for what neither lands nor moves anything."""
-        topic = str(record.destination())
-        if topic == _MESSAGES:
-            return None
-        source = record.sourceRecord()
-        if topic == _HEARTBEATS:
-            moves = self._heartbeats_move
-            return StreamEvent("end", b"", _Offset(source), origin=record) if moves else None
         raw = record.value()
         if raw is None:
             return None
+        source = record.sourceRecord()
+        known = self._schema(record, source)
+        topic = known.topic
+        if topic == _MESSAGES:
+            return None
+        if topic == _HEARTBEATS:
+            moves = self._heartbeats_move
+            return StreamEvent("end", b"", _Offset(source), origin=record) if moves else None
         value, offset = bytes(raw), _Offset(source)
         if topic == TRANSACTIONS:
             # The beginning has `BEGIN` in the same place.
@@ -64,35 +72,47 @@ class RecordReader:
         line = b'{"key":%b,"value":%b' % (b"null" if key is None else bytes(key), value)
         if topic == NAME:
             return StreamEvent("statement", line + b"}\n", offset, origin=record)
-        known, line = self._schema(topic, source, value), line + self._headers(record, value)
+        if known.shape is None:
+            known = self._of_rows(known, value)
+        line += self._headers(record, value)
         return StreamEvent("row", line, offset, known.table, known.shape, record)
 
     def _headers(self, record: Any, value: bytes) -> bytes:
-        """The end of a line: headers of a change of key, which deletes and inserts may have."""
-        if any(mark in value for mark in _OPERATIONS_WITH_KEYS):
-            pairs = [
-                [name, str(header.getValue())]
-                for header in record.headers()
-                if (name := str(header.getKey())) in _KEY_HEADERS
-            ]
-            if pairs:
-                return b',"headers":%b}\n' % json.dumps(pairs, separators=(",", ":")).encode()
-        return b"}\n"
+        """The end of a line: headers of a change of key, a delete with an insert right after it."""
+        if not self._key_changes and _DELETE not in value:
+            return b"}\n"
+        pairs = [
+            [name, str(header.getValue())]
+            for header in record.headers()
+            if (name := str(header.getKey())) in _KEY_HEADERS
+        ]
+        self._key_changes = any(name == _NEW_KEY for name, _ in pairs)
+        if not pairs:
+            return b"}\n"
+        return b',"headers":%b}\n' % json.dumps(pairs, separators=(",", ":")).encode()
 
-    def _schema(self, topic: str, source: Any, value: bytes) -> _Known:
-        """The schema of a record; the one before it stays when nothing has changed.
+    def _schema(self, record: Any, source: Any) -> _Known:
+        """The schema of a record, which is that of the record before it as a rule.
 
         PostgreSQL sends a table's columns anew whenever it has forgotten that it did, so that one
-        table has many equal schemas in time.
+        table has many equal schemas in time. Their names tell tables apart.
         """
-        schema = source.valueSchema()
+        schema, last = source.valueSchema(), self._last
+        if last is not None and schema.equals(last.java):
+            return last
+        topic = str(record.destination())
         known = self._known.get(topic)
         if known is None or not schema.equals(known.java):
-            text = str(self._converter.asJsonSchema(schema).toString())
-            table = table_of(json.loads(value)["source"])
-            known = _Known(schema, table, json.loads(text))
-            self._known[topic] = known
+            known = self._known[topic] = _Known(schema, topic)
+        self._last = known
         return known
+
+    def _of_rows(self, known: _Known, value: bytes) -> _Known:
+        text = str(self._converter.asJsonSchema(known.java).toString())
+        table = table_of(json.loads(value)["source"])
+        full = replace(known, table=table, shape=json.loads(text))
+        self._known[known.topic] = self._last = full
+        return full
 
 
 class _Offset:
