@@ -20,6 +20,15 @@ from polynya.gateway.wire import WorkerSettings
 from tests.mariadb import access_to
 
 FOLDER = "shop_db"
+PAGE = Path(__file__).parents[3] / "docs" / "capture-mariadb.md"
+#: Who has the rights that the page gives, and no other.
+LIMITED = {"user": "polynya", "password": "a-secret"}
+
+
+def rights() -> list[str]:
+    """The statements of the page that make the user of a capture."""
+    sql = PAGE.read_text("utf-8").partition("```sql\n")[2].partition("```")[0]
+    return [one.strip() for one in sql.split(";") if one.strip()]
 
 
 def settings_of(server: Server, landing: Path, **more: Any) -> WorkerSettings:
@@ -68,6 +77,12 @@ class Process:
         """End it at once."""
         self._process.kill()
         self._process.wait()
+
+    def ask(self, request: bytes) -> None:
+        """Ask it for something."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(request)
+        self._process.stdin.flush()
 
     def stop(self) -> int:
         """Ask it to end."""
@@ -132,7 +147,7 @@ def fill(server: Server) -> None:
 def finish(server: Server, landing: Path, **more: Any) -> None:
     """Capture all that there is up to now."""
     process = Process(settings_of(server, landing, mode="once", **more))
-    assert process.wait() == 0, process.events[-2:]
+    assert process.wait() == 0, process.events[-1]["error"]
 
 
 def source_rows(server: Server, name: str) -> dict[str, dict[str, Any]]:

@@ -15,14 +15,19 @@ WKB_POINT = "AQEAAAAAAAAAAADwPwAAAAAAAARA"
 
 @dataclass(frozen=True)
 class Case:
-    """A type of DDL, a value in SQL, and both in a landed event."""
+    """A type of DDL, a value in SQL (None: it is computed), and both in a landed event."""
 
     ddl: str
-    sql: str
+    sql: str | None
     value: Any
     kind: str
     name: str | None = None
     parameters: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def may_be_null(self) -> bool:
+        """Whether a row without a value has NULL."""
+        return self.sql is not None and "not null" not in self.ddl
 
 
 def decimal(ddl: str, sql: str, value: str, precision: int, scale: int) -> Case:
@@ -130,6 +135,17 @@ ROWS: dict[str, list[Case]] = {
         Case("varchar(5) character set latin1", "'ñ'", "ñ", "string"),
         Case("varchar(5) character set sjis", "'日本'", "日本", "string"),
         Case("varchar(5) character set ucs2", "'ab'", "ab", "string"),
+        Case("varchar(5) character set utf8mb3", "'é'", "é", "string"),
+        Case("varchar(5) character set utf16", "'é😀'", "é😀", "string"),
+        Case("varchar(5) character set utf32", "'é'", "é", "string"),
+        Case("varchar(5) character set latin2", "'ł'", "ł", "string"),
+        Case("varchar(5) character set cp1251", "'Ж'", "Ж", "string"),
+        Case("varchar(5) character set koi8r", "'Ж'", "Ж", "string"),
+        Case("varchar(5) character set gbk", "'日本'", "日本", "string"),
+        Case("varchar(5) character set big5", "'日本'", "日本", "string"),
+        Case("varchar(5) character set euckr", "'한'", "한", "string"),
+        Case("varchar(5) character set eucjpms", "'日本①'", "日本①", "string"),
+        Case("varchar(5) collate utf8mb4_bin", "'A '", "A ", "string"),
         Case("text", "''", "", "string"),
         Case("longtext", "'long'", "long", "string"),
     ],
@@ -169,6 +185,14 @@ ROWS: dict[str, list[Case]] = {
              {"wkb": "AQcAAAABAAAAAQEAAAAAAAAAAADwPwAAAAAAAABA", "srid": None},
              "geometry.Geometry", "struct"),
     ],
+    "columns AS (…) VIRTUAL or STORED": [
+        Case("int as (7) virtual", None, 7, "int32"),
+        Case("varchar(9) as (concat('a', 'b')) stored", None, "ab", "string"),
+    ],
+    "INVISIBLE columns": [
+        Case("int invisible", "6", 6, "int32"),
+        Case("int not null default 5 invisible", "6", 6, "int32"),
+    ],
 }  # fmt: skip
 CASES = [case for cases in ROWS.values() for case in cases]
 
@@ -181,10 +205,17 @@ def create() -> str:
 
 def insert(key: int) -> str:
     """A row with the value of each case."""
-    return f"INSERT INTO kinds VALUES ({key}, {', '.join(case.sql for case in CASES)})"
+    return _insert(key, {number: case.sql for number, case in enumerate(CASES)})
 
 
 def insert_nulls(key: int) -> str:
     """A row with a NULL wherever there may be one."""
-    values = (case.sql if "not null" in case.ddl else "NULL" for case in CASES)
-    return f"INSERT INTO kinds VALUES ({key}, {', '.join(values)})"
+    values = {n: "NULL" if case.may_be_null else case.sql for n, case in enumerate(CASES)}
+    return _insert(key, values)
+
+
+def _insert(key: int, values: dict[int, str | None]) -> str:
+    # Invisible columns have to be named, and computed ones must not be.
+    given = {f"c{number}": sql for number, sql in values.items() if sql is not None}
+    names, sqls = ", ".join(given), ", ".join(given.values())
+    return f"INSERT INTO kinds (id, {names}) VALUES ({key}, {sqls})"

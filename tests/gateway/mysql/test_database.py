@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,14 +13,8 @@ from examples.servers.mariadb import Server
 from polynya.gateway.mysql.database import MysqlDatabase
 from polynya.gateway.registry import open_database
 from polynya.model.errors import OperationError
+from tests.gateway.mysql.capturing import LIMITED, rights
 from tests.mariadb import access_to, new_server
-
-#: As `docs/capture-mariadb.md` has it.
-RIGHTS = (
-    "CREATE USER polynya@'%' IDENTIFIED BY 'word'",
-    "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO polynya@'%'",
-    "GRANT SELECT ON shop.* TO polynya@'%'",
-)
 
 
 @pytest.fixture
@@ -32,8 +27,8 @@ def database(server: Server, shop: str) -> Iterator[MysqlDatabase]:
 @pytest.fixture
 def limited(server: Server, shop: str) -> Iterator[MysqlDatabase]:
     """As a user with the rights of the page, and no other."""
-    server.execute(*RIGHTS)
-    made = MysqlDatabase(access_to(server, user="polynya", password="word"))
+    server.execute(*rights())
+    made = MysqlDatabase(access_to(server, **LIMITED))
     yield made
     made.close()
     server.execute("DROP USER polynya@'%'")
@@ -148,6 +143,22 @@ def test_a_missing_right_and_a_wrong_setting_are_findings_with_what_helps(
         ("the right BINLOG MONITOR, to see the binlog",
          "GRANT BINLOG MONITOR ON *.* TO the user of the connection"),
     ]  # fmt: skip
+
+
+def test_compressed_rows_and_databases_that_the_binlog_leaves_out_are_found(
+    tmp_path: Path,
+) -> None:
+    server = new_server(tmp_path, {"log_bin_compress": "ON", "binlog_ignore_db": "shop"})
+    try:
+        server.start()
+        findings = MysqlDatabase(access_to(server)).findings()
+    finally:
+        server.close()
+
+    wrong = {one.what: one.fix for one in findings if not one.ok}
+    assert "log_bin_compress is ON" in wrong
+    assert "the binlog leaves databases out: only all, not shop" in wrong
+    assert all(wrong.values())
 
 
 def test_a_connection_that_fails_is_one_finding(server: Server) -> None:

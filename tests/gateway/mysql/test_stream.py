@@ -1,5 +1,6 @@
 """A capture of MariaDB that is killed: each type is the same in load and stream, nothing is lost.
 
+Its user has the rights that the page gives, and no other.
 One server and two captures for all tests here: starting them is what takes long.
 """
 
@@ -14,11 +15,13 @@ import pytest
 
 from examples.servers.mariadb import Server
 from tests.gateway.mysql.capturing import (
+    LIMITED,
     Process,
     fill,
     finish,
     folded,
     lines,
+    rights,
     settings_of,
     source_rows,
 )
@@ -50,12 +53,12 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Captured]:
     server, landing = new_server(folder / "server"), folder / "landing"
     try:
         server.start()
-        server.execute("CREATE DATABASE shop")
+        server.execute("CREATE DATABASE shop", *rights())
         server.execute(UTC, create(), insert(1), insert_nulls(2), database="shop")
         fill(server)
         killed_at_batch(server, landing, 6)
         change(server)
-        finish(server, landing)
+        finish(server, landing, access=LIMITED)
         names = ("shop.orders", "shop.notes", "shop.later")
         streamed = [one["value"] for one in lines(landing) if one["value"].get("op") != "r"]
         source = {name: source_rows(server, name) for name in names}
@@ -65,7 +68,7 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Captured]:
 
 
 def killed_at_batch(server: Server, landing: Path, number: int) -> None:
-    process = Process(settings_of(server, landing, chunk_rows=300))
+    process = Process(settings_of(server, landing, chunk_rows=300, access=LIMITED))
     while process.landed() < number:
         process.wait_for("landed")
     process.kill()

@@ -23,6 +23,7 @@ from tests.gateway.stand_in import (
     DeadlyStore,
     Killed,
     StandIn,
+    StandInEngine,
     StandInEngines,
     folded,
     landed_values,
@@ -71,6 +72,7 @@ def a_capture(
         told or Told(),
         now=lambda: datetime(2026, 1, 1, second=next(clock) % 60, tzinfo=UTC),
         monotonic=lambda: 0.0,
+        patience=0.0,
     )
 
 
@@ -258,6 +260,46 @@ def test_a_log_that_was_taken_away_after_the_beginning_is_noticed_before_anythin
 
     assert caught.value.code == "POLYNYA-GTW-008"
     assert streamed(landed_values(store, "shop")) == []
+
+
+class Stuck(StandInEngines):
+    """The first engine meets what it cannot read."""
+
+    def engine(self, *args: Any, **given: Any) -> StandInEngine:
+        made = super().engine(*args, **given)
+        if len(self.made) == 1:
+            made.failure = OperationError("POLYNYA-GTW-049", "a statement that cannot be read")
+        return made
+
+
+@pytest.mark.parametrize("comes", ["before", "meanwhile"])
+def test_a_stream_that_cannot_be_read_begins_anew_when_all_is_to_be_loaded(comes: str) -> None:
+    database, store, told = a_database(), MemoryObjectStore(), Told()
+    a_capture(database, store).run()
+    database.forget("public.t0", 3)
+    capture = a_capture(database, store, told)
+    capture.engines = Stuck()
+    capture.patience = 30.0
+    ask = Request("reload", ())
+    if comes == "before":
+        capture.ask(ask)
+    else:
+        threading.Timer(0.3, capture.ask, [ask]).start()
+
+    capture.run()
+
+    assert folded(landed_values(store, "shop")) == database.rows
+    assert len(told.of("loaded")) >= 3
+
+
+def test_a_stream_that_cannot_be_read_ends_the_capture_when_nobody_asks() -> None:
+    database, store = a_database(), MemoryObjectStore()
+    a_capture(database, store).run()
+    capture = a_capture(database, store)
+    capture.engines = Stuck()
+
+    with pytest.raises(OperationError, match="cannot be read"):
+        capture.run()
 
 
 def test_of_two_captures_one_stops() -> None:

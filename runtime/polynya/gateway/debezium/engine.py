@@ -9,11 +9,12 @@ from typing import Any, Final
 
 import jpype
 
+from polynya.gateway.debezium.failures import failure_of
 from polynya.gateway.debezium.jvm import java_properties
 from polynya.gateway.debezium.records import RecordReader
 from polynya.gateway.debezium.settings import heartbeats_move
 from polynya.gateway.landing.stream import StreamEvent
-from polynya.model.errors import DependencyError, PolynyaError
+from polynya.model.errors import PolynyaError
 
 _CLOSE_SECONDS: Final = 60.0
 _CLOSE_AGAIN_SECONDS: Final = 0.5
@@ -106,13 +107,7 @@ class DebeziumEngine:
         if self._stopping or self.failure is not None:
             # One that is ended while it begins complains; nothing that it had read is lost.
             return
-        self.failure = DependencyError(
-            "POLYNYA-GTW-006",
-            f"the stream of changes has ended: {why[:_MAX_SAID]}",
-            state="all that was read has landed up to a known place; the database keeps what "
-            "comes after it",
-            fix="look at the database and the way to it; the capture is started again by itself",
-        )
+        self.failure = failure_of(why[:_MAX_SAID])
 
 
 def _causes(error: Any) -> str:

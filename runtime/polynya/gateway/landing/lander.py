@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from polynya.formats.debezium.captured.batch import CaptureHeader, Shape, packed_lines
+from polynya.gateway.landing.epochs import in_epoch
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.position import Position
 
@@ -70,6 +71,8 @@ class Lander:
         events: int,
         shapes: Mapping[str, Sequence[Shape]],
         move: Callable[[Position], Position],
+        *,
+        epoch: int | None = None,
     ) -> None:
         """Land events, and the position that they move to.
 
@@ -78,12 +81,14 @@ class Lander:
             events: how many.
             shapes: their schemas.
             move: the position after them from the one before; called when nobody else lands.
+            epoch: of the places in them; None: that of the position.
 
         Raises:
             ConflictError: POLYNYA-GTW-004, another capture was first. Nothing has moved.
             DependencyError: the landing zone cannot be reached. Whether the batch has landed is
                 then known to nobody: all that comes after it fails too, and a new capture looks.
         """
+        lines = in_epoch(lines, self.position.epoch if epoch is None else epoch)
         # Compressing takes longest, and needs no turn.
         self._put(packed_lines(lines), events, shapes, lambda: move(self.position))
 

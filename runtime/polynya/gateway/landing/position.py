@@ -118,11 +118,13 @@ class Position:
         stream: place in the stream.
         tables: progress by table.
         history: number of the newest history of schemas that was put, 0 for none.
+        epoch: how often the places of the stream began anew, see `epochs`.
     """
 
     stream: StreamPosition
     tables: Mapping[str, TableProgress] = field(default_factory=dict)
     history: int = 0
+    epoch: int = 0
 
     def with_table(self, name: str, progress: TableProgress) -> Position:
         """With another progress of one table."""
@@ -143,11 +145,12 @@ class Position:
         stream: dict[str, Any] = {"offset": dict(self.stream.offset)}
         if passed is not None:
             stream["passed"] = {"transaction": passed.transaction, "lsn": passed.lsn}
-        return {
+        shown = {
             "stream": stream,
             "tables": {name: one.as_dict() for name, one in self.tables.items()},
             "history": self.history,
         }
+        return {**shown, "epoch": self.epoch} if self.epoch else shown
 
     @classmethod
     def of(cls, says: Mapping[str, Any]) -> Position:
@@ -160,4 +163,5 @@ class Position:
             ),
             tables={name: TableProgress.of(one) for name, one in says["tables"].items()},
             history=int(says["history"]),
+            epoch=int(says.get("epoch", 0)),
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from polynya.gateway.mysql.catalog import Table, matching, read_tables
-from polynya.gateway.mysql.findings import findings_of
+from polynya.gateway.mysql.findings import binlog_settings, findings_of, of_binlog
 from polynya.gateway.mysql.history import history_of
 from polynya.gateway.mysql.moments import end_view, offset_at, open_view
 from polynya.gateway.mysql.properties import properties
@@ -60,6 +60,7 @@ class MysqlDatabase:
             DependencyError: POLYNYA-GTW-045, definitions change without end; what may pass.
         """
         session = self._session()
+        self._refuse_incomplete(session)
         before = self._tables()
         self._refuse([before[one.name] for one in tables if one.name in before])
         for _ in range(_ATTEMPTS):
@@ -97,7 +98,12 @@ class MysqlDatabase:
         return self.begin(tables)
 
     def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
-        """Debezium's settings; a store with the authority's certificate is made for it."""
+        """Debezium's settings; a store with the authority's certificate is made for it.
+
+        Raises:
+            OperationError: POLYNYA-GTW-050, the binlog would not have all changes as whole rows.
+        """
+        self._refuse_incomplete(self._session())
         include = self._include or tuple(one.name for one in tables)
         given = properties(self._access, include, self._exclude)
         if self._access.tls == "verify" and self._access.ca:
@@ -105,12 +111,18 @@ class MysqlDatabase:
         return given
 
     def lag(self, offset: Offset) -> Lag:
-        """How far the binlog is beyond an offset."""
-        return lag_of(self._session(), offset)
+        """How far the binlog is beyond an offset. Raises POLYNYA-GTW-050, as it is asked often."""
+        session = self._session()
+        self._refuse_incomplete(session)
+        return lag_of(session, offset)
 
     def lost(self, offset: Offset) -> str | None:
-        """Why the binlog does not go on from an offset."""
-        return lost_of(self._session(), self.connector, offset)
+        """Why the binlog does not go on from an offset. Any thread may ask, so it connects anew."""
+        session = Session(self._access)
+        try:
+            return lost_of(session, self.connector, offset)
+        finally:
+            session.close()
 
     def drop(self) -> None:
         """Nothing: a reader leaves nothing on the server."""
@@ -137,11 +149,23 @@ class MysqlDatabase:
         self._open = Session(self._access)
         return self._open
 
+    def _refuse_incomplete(self, session: Session) -> None:
+        wrong = [one.what for one in of_binlog(binlog_settings(session)) if not one.ok]
+        if wrong:
+            raise OperationError(
+                "POLYNYA-GTW-050", f"the binlog does not have all changes: {', '.join(wrong)}",
+                where=self._access.task,
+                state="what has landed stays; what was changed under this setting may be missing "
+                "or incomplete",
+                fix="set it back, in the configuration file too, then load all tables anew: "
+                "`polynya landing reload`; `polynya connection test` says what each has to be",
+            )  # fmt: skip
+
     def _refuse(self, tables: Sequence[Table]) -> None:
         """Raise for what would be captured wrongly."""
         versioned = [one.full_name for one in tables if one.is_versioned]
         unknown = [
-            f"{table.full_name}.{column.facts.name} ({column.facts.type})"
+            f"{table.full_name}.{column.facts.name} ({column.facts.told})"
             for table in tables
             for column in table.columns
             if column.coding is None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from polynya.gateway.mysql.moments import MARIADB
 from polynya.gateway.mysql.session import Session
 from polynya.gateway.source import Access, Finding
 from polynya.model.errors import PolynyaError
@@ -18,8 +19,9 @@ _RIGHTS: Final = {
     "see the binlog": ("BINLOG MONITOR", "REPLICATION CLIENT"),
 }
 _SETTINGS: Final = (
-    "version", "log_bin", "binlog_format", "binlog_row_image", "expire_logs_days",
-    "binlog_expire_logs_seconds", "log_slave_updates", "gtid_slave_pos", "gtid_binlog_pos",
+    "version", "log_bin", "binlog_format", "binlog_row_image", "log_bin_compress",
+    "expire_logs_days", "binlog_expire_logs_seconds", "log_slave_updates", "gtid_slave_pos",
+    "gtid_binlog_pos",
 )  # fmt: skip
 
 
@@ -32,16 +34,46 @@ def findings_of(access: Access) -> tuple[Finding, ...]:
             found.append(
                 Finding(ok=True, what=f"{access.user} reaches {access.host}:{access.port}")
             )
-            names = ", ".join(f"'{name}'" for name in _SETTINGS)
-            rows = session.rows(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
-            said = {str(name): str(value) for name, value in rows}
+            said = binlog_settings(session)
             found += [*_of_tls(session, access), *_of_settings(access.type, said)]
-            found += _of_rights(session)
+            rights = list(_of_rights(session))
+            found += rights
+            if access.type == MARIADB and all(one.ok for one in rights):
+                found += _of_filters(session)
         finally:
             session.close()
     except PolynyaError as error:
         found.append(Finding(ok=False, what=error.message, fix=error.fix or ""))
     return tuple(found)
+
+
+def binlog_settings(session: Session) -> dict[str, str]:
+    """What the server has set, as far as a capture depends on it."""
+    names = ", ".join(f"'{name}'" for name in _SETTINGS)
+    rows = session.rows(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
+    return {str(name): str(value) for name, value in rows}
+
+
+def of_binlog(said: Mapping[str, str]) -> Iterator[Finding]:
+    """Settings without which changes are missing from the binlog, or are not whole."""
+    yield _is(said, "log_bin", "ON", "start the server with log_bin")
+    yield _is(said, "binlog_format", "ROW", "SET GLOBAL binlog_format = 'ROW', and in its settings")
+    full = "SET GLOBAL binlog_row_image = 'FULL', and in its settings"
+    yield _is(said, "binlog_row_image", "FULL", full)
+    if "log_bin_compress" in said:
+        plain = "SET GLOBAL log_bin_compress = OFF, and in its settings: Debezium passes over rows"
+        yield _is(said, "log_bin_compress", "OFF", f"{plain} that are compressed")
+
+
+def _of_filters(session: Session) -> Iterator[Finding]:
+    row = session.one("SHOW MASTER STATUS")
+    if row is not None and (row[2] or row[3]):
+        yield Finding(
+            ok=False, what=f"the binlog leaves databases out: only {row[2] or 'all'}, "
+            f"not {row[3] or 'none'}",
+            fix="take binlog_do_db and binlog_ignore_db out of the server's settings, or capture "
+            "no other database",
+        )  # fmt: skip
 
 
 def _of_tls(session: Session, access: Access) -> Iterator[Finding]:
@@ -56,20 +88,17 @@ def _of_tls(session: Session, access: Access) -> Iterator[Finding]:
 def _of_settings(kind: str, said: Mapping[str, str]) -> Iterator[Finding]:
     version = said.get("version", "")
     number = tuple(int(one) for one in re.findall(r"\d+", version)[:2])
-    is_this = ("MariaDB" in version) == (kind == "mariadb")
+    is_this = ("MariaDB" in version) == (kind == MARIADB)
     oldest = ".".join(map(str, _OLDEST[kind]))
     yield Finding(
         is_this and number >= _OLDEST[kind], f"version {version}",
         f"a connection of type {kind} needs that server, {oldest} or later",
     )  # fmt: skip
-    yield _is(said, "log_bin", "ON", "start the server with log_bin")
-    yield _is(said, "binlog_format", "ROW", "SET GLOBAL binlog_format = 'ROW', and in its settings")
-    full = "SET GLOBAL binlog_row_image = 'FULL', and in its settings"
-    yield _is(said, "binlog_row_image", "FULL", full)
+    yield from of_binlog(said)
     yield _of_retention(said)
     if said.get("gtid_slave_pos"):
         yield _is(said, "log_slave_updates", "ON", "a replica has to log what it replicates")
-    if kind == "mariadb":
+    if kind == MARIADB:
         there = said.get("gtid_binlog_pos", "")
         what = f"the binlog is at {there}" if there else "the binlog has no transaction yet"
         yield Finding(bool(there), what, "change a row")

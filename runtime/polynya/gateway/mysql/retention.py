@@ -45,12 +45,35 @@ def lost_of(session: Session, connector: str, offset: Offset) -> str | None:
         return f"{file} of the binlog ends before {position}: it was reset, or it is another server"
     if connector == MARIADB and "gtids" in offset:
         there = gtids_at(session, file, position)
-        if there and _numbers(there) != _numbers(str(offset["gtids"])):
+        if there is None or _numbers(there) != _numbers(str(offset["gtids"])):
             return (
-                f"at {position} in {file} the binlog is after {there}, not after "
+                f"at {position} in {file} the binlog is after {there or 'nothing'}, not after "
                 f"{offset['gtids']}: it is the log of another server"
             )
+        return _taken_over(session, str(offset["gtids"]))
     return None
+
+
+def _taken_over(session: Session, gtids: str) -> str | None:
+    """Whether another server has written on where one was read, as after a switch of the primary.
+
+    Debezium does not go on there.
+    """
+    (now,) = session.rows("SELECT @@gtid_binlog_pos")[0]
+    servers = dict(_domain_and_server(one) for one in _numbers(str(now or "")))
+    for one in sorted(_numbers(gtids)):
+        domain, server = _domain_and_server(one)
+        if servers.get(domain, server) != server:
+            return (
+                f"after {one} the transactions of domain {domain} are those of server "
+                f"{servers[domain]}: another one has taken over"
+            )
+    return None
+
+
+def _domain_and_server(gtid: str) -> tuple[str, str]:
+    domain, server, _ = gtid.split("-")
+    return domain, server
 
 
 def _numbers(gtids: str) -> set[str]:

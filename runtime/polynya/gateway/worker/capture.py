@@ -25,7 +25,7 @@ from polynya.gateway.worker.changes import Changes
 from polynya.gateway.worker.engines import Engine, Engines
 from polynya.gateway.worker.loading import Loading
 from polynya.gateway.worker.masks import TableMasks
-from polynya.gateway.worker.requests import Request, taken
+from polynya.gateway.worker.requests import Request, is_for_all, taken
 from polynya.gateway.worker.starting import (
     Start,
     first_position,
@@ -36,10 +36,13 @@ from polynya.gateway.worker.starting import (
     require_stream,
 )
 from polynya.gateway.worker.telling import Tell
+from polynya.model.errors import OperationError
 
 _LOOK_SECONDS: Final = 30.0
 """So often the database is asked for tables that are new."""
 _LAG_SECONDS: Final = 5.0
+#: Where only a load of all tables helps: the stream is lost, or cannot be read any further.
+_BY_RELOAD: Final = frozenset({"POLYNYA-GTW-008", "POLYNYA-GTW-049"})
 
 
 @dataclass(slots=True)
@@ -50,6 +53,8 @@ class Capture:
         writer: a name that no other capture has.
         stop: ends it, cleanly.
         wake: is set whenever something happened that it has to look at.
+        patience: so many seconds are waited for somebody to ask for a load of all tables, where
+            nothing else helps: what was asked before the start is told only after it.
     """
 
     settings: WorkerSettings
@@ -63,6 +68,7 @@ class Capture:
     stop: threading.Event = field(default_factory=threading.Event)
     wake: threading.Event = field(default_factory=threading.Event)
     requests: queue.SimpleQueue[Request] = field(default_factory=queue.SimpleQueue)
+    patience: float = 15.0
 
     def ask(self, request: Request) -> None:
         """Take a request, from whichever thread."""
@@ -91,16 +97,42 @@ class Capture:
                 "landed", number=number, events=events, object_bytes=size
             ),
         )
+        is_anew = False
         while not self.stop.is_set():
-            with _Round(self, lander) as one:
-                one.run()
+            with _Round(self, lander, is_anew=is_anew) as one:
+                is_anew = self._ends_for_anew(one)
+
+    def _ends_for_anew(self, one: _Round) -> bool:
+        """Run a round; whether the next one has to begin the capture anew. Raises what it does."""
+        try:
+            one.run()
+        except OperationError as error:
+            if error.code not in _BY_RELOAD or not (one.is_for_all or self._is_asked_for_all()):
+                raise
+            return True
+        return False
+
+    def _is_asked_for_all(self) -> bool:
+        """Wait for somebody to ask for a load of all tables; whether somebody does."""
+        until = self.monotonic() + self.patience
+        while not self.stop.is_set():
+            if is_for_all(taken(self.requests)):
+                return True
+            left = until - self.monotonic()
+            if left <= 0:
+                return False
+            self.wake.wait(left)
+            self.wake.clear()
+        return False
 
 
 class _Round:
     """From one look at the tables to the next."""
 
-    def __init__(self, capture: Capture, lander: Lander) -> None:
-        self._of, self._lander = capture, lander
+    def __init__(self, capture: Capture, lander: Lander, *, is_anew: bool = False) -> None:
+        self._of, self._lander, self._is_anew = capture, lander, is_anew
+        #: Somebody asked for a load of all tables.
+        self.is_for_all = False
         self._snapshot: Snapshot | None = None
         self._loading: Loading | None = None
         self._changes: Changes | None = None
@@ -144,9 +176,13 @@ class _Round:
 
     def _started(self) -> Start:
         of, asked = self._of, taken(self._of.requests)
+        self.is_for_all = is_for_all(asked)
         if of.settings.mode == "reload":
             start = loads_again(of.database, of.settings, self._lander, of.log)
-        elif not has_begun(self._lander):
+        elif self._is_anew or not has_begun(self._lander):
+            if self._is_anew:
+                # What is left of the old stream would be in the way of a new one.
+                of.database.drop()
             start = first_position(of.database, of.settings, self._lander, of.log)
         else:
             start = goes_on(of.database, of.settings, self._lander, of.log, asked)

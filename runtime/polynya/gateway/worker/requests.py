@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,3 +36,8 @@ def taken(requests: queue.SimpleQueue[Request]) -> list[Request]:
     while not requests.empty():
         found.append(requests.get())
     return found
+
+
+def is_for_all(asked: Iterable[Request]) -> bool:
+    """Whether somebody asks for a load of all tables."""
+    return any(one.type == "reload" and not one.tables for one in asked)

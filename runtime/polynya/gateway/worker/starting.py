@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from polynya.formats.debezium.captured.batch import Shape
 from polynya.gateway.debezium.history import put_history
+from polynya.gateway.landing.epochs import next_epoch
 from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.places import truncation
@@ -14,7 +15,7 @@ from polynya.gateway.landing.position import Position, StreamPosition, TableProg
 from polynya.gateway.landing.progress import unloaded
 from polynya.gateway.source import Beginning, Database, Snapshot, SourceTable
 from polynya.gateway.wire import WorkerSettings
-from polynya.gateway.worker.requests import Request
+from polynya.gateway.worker.requests import Request, is_for_all
 from polynya.model.errors import OperationError
 
 
@@ -49,7 +50,7 @@ def first_position(
     known = lander.position.tables
     beginning = database.begin(tuple(tables.values()))
     start = Start(tables, beginning.snapshot)
-    position = _anew(beginning, tables, lander, log)
+    position = _anew(database.connector, beginning, tables, lander, log)
     anew = [name for name in tables if name in known]
     _land_emptied(database, start, anew, lander, position)
     return start
@@ -75,7 +76,7 @@ def loads_again(
     known = () if before is None else [name for name in tables if name in before.tables]
     source = beginning.snapshot.source
     emptied = {name: truncation(database.connector, name, source) for name in known}
-    lander.begin(_anew(beginning, tables, lander, log))
+    lander.begin(_anew(database.connector, beginning, tables, lander, log))
     return Start(tables, beginning.snapshot, emptied)
 
 
@@ -93,7 +94,7 @@ def goes_on(
     """
     tables = _found(database, settings)
     before = lander.position
-    if _is_for_all(asked) and database.lost(before.stream.offset) is not None:
+    if is_for_all(asked) and database.lost(before.stream.offset) is not None:
         # What is left of the old stream is of no use, and would be in the way of a new one.
         database.drop()
         return first_position(database, settings, lander, log)
@@ -117,14 +118,22 @@ def goes_on(
 
 
 def _anew(
-    beginning: Beginning, tables: Mapping[str, SourceTable], lander: Lander, log: CaptureLog
+    connector: str,
+    beginning: Beginning,
+    tables: Mapping[str, SourceTable],
+    lander: Lander,
+    log: CaptureLog,
 ) -> Position:
     """A position from which everything is loaded. What a history begins with is put before it."""
     history = lander.position.history if lander.number else 0
     if beginning.history:
         history += 1
         put_history(log, history, beginning.history)
-    position = Position(StreamPosition(beginning.offset), history=history)
+    epoch = 0
+    if has_begun(lander):
+        before = lander.position
+        epoch = next_epoch(connector, before.epoch, before.stream.offset, beginning.offset)
+    position = Position(StreamPosition(beginning.offset), history=history, epoch=epoch)
     return _known(position.with_tables(tables), tables)
 
 
@@ -179,7 +188,7 @@ def _land_emptied(
         name: [Shape(number, snapshot.envelope(tables[name]))]
         for number, name in enumerate(names, 1)
     }
-    lander.land(b"".join(lines), len(lines), shapes, lambda _: position)
+    lander.land(b"".join(lines), len(lines), shapes, lambda _: position, epoch=position.epoch)
 
 
 def _found(database: Database, settings: WorkerSettings) -> dict[str, SourceTable]:
@@ -202,10 +211,6 @@ def _named(asked: Sequence[Request], type_: str, tables: Mapping[str, SourceTabl
     if any(not one.tables for one in wanted):
         return list(tables)
     return sorted({name for one in wanted for name in one.tables if name in tables})
-
-
-def _is_for_all(asked: Sequence[Request]) -> bool:
-    return any(one.type == "reload" and not one.tables for one in asked)
 
 
 def _resumed(progress: TableProgress) -> TableProgress:

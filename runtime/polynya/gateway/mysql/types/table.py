@@ -39,6 +39,11 @@ class Facts:
         """The type in DDL, without the comments that versions of servers put there."""
         return " ".join(_COMMENT.sub(" ", self.full).split())
 
+    @property
+    def told(self) -> str:
+        """The type with its character set, for people."""
+        return f"{self.full} CHARACTER SET {self.charset}" if self.charset else self.full
+
 
 @dataclass(frozen=True, slots=True)
 class Coding:
@@ -60,10 +65,16 @@ class Coding:
     key: str | None = None
 
 
+#: Character sets that Debezium takes for others, so that its texts are wrong.
+_WRONG_SETS: Final = frozenset({"cp932", "geostd8", "hp8", "keybcs2"})
+
+
 def coding_of(facts: Facts) -> Coding | None:
-    """The coding of a column; None for a type that is not known."""
+    """The coding of a column; None for one that cannot be captured as it is."""
     made = _KINDS.get(facts.type)
-    return None if made is None else made(facts)
+    if made is None or "COMPRESSED" in facts.full or facts.charset in _WRONG_SETS:
+        return None
+    return made(facts)
 
 
 def _named(kind: str, name: str, **parameters: str) -> dict[str, Any]:

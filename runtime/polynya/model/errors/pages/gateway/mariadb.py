@@ -69,4 +69,25 @@ PAGES: Final = (
         "have, or the binlog has no transaction yet that a capture could begin after. The message "
         "says which; leave the table out, take the setting away, or change a row.",
     ),
+    ErrorPage(
+        "POLYNYA-GTW-049",
+        "the stream has something that cannot be read",
+        "Debezium, which reads the log of the database, has met a statement or a value that it "
+        "does not understand, and stops there, as it would read all that follows wrongly. The "
+        "message says which. In MariaDB that is so for statements with INET4, INET6, COMPRESSED "
+        "columns or system versioning, for dates such as 2024-02-31, and for changes that a "
+        "session wrote as statements. What came before has landed. `polynya landing reload` "
+        "without names of tables begins the capture anew behind it: the stream from the "
+        "present on, with the tables as they are now, and all tables loaded. Until then the "
+        "capture stands still.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-050",
+        "the binlog of MariaDB or MySQL does not hold whole rows",
+        "`binlog_format` has to be ROW and `binlog_row_image` FULL, for all sessions. With other "
+        "settings changes are missing from the binlog, or come without some of their values, and "
+        "nobody can tell which. The capture stops as soon as it sees them. Set both back, in the "
+        "configuration file too, and load all tables anew (`polynya landing reload`): what was "
+        "changed meanwhile may have landed incompletely.",
+    ),
 )
