@@ -105,10 +105,6 @@ cluster-faults: dev ## 500 faults of machines and store strike three agents with
 capture-kills: dev ## A capture of a real PostgreSQL is killed 100 times, then compared; KILLS, SEED
 	@$(BIN)/python -m tests.gateway.worker.kills --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
 
-.PHONY: bench-capture
-bench-capture: dev ## Time and memory of a load and of one transaction of ROWS rows (1,000,000)
-	@$(BIN)/python -m tests.gateway.worker.large --rows $(or $(ROWS),1000000)
-
 .PHONY: unit
 unit: dev ## The tests without a JVM and without the stacks
 	@$(PYTEST) -m "not spark and not slow and not synth" $(ARGS)

@@ -11,8 +11,8 @@ from tests.postgresql import postgres_server
 
 pytestmark = pytest.mark.slow
 
-#: Java may have 512 MiB for its objects, and needs as much again with Python and all buffers.
-MOST_MEBIBYTES = 1100
+#: Java may have 512 MiB for its objects; it, Python and all buffers need some hundred more.
+MOST_MEBIBYTES = 900
 
 
 def test_memory_is_bounded_while_ten_million_rows_are_loaded(tmp_path: Path) -> None:
