@@ -152,6 +152,10 @@ bench-floors: dev ## First loads, small batches, applies, views beside Spark by 
 bench-peers: dev ## Applies beside Iceberg MERGE, Delta, Hudi, Paimon, which it fetches; ARGS=--help
 	@$(BIN)/python -m bench.peers $(ARGS)
 
+.PHONY: bench-capture
+bench-capture: dev ## A PostgreSQL is captured: rows and changes a second, age in the view, memory; ARGS=--help
+	@$(BIN)/python -m bench capture $(ARGS)
+
 .PHONY: bench-limits
 bench-limits: dev ## Applies beside the least that they must do: find the keys, write the rows; ARGS=--help
 	@$(BIN)/python -m bench.limits $(ARGS)

@@ -1,6 +1,7 @@
 """Run all benchmarks, or those named: `python -m bench [start …]`.
 
-`python -m bench streams [OPTIONS]` takes a broker of Kafka, so that it runs when it is named.
+`python -m bench streams [OPTIONS]` takes a broker of Kafka, `python -m bench capture [OPTIONS]` a
+PostgreSQL server, so that they run when they are named.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ BENCHMARKS = (
 
 def main(names: list[str]) -> int:
     """Run the named benchmarks, all when none is named; 2 when a name is not known."""
-    if names[:1] == ["streams"]:
-        importlib.import_module("bench.streams.__main__").main(names[1:])
+    if names[:1] in (["streams"], ["capture"]):
+        importlib.import_module(f"bench.{names[0]}.__main__").main(names[1:])
         return 0
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
-        known = ", ".join((*BENCHMARKS, "streams"))
+        known = ", ".join((*BENCHMARKS, "streams", "capture"))
         print(f"no such benchmark: {', '.join(unknown)}; there are: {known}")
         return 2
     for name in names or BENCHMARKS:

@@ -1,0 +1,129 @@
+"""How old changes are when the live view shows them, with `polynya run` for both tasks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from bench.capture.figures import Figure, quantile
+from bench.capture.place import GaveUpError, Source
+from polynya.engine.embedded import answer_embedded
+from polynya.mirror.embedded.refusal import NotEmbeddedError
+from polynya.model.errors import PolynyaError
+from polynya.model.reading.loader import LoadedProject, load_project
+
+MOST_SECONDS: Final = 5.0
+_A_SECOND: Final = 20
+#: The JVMs have to learn their work.
+_WARM_UP: Final = 30.0
+_CAUGHT_UP: Final = 5.0
+_ROWS: Final = 10_000
+
+
+@dataclass
+class Writer:
+    """Commits transactions at a steady rate: half updates, half new rows. One after the other."""
+
+    source: Source
+    rate: int
+    committed: dict[int, float] = field(default_factory=dict)
+    stop: threading.Event = field(default_factory=threading.Event)
+    late: float = 0.0
+
+    def work(self) -> None:
+        """Until it is stopped."""
+        half = self.rate // _A_SECOND // 2
+        session = self.source.server.connect(database=self.source.name)
+        began, number = time.monotonic(), 0
+        while not self.stop.is_set():
+            number += 1
+            session.run("BEGIN")
+            session.run(
+                f"INSERT INTO ticks SELECT {_ROWS} + {number * half} + g, {number}, 'new ' || g,"
+                f" g / 7.0, now() FROM generate_series(1, {half}) g"
+            )
+            first = number * half % (_ROWS - half)
+            session.run(
+                f"UPDATE ticks SET n = {number}, name = 'changed' || id"
+                f" WHERE id > {first} AND id <= {first + half}"
+            )
+            session.run("COMMIT")
+            self.committed[number] = time.monotonic()
+            due = began + number / _A_SECOND
+            self.late = max(self.late, time.monotonic() - due)
+            self.stop.wait(max(0.0, due - time.monotonic()))
+        session.close()
+
+
+@dataclass
+class View:
+    """The live view: transactions that it shows, and how old they were when it first did."""
+
+    project: LoadedProject
+    writer: Writer
+    shown: int = 0
+    ages: list[float] = field(default_factory=list)
+
+    def look(self) -> None:
+        """Ask it for the newest transaction."""
+        try:
+            _, batches = answer_embedded(self.project, "SELECT max(n) AS n FROM live.ticks")
+        except (NotEmbeddedError, PolynyaError):
+            return  # There is no such view before the first copy.
+        newest = next((one["n"] for batch in batches for one in batch.to_pylist()), None) or 0
+        now = time.monotonic()
+        # What is shown first now; one transaction after the other is in the log.
+        for number in range(self.shown + 1, newest + 1):
+            self.ages.append(now - self.writer.committed[number])
+        self.shown = max(self.shown, newest)
+
+    @property
+    def behind(self) -> float:
+        """Seconds since the newest transaction that it has shown was committed."""
+        return time.monotonic() - self.writer.committed.get(self.shown, 0.0)
+
+
+def measure(source: Source, rate: int, seconds: float, most: float) -> Iterator[Figure]:
+    """Write, run and look for so many seconds after the warm-up. Raises GaveUpError."""
+    source.sql(
+        "CREATE TABLE ticks (id bigint PRIMARY KEY, n int, name text, amount numeric(12,2),"
+        " at timestamptz)",
+        f"INSERT INTO ticks SELECT g, 0, 'old', 1, now() FROM generate_series(1, {_ROWS}) g",
+    )
+    writer = Writer(source, rate)
+    view = View(load_project(source.folder), writer)
+    thread = threading.Thread(target=writer.work, daemon=True)
+    with source.polynya("run", seconds=most) as run:
+        run.wait(lambda: bool(run.events("capture.streaming")), "the stream")
+        run.wait(lambda: bool(run.events("batch.copied")), "the first copy")
+        thread.start()
+        try:
+            _watch(view, _WARM_UP)
+            while view.behind > _CAUGHT_UP:
+                if time.monotonic() + seconds > run.deadline:
+                    raise GaveUpError(f"the live view is {view.behind:.0f} s behind")
+                _watch(view, 1.0)
+            view.ages.clear()
+            _watch(view, seconds)
+        finally:
+            writer.stop.set()
+            thread.join()
+    p50, p95 = (quantile(view.ages, part) for part in (0.5, 0.95))
+    yield Figure(
+        f"age in the live view at {rate:,} changes/s for {seconds:.0f} s"
+        f" (`roll.age: 1s`, `freshness: 1s`)",
+        f"p50 {p50:.2f} s, p95 {p95:.2f} s of {len(view.ages):,} transactions;"
+        f" the writer was at most {writer.late:.1f} s late",
+        f"p95 ≤ {MOST_SECONDS:g} s",
+        p95 <= MOST_SECONDS,
+    )
+
+
+def _watch(view: View, seconds: float) -> None:
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        view.look()
+        time.sleep(0.25)
