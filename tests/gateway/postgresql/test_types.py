@@ -96,9 +96,9 @@ def captured(
     capture = CaptureProcess(folder / "landing", shop.access(), {"parallel": 1})
     capture.start()
     capture.wait_for("streaming")
+    capture.wait_for("loaded", times=len(DOCUMENTS) + 3)
     shop.run(insert(LATER), *CHANGES)
     capture.wait_for_line("by_key", id=3)
-    capture.wait_for("loaded", times=len(DOCUMENTS) + 3)
     capture.end()
     events: dict[str, list[dict[str, Any]]] = {}
     for line in capture.landed():
