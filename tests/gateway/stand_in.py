@@ -67,6 +67,7 @@ class StandIn:
         log: records of the stream in their order.
         kept_from: the log before this place is gone.
         identities: which table has a name.
+        unfollowed: tables that somebody took out of the stream, until a view is made again.
         filled: number of the newest column that has a default, of a table of two columns at first.
         between: is called between two chunks, for whoever writes meanwhile.
     """
@@ -79,6 +80,7 @@ class StandIn:
     has_slot: bool = False
     identities: dict[str, str] = field(default_factory=dict)
     filled: dict[str, int] = field(default_factory=dict)
+    unfollowed: set[str] = field(default_factory=set)
     between: Callable[[], None] = lambda: None
     failing: dict[str, list[PolynyaError]] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -151,6 +153,7 @@ class StandIn:
                 identity=self.identities.get(name, "first"),
                 columns_made=max(2, self.filled.get(name, 0)),
                 columns_filled=self.filled.get(name, 0),
+                is_followed=name not in self.unfollowed,
             )
             for name in self.rows
         )
@@ -169,6 +172,7 @@ class StandIn:
 
     def resume(self, tables: Sequence[SourceTable]) -> View:
         with self.lock:
+            self.unfollowed.clear()
             place = self.at
             self.at += 10
             self.log.append(self._end())

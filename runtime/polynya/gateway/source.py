@@ -70,6 +70,8 @@ class SourceTable:
         columns_made: how many columns it has had since it was made, 0 where nobody counts.
         columns_filled: which of them, counted so, was the last that has a default: rows that were
             there when it was added got that, and the stream says nothing of it.
+        is_followed: the stream has its changes. Of a table that was loaded it is false when
+            somebody took it out of the stream.
     """
 
     name: str
@@ -80,6 +82,7 @@ class SourceTable:
     identity: str | None = None
     columns_made: int = 0
     columns_filled: int = 0
+    is_followed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,3 +228,17 @@ def test_a_table_that_took_the_name_of_another_is_another(shop: Shop) -> None:
     (after,) = shop.open().tables(("public.orders",), ())
 
     assert before.identity != after.identity
+
+
+def test_a_table_that_somebody_took_out_of_the_publication_is_not_followed(shop: Shop) -> None:
+    shop.run(ORDERS)
+    database = shop.open()
+    tables = database.tables(("public.orders",), ())
+    database.begin(tables).snapshot.close()
+    assert [one.is_followed for one in database.tables(("public.orders",), ())] == [True]
+
+    shop.run("ALTER PUBLICATION polynya_shop DROP TABLE orders")
+
+    assert [one.is_followed for one in database.tables(("public.orders",), ())] == [False]
+    database.resume(tables).close()
+    assert [one.is_followed for one in database.tables(("public.orders",), ())] == [True]

@@ -29,6 +29,7 @@ FAULTS = {
         (WRITE, f"SELECT pg_replication_slot_advance('{SLOT}', pg_current_wal_lsn())"),
         "begins after what has landed",
     ),
+    "unpublished": (("DROP PUBLICATION polynya_shop",), "publication polynya_shop is not there"),
     "of another plugin": (
         (DROP, f"SELECT pg_create_logical_replication_slot('{SLOT}', 'test_decoding')"),
         "is of test_decoding",

@@ -37,6 +37,17 @@ def test_a_table_that_another_one_has_replaced_is_emptied_and_loaded() -> None:
     assert folded(landed_values(store, "shop")) == database.rows
 
 
+def test_a_table_that_somebody_took_out_of_the_stream_is_loaded_again() -> None:
+    database, store = a_database(), MemoryObjectStore()
+    a_capture(database, store).run()
+    database.unfollowed.add("public.t1")
+    database.forget("public.t1", 3)
+
+    a_capture(database, store).run()
+
+    assert folded(landed_values(store, "shop")) == database.rows
+
+
 def test_rows_that_a_new_column_has_filled_are_loaded_again_once() -> None:
     database, store = a_database(), MemoryObjectStore()
     a_capture(database, store).run()

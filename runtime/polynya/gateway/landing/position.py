@@ -53,9 +53,10 @@ class TableProgress:
         made = table.columns_made if self.columns_made is None else self.columns_made
         return replace(self, identity=self.identity or table.identity, columns_made=made)
 
-    def is_of_another(self, table: SourceTable) -> bool:
-        """Whether another table has the name now: nothing of what was loaded is in it."""
-        return self.identity is not None and self.identity != table.identity
+    def is_stale(self, table: SourceTable) -> bool:
+        """Whether what was loaded is of another table, or changes since then were not followed."""
+        is_another = self.identity is not None and self.identity != table.identity
+        return is_another or (self.chunks > 0 and not table.is_followed)
 
     def lacks_defaults(self, table: SourceTable) -> bool:
         """Whether a column came since the load began that filled the rows that were there."""

@@ -57,7 +57,8 @@ class PostgresDatabase:
             if not found[name].not_captured or is_named(name, include)
         }
         self._tables = {**self._tables, **{name: found[name] for name in names}}
-        return tuple(found[name].as_source() for name in sorted(names))
+        followed = self._asked(lambda session: publication.tables_of(session, self._publication))
+        return tuple(found[name].as_source(is_followed=name in followed) for name in sorted(names))
 
     def begin(self, tables: Sequence[SourceTable]) -> Beginning:
         """Make publication and slot; the view is that of the very place where the slot begins.
@@ -118,7 +119,15 @@ class PostgresDatabase:
 
     def lost(self, offset: Offset) -> str | None:
         """Why the stream cannot go on from an offset; None: it can."""
-        slot = self._asked(lambda session: slots.read_slot(session, self._slot))
+        slot, published = self._asked(
+            lambda session: (
+                slots.read_slot(session, self._slot),
+                publication.read_publication(session, self._publication),
+            )
+        )
+        if published is None:
+            # What was written while there was none cannot be decoded any more.
+            return f"publication {self._publication} is not there"
         return lost_of(self._slot, self._access.database, slot, offset)
 
     def drop(self) -> None:

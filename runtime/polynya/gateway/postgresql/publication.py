@@ -37,12 +37,17 @@ def read_publication(session: Session, name: str) -> Published | None:
         return None
     by_root, *told = found[0]
     kinds = ("insert", "update", "delete", "truncate")
+    lacks = tuple(kind for kind, is_told in zip(kinds, told, strict=True) if not is_told)
+    return Published(by_root, lacks, tables_of(session, name))
+
+
+def tables_of(session: Session, name: str) -> frozenset[str]:
+    """The names of the tables whose changes a publication tells; none when it is not there."""
     tables = session.run(
         "SELECT schemaname || '.' || tablename FROM pg_publication_tables "
         f"WHERE pubname = {literal(name)}"
     )
-    lacks = tuple(kind for kind, is_told in zip(kinds, told, strict=True) if not is_told)
-    return Published(by_root, lacks, frozenset(row[0] for row in tables))
+    return frozenset(row[0] for row in tables)
 
 
 def creation(name: str, tables: Sequence[PgTable], rows: Mapping[str, str]) -> str:

@@ -127,14 +127,21 @@ class PgTable:
         by_key = self.identity == "d" and self.key_is_primary
         return by_key or self.identity in "fi"
 
-    def as_source(self) -> SourceTable:
-        """The table as a capture sees it."""
+    def as_source(self, *, is_followed: bool) -> SourceTable:
+        """The table as a capture sees it; `is_followed`: it is in the capture's publication."""
         columns = tuple(
             SourceColumn(one.name, one.type_name, one.nullable, field_schema(one))
             for one in self.columns
         )
         return SourceTable(
-            self.name, columns, self.key, self.rows, self.bytes, str(self.oid), *self.numbers
+            self.name,
+            columns,
+            self.key,
+            self.rows,
+            self.bytes,
+            str(self.oid),
+            *self.numbers,
+            is_followed=is_followed,
         )
 
 

@@ -99,8 +99,8 @@ def goes_on(
         database.drop()
         return first_position(database, settings, lander, log)
     require_stream(database, settings, before)
-    other = [name for name in tables if _is_another(before, tables[name])]
-    again = sorted({*_named(asked, "reload", tables), *other})
+    stale = [name for name in tables if _is_stale(before, tables[name])]
+    again = sorted({*_named(asked, "reload", tables), *stale})
     filled = [name for name in tables if _lacks_defaults(before, tables[name])]
     position = _known(before.with_tables(tables, {*again, *filled}), tables)
     for name in _named(asked, "resume", tables):
@@ -140,14 +140,14 @@ def _anew(
 def has_changed(position: Position, tables: Mapping[str, SourceTable]) -> bool:
     """Whether tables came, or were changed in a way that the stream does not tell."""
     return any(
-        name not in position.tables or _is_another(position, one) or _lacks_defaults(position, one)
+        name not in position.tables or _is_stale(position, one) or _lacks_defaults(position, one)
         for name, one in tables.items()
     )
 
 
-def _is_another(position: Position, table: SourceTable) -> bool:
+def _is_stale(position: Position, table: SourceTable) -> bool:
     progress = position.tables.get(table.name)
-    return progress is not None and _follows(progress) and progress.is_of_another(table)
+    return progress is not None and _follows(progress) and progress.is_stale(table)
 
 
 def _lacks_defaults(position: Position, table: SourceTable) -> bool:
