@@ -28,7 +28,7 @@ SELECT current_setting('server_version'), current_setting('server_version_num'):
                     AND pg_has_role(r.oid, 'USAGE')),
        has_database_privilege(current_database(), 'CREATE'),
        (SELECT s.version FROM pg_stat_ssl s WHERE s.pid = pg_backend_pid()),
-       nullif(current_setting('idle_replication_slot_timeout', true), '0')
+       nullif(current_setting('idle_replication_slot_timeout', true), '0'), pg_is_in_recovery()
 """
 _UNREADABLE: Final = """\
 SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -51,12 +51,18 @@ def findings_of(access: Access, *, slot: str, publication: str) -> tuple[Finding
 
 def _findings(session: Session, access: Access, slot: str, publication: str) -> Iterator[Finding]:
     (facts,) = session.run(_FACTS)
-    version, number, level, free, senders, limit, replicates, may_create, tls, timeout = facts
+    version, number, level, free, senders, limit, replicates, may_create, tls, timeout = facts[:-1]
     encrypted = {"verify": "TLS, verified", "require": "TLS, not verified"}.get(
         access.tls, "no TLS"
     )
     detail = f" ({tls})" if tls else ""
     yield Finding(ok=True, what=f"PostgreSQL {version} lets {access.user} in, {encrypted}{detail}")
+    if facts[-1]:
+        yield Finding(
+            ok=False, what="the server is a standby, of which changes cannot be captured",
+            fix="capture from the primary; loads with `update_method: reload` may read here",
+        )  # fmt: skip
+        return
     yield Finding(
         ok=number >= _OLDEST, what=f"version {version}",
         fix="" if number >= _OLDEST else "use PostgreSQL 14 or newer",
