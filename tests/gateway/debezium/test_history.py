@@ -27,17 +27,18 @@ def test_what_has_grown_is_kept_and_comes_back(tmp_path: Path) -> None:
     assert other.read_text() == "one\ntwo\n"
 
 
-def test_one_that_no_batch_names_is_replaced(tmp_path: Path) -> None:
-    """The capture was killed between the history and its batch."""
+def test_one_that_no_batch_names_yet_is_not_replaced(tmp_path: Path) -> None:
+    """The capture that put it was killed before its batch, or is about to put that."""
     log, file = CaptureLog(MemoryObjectStore(), "shop"), tmp_path / "history"
-    file.write_text("killed\n")
+    file.write_text("of another\n")
     KeptHistory(file, log).kept(0)
-    file.write_text("right\n")
+    file.write_text("own\n")
 
-    KeptHistory(file, log).kept(0)
+    assert KeptHistory(file, log).kept(0) == 2
 
-    assert KeptHistory(tmp_path / "other", log).restore(1)
-    assert (tmp_path / "other").read_text() == "right\n"
+    for number, text in ((1, "of another\n"), (2, "own\n")):
+        assert KeptHistory(tmp_path / "other", log).restore(number)
+        assert (tmp_path / "other").read_text() == text
 
 
 def test_a_history_that_is_gone_is_named(tmp_path: Path) -> None:

@@ -52,22 +52,28 @@ class KeptHistory:
 
     def kept(self, number: int) -> int:
         """Put what has grown since a number; the number that has all of it."""
-        text = self._file.read_bytes() if self._file.is_file() else b""
-        if len(text) <= self._size:
+        # Asked before each batch: a history of many tables is large.
+        if not self._file.is_file() or self._file.stat().st_size <= self._size:
             return number
-        put_history(self._log, number + 1, text)
+        text = self._file.read_bytes()
+        kept = put_history(self._log, number + 1, text)
         self._size = len(text)
-        return number + 1
+        return kept
 
     def _path(self, number: int) -> str:
         return _path(self._log, number)
 
 
-def put_history(log: CaptureLog, number: int, text: bytes) -> None:
-    """Keep a history under a number; before the batch that names it."""
+def put_history(log: CaptureLog, number: int, text: bytes) -> int:
+    """Keep a history, before the batch that names it; its number, `number` or the next free one.
+
+    One that no batch names may be there, after a kill or of a capture that loses the next number.
+    None is ever replaced: a batch may come to name it.
+    """
     data: bytes = pa.compress(text, codec="zstd", asbytes=True)
-    # After a kill there may be one that no batch names: it is replaced.
-    log.store.put(_path(log, number), data)
+    while not log.store.put_if_absent(_path(log, number), data):
+        number += 1
+    return number
 
 
 def _path(log: CaptureLog, number: int) -> str:

@@ -127,8 +127,7 @@ def _anew(
     """A position from which everything is loaded. What a history begins with is put before it."""
     history = lander.position.history if lander.number else 0
     if beginning.history:
-        history += 1
-        put_history(log, history, beginning.history)
+        history = put_history(log, history + 1, beginning.history)
     epoch = 0
     if has_begun(lander):
         before = lander.position
