@@ -70,6 +70,7 @@ class StandIn:
         unfollowed: tables that somebody took out of the stream, until a view is made again.
         filled: number of the newest column that has a default, of a table of two columns at first.
         between: is called between two chunks, for whoever writes meanwhile.
+        views: that are open.
     """
 
     rows: dict[str, dict[int, str]]
@@ -83,6 +84,7 @@ class StandIn:
     unfollowed: set[str] = field(default_factory=set)
     between: Callable[[], None] = lambda: None
     failing: dict[str, list[PolynyaError]] = field(default_factory=dict)
+    views: list[View] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
     connector: str = "postgresql"
 
@@ -201,6 +203,7 @@ class View:
     def __init__(self, database: StandIn, place: int) -> None:
         self._database = database
         self._rows = {name: dict(rows) for name, rows in database.rows.items()}
+        database.views.append(self)
         self.source = {
             "connector": "postgresql", "lsn": place, "sequence": None, "snapshot": "true",
         }  # fmt: skip
@@ -226,7 +229,7 @@ class View:
         return Chunk(b"".join(lines), len(taken), last, len(wanted) == len(taken))
 
     def close(self) -> None:
-        return
+        self._database.views.remove(self)
 
 
 class StandInEngine:

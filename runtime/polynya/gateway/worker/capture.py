@@ -151,8 +151,17 @@ class _Round:
             self._changes.close()
         if self._engine is not None:
             self._engine.stop()
-        if self._snapshot is not None:
-            self._snapshot.close()
+        self._leave_view()
+
+    def _leave_view(self) -> None:
+        """End the view that rows are loaded from, as soon as nothing is left to be read.
+
+        It holds locks on what was read, so that its columns could not be changed and it could not
+        be truncated, and keeps the database from cleaning up old rows.
+        """
+        snapshot, self._snapshot = self._snapshot, None
+        if snapshot is not None:
+            snapshot.close()
 
     def run(self) -> None:
         """Load and follow until something asks for a new round."""
@@ -239,6 +248,8 @@ class _Round:
             of.wake.wait(1.0)
             of.wake.clear()
             self._raise_failures()
+            if self._loading is None or self._loading.is_done:
+                self._leave_view()
             now = of.monotonic()
             if now - told >= _LAG_SECONDS:
                 told = now
