@@ -113,6 +113,8 @@ def _copy_jars(project: Path, folder: Path) -> None:
             "kafka",
             "--group",
             "msk",
+            "--group",
+            "debezium",
         ],
         cwd=project,
     )

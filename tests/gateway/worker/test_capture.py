@@ -224,6 +224,20 @@ def test_a_suspended_table_is_taken_up_again_when_asked(monkeypatch: pytest.Monk
     assert folded(landed_values(store, "shop")) == database.rows
 
 
+def test_a_table_that_is_loaded_anew_does_not_name_what_is_left_out() -> None:
+    database, store, masks = a_database(), MemoryObjectStore(), {"public.t1": {"v": "drop"}}
+    a_capture(database, store, masks=masks).run()
+    capture = a_capture(database, store, masks=masks)
+    capture.ask(Request("reload", ("public.t1",)))
+
+    capture.run()
+
+    log = CaptureLog(store, "shop")
+    shapes = [log.header(number).schemas.get("public.t1", ()) for number in log.numbers()]
+    assert any(shapes)
+    assert "'v'" not in str([one.schema for found in shapes for one in found])
+
+
 def test_a_log_that_is_gone_is_named_and_everything_loaded_anew_when_asked() -> None:
     database, store = a_database(), MemoryObjectStore()
     a_capture(database, store).run()

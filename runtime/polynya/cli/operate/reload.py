@@ -13,8 +13,11 @@ from polynya.cli.options import usage_error
 from polynya.cli.sharing.asking import ask
 from polynya.cli.sharing.place import ANYWHERE, Where, place_of
 from polynya.cli.stopping import Stopping
+from polynya.model.config.capture.connected import ConnectedCapture
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import ReloadMode
+from polynya.model.config.task import StorageTask
+from polynya.model.reading.loader import LoadedProject
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -41,8 +44,9 @@ def reload(
     The new extract takes the place of the old one in the landing zone, where `initial_load` says.
     It gathers next to Current, which readers see unchanged until one commit moves what differs.
     A reload that was killed resumes when it is called again. A `polynya run` that works on these
-    datasets waits meanwhile, and says so. For native formats, `dms`, `replicate` and streams, of
-    which one with `direct: true` is read again at its source.
+    datasets waits meanwhile, and says so. For native formats, `dms`, `replicate`, tables that a
+    task of kind `landing` of this project captures, which are read at their database, and streams,
+    of which one with `direct: true` is read again at its source.
 
     Where a coordination place is named the nodes of the cluster do it: each dataset is reloaded by
     the node that has it, between two of its steps.
@@ -121,6 +125,7 @@ def reload(
             files=files,
             as_of=began,
             accept_incomplete=accept_incomplete,
+            capture=_capture_of(project, chosen),
         )
         if result is None:
             return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK
@@ -135,6 +140,13 @@ def reload(
         )
         context.output.result("reloaded", data, text)
     return ExitCode.OK
+
+
+def _capture_of(project: LoadedProject, task: StorageTask) -> ConnectedCapture | None:
+    """What captures into the folder that a task reads, if the project has it."""
+    if task.landing.format != "debezium":
+        return None
+    return next((one for one in project.captures if one.place == task.landing.path), None)
 
 
 def began_at(

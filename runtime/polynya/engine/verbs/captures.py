@@ -27,7 +27,7 @@ _WORDS: Final = {"loaded": "running"}
 
 def access_for(task: ConnectedCapture) -> Access:
     """How the database of a capture is reached. Raises PolynyaError for a secret."""
-    return access_of(task, Secrets(task.name, os.environ, vault()))
+    return access_of(task, secrets_of(task))
 
 
 @contextmanager
@@ -38,6 +38,11 @@ def database_of(task: ConnectedCapture) -> Iterator[Database]:
         yield database
     finally:
         database.close()
+
+
+def secrets_of(task: ConnectedCapture) -> Secrets:
+    """What opens the secrets of a capture in this process."""
+    return Secrets(task.name, os.environ, vault())
 
 
 @contextmanager

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
 from polynya.engine.verbs.loads import load_of, refuse_nothing
+from polynya.engine.verbs.reload_captured import CapturedLoad
 from polynya.engine.verbs.reload_direct import DirectLoad
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
@@ -14,6 +16,7 @@ from polynya.engine.work.gather import Load, gather, take_in
 from polynya.engine.work.landing import TaskLanding
 from polynya.lake.copy import reload as lake
 from polynya.lake.table.guards import refuse_direct
+from polynya.model.config.capture.connected import ConnectedCapture
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import ReloadMode
 from polynya.model.config.streaming.direct import DirectTask
@@ -45,6 +48,7 @@ def reload(
     as_of: datetime | None = None,
     accept_incomplete: bool = False,
     source: Source | None = None,
+    capture: ConnectedCapture | None = None,
 ) -> ReloadResult | None:
     """Reload a dataset; goes on where a killed one stood. None when it was told to stop.
 
@@ -52,11 +56,32 @@ def reload(
     them are read, also those that were read before. `as_of` is when the load began, for formats
     whose order tells the time (`Format.place_of_load`): what was changed later stays as it is.
     `source` is that of a stream that never landed, by default the one that its settings say.
+    `capture` is what lands the task's files, if the project has it: its database is the load.
 
     Raises OperationError, and leaves Current as it is: no file is there, a file changed while it
     was read, the source has deleted records that the table read, or the load is not whole and that
     is not accepted (see `lake.reload.finish`).
     """
+    with ExitStack() as opened:
+        return _reloaded(
+            context, task, dataset, mode=mode, files=files, as_of=as_of, source=source,
+            accept_incomplete=accept_incomplete, capture=capture, opened=opened,
+        )  # fmt: skip
+
+
+def _reloaded(
+    context: EngineContext,
+    task: StorageTask,
+    dataset: ResolvedDataset,
+    *,
+    mode: ReloadMode,
+    files: str | None,
+    as_of: datetime | None,
+    accept_incomplete: bool,
+    source: Source | None,
+    capture: ConnectedCapture | None,
+    opened: ExitStack,
+) -> ReloadResult | None:
     started = context.clock.monotonic()
     working = WorkingDataset.open(context, dataset)
     table = working.table
@@ -64,9 +89,12 @@ def reload(
     if table.state.copy.reloading is not None:
         # A reload goes on with the files that it began with.
         files = files or table.state.copy.reloading.glob
-    load: _FilesLoad | DirectLoad
+    load: _FilesLoad | DirectLoad | CapturedLoad
     if isinstance(task, DirectTask):
         load = DirectLoad(context, working, task, mode, source)
+    elif capture is not None:
+        load = CapturedLoad(context, working, task, capture, mode=mode)
+        opened.callback(load.close)
     else:
         load = _FilesLoad(working, load_of(working, landing, files))
     table.take_over()
@@ -74,7 +102,10 @@ def reload(
     is_new = table.state.copy.reloading is None
     if is_new and table.table.files(Partition.CHANGES, table.state.snapshot):
         working.apply("a reload begins")
-    place = None if as_of is None else landing.format.place_of_load(as_of, dataset)
+    if isinstance(load, CapturedLoad):
+        place = load.place
+    else:
+        place = None if as_of is None else landing.format.place_of_load(as_of, dataset)
     lake.begin(table, mode, now=as_of or context.clock.now(), place=place, glob=files)
     load.gather()
     if context.stop.is_set():

@@ -15,6 +15,7 @@ from polynya.gateway.landing.position import Position, StreamPosition, TableProg
 from polynya.gateway.landing.progress import unloaded
 from polynya.gateway.source import Beginning, Database, Snapshot, SourceTable
 from polynya.gateway.wire import WorkerSettings
+from polynya.gateway.worker.masks import TableMasks
 from polynya.gateway.worker.requests import Request, is_for_all
 from polynya.model.errors import OperationError
 
@@ -52,7 +53,7 @@ def first_position(
     start = Start(tables, beginning.snapshot)
     position = _anew(database.connector, beginning, tables, lander, log)
     anew = [name for name in tables if name in known]
-    _land_emptied(database, start, anew, lander, position)
+    _land_emptied(database, settings, start, anew, lander=lander, position=position)
     return start
 
 
@@ -111,7 +112,7 @@ def goes_on(
     start = Start(tables, snapshot)
     if snapshot is not None and again:
         emptied = [name for name in again if name not in new]
-        _land_emptied(database, start, emptied, lander, position)
+        _land_emptied(database, settings, start, emptied, lander=lander, position=position)
     elif position != before:
         lander.begin(position)
     return start
@@ -177,16 +178,24 @@ def require_stream(database: Database, settings: WorkerSettings, position: Posit
 
 
 def _land_emptied(
-    database: Database, start: Start, names: Collection[str], lander: Lander, position: Position
+    database: Database,
+    settings: WorkerSettings,
+    start: Start,
+    names: Collection[str],
+    *,
+    lander: Lander,
+    position: Position,
 ) -> None:
     snapshot, tables = start.snapshot, start.tables
     if snapshot is None:
         raise ValueError("without a view nothing is loaded anew")
     lines = [truncation(database.connector, name, snapshot.source) for name in names]
-    shapes = {
-        name: [Shape(number, snapshot.envelope(tables[name]))]
-        for number, name in enumerate(names, 1)
-    }
+    masks, shapes = TableMasks.of(settings.masks, tables), {}
+    for number, name in enumerate(names, 1):
+        schema = snapshot.envelope(tables[name])
+        # Columns that are left out are not named either.
+        hidden = masks.of_table(name, schema)
+        shapes[name] = [Shape(number, schema if hidden is None else hidden.schema)]
     lander.land(b"".join(lines), len(lines), shapes, lambda _: position, epoch=position.epoch)
 
 

@@ -107,14 +107,19 @@ def worker_settings(
         roll_seconds=task.write.roll.age.total_seconds(),
         table_retries=task.errors.table.retry,
         table_then=task.errors.table.then,
-        masks={
-            table: {column: _mask(mask, secrets) for column, mask in columns.items()}
-            for table, columns in task.mask.items()
-        },
+        masks=masks_of(task, secrets),
         aws=target.aws,
         maven_repository=target.maven_repository,
         asked=tuple(request(wish.tables, reload=wish.reload) for wish in wishes),
     )
+
+
+def masks_of(task: ConnectedCapture, secrets: Secrets) -> dict[str, dict[str, Any]]:
+    """Masks by table and column, with the keys of their hashes. Raises as `Secrets.text`."""
+    return {
+        table: {column: _mask(mask, secrets) for column, mask in columns.items()}
+        for table, columns in task.mask.items()
+    }
 
 
 def _mask(mask: MaskSetting, secrets: Secrets) -> Any:

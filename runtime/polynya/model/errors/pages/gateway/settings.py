@@ -80,4 +80,12 @@ PAGES: Final = (
         "It was that often, and the task has ended. Remove the cause that the message names, then "
         "start the task again. Until then the database keeps its changes, which takes disk there.",
     ),
+    ErrorPage(
+        "POLYNYA-GTW-070",
+        "a captured table cannot be reloaded so",
+        "`polynya reload` reads a captured table at its database, in one consistent view, and "
+        "moves the differences to the table. The message says why that is not possible. With "
+        "`load.filter` a load lacks rows on purpose; the modes that delete what a load lacks are "
+        "refused then. Nothing was changed.",
+    ),
 )

@@ -1,0 +1,34 @@
+"""A chunk of a view as a landed batch, for whoever reads it without a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from polynya.formats.debezium.captured.batch import CaptureHeader, Shape, batch_name, write_batch
+from polynya.formats.debezium.order import native_position
+
+
+def chunk_as_batch(
+    task: str,
+    number: int,
+    now: datetime,
+    *,
+    table: str,
+    schema: Mapping[str, Any],
+    lines: bytes,
+    rows: int,
+) -> tuple[str, bytes]:
+    """Name and content of a batch with the rows of one chunk; `schema` is that of its events."""
+    header = CaptureHeader(task, number, now, rows, schemas={table: [Shape(1, schema)]})
+    return batch_name(number), write_batch(header, lines)
+
+
+def change_identifier(source: Mapping[str, Any]) -> str | None:
+    """The place of a view's rows in the order of changes; `source` is what they carry.
+
+    None for a connector whose order we do not know. Raises RecordError for a place that is none.
+    """
+    place = native_position({"op": "r", "source": source})
+    return None if place is None else place[0] + (place[1] or "")
