@@ -1,6 +1,7 @@
 """Load and stream together are the database, whoever writes meanwhile and whoever is killed.
 
-The argument is in `docs/capture-postgresql.md`; here writers try to refute it.
+The argument is in `docs/capture-postgresql.md`; here writers try to refute it. A short form is in
+`test_network.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from polynya.gateway.postgresql.errors import FAILURES
 from tests.gateway.postgresql.captured import CaptureProcess
 from tests.gateway.postgresql.shop import Shop
 from tests.postgresql import postgres_server
+
+pytestmark = pytest.mark.slow
 
 ROWS = 3000
 TABLES = (
@@ -116,23 +119,6 @@ def assert_landed_is_there(capture: CaptureProcess, shop: Shop) -> None:
     assert len(streamed) == len(set(streamed))
 
 
-def test_what_landed_is_the_database_after_a_kill_in_the_load(shop: Shop, tmp_path: Path) -> None:
-    shop.run(*TABLES)
-    (tmp_path / "landing").mkdir()
-    capture = CaptureProcess(tmp_path / "landing", shop.access())
-    writer = Writer(shop.server, shop.name, 1)
-    writer.start()
-    capture.start()
-    capture.wait_for("landed", times=5)
-    capture.kill()
-    writer.end()
-
-    capture.finish()
-
-    assert_landed_is_there(capture, shop)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_what_landed_is_the_database_after_kills_of_capture_and_server(
     tmp_path: Path, seed: int
@@ -174,7 +160,6 @@ def test_what_landed_is_the_database_after_kills_of_capture_and_server(
         shop.close()
 
 
-@pytest.mark.slow
 def test_the_first_change_after_a_later_view_wins_over_its_rows(shop: Shop, tmp_path: Path) -> None:
     """Without a transaction of our own between place and view it would seem older than them."""
     shop.run(*TABLES)

@@ -11,8 +11,6 @@ from tests.gateway.postgresql.captured import CaptureProcess
 from tests.gateway.postgresql.shop import Shop
 from tests.gateway.postgresql.test_handover import TABLES, Writer, assert_landed_is_there
 
-pytestmark = pytest.mark.slow
-
 
 def assert_ends_to_begin_again(capture: CaptureProcess) -> None:
     assert capture.process is not None
@@ -22,12 +20,30 @@ def assert_ends_to_begin_again(capture: CaptureProcess) -> None:
     assert failed["error"]["retryable"], failed
 
 
+def test_a_cut_within_the_load_loses_and_doubles_nothing(shop: Shop, tmp_path: Path) -> None:
+    shop.run(*TABLES)
+    (tmp_path / "landing").mkdir()
+    # A truncate ends a load, too, which is not what is looked at here.
+    writer = Writer(shop.server, shop.name, 1, truncates=False)
+    writer.start()
+    with door(shop.server.port) as way:
+        capture = CaptureProcess(tmp_path / "landing", shop.access(port=way.port))
+        capture.start()
+        capture.wait_for("landed", times=5)
+        way.cut()
+        assert_ends_to_begin_again(capture)
+        writer.end()
+        capture.finish()
+
+    assert_landed_is_there(capture, shop)
+
+
+@pytest.mark.slow
 def test_a_network_that_delays_and_cuts_loses_and_doubles_nothing(
     shop: Shop, tmp_path: Path
 ) -> None:
     shop.run(*TABLES)
     (tmp_path / "landing").mkdir()
-    # A truncate ends a load, too, which is not what is looked at here.
     writer = Writer(shop.server, shop.name, 3, truncates=False)
     writer.start()
     with door(shop.server.port) as way:
