@@ -13,6 +13,7 @@ COLUMNS = [
 ]
 
 
+@pytest.mark.slow
 def test_what_was_not_sent_keeps_its_value_through_the_mapping(lab: Lab) -> None:
     """Also when the record gets another key, whose name is another one, too."""
     capture = lab.capture(columns=COLUMNS)

@@ -21,7 +21,6 @@ from tests.formats.data_types.page import (
     lines_of,
 )
 from tests.formats.debezium.builders import an_event, the_table, with_schema
-from tests.formats.helpers import rules
 
 
 def _b64(number: int) -> str:
@@ -145,15 +144,6 @@ def test_debezium() -> None:
             assert general(kinds.strip("`")) == general(kind), cell
             tried.add(name)
     assert tried == set(_EVENTS)
-
-
-def test_infinity_of_postgresql_is_refused_by_name() -> None:
-    fields = {"id": "int32", "x": {"type": "int64", "name": "io.debezium.time.MicroTimestamp"}}
-    rows = [{"id": 1, "x": 9223372036825200000}, {"id": 2, "x": -9223372036832400000}]
-
-    batch = the_table(*(with_schema(an_event("c", row, key={"id": 1}), fields) for row in rows))
-
-    assert rules(batch) == [(0, "bad_value"), (1, "bad_value")]
 
 
 def test_replicate() -> None:

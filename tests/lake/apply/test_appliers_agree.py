@@ -167,6 +167,7 @@ def test_on_histories_of_hypothesis(
     assert not found, "\n".join(found)[:6000]
 
 
+@pytest.mark.slow
 def test_a_difference_would_be_seen(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """An applier that looks for no late events is caught."""
     monkeypatch.setattr(stored, "LATE", "false")

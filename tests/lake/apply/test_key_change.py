@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab.chosen import slow
 from tests.lab.events import delete, land, upsert
 from tests.lab.lab import Lab
 
@@ -82,7 +81,8 @@ def test_a_late_value_of_the_old_key_reaches_the_new_one(lab: Lab) -> None:
     assert [row[:2] for row in users.history("id", "note") if row[0] == 2] == [(2, "late")]
 
 
-@pytest.mark.parametrize("history", [slow(False), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("history", [False, True])
 def test_the_record_arrives_before_its_old_key_is_known(lab: Lab, history: bool) -> None:
     capture = lab.capture(history=history)
     land(capture, upsert(2, 20, was=1, unsent=["note"], name="Anna"))
