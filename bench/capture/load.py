@@ -24,9 +24,9 @@ _COLUMNS: Final = (
     " paid boolean, name text, city varchar(40), note text, weight float8"
 )
 _ROWS: Final = (
-    "SELECT g, g % 1000, (g * 7919 % 1000003) / 100.0, timestamptz '2026-01-01' + g * interval"
-    " '1 second', date '2026-01-01' + g % 365, g % 3 = 0, 'customer ' || g % 1000, 'city ' ||"
-    " g % 50, md5(g::text), g / 7.0 FROM generate_series(1, {rows}) g"
+    "SELECT g, g % 1000, (g::bigint * 7919 % 1000003) / 100.0, timestamptz '2026-01-01' + g *"
+    " interval '1 second', date '2026-01-01' + g % 365, g % 3 = 0, 'customer ' || g % 1000, 'city '"
+    " || g % 50, md5(g::text), g / 7.0 FROM generate_series(1, {rows}) g"
 )
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from examples.servers import mariadb, postgresql
 from tests.capture_demo import project
-from tests.capture_demo.bank import Bank, Limits
+from tests.capture_demo.bank import Bank
 from tests.capture_demo.mariadb import tables as in_mariadb
 from tests.capture_demo.postgresql import tables as in_postgresql
 from tests.capture_demo.story import Story
@@ -27,11 +27,13 @@ from tests.capture_demo.workload import Workload
 from tests.cluster_demo.agents import Failed
 from tests.cluster_demo.folder import clean
 from tests.oracle.packs.driver import ROOT
-from tests.streams_demo.program import Program
+from tests.streams_demo.program import PATIENCE, Program
 
 FOLDER = ROOT / "build" / "capture-demo"
 BANKS = {"postgresql": in_postgresql.BANK, "mariadb": in_mariadb.BANK}
 _MARK = ".capture-demo"
+#: That many rows are landed, copied and applied in a second by a machine that has much else to do.
+_ROWS_A_SECOND = 500
 
 
 def _print(text: str) -> None:
@@ -86,14 +88,14 @@ def tell(
     with ExitStack() as stack:
         say(f"{bank.name} starts on this machine")
         server = stack.enter_context(bank.server())
-        count = bank.create(server, rows, seed)
-        say(f"{count:,} rows are in its tables")
+        limits = bank.create(server, rows, seed)
+        say(f"{limits.all:,} rows are in its tables")
         project.write(folder, bank, server, chunk=min(max(rows // 20, 100), 50_000))
         os.environ[project.PASSWORD] = server.password
         stack.callback(os.environ.pop, project.PASSWORD, None)
-        workload = Workload(bank, server, Limits(rows), seed=seed, pause=0.02)
+        workload = Workload(bank, server, limits, seed=seed, pause=0.02)
         stack.callback(workload.stop)
-        program = Program(folder)
+        program = Program(folder, patience=PATIENCE + rows / _ROWS_A_SECOND)
         stack.callback(program.end)
         story = Story(folder, bank, server, program, workload, say)
         story.begin()

@@ -14,11 +14,12 @@ _TEXTS = ("plain", "", "Grüße 'und' \"mehr\"", "a\\b\\n", "🦊 ßž", "line\n
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many rows of each kind there were at first."""
+    """How many rows of each kind there were at first, and of all tables."""
 
     accounts: int
-    documents: int = 20
-    prices: int = 50
+    documents: int
+    prices: int
+    all: int
 
 
 #: What a session does in one step: its statements, transactions included.
@@ -53,7 +54,7 @@ class Bank:
         tables: how many these are.
         server: starts one with an empty database.
         connect: a session of a server, with `run(statement)` and `close()`.
-        create: makes the tables with so many accounts, by a seed; the number of all rows.
+        create: makes the tables with so many accounts, by a seed; what was made.
         steps: what sessions do, with how often each is chosen.
         changes: of the tables, each in a transaction of its own where there are such.
         errors: what a session meets that has lost its server, a lock or its transaction.
@@ -67,7 +68,7 @@ class Bank:
     tables: int
     server: Callable[[], AbstractContextManager[Any]]
     connect: Callable[[Any], Any]
-    create: Callable[[Any, int, str], int]
+    create: Callable[[Any, int, str], Limits]
     steps: Mapping[Step, int]
     changes: tuple[tuple[str, ...], ...]
     errors: tuple[type[BaseException], ...]

@@ -17,7 +17,7 @@ from tests.capture_demo.project import CAPTURE
 from tests.capture_demo.workload import Workload
 from tests.cluster_demo.agents import Failed
 from tests.oracle.packs.driver import ROOT, command, environment
-from tests.streams_demo.program import PATIENCE, Program
+from tests.streams_demo.program import Program
 
 #: What the faults of the demo do to a capture: it begins again by itself.
 _PASSING = {"POLYNYA-GTW-006", "POLYNYA-GTW-020", "POLYNYA-GTW-040", "POLYNYA-GTW-068"}
@@ -82,7 +82,9 @@ class Story:
 
     def _compare(self) -> list[Said]:
         self.say("polynya compare, while `polynya run` goes on")
-        done = self._polynya("compare", CAPTURE, "--json", "--wait", str(PATIENCE), well=(0, 1))
+        done = self._polynya(
+            "compare", CAPTURE, "--json", "--wait", str(self.program.patience), well=(0, 1)
+        )
         (self.folder / "compare.jsonl").write_text(done.stdout + done.stderr, "utf-8")
         said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         found = [one for one in said if str(one.get("type", "")).startswith("table.")]
@@ -96,7 +98,8 @@ class Story:
         """A command on the project. Raises Failed when it does not end well."""
         done = subprocess.run(
             command(*verb, "--project", str(self.folder)),
-            env=environment(), cwd=ROOT, text=True, capture_output=True, timeout=3 * PATIENCE,
+            env=environment(), cwd=ROOT, text=True, capture_output=True,
+            timeout=3 * self.program.patience,
         )  # fmt: skip
         if done.returncode not in well:
             raise Failed(f"{verb[0]} ended with {done.returncode}: {done.stdout}{done.stderr}")

@@ -20,8 +20,9 @@ Said = dict[str, Any]
 class Program:
     """`polynya run` on the project, start after start."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, patience: float = PATIENCE) -> None:
+        """In a folder; `patience` seconds are the longest time that it waits for anything."""
+        self._folder, self.patience = folder, patience
         self._starts: list[Agent] = []
 
     def start(self) -> None:
@@ -49,7 +50,7 @@ class Program:
         last = self._starts[-1]
         last.process.terminate()
         try:
-            code = last.process.wait(PATIENCE)
+            code = last.process.wait(self.patience)
         except subprocess.TimeoutExpired:
             raise Failed(f"{last.name} did not end") from None
         if code != 0:
@@ -84,14 +85,14 @@ class Program:
         return sum(event["type"] == kind for one in self._starts for event in one.said())
 
     def until(self, what: str, there: Callable[[], bool]) -> None:
-        """Wait for something that it does. Raises Failed when it ends, or after ten minutes."""
-        last, deadline = self._starts[-1], time.monotonic() + PATIENCE
+        """Wait for something that it does. Raises Failed when it ends, or comes too late."""
+        last, deadline = self._starts[-1], time.monotonic() + self.patience
         while not there():
             if not last.runs:
                 raise Failed(_ended(last))
             if time.monotonic() > deadline:
                 tail = last.output.read_text("utf-8", "replace")[-3000:]
-                raise Failed(f"after {PATIENCE:.0f} s not yet: {what}\n{tail}")
+                raise Failed(f"after {self.patience:.0f} s not yet: {what}\n{tail}")
             time.sleep(0.1)
 
     def _command(self, *verb: str) -> list[str]:

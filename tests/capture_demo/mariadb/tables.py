@@ -14,7 +14,7 @@ from typing import Any
 import pymysql
 
 from examples.servers.mariadb import Server, mariadb_server
-from tests.capture_demo.bank import Bank
+from tests.capture_demo.bank import Bank, Limits
 from tests.capture_demo.mariadb.steps import STEPS
 
 _DATABASE = "bank"
@@ -99,8 +99,8 @@ class Session:
         self._link.close()
 
 
-def create(server: Server, accounts: int, seed: str) -> int:
-    """Make the tables with so many accounts; the number of rows of all of them."""
+def create(server: Server, accounts: int, seed: str) -> Limits:
+    """Make the tables with so many accounts."""
     server.execute(f"CREATE DATABASE {_DATABASE}")
     session = Session(server)
     for statement in _CREATE:
@@ -109,7 +109,8 @@ def create(server: Server, accounts: int, seed: str) -> int:
         quoted = "'" + seed.replace("'", "''") + "'"
         session.run(statement.format(n=count or accounts, seed=quoted))
     session.close()
-    return sum(_COUNTS) + accounts
+    _, _, _, documents, prices, _ = _COUNTS
+    return Limits(accounts, documents, prices, sum(_COUNTS) + accounts)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 import pg8000.native
 
 from examples.servers.postgresql import PostgresServer, postgres_server
-from tests.capture_demo.bank import Bank
+from tests.capture_demo.bank import Bank, Limits
 from tests.capture_demo.postgresql.steps import STEPS
 
 _CREATE = (
@@ -41,7 +41,8 @@ _CREATE = (
 _FILL = (
     "INSERT INTO branches SELECT g, 0, 'branch ' || g FROM generate_series(1, {n}) g",
     "INSERT INTO tellers SELECT g, 1 + g % 10, 0, 'teller ' || g FROM generate_series(1, {n}) g",
-    "INSERT INTO accounts SELECT g, 1 + g % 10, round((g * 7919 % 1000003)::numeric / 100, 2),"
+    "INSERT INTO accounts SELECT g, 1 + g % 10,"
+    " round((g::bigint * 7919 % 1000003)::numeric / 100, 2),"
     " CASE WHEN g % 17 = 0 THEN NULL ELSE 'Åsa ''" + "' || md5({seed} || g) END,"
     " timestamptz '2020-01-01 00:00:00+00' + g * interval '1.000001 second', g % 3 = 0"
     " FROM generate_series(1, {n}) g",
@@ -77,16 +78,15 @@ CHANGES = (
 )
 
 
-def create(server: PostgresServer, accounts: int, seed: str) -> int:
-    """Make the tables with so many accounts; the number of rows of all of them."""
+def create(server: PostgresServer, accounts: int, seed: str) -> Limits:
+    """Make the tables with so many accounts."""
     for statement in _CREATE:
         server.run(statement)
-    rows = 0
-    for statement, (share, least, most) in zip(_FILL, _SHARES, strict=True):
-        count = min(max(int(accounts * share), least), most)
+    counts = [min(max(int(accounts * share), least), most) for share, least, most in _SHARES]
+    for statement, count in zip(_FILL, counts, strict=True):
         server.run(_filled(statement, count, seed))
-        rows += count
-    return rows
+    _, _, _, documents, prices, _ = counts
+    return Limits(accounts, documents, prices, sum(counts))
 
 
 def _filled(statement: str, rows: int, seed: str) -> str:
