@@ -15,7 +15,7 @@ of JSON to its standard output, and nothing else.
 | `streaming` | none: the stream is connected |
 | `failed` | `error`; the last event of a process that ends by it |
 
-States of a table: `queued`, `loading`, `running`, `suspended`, `error`. Estimates are null where
+States of a table: `queued`, `loading`, `running`, `suspended`. Estimates are null where
 the database has none. A process that did what it was asked for ends with code 0.
 """
 

@@ -14,7 +14,8 @@ from polynya.observe.events import ErrorEvent, Event, Level, counted, line, one_
 class CaptureTable(Event):
     """A table of a capture is in another state; the subject is `task/table`.
 
-    `state` is `queued`, `loading`, `running`, `suspended` or `error`; `rows` are loaded so far.
+    `state` is `queued`, `loading`, `running` or `error`, which waits for a person; `rows` are
+    loaded so far.
     """
 
     type: ClassVar[str] = "capture.table"

@@ -23,6 +23,14 @@ from polynya.streaming.landing.retention import Expiry
 
 FAKE = Path(__file__).parents[2] / "engine" / "tasks" / "fake_worker.py"
 
+STORAGE = """\
+apiVersion: polynya/v1
+kind: storage
+name: shop
+schema: shop
+landing: {path: shop_db, format: debezium}
+"""
+
 
 @pytest.fixture
 def store(project):
@@ -66,12 +74,41 @@ def test_a_preview_without_tables_fails(said, database):
 def test_the_status_has_the_state_of_each_table_and_the_lag(said, database, landed):
     text = said("landing", "status")
 
-    assert text.startswith("shop_db  suspended\n")
+    assert text.startswith("shop_db  error\n")
     assert "2.0 min ago" in text
     assert "behind     5.0 MiB, 2.0 s" in text
     assert "note       the slot holds back 5 MiB" in text
     assert "running    public.a, 1,200 rows loaded" in text
-    assert "suspended  public.b, 3 rows loaded: no right to read it" in text
+    assert "error      public.b, 3 rows loaded: no right to read it" in text
+
+
+def test_a_load_that_the_tables_do_not_have_yet_is_still_to_be_applied(said, project, store):
+    (project / "tasks" / "shop.yml").write_text(STORAGE)
+    tables = {
+        "public.a": TableProgress("loaded", rows=9, changes=3, ended=1),
+        "public.b": TableProgress("loading", rows=1, changes=1),
+    }
+    log = CaptureLog(store, "shop_db")
+    lander = Lander(log, "shop_db", lambda: datetime.now(UTC))
+    lander.begin(Position(StreamPosition({"lsn": 7}), tables))
+
+    text = said("landing", "status", "--offline")
+
+    assert text.startswith("shop_db  caching changes\n")
+    assert "  applying cached changes public.a, 9 rows loaded, 3 changes cached\n" in text
+    assert "  caching changes         public.b, 1 row loaded, 1 change cached\n" in text
+
+
+def test_a_capture_without_changes_says_when_it_loads_again(said, project, store, landed):
+    file = project / "tasks" / "shop_db.yml"
+    said_more = "update_method: reload\nschedule: FREQ=YEARLY;BYMONTH=2\n"
+    file.write_text(file.read_text() + said_more)
+    year = landed.year + (landed.month > 1)
+
+    text = said("landing", "status")
+
+    assert f"next load  {year}-02-01 00:00 UTC" in text
+    assert "loaded     public.a, 1,200 rows loaded" in text
 
 
 def test_the_status_does_not_need_the_database(said, database, landed, monkeypatch):
@@ -79,7 +116,7 @@ def test_the_status_does_not_need_the_database(said, database, landed, monkeypat
     monkeypatch.delenv("SHOP_PW")
     [unreached] = said("landing", "status", "--json")
 
-    assert (offline["state"], offline["lag"], offline["lag_error"]) == ("suspended", None, None)
+    assert (offline["state"], offline["lag"], offline["lag_error"]) == ("error", None, None)
     assert unreached["lag_error"]["code"] == "POLYNYA-GTW-065"
 
 
@@ -158,6 +195,14 @@ def test_a_capture_that_fails_once_gives_its_exit_code(said, worker):
 def test_the_time_of_the_newest_batch_is_that_of_the_last_reload(store, landed):
     assert last_landed(store, "shop_db") == landed
     assert last_landed(store, "other") is None
+
+
+def test_a_load_that_was_cut_off_is_begun_again_at_once(store):
+    log = CaptureLog(store, "shop_db")
+    tables = {"public.a": TableProgress("loading", rows=1), "public.b": TableProgress("loaded")}
+    Lander(log, "shop_db", lambda: datetime.now(UTC)).begin(Position(StreamPosition({}), tables))
+
+    assert last_landed(store, "shop_db") is None
 
 
 def test_old_batches_are_removed_but_the_newest(store, landed):

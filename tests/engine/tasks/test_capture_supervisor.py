@@ -16,7 +16,6 @@ from polynya.engine.tasks.capturing.supervisor import (
 from polynya.gateway.asking import Asking, Wish
 from polynya.gateway.wire import error_fields
 from polynya.model.config.capture.faults import EnvironmentErrors
-from polynya.model.config.capture.schedule import parse_cron
 from polynya.model.errors import DependencyError, OperationError, TaskStoppedError
 from polynya.observe.capture import (
     CaptureExpired,
@@ -331,66 +330,3 @@ def test_bars_of_a_capture_that_was_interrupted_are_taken_away():
     zone.look()
 
     assert [event.subject for event in zone.told(StepEnded)] == ["shop_db/a.b"]
-
-
-def test_a_reload_waits_for_its_moment_and_for_the_next_one():
-    clock = FakeClock()
-    last = clock.now().replace(hour=0, minute=10)
-    zone = Zone(
-        clock=clock,
-        reloads=Reloads(parse_cron("30 * * * *"), lambda: last),
-        coming=[FakeProcess([[LANDED]], ends=0) for _ in range(2)],
-    )
-    clock.sleep((last - clock.now()).total_seconds())
-
-    clock.sleep(20 * 60 - ASKED_SECONDS / 2)
-    assert zone.look().wait == ASKED_SECONDS / 2
-    clock.sleep(ASKED_SECONDS / 2)
-    assert zone.look().landed
-    assert zone.modes == ["reload"]
-    clock.sleep(60 * 60 - 1)
-    assert zone.look().wait == 1
-
-
-def test_what_was_never_loaded_is_loaded_at_once():
-    zone = Zone(
-        reloads=Reloads(parse_cron("@daily"), lambda: None),
-        coming=[FakeProcess([[LANDED]], ends=0)],
-    )
-
-    assert zone.look().landed
-
-
-def test_a_reload_that_failed_is_tried_again_after_a_pause_and_not_at_the_next_moment():
-    zone = Zone(
-        reloads=Reloads(parse_cron("@daily"), lambda: None),
-        coming=[FakeProcess([[failed(REFUSED)]], ends=4), FakeProcess([[LANDED]], ends=0)],
-    )
-
-    zone.clock.sleep(zone.look().wait)
-
-    assert zone.look().landed
-
-
-def test_a_run_that_ends_reloads_whatever_the_time_is():
-    zone = Zone(
-        reloads=Reloads(parse_cron("@daily"), lambda: zone.clock.now()),
-        coming=[FakeProcess([[LANDED]], ends=0)],
-    )
-
-    assert zone.look(once=True).done
-    assert zone.modes == ["reload"]
-
-
-def test_a_reload_that_is_asked_for_does_not_wait_for_its_moment():
-    zone = Zone(
-        reloads=Reloads(parse_cron("@daily"), lambda: zone.clock.now()),
-        coming=[FakeProcess([[TABLES]], ends=0)],
-    )
-    assert zone.look().wait == ASKED_SECONDS
-    zone.asking.ask(Wish((), reload=True), "a")
-    zone.clock.sleep(ASKED_SECONDS)
-    zone.look()
-
-    assert zone.modes == ["reload"]
-    assert not zone.asking.look().wishes

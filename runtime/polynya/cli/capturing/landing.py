@@ -84,8 +84,11 @@ def run(*tasks: str, once: bool = False, context: Context) -> int:
 def status(*tasks: str, offline: bool = False, context: Context) -> int:
     """Show each captured table with its state, and how far the landing zone is behind the database.
 
-    States are as of the newest landed batch: `queued`, `loading`, `running`, `suspended`. Needs no
-    Java, and answers while another process captures.
+    States are as of the newest landed batch. `queued`: its load has not begun. `loading`: its rows
+    land. `caching changes`: changes of it have landed, too, before all its rows. `applying cached
+    changes`: all its rows have landed, and the tables are not as far. `running`: changes follow.
+    `loaded`, with `update_method: reload`: all of its last load. `error`: it was left out, and why.
+    Needs no Java, and answers while another process captures.
 
     For example: `polynya landing status shop_db --offline`.
 

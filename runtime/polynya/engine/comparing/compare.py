@@ -10,6 +10,7 @@ from polynya.engine.comparing.current import CurrentView
 from polynya.engine.comparing.subjects import NotCompared, subject_of, without_view
 from polynya.engine.comparing.waiting import Waiting
 from polynya.engine.plan.inventory import Entry, inventory
+from polynya.engine.verbs.captured_states import readers_of
 from polynya.gateway.compare.comparing import Comparison, Subject, Verdict
 from polynya.gateway.compare.source import ComparedDatabase
 from polynya.gateway.landing.log import CaptureLog
@@ -18,20 +19,10 @@ from polynya.gateway.source import Database, SourceTable
 from polynya.lake.read import inspect
 from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.model.config.capture.landing import CaptureLanding
-from polynya.model.config.task import StorageTask
 from polynya.model.errors import OperationError
 from polynya.model.reading.loader import LoadedProject
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectStore
-
-
-def readers_of(project: LoadedProject, capture: CaptureLanding) -> list[StorageTask]:
-    """The storage tasks that make tables of what a capture lands."""
-    return [
-        task
-        for task in project.tasks
-        if task.landing.format == "debezium" and task.landing.path.strip("/") == capture.place
-    ]
 
 
 def compare_capture(

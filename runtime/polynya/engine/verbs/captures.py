@@ -7,22 +7,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from polynya.engine.tasks.capturing.settings import Secrets, access_of, access_to
+from polynya.engine.verbs.captured_states import WORST_FIRST, State, copied_batches, state_of
 from polynya.gateway.asking import Asking
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.position import Position
+from polynya.gateway.landing.progress import unloaded
 from polynya.gateway.registry import open_database
 from polynya.gateway.source import Access, Database, Lag, SourceTable
 from polynya.model.config.capture.connected import ConnectedCapture
 from polynya.model.config.capture.connection import Connection
 from polynya.model.errors import PolynyaError
+from polynya.model.reading.loader import LoadedProject
 from polynya.store.object_store import ObjectStore
 from polynya.store.vault import vault
-
-#: What the log calls a table whose changes land, and what people do.
-_WORDS: Final = {"loaded": "running"}
 
 
 def access_for(task: ConnectedCapture) -> Access:
@@ -57,11 +56,18 @@ def database_at(connection: Connection, name: str) -> Iterator[Database]:
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """A table of a capture: its state, the rows that its load has landed, why it is left out."""
+    """A table of a capture.
+
+    Attributes:
+        rows: that its load has landed.
+        cached_changes: changes that landed before its load had ended.
+        why: it is left out.
+    """
 
     table: str
-    state: str
+    state: State
     rows: int
+    cached_changes: int = 0
     why: str | None = None
 
 
@@ -75,6 +81,7 @@ class CaptureStatus:
         held: a person has stopped the capture.
         lag: how far the database is beyond it; None where it was not asked.
         lag_error: why the database did not say.
+        next_load: when a capture that follows no changes loads everything again.
     """
 
     task: str
@@ -84,6 +91,7 @@ class CaptureStatus:
     tables: tuple[TableStatus, ...] = ()
     lag: Lag | None = None
     lag_error: PolynyaError | None = None
+    next_load: datetime | None = None
 
     @property
     def state(self) -> str:
@@ -91,23 +99,26 @@ class CaptureStatus:
         if self.held:
             return "stopped"
         found = {one.state for one in self.tables}
-        order = ("suspended", "queued", "loading", "running")
-        return next((state for state in order if state in found), "new")
+        return next((state for state in WORST_FIRST if state in found), "new")
 
 
 def capture_status(
-    store: ObjectStore, task: ConnectedCapture, *, ask_database: bool
+    project: LoadedProject, store: ObjectStore, task: ConnectedCapture, *, ask_database: bool
 ) -> CaptureStatus:
     """How a capture is. Raises OperationError when its newest batch cannot be read."""
-    held = Asking(store, task.place).is_held()
-    newest = CaptureLog(store, task.place).newest()
+    held, log = Asking(store, task.place).is_held(), CaptureLog(store, task.place)
+    newest = log.newest()
     if newest is None:
         return CaptureStatus(task.name, 0, None, held)
     position = Position.of(newest.position)
+    copied = copied_batches(project, task, log)
     tables = tuple(
-        TableStatus(name, _WORDS.get(one.state, one.state), one.rows, one.why)
+        TableStatus(name, state_of(one, task, copied), one.rows, one.changes, one.why)
         for name, one in sorted(position.tables.items())
     )
+    due = None
+    if task.schedule is not None and not unloaded(position):
+        due = task.schedule.next_after(newest.written_at)
     lag: Lag | None = None
     error: PolynyaError | None = None
     if ask_database and task.update_method == "cdc":
@@ -117,8 +128,9 @@ def capture_status(
         except PolynyaError as failure:
             error = failure
     return CaptureStatus(
-        task.name, newest.number, newest.written_at, held, tables, lag=lag, lag_error=error
-    )
+        task.name, newest.number, newest.written_at, held, tables,
+        lag=lag, lag_error=error, next_load=due,
+    )  # fmt: skip
 
 
 def captured_tables(task: ConnectedCapture) -> tuple[SourceTable, ...]:

@@ -8,6 +8,7 @@ landing zone gets larger batches instead of a queue.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,12 +57,14 @@ class Pending:
         events: how many.
         position: of the stream after them; None: it has not moved.
         told: of what the database may be told when they have landed; None: of nothing yet.
+        counts: events by table.
     """
 
     size: int = 0
     events: int = 0
     position: StreamPosition | None = None
     told: StreamEvent | None = None
+    counts: Counter[str] = field(default_factory=Counter)
     _lines: list[bytes] = field(default_factory=list)
     _shapes: dict[str, list[Shape]] = field(default_factory=dict)
 
@@ -84,6 +87,7 @@ class Pending:
         self._lines.append(block)
         self.size += len(block)
         self.events += len(events)
+        self.counts.update(event.table for event in events if event.table is not None)
 
     def _note(self, table: str, number: int, shape: Mapping[str, Any]) -> None:
         shapes = self._shapes.setdefault(table, [])

@@ -27,6 +27,8 @@ class TableProgress:
         why: it is suspended.
         identity: of the table that was loaded; None: nobody knows.
         columns_made: how many columns it had had when its load began; None: nobody knows.
+        changes: events of the stream that landed before its load had ended.
+        ended: number of the batch with which its load ended; None: it did not, or nobody knows.
     """
 
     state: TableState = "queued"
@@ -36,9 +38,11 @@ class TableProgress:
     why: str | None = None
     identity: str | None = None
     columns_made: int | None = None
+    changes: int = 0
+    ended: int | None = None
 
-    def with_chunk(self, chunk: Chunk) -> TableProgress:
-        """After a chunk has landed."""
+    def with_chunk(self, chunk: Chunk, batch: int | None = None) -> TableProgress:
+        """After a chunk has landed, in a batch of this number."""
         return replace(
             self,
             state="loaded" if chunk.is_last else "loading",
@@ -46,6 +50,7 @@ class TableProgress:
             rows=self.rows + chunk.rows,
             chunks=self.chunks + 1,
             why=None,
+            ended=batch if chunk.is_last else None,
         )
 
     def of_table(self, table: SourceTable) -> TableProgress:
@@ -73,6 +78,10 @@ class TableProgress:
             shown["identity"] = self.identity
         if self.columns_made is not None:
             shown["columns_made"] = self.columns_made
+        if self.changes:
+            shown["changes"] = self.changes
+        if self.ended is not None:
+            shown["ended"] = self.ended
         return shown
 
     @classmethod
@@ -89,6 +98,8 @@ class TableProgress:
             why=says.get("why"),
             identity=says.get("identity"),
             columns_made=says.get("columns_made"),
+            changes=int(says.get("changes", 0)),
+            ended=says.get("ended"),
         )
 
 
@@ -130,6 +141,15 @@ class Position:
     def with_table(self, name: str, progress: TableProgress) -> Position:
         """With another progress of one table."""
         return replace(self, tables={**self.tables, name: progress})
+
+    def with_changes(self, counts: Mapping[str, int]) -> Position:
+        """After events of the stream have landed, so many by table: tables in their load count."""
+        tables = {
+            name: replace(self.tables[name], changes=self.tables[name].changes + count)
+            for name, count in counts.items()
+            if name in self.tables and self.tables[name].state in {"queued", "loading"}
+        }
+        return replace(self, tables={**self.tables, **tables}) if tables else self
 
     def with_tables(self, names: Iterable[str], again: Iterable[str] = ()) -> Position:
         """With the tables that there are now: new ones wait for their load, as do those `again`."""

@@ -152,7 +152,8 @@ class Changes:
         number = self._history.kept(self._lander.position.history)
 
         def move(before: Position) -> Position:
-            return replace(before, stream=batch.position or before.stream, history=number)
+            moved = replace(before, stream=batch.position or before.stream, history=number)
+            return moved.with_changes(batch.counts)
 
         self._lander.land(batch.lines, batch.events, batch.shapes, move)
         with self._changed:

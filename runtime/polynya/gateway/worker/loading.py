@@ -121,7 +121,7 @@ class Loading:
             shape, lines, hides_key = masks.schema, masks.lines(lines), masks.hides_key
 
         def move(position: Position) -> Position:
-            moved = position.tables[name].with_chunk(chunk)
+            moved = position.tables[name].with_chunk(chunk, self.lander.number + 1)
             # A key that is masked must not be written here either: after a kill such a table
             # begins anew, which its key makes harmless.
             return position.with_table(name, replace(moved, after=None) if hides_key else moved)

@@ -95,7 +95,7 @@ def _method_problems(task: CaptureLanding) -> Iterator[Problem]:
             ("update_method",),
             "POLYNYA-GTW-061",
             "nothing says when the tables are loaded again",
-            "add a `schedule`, such as `30 2 * * *`",
+            "add a `schedule`, such as `30 2 * * *` or `FREQ=DAILY;BYHOUR=2`",
         )
     if task.update_method == "cdc" and task.schedule is not None:
         yield Problem(

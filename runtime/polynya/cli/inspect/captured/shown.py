@@ -46,7 +46,7 @@ def show_captures(
 
     store = store_at(project.target.landing, project.target.aws)
     for task in tasks:
-        one = capture_status(store, task, ask_database=ask_database)
+        one = capture_status(project, store, task, ask_database=ask_database)
         context.output.result("landing.status", _as_json(one), "\n".join(status_lines(one, now)))
 
 
@@ -64,4 +64,5 @@ def _as_json(one: CaptureStatus) -> dict[str, object]:
         "tables": [asdict(table) for table in one.tables],
         "lag": None if one.lag is None else asdict(one.lag),
         "lag_error": None if one.lag_error is None else one.lag_error.as_dict(),
+        "next_load": None if one.next_load is None else one.next_load.isoformat(),
     }

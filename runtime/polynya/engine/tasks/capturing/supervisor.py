@@ -6,6 +6,7 @@ and the next one goes on behind what has landed.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from polynya.engine.tasks.capturing.telling import Telling
 from polynya.gateway.asking import Asking, Wish
 from polynya.gateway.wire import Mode
 from polynya.model.config.capture.faults import EnvironmentErrors, pause_seconds
+from polynya.model.config.capture.recurrence import Recurrence
 from polynya.model.config.capture.schedule import Cron
 from polynya.model.errors import (
     ConflictError,
@@ -62,20 +64,22 @@ class Reloads:
     `last` says when it did that last, None for never; it is asked once.
     """
 
-    schedule: Cron
+    schedule: Cron | Recurrence
     last: Callable[[], datetime | None]
+    _is_known: bool = False
     _next: datetime | None = None
 
     def wait(self, now: datetime) -> float:
-        """Seconds until the next one, 0 when it is due."""
-        if self._next is None:
+        """Seconds until the next one, 0 when it is due, infinite after the last."""
+        if not self._is_known:
             last = self.last()
+            self._is_known = True
             self._next = now if last is None else self.schedule.next_after(last)
-        return max(0.0, (self._next - now).total_seconds())
+        return math.inf if self._next is None else max(0.0, (self._next - now).total_seconds())
 
     def done(self, now: datetime) -> None:
         """It has loaded everything."""
-        self._next = self.schedule.next_after(now)
+        self._is_known, self._next = True, self.schedule.next_after(now)
 
 
 class Supervisor:

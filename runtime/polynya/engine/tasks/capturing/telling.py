@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from polynya.engine.tasks.capturing.process import Said
 from polynya.gateway.wire import error_of
@@ -18,6 +18,9 @@ from polynya.observe.capture import (
 )
 from polynya.observe.events import Event, EventSink
 from polynya.observe.run import StepEnded, StepProgress
+
+#: What the process calls a table that was given up, and what people do.
+_WORDS: Final = {"suspended": "error"}
 
 
 @dataclass(slots=True)
@@ -72,7 +75,7 @@ class Telling:
 
     def _tables(self, tables: Any) -> None:
         for name, facts in _mapping(tables).items():
-            state = str(_mapping(facts).get("state"))
+            state = _WORDS.get(said := str(_mapping(facts).get("state")), said)
             self._before[name] = _count(_mapping(facts).get("rows"))
             if self._states.get(name) != state:
                 self._states[name] = state

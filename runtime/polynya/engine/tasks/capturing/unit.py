@@ -17,6 +17,8 @@ from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.unit import Ended, Turn, Unit
 from polynya.gateway.asking import Asking, Wish
 from polynya.gateway.landing.log import CaptureLog
+from polynya.gateway.landing.position import Position
+from polynya.gateway.landing.progress import unloaded
 from polynya.gateway.wire import Mode
 from polynya.lake.spark.cache import cache_root
 from polynya.model.config.capture.connected import ConnectedCapture
@@ -109,9 +111,11 @@ def _expiry(task: ConnectedCapture, store: ObjectStore) -> Callable[[datetime], 
 
 
 def last_landed(store: ObjectStore, folder: str) -> datetime | None:
-    """When the newest batch of a capture was written; None: nothing has landed."""
+    """When a capture had loaded everything; None: never, or a load did not come to its end."""
     newest = CaptureLog(store, folder).newest()
-    return None if newest is None else newest.written_at
+    if newest is None or unloaded(Position.of(newest.position)):
+        return None
+    return newest.written_at
 
 
 def capture_unit(context: EngineContext, task: ConnectedCapture) -> Unit:

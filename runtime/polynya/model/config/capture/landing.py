@@ -114,7 +114,9 @@ class CaptureLanding(Frozen):
     schedule: Schedule | None = Field(
         default=None,
         description="For `update_method: reload`: when, as a line of cron in UTC, such as "
-        "`30 2 * * *`.",
+        "`30 2 * * *`, or as a rule of iCalendar (RFC 5545), such as "
+        "`FREQ=WEEKLY;BYDAY=MO,TH;BYHOUR=2`, in UTC or with "
+        "`DTSTART;TZID=Europe/Berlin:20260101T023000` before it.",
     )
     tables: TableChoice = Field(description="Which tables are captured.")
     load: Load = Field(default_factory=Load, description="How the rows that are there are loaded.")

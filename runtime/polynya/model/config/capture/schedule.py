@@ -1,4 +1,4 @@
-"""When a capture reloads: a line of cron, in UTC."""
+"""When a capture reloads: a line of cron in UTC, or a recurrence rule."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from polynya.model.config.capture.recurrence import Recurrence, is_recurrence, parse_recurrence
 from polynya.model.contract.identifiers import shown
 
 _SHORT: Final[Mapping[str, str]] = {
@@ -45,7 +46,10 @@ _FIELDS: Final[tuple[tuple[str, int, int, list[str]], ...]] = (
 _PART: Final = re.compile(r"(\*|[a-z0-9]+(?:-[a-z0-9]+)?)(?:/(\d{1,4}))?")
 #: From one 29 February to the next there are at most eight years.
 _HORIZON: Final = timedelta(days=366 * 8)
-_FIX: Final = "write five fields, minute, hour, day, month, day of the week: `30 2 * * *`"
+_FIX: Final = (
+    "write five fields, minute, hour, day, month, day of the week: `30 2 * * *`; or a rule: "
+    "`FREQ=DAILY;BYHOUR=2;BYMINUTE=30`"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +132,16 @@ def _number(text: str, name: str, least: int, most: int, words: list[str]) -> in
     return number
 
 
+def parse_schedule(text: str) -> Cron | Recurrence:
+    """The schedule of a line of cron or of a rule; raises ValueError in words."""
+    return parse_recurrence(text) if is_recurrence(text) else parse_cron(text)
+
+
 def _schedule(value: object) -> object:
-    if isinstance(value, Cron):
+    if isinstance(value, Cron | Recurrence):
         return value
     try:
-        return parse_cron(str(value))
+        return parse_schedule(str(value))
     except ValueError as error:
         raise PydanticCustomError(
             "polynya_value", "{message}", {"message": str(error), "fix": _FIX}
@@ -140,8 +149,10 @@ def _schedule(value: object) -> object:
 
 
 Schedule: TypeAlias = Annotated[
-    Cron,
+    Cron | Recurrence,
     BeforeValidator(_schedule),
     PlainSerializer(str),
-    WithJsonSchema({"type": "string", "examples": ["30 2 * * *", "@hourly"]}),
+    WithJsonSchema(
+        {"type": "string", "examples": ["30 2 * * *", "@hourly", "FREQ=WEEKLY;BYDAY=MO;BYHOUR=2"]}
+    ),
 ]
