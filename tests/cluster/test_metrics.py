@@ -28,6 +28,7 @@ def report(
         "records": records, "failures": 0, "fenced_total": 0, "maintenance_bytes": 0,
         "health_percent": None, "lag_seconds": oldest,
         "backlog": {"seconds": backlog, "bytes": int(backlog * 1000)},
+        "streams": {"in/clicks": {"records": records, "bytes": 100 * records}} if records else {},
     }  # fmt: skip
     return {
         "at": at,
@@ -126,6 +127,10 @@ def test_the_same_figures_for_prometheus() -> None:
     # What grows is a total there, and a growth in CloudWatch.
     assert f"# TYPE polynya_records_total counter\npolynya_records_total{{{node}}} 200" in now
     assert f"polynya_records_total{{{node}}} 100" in before
+    stream = f'{{{node},task="web\\"1",stream="in/clicks"}}'
+    assert f"polynya_task_stream_bytes_total{stream} 20000" in now
+    assert f"polynya_task_stream_records_per_second{stream} 1.667" in now
+    assert "stream_records_per_second" not in before
     # A name of a person's choice cannot end its label.
     assert f'polynya_task_records_total{{{node},task="web\\"1"}} 200' in now
     assert all(line.count("{") == 1 for line in now.splitlines() if not line.startswith("#"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,11 +21,15 @@ COLUMNS = {
 }
 
 
-def test_views_equal_the_fold(driver: Driver, tmp_path: Path) -> None:
-    """Two thirds arrive in random order before the rest; the captured duplicates stay in."""
+def shuffled_steps() -> list[list[dict[str, Any]]]:
+    """Records of the capture in random order, of which a third comes in each step."""
     landed = list(records(capture_folder() / "postgres_workload.jsonl.gz"))
     random.Random(3).shuffle(landed)
-    steps = [landed[i::3] for i in range(3)]
+    return [landed[i::3] for i in range(3)]
+
+
+def mismatches(driver: Driver, directory: Path, steps: Sequence[list[dict[str, Any]]]) -> list[str]:
+    """What the views of a project show other than the fold of the events."""
     tables = [
         Dataset(
             "w",
@@ -35,6 +41,17 @@ def test_views_equal_the_fold(driver: Driver, tmp_path: Path) -> None:
         )
         for name, (keys, columns) in COLUMNS.items()
     ]
+    results = driver.query(directory, [sql for table in tables for sql in table.statements()])
+    return [
+        text
+        for number, table in enumerate(tables)
+        for text in table.mismatches(results[2 * number : 2 * number + 2])
+    ]
+
+
+def test_views_equal_the_fold(driver: Driver, tmp_path: Path) -> None:
+    """Two thirds arrive in random order before the rest; the captured duplicates stay in."""
+    steps = shuffled_steps()
     settings = {"history": True}
     landings = [
         Landing("w", "accounts", steps, settings, format="debezium"),
@@ -43,10 +60,5 @@ def test_views_equal_the_fold(driver: Driver, tmp_path: Path) -> None:
 
     Pack(tmp_path, landings).run(driver, alternating)
 
-    results = driver.query(tmp_path, [sql for table in tables for sql in table.statements()])
-    found = [
-        text
-        for number, table in enumerate(tables)
-        for text in table.mismatches(results[2 * number : 2 * number + 2])
-    ]
+    found = mismatches(driver, tmp_path, steps)
     assert not found, "\n".join(found)[:8000]

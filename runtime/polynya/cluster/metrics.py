@@ -25,6 +25,7 @@ class MetricsOutlet:
         self._minute: int | None = None
         self._before: dict[tuple[str, str], int] = {}
         self._busy: tuple[datetime, float] | None = None
+        self._at: datetime | None = None
 
     def put(self, report: Mapping[str, Any]) -> str | None:
         """Publish a report if it is the first of its minute; returns what was wrong."""
@@ -57,12 +58,33 @@ class MetricsOutlet:
                 *_counts(records, failures, fenced),
                 *self._maintenance(name, jobs),
             )
-            of_tasks.append(Figures({"Task": name}, figures))
+            of_tasks += [Figures({"Task": name}, figures), *self._streams(name, jobs, at)]
         busy = self._saturation(report["engine"], at)
         yield Figures({}, (*_of_cluster(report), *_counts(*totals), *busy))
         own = _seconds("BacklogSeconds", report["backlog"]["seconds"])
         yield Figures({"Node": report["node"]}, (own, *busy))
         yield from of_tasks
+        self._at = at
+
+    def _streams(
+        self, task: str, jobs: Iterable[Mapping[str, Any]], at: datetime
+    ) -> Iterator[Figures]:
+        """What came of each stream since the last figures, also in a second."""
+        seconds = 0.0 if self._at is None else (at - self._at).total_seconds()
+        streams = {name: taken for job in jobs for name, taken in job["streams"].items()}
+        for name, taken in sorted(streams.items()):
+            records = self._since(f"{task}/{name}", "records", [taken])
+            size = self._since(f"{task}/{name}", "bytes", [taken])
+            figures = [
+                Metric("StreamRecords", "Count", records, grown=True),
+                Metric("StreamBytes", "Bytes", size, grown=True),
+            ]
+            if seconds > 0:
+                figures += [
+                    Metric("StreamRecordsPerSecond", "Count/Second", round(records / seconds, 3)),
+                    Metric("StreamBytesPerSecond", "Bytes/Second", round(size / seconds, 1)),
+                ]
+            yield Figures({"Task": task, "Stream": name}, tuple(figures))
 
     def _saturation(self, engine: Mapping[str, Any], at: datetime) -> list[Metric]:
         """The part of the threads' time that was work since the last figure, if there was one."""

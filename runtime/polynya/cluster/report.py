@@ -137,6 +137,10 @@ def _tasks(facts: Facts) -> dict[str, Any]:
             "last_step": asdict(job.step) if job.step is not None else None,
             "lag_seconds": round(waiting.oldest_seconds, 3),
             "backlog": _rounded(waiting),
+            "streams": {
+                name: {"records": taken.records, "bytes": taken.size_bytes}
+                for name, taken in job.backlog.streams().items()
+            },
         }
     for task in found.values():
         states = {job["state"] for job in task["jobs"].values()}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-Unit: TypeAlias = Literal["Seconds", "Bytes", "Bytes/Second", "Count", "Percent"]
+Unit: TypeAlias = Literal["Seconds", "Bytes", "Bytes/Second", "Count", "Count/Second", "Percent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,8 @@ class Figures:
     """Figures of one thing.
 
     `of` is empty for the part of this node in what the figures of all nodes make together;
-    `{"Node": ...}` for the node alone, `{"Task": ...}` for its part in those of a task.
+    `{"Node": ...}` for the node alone, `{"Task": ...}` for its part in those of a task, with a
+    `"Stream"` beside it for those of a stream of that task.
     """
 
     of: Mapping[str, str]

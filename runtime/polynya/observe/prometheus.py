@@ -21,6 +21,7 @@ _SUFFIXES: Final = {
     "Bytes": "_bytes",
     "Bytes/Second": "_bytes_per_second",
     "Count": "",
+    "Count/Second": "_per_second",
     "Percent": "_percent",
 }
 _WORD: Final = re.compile(r"(?<!^)(?=[A-Z])")

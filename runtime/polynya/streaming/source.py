@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from polynya.formats.stream.landed import Lost
+from polynya.formats.landed.batch import Lost
 from polynya.model.contract.stream_headers import StreamSource
 from polynya.model.errors import PolynyaError
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.main import main
-from polynya.formats.stream.landed import SCHEMAS, Counts, Lost, StreamFooter
+from polynya.formats.landed.batch import SCHEMAS, Counts, Lost, StreamFooter
 from polynya.model.config.streaming.content import JSON_CONTENT
+from polynya.model.reading.loader import load_project
 from polynya.store.object_store import LocalObjectStore
 from polynya.streaming.kafka.position import KafkaPosition, TopicPosition
 from polynya.streaming.landing.log import LandedLog
-from polynya.streaming.landing.status import status_of
+from polynya.streaming.landing.status import status_of, stream_statuses
 from tests.projects import CLICKS, write_project
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -48,11 +50,11 @@ def said(capsys, *arguments):
 
 
 def test_a_stream_that_is_behind_says_how_far_and_for_how_long():
-    found = status_of(footer(3), NOON + timedelta(seconds=20), NOON + timedelta(minutes=5))
+    found = status_of(footer(3), footer(2), NOON + timedelta(minutes=5))
 
     assert (found.behind_records, found.behind_seconds) == (10, 300.0)
     assert (found.records, found.size_bytes, found.batches) == (60, 6000, 3)
-    assert found.records_per_second == 2.0
+    assert (found.records_per_second, found.bytes_per_second) == (2.0, 200.0)
     assert found.positions == {"clicks/0": "40", "clicks/1": "7"}
 
 
@@ -73,11 +75,30 @@ def test_status_shows_streams_before_datasets(project, capsys):
     lines = [line.strip() for line in text.splitlines()]
     assert lines[0] == "clicks/clicks"
     assert "landed     40 records, 4 KiB, 2 batches" in lines
-    assert "rate       2.0 records/s" in lines
+    assert "rate       2.0 records/s, 200 bytes/s" in lines
     assert "lost       6 records at most" in lines
     assert "last loss  clicks/0: 3 to 9, retention" in lines
     assert "positions  clicks/0: 40, clicks/1: 7" in lines
     assert any(line.startswith("behind     10 records, ") for line in lines)
+
+
+def test_the_rate_is_that_of_the_newest_ten_batches(project):
+    store = LocalObjectStore(project / "landing")
+    task = load_project(project).landings[0]
+    rates = {}
+    for number in range(1, 14):
+        # The first two minutes were slow.
+        at = NOON + timedelta(seconds=number + (120 if number > 2 else 0))
+        landed(project, replace(footer(number), written_at=at))
+        [found] = stream_statuses(store, task, at)
+        rates[number] = found.records_per_second
+    LandedLog(store, "clicks", "clicks").delete(3)
+    [found] = stream_statuses(store, task, NOON)
+
+    assert (rates[1], rates[2], rates[13]) == (None, 20.0, 20.0)
+    assert rates[3] == round(40 / 122, 3)
+    # Retention has removed the tenth before the newest.
+    assert found.records_per_second == 20.0
 
 
 def test_status_of_a_stream_for_programs(project, capsys):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.formats.stream.landed import batch_name
+from polynya.formats.landed.batch import batch_name
 from tests.formats.stream.streams import landed
 from tests.oracle.packs.conformance import groups
 from tests.oracle.packs.driver import CommandDriver
@@ -33,7 +33,7 @@ def test_cases_out_of_landed_batches_have_the_results_of_files(
         for name, messages in pack.messages(step).items():
             folder = tmp_path / "landing" / "in" / name
             folder.mkdir(parents=True, exist_ok=True)
-            data = landed(messages, step + 1, first=sent[name])
+            data = landed([one.value for one in messages], step + 1, first=sent[name])
             (folder / batch_name(step + 1)).write_bytes(data)
             sent[name] += len(messages)
     driver.run_project(tmp_path, "always")

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
-from polynya.formats.stream.landed import SCHEMAS, Counts, StreamFooter, batch_name, write_batch
+from polynya.formats.landed.batch import SCHEMAS, Counts, StreamFooter, batch_name, write_batch
 from polynya.formats.stream.reader import read_stream
 from polynya.model.config.streaming.content import content_of
 from polynya.model.config.task import StorageTask, resolved

@@ -1,7 +1,7 @@
 """Conformance cases as messages of streams: the datasets of a pack, which read landed batches.
 
-What a step lands in a file of JSON lines it sends as messages here, so the same has to come out.
-Cases of Debezium have another form, and a full load is no part of a stream: they are left out.
+What a step lands in a file it sends as messages here, so the same has to come out. A full load is
+no part of a stream: cases with one are left out.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from tests.formats.debezium.landed.messages import Sent, sent
 from tests.oracle.packs.conformance import Group
 from tests.oracle.packs.pack import Landing, Pack
 from tests.projects import PROJECT, write_project
@@ -25,9 +27,18 @@ def streamable(several: Sequence[Group]) -> list[Group]:
     ]
 
 
+def captured(several: Sequence[Group]) -> list[Group]:
+    """The groups whose cases are events of Debezium."""
+    return [group for group in several if group.cases[0].unmodified is not None]
+
+
 @dataclass(frozen=True)
 class StreamPack:
-    """A project whose datasets read a stream each, named like them."""
+    """A project whose datasets come out of the landed folder `in`.
+
+    Those of JSON read a stream each, named like them. Those of Debezium share all streams, of which
+    each has a topic, as connectors make them.
+    """
 
     directory: Path
     landings: Sequence[Landing]
@@ -37,25 +48,44 @@ class StreamPack:
         """Number of steps until everything was sent."""
         return Pack(self.directory, self.landings).steps
 
+    @property
+    def topics(self) -> list[str]:
+        """All topics that messages are sent to."""
+        return sorted({topic for step in range(self.steps) for topic in self.messages(step)})
+
     def write_project(self, **tasks: str) -> None:
         """Write the configuration; `tasks` are those that land the streams."""
+        first = self.landings[0]
+        is_captured = first.format == "debezium"
         storage = {
             "apiVersion": "polynya/v1",
             "kind": "storage",
             "name": "cases",
-            "schema": self.landings[0].schema,
-            "landing": {"path": "in", "format": "stream"},
-            "datasets": [{"name": one.name, **one.settings} for one in self.landings],
+            "schema": first.schema,
+            "landing": {"path": "in", "format": "debezium" if is_captured else "stream"},
+            "datasets": [self._dataset(one) for one in self.landings],
+            **({"include": [f"{first.schema}.*"]} if is_captured else {}),
         }
         write_project(self.directory, project=PROJECT, cases=json.dumps(storage), **tasks)
 
-    def messages(self, step: int) -> Mapping[str, list[bytes]]:
-        """What is sent in a step, by dataset."""
-        return {
-            one.name: [json.dumps(row, ensure_ascii=False).encode() for row in one.steps[step]]
-            for one in self.landings
-            if step < len(one.steps) and one.steps[step]
-        }
+    @staticmethod
+    def _dataset(one: Landing) -> dict[str, Any]:
+        if one.format != "debezium":
+            return {"name": one.name, **one.settings}
+        return {"name": one.name, "source": f"{one.schema}.{one.name}", **one.settings}
+
+    def messages(self, step: int) -> Mapping[str, list[Sent]]:
+        """What is sent in a step, by topic."""
+        found: dict[str, list[Sent]] = {}
+        for one in self.landings:
+            for row in one.steps[step] if step < len(one.steps) else ():
+                if one.format == "debezium":
+                    message = sent(row)
+                else:
+                    value = json.dumps(row, ensure_ascii=False).encode()
+                    message = Sent(value, topic=one.name)
+                found.setdefault(message.topic, []).append(message)
+        return found
 
 
 def stream_pack(directory: Path, several: Sequence[Group]) -> StreamPack:

@@ -15,7 +15,7 @@ from polynya.engine.runner import Outcome, run_once, units
 from polynya.engine.tasks.streaming import LandingTask
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.unit import Unit
-from polynya.formats.stream.landed import batch_name, opened_batch
+from polynya.formats.landed.batch import batch_name, opened_batch
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.observe.events import Event

@@ -21,7 +21,7 @@ from pyarrow import parquet
 
 from polynya.engine.runner import Outcome, run_once, run_until_stopped, units
 from polynya.engine.work.context import EngineContext
-from polynya.formats.stream.landed import StreamFooter
+from polynya.formats.landed.batch import StreamFooter
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.reading.loader import load_project
 from polynya.observe.events import Event

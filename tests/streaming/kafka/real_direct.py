@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ import pytest
 from polynya.lake.read import inspect
 from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.model.reading.loader import LoadedProject, load_project
+from tests.e2e.test_capture import mismatches, shuffled_steps
 from tests.lab.commands import InProcessDriver
-from tests.oracle.packs.conformance import groups
+from tests.oracle.packs.conformance import Group, groups
 from tests.oracle.packs.driver import command, environment
-from tests.oracle.packs.pack import alternating
-from tests.oracle.packs.streams import stream_pack, streamable
+from tests.oracle.packs.pack import Landing, alternating
+from tests.oracle.packs.streams import StreamPack, captured, stream_pack, streamable
 from tests.projects import write_project
 from tests.streaming.kafka.broker import Broker, kafka_broker
 
@@ -95,21 +97,18 @@ def test_a_process_that_is_killed_at_any_moment_loses_and_doubles_nothing(
     assert bad.count('"kafka:direct/0/') == 2
 
 
+@pytest.mark.parametrize(("chosen", "least"), [(streamable, 50), (captured, 1)])
 def test_conformance_cases_through_a_broker_have_the_results_of_files(
-    spark: Any, broker: Broker, tmp_path: Path
+    spark: Any,
+    broker: Broker,
+    tmp_path: Path,
+    chosen: Callable[[Sequence[Group]], list[Group]],
+    least: int,
 ) -> None:
-    several = streamable(groups("given", alone=False))
-    pack = stream_pack(tmp_path, several)
-    names = [group.name for group in several]
-    pack.write_project(landing=LANDING.format(address=broker.address, topics=", ".join(names)))
-    for name in names:
-        broker.create(name)
+    several = chosen(groups("given", alone=False))
     driver = InProcessDriver(spark)
-    for step in range(pack.steps):
-        for name, messages in pack.messages(step).items():
-            broker.send(name, messages)
-        driver.run_project(tmp_path, alternating(step))
-    driver.run_project(tmp_path, "always")
+
+    send_and_run(broker, stream_pack(tmp_path, several), driver)
 
     results = driver.query(tmp_path, [group.statement() for group in several])
     found = [
@@ -117,6 +116,41 @@ def test_conformance_cases_through_a_broker_have_the_results_of_files(
         for group, rows in zip(several, results, strict=True)
         for text in group.mismatches(rows)
     ]
-
     assert not found, "\n".join(found)
-    assert sum(len(group.cases) for group in several) >= 50
+    assert sum(len(group.cases) for group in several) >= least
+
+
+def test_a_real_capture_of_postgresql_through_a_broker_is_the_fold_of_its_events(
+    spark: Any, broker: Broker, tmp_path: Path
+) -> None:
+    """Keys that change, values that were not sent, duplicates; in random order, in partitions."""
+    steps = shuffled_steps()
+    settings = {"history": True}
+    landings = [
+        Landing("w", "accounts", steps, settings, format="debezium"),
+        Landing("w", "lines", [[], [], []], settings, format="debezium"),
+    ]
+    driver = InProcessDriver(spark)
+
+    send_and_run(broker, StreamPack(tmp_path, landings), driver)
+
+    found = mismatches(driver, tmp_path, steps)
+    assert not found, "\n".join(found)[:8000]
+
+
+def send_and_run(broker: Broker, pack: StreamPack, driver: InProcessDriver) -> None:
+    """Send a step, land and copy it, and so on until everything is in tables."""
+    names = ", ".join(pack.topics)
+    pack.write_project(landing=LANDING.format(address=broker.address, topics=names))
+    for name in pack.topics:
+        broker.create(name, partitions=3)
+    for step in range(pack.steps):
+        with broker.producer() as producer:
+            for one in chain(*pack.messages(step).values()):
+                partition = 0 if one.key is None else None
+                record = broker.record(
+                    one.topic, one.value, partition, key=one.key, headers=dict(one.headers)
+                )
+                producer.send(record)
+        driver.run_project(pack.directory, alternating(step))
+    driver.run_project(pack.directory, "always")

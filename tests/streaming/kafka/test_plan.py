@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.formats.stream.landed import Lost
+from polynya.formats.landed.batch import Lost
 from polynya.streaming.kafka.plan import Extent, Topic, ends_of, plan, reached, shares
 from polynya.streaming.kafka.position import KafkaPosition, TopicPosition
 

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from polynya.formats.stream.landed import SCHEMAS
+from polynya.formats.landed.batch import SCHEMAS
 from polynya.streaming.kafka.bounds import (
     CUT,
     MARKED,

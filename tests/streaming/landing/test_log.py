@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from polynya.formats.stream.landed import SCHEMAS, StreamFooter
+from polynya.formats.landed.batch import SCHEMAS, StreamFooter
 from polynya.model.config.streaming.content import JSON_CONTENT
 from polynya.model.errors import OperationError
 from polynya.streaming.landing.log import LandedLog, landed_tables

@@ -13,12 +13,12 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.inspect.captured.shown import show_named_captures
 from polynya.cli.inspect.chosen import chosen_entries
 from polynya.cli.inspect.shape import health_line, upkeep_line
+from polynya.cli.inspect.streams import stream_block
 from polynya.cli.inspect.words import age_in_words, moment_in_words, size_in_words
 from polynya.cli.options import usage_error
 from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.reading.loader import LoadedProject
-from polynya.observe.events import counted
 from polynya.store.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
@@ -220,38 +220,3 @@ def _is_wanted(task: StreamingLanding, one: StreamStatus, patterns: Sequence[str
 def _names(task: StreamingLanding, found: Sequence[StreamStatus], pattern: str) -> bool:
     names = [task.name, *(one.name for one in found)]
     return any(fnmatchcase(name, pattern) for name in names)
-
-
-def stream_block(one: StreamStatus, now: datetime, *, positions: bool) -> str:
-    """A landed table as people read it; see `block`."""
-    lines: dict[str, str | None] = {
-        "read"
-        if one.direct
-        else "landed": f"{counted(one.records, 'record')}, {size_in_words(one.size_bytes)}, "
-        f"{one.batches:,} {'batch' if one.batches == 1 else 'batches'}",
-        "newest": moment_in_words(one.landed_at, now),
-        "behind": _behind(one),
-        "rate": None
-        if one.records_per_second is None
-        else f"{one.records_per_second:,.1f} records/s",
-        "lost": f"{counted(one.lost_records, 'record')} at most" if one.lost_records else None,
-    }
-    for loss in one.lost:
-        lines["last loss"] = (
-            f"{loss['at']}: deleted and made again"
-            if loss["why"] == "recreated"
-            else f"{loss['at']}: {loss['from']} to {loss['to']}, {loss['why']}"
-        )
-    if positions:
-        lines["positions"] = ", ".join(f"{at}: {to}" for at, to in one.positions.items()) or None
-    shown = [f"  {name:<11}{text}" for name, text in lines.items() if text is not None]
-    return "\n".join([one.name, *shown])
-
-
-def _behind(one: StreamStatus) -> str | None:
-    if one.behind_records is None:
-        return None
-    if not one.behind_records:
-        return f"nothing when it was {'read' if one.direct else 'landed'}"
-    age = "" if one.behind_seconds is None else f", {age_in_words(one.behind_seconds)}"
-    return f"{counted(one.behind_records, 'record')}{age}"

@@ -36,6 +36,14 @@ class Waiting:
     oldest_seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What was taken of a stream since the job began: messages, and their bytes."""
+
+    records: int = 0
+    size_bytes: int = 0
+
+
 @dataclass(slots=True)
 class _Subject:
     """One dataset: its unread files with their size and since when, and what was measured."""
@@ -60,6 +68,7 @@ class _Stream:
     done_records: float = 0.0
     done_bytes: float = 0.0
     busy_seconds: float = 0.0
+    taken: Taken = field(default_factory=Taken)
 
     def waiting(self, now: float) -> Waiting:
         if not self.records:
@@ -108,6 +117,13 @@ class Backlog:
             stream.done_records = _FADING * stream.done_records + records
             stream.done_bytes = _FADING * stream.done_bytes + size_bytes
             stream.busy_seconds = _FADING * stream.busy_seconds + seconds
+            taken = stream.taken
+            stream.taken = Taken(taken.records + records, taken.size_bytes + size_bytes)
+
+    def streams(self) -> dict[str, Taken]:
+        """What was taken of each stream."""
+        with self._lock:
+            return {name: one.taken for name, one in self._streams.items()}
 
     def resume(self, now: float) -> None:
         """The job goes on; the time since it last looked was not spent on its work."""

@@ -118,15 +118,13 @@ class RegistryDecoder(OneByOne):
 
     def one(self, message: bytes) -> Decoded:
         """See `OneByOne`. Raises DependencyError when the registry does not answer."""
-        if len(message) < _PREFIX_BYTES or not message.startswith(_MAGIC):
-            raise RecordError("bad_avro", f"no number of a schema: it begins with {message[:5]!r}")
-        number = int.from_bytes(message[1:_PREFIX_BYTES], "big")
+        number, datum = numbered_datum(message)
         if number not in self._schemas:
             self._schemas[number] = self._asked(number)
         schema = self._schemas[number]
         if isinstance(schema, RecordError):
             raise RecordError(schema.rule, schema.error)
-        return schema.decode(message[_PREFIX_BYTES:])
+        return schema.decode(datum)
 
     def _asked(self, number: int) -> _Schema | RecordError:
         found = self._registry.by_number(number)
@@ -156,6 +154,16 @@ class RegistryDecoder(OneByOne):
                 raise ValueError(f"the registry has no version {version} of {subject!r}")
             self._refer(found, others, met)
             parse_schema(_avro(found), others)
+
+
+def numbered_datum(message: bytes) -> tuple[int, bytes]:
+    """The number of the schema of a message in Confluent's wire format, and its datum.
+
+    Raises RecordError for anything else.
+    """
+    if len(message) < _PREFIX_BYTES or not message.startswith(_MAGIC):
+        raise RecordError("bad_avro", f"no number of a schema: it begins with {message[:5]!r}")
+    return int.from_bytes(message[1:_PREFIX_BYTES], "big"), message[_PREFIX_BYTES:]
 
 
 def _avro(schema: RegisteredSchema) -> Any:

@@ -71,6 +71,22 @@ def without_logical_types(schema: Any) -> None:
             without_logical_types(inner)
 
 
+def wrapper(form: Form) -> Callable[[Any], Any]:
+    """What makes `{"schema", "payload"}` of a struct."""
+    # One object for all records: whoever has seen it knows it again at no cost.
+    schema = _schema_of_row(form.schema)
+    return lambda value: (
+        None if value is None else {"schema": schema, "payload": form.encode(value)}
+    )
+
+
+def _schema_of_row(schema: dict[str, Any]) -> dict[str, Any]:
+    """Of an envelope only the row: the rest is not needed, and every record carries it."""
+    rows = [item for item in schema["fields"] if item["field"] == "after"]
+    is_envelope = rows and any(item["field"] == "op" for item in schema["fields"])
+    return {**schema, "fields": rows} if is_envelope else schema
+
+
 def _form(schema: Any, named: Mapping[str, Any], depth: int) -> Form:
     if depth > MAX_DEPTH:
         raise ValueError("a recursive schema has no table form")

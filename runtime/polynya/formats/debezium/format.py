@@ -13,13 +13,15 @@ from polynya.formats.debezium.tables import as_known, scope_of
 from polynya.formats.files.discovery import Discovery, matching, unread
 from polynya.formats.files.folders import NO_FOLDERS, Folders
 from polynya.formats.files.full_load import nothing_to_reload
+from polynya.formats.files.ordered import not_passed
+from polynya.formats.landed.batch import is_landed_batch
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask
 from polynya.store.object_store import ObjectInfo
 
 
 class DebeziumFormat:
-    """Change events as lines of JSON or in Avro files."""
+    """Change events as lines of JSON, in Avro files, or as messages that a stream landed."""
 
     def __init__(self, task: StorageTask) -> None:
         self._root = task.landing.path
@@ -36,9 +38,10 @@ class DebeziumFormat:
         done: Mapping[str, FileProgress],
         dataset: ResolvedDataset,
     ) -> Discovery:
-        """All files of the task, by name."""
+        """All files of the task, by name. Landed batches of a stream land in that order."""
         del dataset
-        return unread(matching(landed, self._root, "**/*", done=done), done)
+        files = not_passed(landed, done, is_landed_batch)
+        return unread(matching(files, self._root, "**/*", done=done), done)
 
     def read(self, request: ReadRequest) -> ReadBatch:
         """Read the next batch of all tables."""

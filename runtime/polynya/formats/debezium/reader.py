@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import islice
 from typing import Any
 
 from polynya.formats.base import KnownTable, ReadBatch, ReadRequest
 from polynya.formats.batch import WHOLE_FILE, DatasetBatch, FilePart, FileProgress, Limits, Rejected
 from polynya.formats.debezium.batches import TableEvents
-from polynya.formats.debezium.captured.lines import CapturedLines, CapturedRecords
+from polynya.formats.debezium.captured.lines import CapturedRecords
 from polynya.formats.debezium.ddl import table_ddl
 from polynya.formats.debezium.decode import EventDecoder
 from polynya.formats.debezium.envelope import ChangeEvent, NoChange, as_truncate, open_envelope
 from polynya.formats.debezium.flat import Flattened
+from polynya.formats.debezium.landed.records import LandedRecords
 from polynya.formats.debezium.records import records_of
 from polynya.formats.debezium.source_tables import SourceTables
 from polynya.formats.debezium.tables import DebeziumScope, table_of
@@ -64,7 +66,7 @@ class Reading:
     tables: dict[str, TableEvents] = field(default_factory=dict)
     counters: Counter[str] = field(default_factory=Counter)
     files: dict[str, FileProgress] = field(default_factory=dict)
-    captured: dict[str, CapturedLines] = field(default_factory=dict)
+    kept: dict[str, Callable[[bytes, int], bytes]] = field(default_factory=dict)
     taken: int = 0
     taken_bytes: int = 0
 
@@ -83,11 +85,11 @@ class Reading:
         """Read one file, as far as the limits allow."""
         counters = self.counters.copy()
         try:
-            with landed_file(source, part.path, "debezium", or_avro=True) as file:
+            with landed_file(source, part.path, "debezium", or_one_of=("avro", "parquet")) as file:
                 offset, complete = part.start, True
-                records = records_of(file, part.start, part.path)
-                if isinstance(records, CapturedRecords):
-                    self.captured[part.path] = records.lines
+                records = records_of(file, part.start, part.path, self.scope.registry)
+                if isinstance(records, CapturedRecords | LandedRecords):
+                    self.kept[part.path] = records.whole
                 if self.flattened is not None:
                     self.flattened.begin_file()
                 for record in records:
@@ -196,19 +198,36 @@ class Reading:
             name: self.sources.told(name, self._batch(name, table))
             for name, table in self.tables.items()
         }
-        unrouted = no_rows(self.files, self.unrouted.rejected, filtered=self.counters)
+        refused = [self._whole(one) for one in self.unrouted.rejected]
+        unrouted = no_rows(self.files, refused, filtered=self.counters)
         return ReadBatch(datasets, unrouted, self.sources.left)
 
     def _batch(self, name: str, table: TableEvents) -> DatasetBatch:
         batch = table.to_batch(self._schema(name), self.files)
-        if not batch.rejected or not self.captured:
+        if not self.kept:
             return batch
-        return replace(batch, rejected=tuple(map(self._whole, batch.rejected)))
+        raw_of = self._raw_of(batch)
+        return replace(batch, rejected=tuple(map(self._whole, batch.rejected)), raw_of=raw_of)
 
     def _whole(self, one: Rejected) -> Rejected:
         """A rejected record with all that is needed to read it again."""
-        lines = self.captured.get(one.file)
-        return one if lines is None else replace(one, raw=lines.whole(one.raw, one.offset))
+        whole = self.kept.get(one.file)
+        return one if whole is None else replace(one, raw=whole(one.raw, one.offset))
+
+    def _raw_of(self, batch: DatasetBatch) -> Callable[[str, int], bytes]:
+        """Gives the same of a record that is refused later."""
+
+        @cache
+        def raws() -> dict[tuple[str, int], bytes]:
+            columns = (batch.rows.column(name) for name in ("__file", "__offset", "__raw"))
+            places = zip(*(column.to_pylist() for column in columns), strict=True)
+            return {(file, offset): raw for file, offset, raw in places}
+
+        def raw_of(file: str, offset: int) -> bytes:
+            raw, whole = raws()[file, offset], self.kept.get(file)
+            return raw if whole is None else whole(raw, offset)
+
+        return raw_of
 
     def _schema(self, name: str) -> Mapping[str, DataType]:
         known = self.known.get(name)

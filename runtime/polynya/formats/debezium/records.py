@@ -1,6 +1,7 @@
-"""The records of a file of a capture, told by its first bytes: JSON lines or an Avro container.
+"""The records of a file of a capture, told by its first bytes.
 
-Lines may follow a header that Polynya's own captures write, which has their schemas.
+It holds JSON lines, an Avro container, or messages that a stream landed. Lines may follow a header
+that Polynya's own captures write, which has their schemas.
 Sinks of Kafka Connect write Avro. Each of its records becomes the JSON line that Connect's own
 converter would have written, schema included; so there is one way to read an event, and quarantine
 holds text that can be read again by itself.
@@ -17,32 +18,49 @@ import fastavro
 
 from polynya.formats.debezium.captured.batch import MARK
 from polynya.formats.debezium.captured.lines import CapturedRecords
-from polynya.formats.debezium.connect_avro import Form, form_of, without_logical_types
-from polynya.formats.errors import UnreadableFileError
+from polynya.formats.debezium.connect_avro import form_of, without_logical_types, wrapper
+from polynya.formats.debezium.landed.records import (
+    LandedRecords,
+    is_kept_message,
+    record_of_message,
+)
+from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.records.avro import DAMAGE
 from polynya.formats.records.json_lines import open_json
 from polynya.formats.records.opened import RawRecord
 from polynya.formats.values.exact import json_text
+from polynya.model.config.delivery import SchemaRegistry
 
 _AVRO: Final = b"Obj\x01"
+_PARQUET: Final = b"PAR1"
 
 
-def records_of(file: BinaryIO, start: int, path: str = "") -> Iterator[RawRecord]:
+def records_of(
+    file: BinaryIO, start: int, path: str = "", access: SchemaRegistry | None = None
+) -> Iterator[RawRecord]:
     """The records from the `start`-th on; iterating may raise UnreadableFileError.
 
-    `path` is where an error says that they are.
+    `path` is where an error says that they are, `access` the registry to ask instead of the one
+    that a landed batch names.
     """
     head = file.read(len(MARK))
     file.seek(0)
     if head.startswith(_AVRO):
         return _avro_lines(file, start)
+    if head.startswith(_PARQUET):
+        return LandedRecords.opened(file, path, start, access)
     if head == MARK:
         return CapturedRecords(file, path, start)
     return open_json(file, start).records
 
 
-def record_of(raw: bytes) -> RawRecord:
-    """A record from its raw bytes, which are JSON for every kind of file."""
+def record_of(file: str, raw: bytes, access: SchemaRegistry | None = None) -> RawRecord:
+    """A record of a file from its raw bytes: JSON, or what was kept of a message."""
+    if is_kept_message(raw):
+        try:
+            return record_of_message(file, raw, access)
+        except (ValueError, KeyError, TypeError) as error:
+            return raw, RecordError("bad_record", f"not what was kept of a message: {error}")
     (record,) = open_json(io.BytesIO(raw), 0).records
     return record
 
@@ -78,24 +96,9 @@ def _line_of(schema: Any) -> Callable[[Any], dict[str, Any]]:
         raise ValueError("the file does not hold records")
     value = form.fields.get("value")
     if value is None or "op" in form.fields or value.schema["type"] != "struct":
-        return _wrapper(form)
+        return wrapper(form)
     parts = {
-        name: _wrapper(part) if part.schema["type"] == "struct" else part.encode
+        name: wrapper(part) if part.schema["type"] == "struct" else part.encode
         for name, part in form.fields.items()
     }
     return lambda record: {name: encode(record[name]) for name, encode in parts.items()}
-
-
-def _wrapper(form: Form) -> Callable[[Any], Any]:
-    # One object for all records: whoever has seen it knows it again at no cost.
-    schema = _schema_of_row(form.schema)
-    return lambda value: (
-        None if value is None else {"schema": schema, "payload": form.encode(value)}
-    )
-
-
-def _schema_of_row(schema: dict[str, Any]) -> dict[str, Any]:
-    """Of an envelope only the row: the rest is not needed, and every record carries it."""
-    rows = [item for item in schema["fields"] if item["field"] == "after"]
-    is_envelope = rows and any(item["field"] == "op" for item in schema["fields"])
-    return {**schema, "fields": rows} if is_envelope else schema

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from polynya.formats.base import ReadBatch, RereadRequest
 from polynya.formats.batch import BatchLimits
@@ -16,9 +18,17 @@ def reread_debezium(request: RereadRequest, scope: DebeziumScope) -> ReadBatch:
     # They are read again just because no table has them.
     known = {name: replace(table, done={}) for name, table in request.tables.items()}
     reading = Reading(scope, BatchLimits(), known)
+    raws = {(one.file, one.offset): one.raw for one in request.records}
+    # What is refused again is kept as it was.
+    reading.kept = {file: partial(_as_kept, raws, file) for file, _ in raws}
     for record in request.records:
-        reading.take(record.file, record.offset, record_of(record.raw))
+        reading.take(record.file, record.offset, record_of(record.file, record.raw, scope.registry))
     batch = reading.to_batch()
     # What a record says of the columns was so in its time, and is no news of the source.
     parts = {name: replace(part, declared=None) for name, part in batch.datasets.items()}
     return replace(batch, datasets=parts)
+
+
+def _as_kept(raws: Mapping[tuple[str, int], bytes], file: str, raw: bytes, offset: int) -> bytes:
+    del raw
+    return raws[file, offset]

@@ -11,7 +11,7 @@ from polynya.formats.base import KnownTable
 from polynya.formats.debezium.flat import DEFAULT_PREFIX, Flattening
 from polynya.formats.errors import RecordError
 from polynya.model.config.dataset import ResolvedDataset, of_source
-from polynya.model.config.delivery import Delivery
+from polynya.model.config.delivery import Delivery, SchemaRegistry
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.settings import Dataset
 from polynya.model.config.task import StorageTask, resolved
@@ -62,6 +62,7 @@ class DebeziumScope:
         called: names that tables have since they were renamed, to the name of their dataset.
         flattening: how events were flattened; None: they are in their envelopes.
         in_force: settings of the tables that are known, with what was accepted since.
+        registry: of schemas, to ask instead of the one that a landed batch names.
     """
 
     include: tuple[str, ...] = ("*",)
@@ -75,6 +76,7 @@ class DebeziumScope:
     called: Mapping[str, str] = field(default_factory=dict)
     flattening: Flattening | None = None
     in_force: Mapping[str, TableSettings] = field(default_factory=dict)
+    registry: SchemaRegistry | None = None
 
     def includes(self, table: str) -> bool:
         """Whether the task wants this table."""
@@ -106,6 +108,7 @@ def scope_of(task: StorageTask) -> DebeziumScope:
         names=by_name,
         default=TableSettings.of(resolved(task, Dataset(name="discovered"))),
         flattening=_flattening(task.landing),
+        registry=task.landing.schema_registry,
     )
 
 

@@ -6,7 +6,7 @@ archive is known in time. Everything that makes a file unreadable becomes `Unrea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import BinaryIO
 
@@ -46,7 +46,7 @@ def landed_file(
     file_format: str,
     *,
     encoding: Encoding | None = None,
-    or_avro: bool = False,
+    or_one_of: Sequence[str] = (),
 ) -> Iterator[BinaryIO]:
     """A seekable reader of the file's content, decompressed, text in UTF-8, at its start.
 
@@ -55,7 +55,7 @@ def landed_file(
         path: its path in the store.
         file_format: `parquet`, `orc`, `avro`, or the name of a text format.
         encoding: of a text; None: UTF-8.
-        or_avro: an Avro container may stand in place of the text.
+        or_one_of: `avro`, `parquet`: may stand in place of the text.
 
     Raises:
         UnreadableFileError: it cannot be opened, is truncated or of another format.
@@ -74,7 +74,7 @@ def landed_file(
         if encoding is not None and encoding != "utf-8":
             content = open_files.enter_context(transcoded(content, encoding))
         head = _head(content)
-        if not (or_avro and head.startswith(_MAGIC["avro"])):
+        if not any(head.startswith(_MAGIC[one]) for one in or_one_of):
             _check_content(head, file_format)
         yield content
 

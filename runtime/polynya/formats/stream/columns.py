@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from polynya.formats.batch import TIMESTAMP_UTC
 from polynya.formats.columnar.json_columns import is_met, reads, typed_lines
-from polynya.formats.stream.messages import Messages
+from polynya.formats.landed.messages import Messages
 from polynya.formats.stream.order import own_places, places_in_columns
 from polynya.formats.values.columns import Faults
 from polynya.model.config.dataset import ResolvedDataset

@@ -14,7 +14,7 @@ from polynya.formats.base import ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
-from polynya.formats.stream.landed import opened_batch
+from polynya.formats.landed.batch import opened_batch
 from polynya.model.config.streaming.content import AutoContent, JsonContent
 from polynya.model.contract.stream_headers import STREAM_HEADER_NAMES
 from polynya.model.datatypes import Void

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from polynya.formats.columnar.placed import placed
 from polynya.formats.columnar.places import Places, places_of
-from polynya.formats.stream.landed import batch_name, batch_number
+from polynya.formats.landed.batch import batch_name, batch_number
 from polynya.formats.values.columns import Column
 from polynya.formats.values.settle import Placement
 from polynya.model.config.dataset import ResolvedDataset

@@ -8,9 +8,9 @@ from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import DatasetBatch, FilePart, Limits
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
+from polynya.formats.landed.batch import opened_batch
+from polynya.formats.landed.messages import Messages
 from polynya.formats.stream.first import is_first, read_first
-from polynya.formats.stream.landed import opened_batch
-from polynya.formats.stream.messages import Messages
 from polynya.formats.stream.origins import Origins
 from polynya.formats.stream.reading import Reading
 from polynya.formats.stream.taken import Taken

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from polynya.formats.batch import OLD_KEY_FIELD, SERVICE_FIELDS
-from polynya.formats.stream.messages import Messages
+from polynya.formats.landed.messages import Messages
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.columns import Column, Faults
 from polynya.model.contract.stream_headers import TIME_HEADERS

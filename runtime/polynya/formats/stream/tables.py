@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from polynya.formats.batch import FileProgress
 from polynya.formats.files.discovery import Discovery, matching, start_of, unread
 from polynya.formats.files.full_load import nothing_to_reload
-from polynya.formats.stream.landed import batch_number
+from polynya.formats.landed.batch import batch_number
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.store.object_store import ObjectInfo
 

@@ -12,9 +12,9 @@ from polynya.formats.columnar.numbers import numbered
 from polynya.formats.contents.decoded import Decoded, Decoder, Item
 from polynya.formats.contents.decoders import decoder_of
 from polynya.formats.errors import RecordError
+from polynya.formats.landed.messages import Messages
 from polynya.formats.records.delimited import text_builder
 from polynya.formats.stream.columns import Piece
-from polynya.formats.stream.messages import Messages
 from polynya.formats.stream.order import own_place, placed_records
 from polynya.formats.stream.rows import HeaderColumns, Part, in_order, with_headers
 from polynya.formats.values.buffer import RecordBuffer

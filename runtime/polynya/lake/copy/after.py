@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 
 from polynya.formats.batch import Accounted, Facts, FileProgress
 from polynya.formats.files.discovery import newest_only
+from polynya.formats.files.ordered import still_told
 from polynya.formats.files.read_files import ReadFiles
+from polynya.formats.landed.batch import is_landed_batch
 from polynya.lake.fold.unsent import ignored_nulls
 from polynya.lake.table.copy_state import CopyState, Position, SourceColumns
 from polynya.lake.table.dataset import DatasetTable
@@ -115,9 +117,12 @@ def remembered(
 
     `live_files` are the landed files that still exist, None where nobody has looked.
     """
-    if rules_of(target.dataset.landing.format).in_order:
+    rules = rules_of(target.dataset.landing.format)
+    if rules.in_order:
         return newest_only(before, now)
     live = live_files if live_files is None or isinstance(live_files, Set) else set(live_files)
+    if rules.shares_files:
+        return still_told(before, now, live, is_landed_batch)
     return ReadFiles.of(before).after(now, live)
 
 

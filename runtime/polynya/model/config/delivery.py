@@ -148,8 +148,9 @@ class Delivery(Frozen):
 
     schema_registry: SchemaRegistry | None = Field(
         default=None,
-        description="For `stream`: the registry to ask for schemas of `avro_with_schema`, with who "
-        "logs in to it. Default: the address that the landing task wrote down, without a login.",
+        description="For `stream` and `debezium`: the registry to ask for schemas of "
+        "`avro_with_schema`, with who logs in to it. Default: the address that the landing task "
+        "wrote down, without a login.",
     )
 
     @property

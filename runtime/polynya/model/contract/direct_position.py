@@ -24,6 +24,7 @@ class DirectPosition:
         before: when the batch before it was read, None for the first.
         records: messages in the batch.
         totals: `records`, `bytes` and `lost` since the beginning.
+        bytes: of the messages in the batch.
         lost: what was lost before or in the batch: `at`, `from`, `to` and `why` of each.
     """
 
@@ -38,3 +39,4 @@ class DirectPosition:
     records: int = 0
     totals: Mapping[str, int] = field(default_factory=dict)
     lost: Sequence[Mapping[str, str]] = ()
+    bytes: int = 0

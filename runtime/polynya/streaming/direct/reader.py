@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from polynya.formats.base import KnownTable
 from polynya.formats.batch import BatchLimits, DatasetBatch, FileProgress
-from polynya.formats.stream.landed import SCHEMAS, Lost, batch_name
-from polynya.formats.stream.messages import Messages
+from polynya.formats.landed.batch import SCHEMAS, Lost, batch_name
+from polynya.formats.landed.messages import Messages
 from polynya.formats.stream.reader import read_direct
 from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.contract.direct_position import DirectPosition
@@ -154,6 +154,7 @@ class DirectReader:
             records=records,
             totals={name: totals.get(name, 0) + count for name, count in counts.items()},
             lost=[_written(one) for one in found.lost],
+            bytes=taken.size_bytes,
         )
 
     def refuse_other(self, position: DirectPosition | None) -> None:
@@ -172,7 +173,9 @@ class DirectReader:
 
 def at_its_begin(position: DirectPosition) -> DirectPosition:
     """The position of a table that is to read all again; its next batch has the next number."""
-    return replace(position, end=position.began, before=None, records=0, totals={}, lost=())
+    return replace(
+        position, end=position.began, before=None, records=0, totals={}, lost=(), bytes=0
+    )
 
 
 def _number(before: DirectPosition | None) -> int:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.compression import codec_of, decompressed
-from polynya.formats.stream.landed import SCHEMAS, Lost
+from polynya.formats.landed.batch import SCHEMAS, Lost
 from polynya.model.config.streaming.content import Content
 from polynya.store.object_store import ObjectStore
 from polynya.streaming.files.containers import Piece

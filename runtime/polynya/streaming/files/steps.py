@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from polynya.formats.stream.landed import Lost
+from polynya.formats.landed.batch import Lost
 from polynya.model.config.streaming.content import Content
 from polynya.model.config.streaming.files import FilesSource
 from polynya.model.contract.file_pattern import file_pattern

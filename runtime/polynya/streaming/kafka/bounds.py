@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.formats.stream.landed import SCHEMAS, VALUE
+from polynya.formats.landed.batch import SCHEMAS, VALUE
 from polynya.streaming.kafka.plan import Partition, Reads
 
 TOPIC, PARTITION, OFFSET = "hdr__kafka_topic", "hdr__kafka_partition", "hdr__kafka_offset"

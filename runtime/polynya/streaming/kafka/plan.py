@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from polynya.formats.stream.landed import Lost
+from polynya.formats.landed.batch import Lost
 from polynya.streaming.kafka.position import KafkaPosition, TopicPosition
 
 #: A partition of a topic.

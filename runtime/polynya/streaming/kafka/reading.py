@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from polynya.formats.stream.landed import SCHEMAS, VALUE
+from polynya.formats.landed.batch import SCHEMAS, VALUE
 from polynya.lake.spark.api import DataFrame, Py4JJavaError, PySparkException, SparkSession
 from polynya.lake.spark.tasks.python import mapped_rows
 from polynya.model.config.streaming.kafka import KafkaSource

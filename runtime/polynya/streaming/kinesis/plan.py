@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
-from polynya.formats.stream.landed import Lost
+from polynya.formats.landed.batch import Lost
 from polynya.store.shards import Shard, ShardedStream
 from polynya.streaming.kinesis.position import ShardPosition, StreamPosition
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from polynya.formats.stream.landed import SCHEMAS
+from polynya.formats.landed.batch import SCHEMAS
 from polynya.store.clock import Clock
 from polynya.store.shards import BusyError, ExpiredError, ShardPage, ShardRecord, Shards
 from polynya.streaming.kinesis.aggregated import user_records

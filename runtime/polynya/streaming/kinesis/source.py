@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from polynya.formats.stream.landed import SCHEMAS
+from polynya.formats.landed.batch import SCHEMAS
 from polynya.model.config.streaming.kinesis import KinesisSource
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.contract.identifiers import shown

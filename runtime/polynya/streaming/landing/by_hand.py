@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from polynya.formats.stream.landed import (
+from polynya.formats.landed.batch import (
     SCHEMAS,
     VALUE,
     Counts,

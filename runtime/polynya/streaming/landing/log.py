@@ -12,7 +12,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from polynya.formats.errors import UnreadableFileError
-from polynya.formats.stream.landed import (
+from polynya.formats.landed.batch import (
     StreamFooter,
     batch_name,
     batch_number,
@@ -71,6 +71,10 @@ class LandedLog:
         if footer is None:
             raise _unreadable(self.path(number), "it is not there")
         return footer
+
+    def footer_if_there(self, number: int) -> StreamFooter | None:
+        """The same, None when the batch is not there. Raises OperationError as `footer`."""
+        return self._footer(number)
 
     def written_at(self, number: int) -> datetime | None:
         """When a batch was written; None when it is not there. Raises as `footer`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from polynya.formats.stream.landed import Lost, write_batch
+from polynya.formats.landed.batch import Lost, write_batch
 from polynya.streaming.landing.log import LandedLog
 from polynya.streaming.landing.step import Lander
 

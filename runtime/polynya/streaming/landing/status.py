@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from polynya.formats.stream.landed import StreamFooter
+from polynya.formats.landed.batch import StreamFooter
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.contract.direct_position import DirectPosition
 from polynya.model.contract.stream_headers import StreamSource
@@ -26,6 +26,10 @@ _DESCRIBED: Final[Mapping[StreamSource, Callable[[Position], Described]]] = {
 }
 
 
+#: The rate of a stream is that of so many batches.
+RATE_BATCHES: Final = 10
+
+
 @dataclass(frozen=True, slots=True)
 class StreamStatus:
     """How far one landed table is, as of its newest batch.
@@ -40,7 +44,8 @@ class StreamStatus:
         behind_records: that the source had beyond the newest batch when that was landed, at most;
             None where a source does not tell.
         behind_seconds: age of the newest record that was landed, 0 when nothing was behind it.
-        records_per_second: from the batch before to the newest.
+        records_per_second, bytes_per_second: over the newest `RATE_BATCHES` batches; of one that is
+            direct over the newest batch.
         positions: next position to read, by partition or shard.
         direct: nothing landed; `landed_at` and all others are of what the table has read.
     """
@@ -57,6 +62,7 @@ class StreamStatus:
     behind_records: int | None = None
     behind_seconds: float | None = None
     records_per_second: float | None = None
+    bytes_per_second: float | None = None
     positions: Mapping[str, str] = field(default_factory=dict)
     direct: bool = False
 
@@ -75,14 +81,21 @@ def stream_statuses(
     """
     for table, number in sorted(landed_tables(store, task.place).items()):
         log = LandedLog(store, task.place, table)
-        before = log.written_at(number - 1) if number > 1 else None
-        yield status_of(log.footer(number), before, now)
+        yield status_of(log.footer(number), _some_before(log, number), now)
 
 
-def status_of(newest: StreamFooter, before: datetime | None, now: datetime) -> StreamStatus:
-    """The status that the newest batch says; `before`: when the batch before it was written."""
+def _some_before(log: LandedLog, number: int) -> StreamFooter | None:
+    """The batch from which on the rate is taken; one nearer where retention has removed it."""
+    wanted = {max(1, number - RATE_BATCHES): None, number - 1: None}
+    found = (log.footer_if_there(one) for one in wanted if 0 < one < number)
+    return next((footer for footer in found if footer is not None), None)
+
+
+def status_of(newest: StreamFooter, before: StreamFooter | None, now: datetime) -> StreamStatus:
+    """The status that the newest batch says; `before`: the batch from which on the rate counts."""
     said = _DESCRIBED[newest.source](newest.end)
-    seconds = None if before is None else (newest.written_at - before).total_seconds()
+    before = newest if before is None else before
+    seconds = (newest.written_at - before.written_at).total_seconds()
     return StreamStatus(
         task=newest.task,
         table=newest.table,
@@ -97,7 +110,8 @@ def status_of(newest: StreamFooter, before: datetime | None, now: datetime) -> S
         ),
         behind_records=said.behind,
         behind_seconds=_behind_seconds(said, now),
-        records_per_second=round(newest.counts.records / seconds, 3) if seconds else None,
+        records_per_second=_rate(newest.totals.records - before.totals.records, seconds),
+        bytes_per_second=_rate(newest.totals.bytes - before.totals.bytes, seconds),
         positions=said.places,
     )
 
@@ -107,7 +121,7 @@ def status_of_direct(newest: DirectPosition, now: datetime) -> StreamStatus:
     said = _DESCRIBED[newest.source](newest.end)
     read_at = datetime.fromisoformat(newest.read_at)
     before = None if newest.before is None else datetime.fromisoformat(newest.before)
-    seconds = None if before is None else (read_at - before).total_seconds()
+    seconds = 0.0 if before is None else (read_at - before).total_seconds()
     return StreamStatus(
         task=newest.task,
         table=newest.table,
@@ -120,10 +134,15 @@ def status_of_direct(newest: DirectPosition, now: datetime) -> StreamStatus:
         lost=tuple(dict(one) for one in newest.lost),
         behind_records=said.behind,
         behind_seconds=_behind_seconds(said, now),
-        records_per_second=round(newest.records / seconds, 3) if seconds else None,
+        records_per_second=_rate(newest.records, seconds),
+        bytes_per_second=_rate(newest.bytes, seconds),
         positions=said.places,
         direct=True,
     )
+
+
+def _rate(count: int, seconds: float) -> float | None:
+    return round(count / seconds, 3) if seconds > 0 else None
 
 
 def _behind_seconds(said: Described, now: datetime) -> float | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from polynya.formats.stream.landed import SCHEMAS, Counts, StreamFooter
+from polynya.formats.landed.batch import SCHEMAS, Counts, StreamFooter
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.contract.identifiers import shown
 from polynya.model.errors import OperationError

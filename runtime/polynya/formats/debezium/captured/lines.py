@@ -76,6 +76,10 @@ class CapturedRecords(Iterator[RawRecord]):
     def __next__(self) -> RawRecord:
         return next(self._records)
 
+    def whole(self, raw: bytes, offset: int) -> bytes:
+        """See `CapturedLines.whole`."""
+        return self.lines.whole(raw, offset)
+
     def _from(self, header: bytes, file: BinaryIO, start: int) -> Iterator[RawRecord]:
         if start == 0:
             yield parsed(header.rstrip(b"\r\n"))

@@ -179,6 +179,11 @@ def batch_number(path: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def is_landed_batch(path: str) -> bool:
+    """Whether a file is named like a landed batch."""
+    return batch_number(path) is not None
+
+
 def write_batch(footer: StreamFooter, rows: pa.Table) -> bytes:
     """The object of a batch: Parquet with Zstandard, in row groups of 64 MiB at most.
 

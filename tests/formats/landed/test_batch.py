@@ -12,8 +12,8 @@ import pytest
 from pyarrow import parquet
 
 from polynya.formats.errors import UnreadableFileError
-from polynya.formats.stream import landed
-from polynya.formats.stream.landed import (
+from polynya.formats.landed import batch
+from polynya.formats.landed.batch import (
     SCHEMAS,
     Counts,
     Lost,
@@ -102,7 +102,7 @@ def test_a_batch_without_records_has_a_position() -> None:
 
 
 def test_large_batches_are_written_in_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(landed, "_GROUP_BYTES", 4096)
+    monkeypatch.setattr(batch, "_GROUP_BYTES", 4096)
     rows = kafka_rows([bytes([number]) * 1000 for number in range(20)])
 
     _, reader = opened_batch(io.BytesIO(write_batch(footer(), rows)))
@@ -126,7 +126,7 @@ def test_names_sort_as_numbers_do() -> None:
 
 
 def with_footer(entry: bytes | None) -> io.BytesIO:
-    metadata = {} if entry is None else {landed.METADATA_KEY: entry}
+    metadata = {} if entry is None else {batch.METADATA_KEY: entry}
     buffer = io.BytesIO()
     parquet.write_table(kafka_rows([b"{}"]).replace_schema_metadata(metadata), buffer)
     return io.BytesIO(buffer.getvalue())

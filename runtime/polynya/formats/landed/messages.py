@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from polynya.formats.errors import UnreadableFileError
-from polynya.formats.stream.landed import VALUE, StreamFooter
+from polynya.formats.landed.batch import VALUE, StreamFooter
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.exact import json_text
 from polynya.model.config.streaming.content import Content, content_of, written_content

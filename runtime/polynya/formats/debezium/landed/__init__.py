@@ -1,0 +1,1 @@
+"""Events of Debezium out of the landed batches of a stream."""

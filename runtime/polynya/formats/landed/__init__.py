@@ -1,0 +1,1 @@
+"""Landed batches of streams: messages as they came, whatever reads them."""
