@@ -13,7 +13,7 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.inspect.captured.shown import show_named_captures
 from polynya.cli.inspect.chosen import chosen_entries
 from polynya.cli.inspect.shape import health_line, upkeep_line
-from polynya.cli.inspect.streams import stream_block
+from polynya.cli.inspect.streams.shown import stream_block
 from polynya.cli.inspect.words import age_in_words, moment_in_words, size_in_words
 from polynya.cli.options import usage_error
 from polynya.model.config.streaming.direct import DirectTask

@@ -1,0 +1,1 @@
+"""Streams in what `polynya status` shows."""
