@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -41,6 +43,8 @@ from stacks.settings.cluster import ClusterSettings
 from stacks.settings.cluster_checks import idle_nodes, unread_streams
 from stacks.settings.stage import StageConfig
 from stacks.settings.streams.settings import StreamSourceSettings
+
+T = TypeVar("T")
 
 
 class ClusterStack(cdk.Stack):
@@ -110,8 +114,8 @@ class ClusterStack(cdk.Stack):
             applications=[EmrApplication(**one.model_dump()) for one in settings.emr_serverless],
             glue_jobs=settings.glue_jobs,
         )
-        if settings.streams:
-            self._reads_streams(settings.streams, lakehouse.landing)
+        if settings.sources:
+            self._reads_sources(settings.sources, lakehouse.landing)
         log_group.grant_write(self.cluster.role)
         boot.grant(self.cluster.role)
         wake = None
@@ -168,18 +172,26 @@ class ClusterStack(cdk.Stack):
         )
         cdk.CfnOutput(self, "GroupName", value=name)
 
-    def _reads_streams(self, streams: StreamSourceSettings, landing: s3.IBucket) -> None:
-        """Let the nodes read streams, land them, and connect to brokers."""
+    def _reads_sources(self, sources: Sequence[StreamSourceSettings], landing: s3.IBucket) -> None:
+        """Let the nodes read streams and databases, land them, and connect to their hosts."""
         role, group = self.cluster.role, self.cluster.security_group
-        grant_landing(role, landing, streams.folders)
-        grant_kinesis(role, [KinesisSource(**one.model_dump()) for one in streams.kinesis])
-        grant_msk(role, [MskTopics(**one.model_dump()) for one in streams.msk])
-        grant_source_buckets(role, [SourceBucket(**one.model_dump()) for one in streams.buckets])
-        grant_secrets(role, [StreamSecret(**one.model_dump()) for one in streams.secrets])
-        reach_brokers(group, [Brokers(**one.model_dump()) for one in streams.brokers])
-        if streams.brokers:
-            # Who runs the brokers lets this group in; what exists is not changed from here.
+        grant_landing(role, landing, _all(one.folders for one in sources))
+        streams = [KinesisSource(**one.model_dump()) for one in _all(s.kinesis for s in sources)]
+        grant_kinesis(role, streams)
+        grant_msk(role, [MskTopics(**one.model_dump()) for one in _all(s.msk for s in sources)])
+        buckets = [SourceBucket(**one.model_dump()) for one in _all(s.buckets for s in sources)]
+        grant_source_buckets(role, buckets)
+        secrets = [StreamSecret(**one.model_dump()) for one in _all(s.secrets for s in sources)]
+        grant_secrets(role, secrets)
+        hosts = [Brokers(**one.model_dump()) for one in _all(s.brokers for s in sources)]
+        reach_brokers(group, hosts)
+        if hosts:
+            # Who runs them lets this group in; what exists is not changed from here.
             cdk.CfnOutput(self, "NodeSecurityGroupId", value=group.security_group_id)
+
+
+def _all(each: Iterable[Iterable[T]]) -> list[T]:
+    return list(dict.fromkeys(chain.from_iterable(each)))
 
 
 def _held_back(stage: StageConfig) -> list[cloudwatch.Metric]:

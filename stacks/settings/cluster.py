@@ -25,7 +25,7 @@ from stacks.settings.fields import (
     GlueJobName,
     JobRoleArn,
 )
-from stacks.settings.streams.settings import StreamSourceSettings
+from stacks.settings.streams.settings import CaptureSourceSettings, StreamSourceSettings
 
 # YAML reads `true` and `yes` as a truth value, which Python counts as 1.
 Count = Annotated[int, Field(ge=0, strict=True)]
@@ -112,6 +112,9 @@ class ClusterSettings(Frozen):
     streams: StreamSourceSettings | None = Field(
         default=None, description="What its nodes read streams from; default: they read none."
     )
+    captures: CaptureSourceSettings | None = Field(
+        default=None, description="Databases that its nodes capture; default: they capture none."
+    )
     oldest_age_minutes: int = Field(
         default=60, ge=1, description="An alarm tells when landed data waits longer."
     )
@@ -119,6 +122,12 @@ class ClusterSettings(Frozen):
     notify: tuple[EmailAddress, ...] = Field(
         default=(), description="Who gets its alarms by email."
     )
+
+    @property
+    def sources(self) -> tuple[StreamSourceSettings, ...]:
+        """What its nodes read and land by themselves: streams, and databases as if they were."""
+        captured = None if self.captures is None else self.captures.as_streams
+        return tuple(one for one in (self.streams, captured) if one is not None)
 
     @property
     def capacity(self) -> Capacity:

@@ -60,12 +60,13 @@ def idle_nodes(cluster: ClusterSettings) -> str | None:
 
 
 def unread_streams(cluster: ClusterSettings) -> str | None:
-    """What to say of a cluster that may have no node, and then reads no stream."""
-    if cluster.streams is None or cluster.capacity.minimum > 0:
+    """What to say of a cluster that may have no node, and then reads no stream or database."""
+    if not cluster.sources or cluster.capacity.minimum > 0:
         return None
+    source = "stream" if cluster.streams else "database"
     return (
-        f"cluster {cluster.name} may have no node, and what waits in a stream wakes none: its "
-        "streams are read only while other work keeps a node. fix: set `minimum: 1`"
+        f"cluster {cluster.name} may have no node, and what waits in a {source} wakes none: its "
+        f"{source}s are read only while other work keeps a node. fix: set `minimum: 1`"
     )
 
 

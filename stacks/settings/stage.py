@@ -178,7 +178,7 @@ class StageConfig(Frozen):
     @property
     def calls(self) -> Calls:
         """Which services nodes call, of those that only some stages need."""
-        streams = [each.streams for each in self.clusters if each.streams]
+        streams = [one for each in self.clusters for one in each.sources]
         return Calls(
             kinesis=self.stream.enabled or any(each.kinesis for each in streams),
             emr=any(cluster.emr_serverless for cluster in self.clusters),

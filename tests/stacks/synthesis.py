@@ -34,6 +34,12 @@ STREAMS: dict[str, Any] = {
                  "key_arn": KEY}],
     "brokers": [{"cidr": "10.50.0.0/16", "port": 9098}],
 }  # fmt: skip
+# A gateway: nodes near a database.
+CAPTURES: dict[str, Any] = {
+    "folders": ["shop_db"],
+    "secrets": ["shop/postgres"],
+    "databases": [{"security_group": "sg-0a1b2c3d", "port": 5432}],
+}
 # Together they have every kind of policy. The package of one is built, that of the other is not.
 CLUSTERS: dict[str, dict[str, Any]] = {
     "cheap": {
@@ -142,6 +148,7 @@ def made_up_stages() -> list[StageConfig]:
                         "folders": ["clicks"],
                         "brokers": [{"security_group": "sg-0a1b2c3d", "port": 9096}],
                     },
+                    "captures": CAPTURES,
                 }
             ],
             machine_images={"arm64": "ami-0a1b2c3d4e5f60718"},

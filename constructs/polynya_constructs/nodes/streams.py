@@ -206,7 +206,7 @@ def reach_brokers(group: ec2.SecurityGroup, brokers: Sequence[Brokers]) -> None:
             if one.security_group
             else ec2.Peer.ipv4(one.cidr or "")
         )
-        group.add_egress_rule(peer, ec2.Port.tcp(one.port), "brokers and registries of streams")
+        group.add_egress_rule(peer, ec2.Port.tcp(one.port), "brokers, registries and databases")
 
 
 def _decrypt(

@@ -1,4 +1,4 @@
-"""What well-formed `streams` of a cluster can still have wrong."""
+"""What well-formed `streams` and `captures` of a cluster can still have wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from polynya.model.documents.nodes import Path
 from polynya.model.documents.problems import Problem
 from polynya_constructs.regions import region_problem
 from stacks.settings.stage import StageConfig
-from stacks.settings.streams.settings import StreamSourceSettings
+from stacks.settings.streams.settings import CaptureSourceSettings, StreamSourceSettings
 
 _CODE: Final = "POLYNYA-STG-005"
 
@@ -22,6 +22,21 @@ def stream_problems(stage: StageConfig) -> Iterator[Problem]:
             yield from _missing(cluster.streams, path)
             yield from _twice(cluster.streams, path)
             yield from _elsewhere(stage, cluster.streams, path)
+        if cluster.captures is not None:
+            yield from _capture_problems(stage, cluster.captures, ("clusters", index, "captures"))
+
+
+def _capture_problems(
+    stage: StageConfig, captures: CaptureSourceSettings, path: Path
+) -> Iterator[Problem]:
+    streams = captures.as_streams
+    if not captures.databases:
+        message = "nodes connect to nothing but port 443, and no database is named"
+        fix = "add `databases: [{security_group: …, port: 5432}]`"
+        yield Problem(path, _CODE, message, fix)
+    yield from _missing(streams, path)
+    yield from _twice(streams, path, brokers="databases")
+    yield from _elsewhere(stage, streams, path)
 
 
 def _missing(streams: StreamSourceSettings, path: Path) -> Iterator[Problem]:
@@ -35,14 +50,16 @@ def _missing(streams: StreamSourceSettings, path: Path) -> Iterator[Problem]:
         yield Problem((*path, "msk"), _CODE, message, fix)
 
 
-def _twice(streams: StreamSourceSettings, path: Path) -> Iterator[Problem]:
+def _twice(
+    streams: StreamSourceSettings, path: Path, *, brokers: str = "brokers"
+) -> Iterator[Problem]:
     named: dict[str, Iterable[tuple[Hashable, str]]] = {
         "folders": ((one, one) for one in streams.folders),
         "kinesis": (((one.name, one.region), one.name) for one in streams.kinesis),
         "msk": ((one.cluster_arn, one.cluster_arn) for one in streams.msk),
         "buckets": (((one.name, one.prefix), one.name) for one in streams.buckets),
         "secrets": ((one.name, one.name) for one in streams.secrets),
-        "brokers": ((one, f"port {one.port}") for one in streams.brokers),
+        brokers: ((one, f"port {one.port}") for one in streams.brokers),
     }
     for name, entries in named.items():
         seen: set[Hashable] = set()

@@ -1,4 +1,4 @@
-"""`streams` of a cluster: sources, the folders in which they land, and how brokers are reached."""
+"""`streams` and `captures` of a cluster: sources, folders they land in, how they are reached."""
 
 from __future__ import annotations
 
@@ -161,3 +161,37 @@ class StreamSourceSettings(Frozen):
     brokers: tuple[BrokerSettings, ...] = Field(
         default=(), description="Brokers and registries to which they may connect."
     )
+
+
+class DatabaseSettings(BrokerSettings):
+    """A database to which nodes may open connections, beside TLS to port 443."""
+
+    security_group: SecurityGroupId | None = Field(
+        default=None, description="The security group of the database."
+    )
+    port: int = Field(ge=1, le=65_535, strict=True, description="Such as 5432 or 3306.")
+
+
+class CaptureSourceSettings(Frozen):
+    """What the nodes of a cluster may do to capture databases; nothing is granted beside it."""
+
+    folders: tuple[LandingFolder, ...] = Field(
+        default=(),
+        description="Folders of the landing bucket in which its captures land: the `folder` of "
+        "each, by default the name of the task.",
+    )
+    secrets: tuple[Annotated[SecretSettings, BeforeValidator(_named)], ...] = Field(
+        default=(),
+        description="Secrets that its connections name as `${secret:NAME#FIELD}`; a name is short "
+        "for `{name: …}`.",
+    )
+    databases: tuple[DatabaseSettings, ...] = Field(
+        default=(), description="Databases to which they may connect."
+    )
+
+    @property
+    def as_streams(self) -> StreamSourceSettings:
+        """The same, as nodes that read streams are given it."""
+        return StreamSourceSettings(
+            folders=self.folders, secrets=self.secrets, brokers=self.databases
+        )

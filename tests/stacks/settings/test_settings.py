@@ -32,6 +32,8 @@ from stacks.settings.stage import (
 )
 from stacks.settings.streams.settings import (
     BrokerSettings,
+    CaptureSourceSettings,
+    DatabaseSettings,
     KinesisSourceSettings,
     MskSettings,
     SecretSettings,
@@ -384,7 +386,7 @@ def test_the_page_names_every_setting_and_its_examples_are_right(tmp_path: Path)
     models += (StreamSettings, CatalogSettings, ClusterSettings, NetworkAgentSettings)
     models += (AthenaSettings, ScheduleSettings, ConsumptionSettings, LakeFormationSettings)
     models += (StreamSourceSettings, KinesisSourceSettings, MskSettings, SourceBucketSettings)
-    models += (SecretSettings, BrokerSettings)
+    models += (SecretSettings, BrokerSettings, CaptureSourceSettings, DatabaseSettings)
     models += (RedshiftSettings, EmrServerlessSettings, FirehoseSettings, QuickSightSettings)
     names = {name for model in models for name in model.model_fields}
     assert {name for name in names if not re.search(rf"\b{name}\b", page)} == set()

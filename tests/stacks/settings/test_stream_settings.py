@@ -1,4 +1,4 @@
-"""`streams` of a cluster: what cannot be read, landed or reached is said with its line."""
+"""`streams` and `captures` of a cluster: what cannot be is said with its line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from stacks.settings.cluster_checks import unread_streams
 from stacks.settings.loader import load_deployment
 from stacks.settings.stage import StageConfig
 from stacks.settings.streams.settings import StreamSourceSettings
-from tests.stacks.synthesis import STREAMS
+from tests.stacks.synthesis import CAPTURES, STREAMS
 
 HEAD = "apiVersion: polynya/v1\nkind: stage\nname: dev\nregion: eu-central-1\n"
 CLUSTER = "clusters: [{name: a, minimum: 1, streams: {"
 LANDED = CLUSTER + "folders: [x], "
 AT = "clusters[0].streams"
+CAPTURED = "clusters: [{name: a, minimum: 1, captures: {"
+DATABASES = "databases: [{cidr: 10.1.0.0/16, port: 5432}]"
+OF = "clusters[0].captures"
+ACCOUNT = "account: '123456789012'\n"
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1a2b3c4d-0000-4000-8000-000000000000"
 MSK = "arn:aws:kafka:eu-central-1:123456789012:cluster/web/1a2b3c4d-0000-4000-8000-000000000000-5"
 SECRET = "arn:aws:secretsmanager:eu-central-1:999999999999:secret:theirs-1a2B3c"
@@ -82,6 +86,21 @@ def stage(**streams: Any) -> StageConfig:
             f"account: '123456789012'\n{LANDED}secrets: ['{SECRET}']}}}}]",
             f"{AT}.secrets[0]: endpoints of this network let nothing through that belongs to 9999",
         ),
+        (CAPTURED + "folders: [x]}}]", f"{OF}: nodes connect to nothing but port 443, and no data"),
+        (CAPTURED + f"{DATABASES}}}}}]", f"{OF}: nodes land what they read in folders of the land"),
+        (
+            CAPTURED + "folders: [x], databases: [{port: 1, cidr: 10.0.0.0/8}, {port: 1, cidr: "
+            "10.0.0.0/8}]}}]",
+            f"{OF}.databases[1]: `port 1` is named twice",
+        ),
+        (
+            CAPTURED + f"folders: [x], {DATABASES}, kinesis: [a]}}}}]",
+            f"{OF}.kinesis: unknown key `kinesis`",
+        ),
+        (
+            f"{ACCOUNT}{CAPTURED}folders: [x], {DATABASES}, secrets: [{SECRET}]}}}}]",
+            f"{OF}.secrets[0]: endpoints of this network let nothing through that belongs to 9999",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_line(text: str, said: str, tmp_path: Path) -> None:
@@ -117,5 +136,7 @@ def test_a_cluster_that_may_be_empty_says_that_it_reads_no_stream_then() -> None
         )
 
     assert "set `minimum: 1`" in str(said(strategy="low_cost", streams=STREAMS))
+    databases = str(said(strategy="low_cost", captures=CAPTURES))
+    assert "what waits in a database wakes none: its databases are read only" in databases
     assert said(strategy="low_cost") is None
     assert said(strategy="low_latency", streams=STREAMS) is None
