@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from polynya.model.errors import ConfigError
 from polynya.store.bucket.configuration import FolderSource, Snapshot, identity_of, write_to
+from polynya.store.bucket.reader import is_project_file
 
 FILES = st.dictionaries(st.text(max_size=4), st.binary(max_size=4), max_size=4)
 
@@ -20,7 +21,8 @@ def test_the_identity_tells_two_sets_of_files_apart(one: dict, other: dict) -> N
 
 
 def test_a_folder_is_its_configuration_and_not_its_data(tmp_path: Path) -> None:
-    for name in ("polynya.yml", "tasks/users.yml", "tests/users.yml", "landing/1.json", "tasks/.x"):
+    parts = ("polynya.yml", "tasks/users.yml", "tests/users.yml", "connections/rds.pem")
+    for name in (*parts, "landing/1.json", "tasks/.x", "tasks/x.pem", "connections/x.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name, encoding="utf-8")
     source = FolderSource(tmp_path)
@@ -30,9 +32,9 @@ def test_a_folder_is_its_configuration_and_not_its_data(tmp_path: Path) -> None:
     same = source.read()
     (tmp_path / "tasks/users.yml").write_text("other", encoding="utf-8")
 
-    assert before.files == {
-        name: name.encode() for name in ("polynya.yml", "tasks/users.yml", "tests/users.yml")
-    }
+    assert before.files == {name: name.encode() for name in parts}
+    assert all(map(is_project_file, parts))
+    assert not any(map(is_project_file, ("tasks/x.pem", "connections/x.txt", "connections/.pem")))
     assert (before.revision, before.edited) == (None, ())
     assert same == before
     assert source.read().identity != before.identity

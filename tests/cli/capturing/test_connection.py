@@ -52,3 +52,19 @@ def test_a_secret_that_is_not_there_is_named(said, database, monkeypatch):
     assert "the environment variable SHOP_PW is not set" in said(
         "connection", "test", "shop", code=1
     )
+
+
+def test_publication_and_slot_are_those_of_the_tasks_and_each_thing_is_said_once(
+    said, database, project
+):
+    (project / "tasks" / "b.yml").write_text(
+        "apiVersion: polynya/v1\nkind: landing\nname: b\nconnection: shop\n"
+        "tables: {include: [b.*]}\npublication: mine\n"
+    )
+    asked = []
+    database.findings = lambda: asked.append(database.access) or database.findings_
+
+    findings = said("connection", "test", "shop", "--json")
+
+    assert {(one.task, one.publication) for one in asked} == {("b", "mine"), ("shop_db", None)}
+    assert len(findings) == 2

@@ -57,6 +57,17 @@ def test_certificates_are_found_from_the_project_folder(tmp_path):
     assert shop.tls.ca == str(tmp_path / "certs" / "ca.pem")
 
 
+def test_certificates_beside_the_connections_travel_with_the_project(tmp_path):
+    folder = write_project(tmp_path / "fetched", project=PROJECT, users=USERS)
+    (folder / "connections").mkdir()
+    text = SHOP + "tls: {ca: connections/rds.pem}\n"
+    (folder / "connections" / "shop.yml").write_text(text, encoding="utf-8")
+
+    shop = load_project(folder, environment={}, base=tmp_path).connections["shop"]
+
+    assert shop.tls.ca == str(folder / "connections" / "rds.pem")
+
+
 @pytest.mark.parametrize("reference", ["${env:PW}", "${file:/run/pw}", "${secret:shop#password}"])
 def test_a_password_may_be_a_reference(tmp_path, reference):
     text = SHOP.replace("{env: SHOP_PW}", f'"{reference}"')

@@ -24,7 +24,8 @@ def encode(files: Mapping[str, bytes]) -> bytes:
     """The bundle of files that are UTF-8: the same bytes for the same files.
 
     Raises:
-        ConfigError: more files or bytes than a bundle holds (POLYNYA-BKT-005).
+        ConfigError: more files or bytes than a bundle holds, or one that is no text
+            (POLYNYA-BKT-005).
     """
     size = sum(map(len, files.values()))
     if len(files) > MAX_FILES or size > MAX_BYTES:
@@ -35,8 +36,21 @@ def encode(files: Mapping[str, bytes]) -> bytes:
             state="nothing was uploaded",
             fix="keep data of tests outside, or make several projects of it",
         )
-    texts = {path: content.decode() for path, content in files.items()}
+    texts = {path: _text(path, content) for path, content in files.items()}
     return json.dumps(texts, sort_keys=True, indent=1).encode() + b"\n"
+
+
+def _text(path: str, content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise ConfigError(
+            "POLYNYA-BKT-005",
+            "it is no text",
+            where=path,
+            state="nothing was uploaded",
+            fix="write certificates as PEM, in UTF-8, or keep the file elsewhere",
+        ) from None
 
 
 def revision_of(bundle: bytes) -> str:

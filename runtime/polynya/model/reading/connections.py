@@ -18,6 +18,32 @@ from polynya.model.reading.secrets import is_read_at_use, written_logins
 CONNECTION_FOLDER: Final = "connections"
 
 
+def is_certificate(name: str) -> bool:
+    """Whether a file of this name beside the connections has certificates of an authority."""
+    return PurePosixPath(name).suffix == ".pem" and not name.startswith(".")
+
+
+def certificate_files(folder: Path) -> list[Path]:
+    """The files of certificates in a folder, in name order; none when there is no folder."""
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if is_certificate(path.name) and path.is_file())
+
+
+def with_certificates(connection: Connection, directory: Path, base: Path) -> Connection:
+    """A connection with the absolute place of its certificates.
+
+    Those in `connections/` are files of the project, wherever that is read from; others are
+    relative to `base`.
+    """
+    ca = connection.tls.ca
+    if ca is None:
+        return connection
+    travels = PurePosixPath(ca).parts[:-1] == (CONNECTION_FOLDER,) and is_certificate(ca)
+    place = str(((directory if travels else base) / ca).absolute())
+    return connection.model_copy(update={"tls": connection.tls.model_copy(update={"ca": place})})
+
+
 def read_connections(
     directory: Path,
     project: Project | None,

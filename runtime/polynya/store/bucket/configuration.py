@@ -19,7 +19,7 @@ from polynya.model.contract.identifiers import shown
 from polynya.model.contract.paths import relative_path_problem
 from polynya.model.documents.yaml_reader import MAX_FILE_BYTES
 from polynya.model.errors import ConfigError, PolynyaError
-from polynya.model.reading.connections import CONNECTION_FOLDER
+from polynya.model.reading.connections import CONNECTION_FOLDER, certificate_files
 from polynya.model.reading.document import document_files
 from polynya.model.reading.loader import PROJECT_FILES, TASK_FOLDER
 from polynya.model.reading.task_test_loader import TEST_FOLDER
@@ -98,6 +98,8 @@ def project_files(folder: Path) -> Iterator[str]:
     for below in (TASK_FOLDER, CONNECTION_FOLDER, TEST_FOLDER):
         for path in document_files(folder / below):
             yield f"{below}/{path.name}"
+    for path in certificate_files(folder / CONNECTION_FOLDER):
+        yield f"{CONNECTION_FOLDER}/{path.name}"
 
 
 def write_to(snapshot: Snapshot, folder: Path) -> None:

@@ -18,7 +18,7 @@ from polynya.model.contract.identifiers import shown
 from polynya.model.contract.paths import relative_path_problem
 from polynya.model.documents.yaml_reader import MAX_FILE_BYTES
 from polynya.model.errors import ConfigError, ConflictError, PolynyaError
-from polynya.model.reading.connections import CONNECTION_FOLDER
+from polynya.model.reading.connections import CONNECTION_FOLDER, is_certificate
 from polynya.model.reading.document import is_document
 from polynya.model.reading.loader import PROJECT_FILES, TASK_FOLDER
 from polynya.model.reading.task_test_loader import TEST_FOLDER
@@ -203,6 +203,8 @@ def is_project_file(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     if relative_path_problem(path) is not None:
         return False
+    if folder == CONNECTION_FOLDER and is_certificate(name):
+        return True
     return path in PROJECT_FILES or (folder in _FOLDERS and is_document(name))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
@@ -51,7 +50,8 @@ class Tls(Frozen):
         default=None,
         min_length=1,
         description="File with the certificates of the authorities that are trusted, relative to "
-        "the project folder or absolute. Default: those that this machine trusts.",
+        "the project folder or absolute. A `.pem` in `connections/` is a part of the project and "
+        "travels with it. Default: those that this machine trusts.",
     )
 
 
@@ -115,13 +115,6 @@ class Connection(Frozen):
         written = {name: getattr(there, name) for name in there.model_fields_set}
         different = {name: value for name, value in written.items() if value is not None}
         return self.model_copy(update={**different, "targets": {}})
-
-    def with_places(self, base: Path) -> Connection:
-        """The connection with the absolute place of its certificates."""
-        if self.tls.ca is None:
-            return self
-        ca = str((base / self.tls.ca).absolute())
-        return self.model_copy(update={"tls": self.tls.model_copy(update={"ca": ca})})
 
 
 def is_this_machine(host: str) -> bool:

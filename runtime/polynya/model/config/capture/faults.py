@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ TableFault: TypeAlias = Literal["suspend", "stop"]
 class EnvironmentErrors(Frozen):
     """The database, the network or the landing zone does not answer: what may pass by itself."""
 
-    retry: int | Literal["forever"] = Field(
+    retry: Annotated[int, Field(ge=0)] | Literal["forever"] = Field(
         default="forever",
         description="How often it is tried again in a row, or `forever`. Default: `forever`.",
     )
