@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from polynya.cli.context import Context, verb_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
-from polynya.model.config.capture.connection import Connection
 from polynya.model.documents.problems import suggest
-from polynya.model.reading.loader import LoadedProject
-
-if TYPE_CHECKING:
-    from polynya.gateway.source import Finding
 
 app = verb_app("connection", "Connections to databases: test them.")
 
@@ -23,8 +16,7 @@ def test(name: str, /, *, context: Context) -> int:
 
     Each line is one thing that was looked at, with what helps where it is wrong. Publication and
     slot are those of the tasks that use the connection, if any does. Nothing is changed in the
-    database. Exit code 1 when something is wrong, 4 when the database does not
-    answer at all.
+    database. Exit code 1 when something is wrong, 4 when the database does not answer at all.
 
     For example: `polynya connection test shop_postgres`.
 
@@ -36,14 +28,16 @@ def test(name: str, /, *, context: Context) -> int:
     for error in project.errors:
         if (error.where or "").startswith(f"connections/{name}."):
             context.output.error(error)
-    connection = project.connections.get(name)
-    if connection is None:
+    if name not in project.connections:
         known = sorted(project.connections)
         raise usage_error(
             f"no connection is called `{name[:60]}`",
             suggest(name, known) if known else "add a file to `connections/`",
         )
-    findings = _findings(project, connection, name)
+    # Start-up time: drivers of databases.
+    from polynya.engine.verbs.captures import findings_of
+
+    findings = findings_of(project, name)
     for one in findings:
         data = {"connection": name, "ok": one.ok, "what": one.what, "fix": one.fix}
         fix = f"\n      fix: {one.fix}" if one.fix else ""
@@ -53,17 +47,3 @@ def test(name: str, /, *, context: Context) -> int:
     text = f"{name} can be captured" if not wrong else f"{wrong} of {len(findings)} are wrong"
     context.output.result("connection", {"connection": name, "ok": not wrong}, text)
     return ExitCode.FAILED if wrong else ExitCode.OK
-
-
-def _findings(project: LoadedProject, connection: Connection, name: str) -> list[Finding]:
-    """What was found, each thing once, for all tasks that follow changes by the connection."""
-    # Start-up time: drivers of databases.
-    from polynya.engine.verbs.captures import database_at, database_of
-
-    tasks = [one for one in project.captures if one.connection == name]
-    following = [one for one in tasks if one.update_method == "cdc"]
-    found: list[Finding] = []
-    for opened in [database_of(one) for one in following] or [database_at(connection, name)]:
-        with opened as database:
-            found += database.findings()
-    return list(dict.fromkeys(found))

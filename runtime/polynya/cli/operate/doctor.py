@@ -9,6 +9,7 @@ from typing import Final
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.operate.adopt import tell_adopted
+from polynya.cli.operate.checked.captures import capture_checks
 from polynya.cli.operate.checks import Check, Status, guarded
 from polynya.cli.operate.doctor_machine import machine_checks, memory_check, output_check
 from polynya.model.errors import ConfigErrors
@@ -22,6 +23,7 @@ def doctor(
 ) -> int:
     """Check everything that a run needs: Java, memory, jars, project, landing, warehouse, catalog.
 
+    Of captures also the engine, and each database as `polynya connection test` does.
     Of a target on AWS: identity, buckets, catalog and stream too, each with the grant that is
     missing. What it writes to try it takes back, but for one record in the stream.
 
@@ -64,6 +66,7 @@ def _checks(context: CommandContext, stream: str | None, *, aws: bool) -> Iterat
         return
     yield _project(project)
     yield from machine_checks(project)
+    yield from capture_checks(project)
     if project.target.on_aws or stream is not None:
         # Start-up time: the AWS SDK.
         from polynya.cli.operate.doctor_aws import aws_checks

@@ -23,7 +23,7 @@ def machine_checks(project: LoadedProject) -> Iterator[Check]:
     """Everything of a project that is on this machine."""
     landing, warehouse = project.target.landing, project.target.warehouse
     if isinstance(landing, Path):
-        yield _landing(landing)
+        yield _landing(landing, makes=bool(project.captures))
         for task in project.tasks:
             if isinstance(task, DirectTask):
                 continue
@@ -60,7 +60,9 @@ def output_check() -> Check:
     return Check("output", "ok", encoding)
 
 
-def _landing(folder: Path) -> Check:
+def _landing(folder: Path, *, makes: bool) -> Check:
+    if not folder.is_dir() and makes:
+        return Check("landing", "ok", f"{folder} (will be created)")
     if not folder.is_dir():
         return Check("landing", "fail", f"no folder {folder}", f"mkdir -p {folder}")
     if not os.access(folder, os.R_OK | os.X_OK):

@@ -15,7 +15,7 @@ from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.position import Position
 from polynya.gateway.landing.progress import unloaded
 from polynya.gateway.registry import open_database
-from polynya.gateway.source import Access, Database, Lag, SourceTable
+from polynya.gateway.source import Access, Database, Finding, Lag, SourceTable
 from polynya.model.config.capture.connected import ConnectedCapture
 from polynya.model.config.capture.connection import Connection
 from polynya.model.errors import PolynyaError
@@ -137,3 +137,17 @@ def captured_tables(task: ConnectedCapture) -> tuple[SourceTable, ...]:
     """The tables that the task would capture now. Raises PolynyaError."""
     with database_of(task) as database:
         return database.tables(task.tables.include, task.tables.exclude)
+
+
+def findings_of(project: LoadedProject, name: str) -> list[Finding]:
+    """What speaks for and against capturing by a connection, each thing once. Raises PolynyaError.
+
+    Publication and slot are those of the tasks that follow changes by it, if any does.
+    """
+    tasks = [one for one in project.captures if one.connection == name]
+    following = [database_of(one) for one in tasks if one.update_method == "cdc"]
+    found: list[Finding] = []
+    for opened in following or [database_at(project.connections[name], name)]:
+        with opened as database:
+            found += database.findings()
+    return list(dict.fromkeys(found))

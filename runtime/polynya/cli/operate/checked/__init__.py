@@ -1,0 +1,1 @@
+"""What `polynya doctor` checks of parts that not every project has."""
