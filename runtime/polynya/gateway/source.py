@@ -31,6 +31,7 @@ class Access:
         slot: name of the replication slot, where there are slots; None: made from `task`.
         publication: likewise.
         rows: condition in the database's SQL by table: only rows that meet it are captured.
+        follows: changes are captured; False: tables are only loaded, which needs less.
     """
 
     type: str
@@ -45,6 +46,7 @@ class Access:
     slot: str | None = None
     publication: str | None = None
     rows: Mapping[str, str] = field(default_factory=dict)
+    follows: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,3 +68,12 @@ def test_publication_and_slot_are_those_of_the_tasks_and_each_thing_is_said_once
 
     assert {(one.task, one.publication) for one in asked} == {("b", "mine"), ("shop_db", None)}
     assert len(findings) == 2
+
+
+def test_of_a_connection_that_is_only_loaded_from_less_is_asked(said, database, project):
+    file = project / "tasks" / "shop_db.yml"
+    file.write_text(file.read_text() + "update_method: reload\nschedule: '@daily'\n")
+
+    said("connection", "test", "shop")
+
+    assert database.access.follows is False

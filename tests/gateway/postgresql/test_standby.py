@@ -26,6 +26,7 @@ def test_a_standby_gives_loads_without_changes_and_says_why_no_more() -> None:
         database = shop.open()
         wrong = [one.what for one in database.findings() if not one.ok]
         assert wrong == ["the server is a standby, of which changes cannot be captured"]
+        assert all(one.ok for one in shop.open(follows=False).findings())
         tables = database.tables(("public.orders", "public.odd"), ())
         with pytest.raises(OperationError) as refused:
             database.begin([one for one in tables if one.key])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ from polynya.formats.debezium.captured.batch import CaptureHeader
 from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.pending import Roll
-from polynya.gateway.landing.position import Position, StreamPosition
+from polynya.gateway.landing.position import Position, StreamPosition, TableProgress
 from polynya.gateway.landing.stream import Cutter, StreamEvent
 from polynya.gateway.worker.changes import Changes
 from polynya.gateway.worker.masks import TableMasks
@@ -49,9 +49,9 @@ def row(number: int, text: bytes = b"x\n", shape: Mapping[str, Any] | None = Non
     return StreamEvent("row", text, lambda: {"pos": number}, "w.t", shape or {}, number)
 
 
-def begun(store: MemoryObjectStore) -> Lander:
+def begun(store: MemoryObjectStore, **tables: TableProgress) -> Lander:
     lander = Lander(CaptureLog(store, "shop"), "shop", lambda: datetime(2026, 1, 1, tzinfo=UTC))
-    lander.begin(Position(BEGIN))
+    lander.begin(Position(BEGIN, tables))
     return lander
 
 
@@ -103,6 +103,19 @@ def test_events_that_come_while_a_batch_lands_are_one_batch_after_it() -> None:
     changes.finish()
 
     assert [header.events for header in headers(store)] == [0, 1, 3]
+
+
+def test_changes_of_a_table_in_its_load_are_counted_where_everybody_sees_it() -> None:
+    store = MemoryObjectStore()
+    tables = {"w.t": TableProgress("loading", rows=5), "w.u": TableProgress("loaded")}
+    changes = following(begun(store, **tables))
+
+    changes.take([row(1), row(2), replace(row(3), table="w.u")])
+    changes.finish()
+
+    *_, newest = headers(store)
+    landed = Position.of(newest.position).tables
+    assert (landed["w.t"].changes, landed["w.u"].changes) == (2, 0)
 
 
 def test_the_engine_waits_when_there_is_no_room() -> None:

@@ -14,9 +14,10 @@ app = verb_app("connection", "Connections to databases: test them.")
 def test(name: str, /, *, context: Context) -> int:
     """Look whether a database can be captured: reach, TLS, rights, settings of the server.
 
-    Each line is one thing that was looked at, with what helps where it is wrong. Publication and
-    slot are those of the tasks that use the connection, if any does. Nothing is changed in the
-    database. Exit code 1 when something is wrong, 4 when the database does not answer at all.
+    Each line is one thing that was looked at, with what helps where it is wrong. What is
+    looked at is what the tasks need that use the connection: their publication and slot, and less
+    where all of them only load. Nothing is changed in the database. Exit code 1 when something is
+    wrong, also when the database does not answer.
 
     For example: `polynya connection test shop_postgres`.
 

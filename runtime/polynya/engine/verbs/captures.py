@@ -142,12 +142,14 @@ def captured_tables(task: ConnectedCapture) -> tuple[SourceTable, ...]:
 def findings_of(project: LoadedProject, name: str) -> list[Finding]:
     """What speaks for and against capturing by a connection, each thing once. Raises PolynyaError.
 
-    Publication and slot are those of the tasks that follow changes by it, if any does.
+    They are about what the tasks need that use it: publication and slot of those that follow
+    changes, and less where all only load. Without a task changes are to be followed.
     """
     tasks = [one for one in project.captures if one.connection == name]
-    following = [database_of(one) for one in tasks if one.update_method == "cdc"]
+    chosen = [one for one in tasks if one.update_method == "cdc"] or tasks[:1]
+    opening = [database_of(one) for one in chosen]
     found: list[Finding] = []
-    for opened in following or [database_at(project.connections[name], name)]:
+    for opened in opening or [database_at(project.connections[name], name)]:
         with opened as database:
             found += database.findings()
     return list(dict.fromkeys(found))

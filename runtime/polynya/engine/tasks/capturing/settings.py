@@ -65,7 +65,8 @@ def access_of(task: ConnectedCapture, secrets: Secrets) -> Access:
     """How the database of a task is reached. Raises as `Secrets.text`."""
     access = access_to(task.database, task.name, secrets)
     rows = dict(task.rows)
-    return replace(access, slot=task.slot, publication=task.publication, rows=rows)
+    follows = task.update_method == "cdc"
+    return replace(access, slot=task.slot, publication=task.publication, rows=rows, follows=follows)
 
 
 def access_to(connection: Connection, name: str, secrets: Secrets) -> Access:

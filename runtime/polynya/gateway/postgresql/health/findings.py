@@ -57,7 +57,7 @@ def _findings(session: Session, access: Access, slot: str, publication: str) -> 
     )
     detail = f" ({tls})" if tls else ""
     yield Finding(ok=True, what=f"PostgreSQL {version} lets {access.user} in, {encrypted}{detail}")
-    if facts[-1]:
+    if facts[-1] and access.follows:
         yield Finding(
             ok=False, what="the server is a standby, of which changes cannot be captured",
             fix="capture from the primary; loads with `update_method: reload` may read here",
@@ -67,6 +67,9 @@ def _findings(session: Session, access: Access, slot: str, publication: str) -> 
         ok=number >= _OLDEST, what=f"version {version}",
         fix="" if number >= _OLDEST else "use PostgreSQL 14 or newer",
     )  # fmt: skip
+    if not access.follows:
+        yield from _unread(session)
+        return
     yield Finding(
         ok=level == "logical", what=f"wal_level is {level}",
         fix="" if level == "logical" else "set wal_level = logical, and restart the server",
@@ -104,13 +107,17 @@ def _publication(session: Session, name: str, *, may_create: bool) -> Finding:
     )  # fmt: skip
 
 
-def _tables(session: Session) -> Iterator[Finding]:
+def _unread(session: Session) -> Iterator[Finding]:
     unreadable = [row[0] for row in session.run(_UNREADABLE)]
     if unreadable:
         yield Finding(
             ok=True, what=f"{len(unreadable)} tables cannot be read: {_some(unreadable)}",
             fix="GRANT USAGE ON SCHEMA … and GRANT SELECT ON … for what is to be captured",
         )  # fmt: skip
+
+
+def _tables(session: Session) -> Iterator[Finding]:
+    yield from _unread(session)
     tables = read_tables(session)
     bare = without_identity(tables)
     if bare:
