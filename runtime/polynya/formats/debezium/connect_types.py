@@ -7,7 +7,6 @@ batch is a whole microsecond, else `bigint` nanoseconds.
 
 from __future__ import annotations
 
-import base64
 import binascii
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
@@ -97,8 +96,9 @@ def decode_binary(value: Any) -> bytes:
     if not isinstance(value, str):
         raise ValueError(f"{str(value)[:60]!r} is not base64")  # noqa: TRY004
     try:
-        return base64.b64decode(value, validate=True)
-    except binascii.Error:
+        # As `base64.b64decode` with `validate`, without its detours.
+        return binascii.a2b_base64(value, strict_mode=True)
+    except ValueError:
         raise ValueError(f"{value[:60]!r} is not base64") from None
 
 

@@ -67,6 +67,7 @@ class Reading:
     counters: Counter[str] = field(default_factory=Counter)
     files: dict[str, FileProgress] = field(default_factory=dict)
     kept: dict[str, Callable[[bytes, int], bytes]] = field(default_factory=dict)
+    included: dict[str, bool] = field(default_factory=dict)
     taken: int = 0
     taken_bytes: int = 0
 
@@ -144,10 +145,16 @@ class Reading:
         if not isinstance(event, ChangeEvent):
             if event.ddl is None or not self._follow(file, offset, raw, event.ddl):
                 self._filter(file, offset, event.counter)
-        elif not self.scope.includes(name):
+        elif not self._includes(name):
             self._filter(file, offset, "not_included")
         elif not self._is_done(name, file, offset):
             self.table(name).add(file, offset, raw, event)
+
+    def _includes(self, name: str) -> bool:
+        known = self.included.get(name)
+        if known is None:
+            known = self.included[name] = self.scope.includes(name)
+        return known
 
     def _dataset_of(self, event: ChangeEvent | NoChange) -> str:
         return (
