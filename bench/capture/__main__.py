@@ -16,7 +16,7 @@ from bench.capture.place import STORAGE, GaveUpError, source_in
 from bench.floors.__main__ import circumstances
 from examples.servers.postgresql import PostgresServer, postgres_server
 
-PARTS: Final = ("load", "changes", "latency", "memory")
+PARTS: Final = ("load", "changes", "latency", "sustained", "memory")
 #: Seconds more for the part that warms up.
 _WARM: Final = 60.0
 _Measure: TypeAlias = Callable[[PostgresServer, Path], Iterator[Figure]]
@@ -26,10 +26,12 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     """What the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m bench capture", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
-    parser.add_argument("--load-rows", type=int, default=1_000_000, help="default 1,000,000")
-    parser.add_argument("--changes", type=int, default=200_000, help="default 200,000")
+    parser.add_argument("--load-rows", type=int, default=500_000, help="default 500,000")
+    parser.add_argument("--changes", type=int, default=150_000, help="default 150,000")
+    parser.add_argument("--rounds", type=int, default=3, help="of load and changes; default 3")
     parser.add_argument("--rate", type=int, default=2000, help="changes a second; default 2000")
-    parser.add_argument("--seconds", type=float, default=45.0, help="of the ages; default 45")
+    parser.add_argument("--sustained", type=int, default=5000, help="likewise; default 5000")
+    parser.add_argument("--seconds", type=float, default=45.0, help="of both rates; default 45")
     parser.add_argument("--rows", type=int, default=500_000, help="of the one transaction; 500,000")
     parser.add_argument(
         "--limit", type=float, default=120.0, help="seconds of each part of Polynya; default 120"
@@ -47,13 +49,21 @@ def measures(given: argparse.Namespace) -> Mapping[str, _Measure]:
     storage = ("tasks/live.yml", STORAGE)
     return {
         "load": lambda server, folder: load.measure(
-            source_in(server, folder, "load"), given.load_rows, limit
+            (source_in(server, folder, f"load{one}") for one in range(given.rounds)),
+            given.load_rows,
+            limit,
         ),
         "changes": lambda server, folder: changes.measure(
-            source_in(server, folder, "changes"), given.changes, limit
+            source_in(server, folder, "changes"), given.changes, given.rounds, limit
         ),
         "latency": lambda server, folder: latency.measure(
             source_in(server, folder, "latency", storage), given.rate, given.seconds, limit + _WARM
+        ),
+        "sustained": lambda server, folder: latency.keep_up(
+            source_in(server, folder, "sustained", storage),
+            given.sustained,
+            given.seconds,
+            limit + _WARM,
         ),
         "memory": lambda server, folder: memory.measure(
             source_in(server, folder, "memory"), given.rows, limit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,14 @@ def table(figures: Sequence[Figure]) -> str:
     """The table in Markdown."""
     head = "| what | measured | goal |  |"
     return "\n".join([head, "|---" * 4 + "|", *(one.line() for one in figures)])
+
+
+def middle(values: Sequence[float], form: str = ",.0f") -> str:
+    """The median, with the range where there are several."""
+    known = f"{median(values):{form}}"
+    if len(values) == 1:
+        return known
+    return f"{known} ({min(values):{form}} to {max(values):{form}})"
 
 
 def quantile(ages: Sequence[float], part: float) -> float:

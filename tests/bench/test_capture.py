@@ -7,7 +7,7 @@ import math
 import pytest
 
 from bench.capture.__main__ import main
-from bench.capture.figures import Figure, quantile, table
+from bench.capture.figures import Figure, middle, quantile, table
 from examples.servers.postgresql import UnavailableError
 from tests.absent import absent
 
@@ -16,6 +16,11 @@ def test_a_table_says_which_goals_were_reached() -> None:
     lines = table([Figure("load", "5/s", "≥ 9/s", False), Figure("copy", "7/s")]).splitlines()
 
     assert lines[2:] == ["| load | 5/s | ≥ 9/s | **not reached** |", "| copy | 7/s |  |  |"]
+
+
+def test_several_rounds_have_a_median_and_a_range() -> None:
+    assert middle([3000.0, 1000.0, 2000.0]) == "2,000 (1,000 to 3,000)"
+    assert middle([1.234], ".2f") == "1.23"
 
 
 def test_most_ages_do_not_exceed_the_quantile() -> None:
@@ -29,9 +34,20 @@ def test_most_ages_do_not_exceed_the_quantile() -> None:
 def test_every_part_that_captures_alone_measures_something(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    sizes = ("--load-rows", "2000", "--changes", "2000", "--rows", "2000", "--limit", "400")
+    sizes = (
+        "--rounds",
+        "1",
+        "--load-rows",
+        "2000",
+        "--changes",
+        "2000",
+        "--rows",
+        "2000",
+        "--limit",
+        "400",
+    )
     try:
-        main(["load", "changes", "memory", *sizes])
+        main(["load", "changes", "memory", *sizes, "--limit", "400"])
     except UnavailableError as error:
         absent(str(error))
 
