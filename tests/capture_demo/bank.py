@@ -59,6 +59,7 @@ class Bank:
         changes: of the tables, each in a transaction of its own where there are such.
         errors: what a session meets that has lost its server, a lock or its transaction.
         done: words of an error that says that a change was made already.
+        unseen: runs a statement that changes `tellers` and that no capture gets to see.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Bank:
     changes: tuple[tuple[str, ...], ...]
     errors: tuple[type[BaseException], ...]
     done: tuple[str, ...]
+    unseen: Callable[[Any, str], None]
 
 
 def steps_of(bank: Bank, seed: str, limits: Limits) -> Iterator[list[str]]:

@@ -22,6 +22,7 @@ from tests.streams_demo.program import Program
 #: What the faults of the demo do to a capture: it begins again by itself.
 _PASSING = {"POLYNYA-GTW-006", "POLYNYA-GTW-020", "POLYNYA-GTW-040", "POLYNYA-GTW-068"}
 _WORKER = b"polynya.gateway.worker"
+_UNSEEN = "UPDATE tellers SET balance = -987654321 WHERE tid = 3"
 Said = dict[str, Any]
 
 
@@ -76,16 +77,27 @@ class Story:
             f"the workload ends: {counts.steps:,} steps, {counts.changes} changes of tables,"
             f" {counts.refused} refused, {counts.lost} sessions lost"
         )
-        found = self._compare()
+        self.say("polynya compare, while `polynya run` goes on")
+        found = self._compare("compare.jsonl")
+        if _is_well(found):
+            self._plant()
         self.program.stop()
         return found
 
-    def _compare(self) -> list[Said]:
-        self.say("polynya compare, while `polynya run` goes on")
-        done = self._polynya(
-            "compare", CAPTURE, "--json", "--wait", str(self.program.patience), well=(0, 1)
-        )
-        (self.folder / "compare.jsonl").write_text(done.stdout + done.stderr, "utf-8")
+    def _plant(self) -> None:
+        """Change a row that the capture does not see: the comparison has to name it."""
+        self.bank.unseen(self.server, _UNSEEN)
+        found = self._compare("planted.jsonl", "--table", "*.tellers")
+        named = [(each["key"], each["fault"]) for one in found for each in one["differences"]]
+        if named != [("3", "other values")]:
+            raise Failed(f"a row was changed behind the capture's back, compare names {named}")
+        self.say("a row that is changed behind the capture's back is named: tid = 3")
+
+    def _compare(self, kept: str, *options: str) -> list[Said]:
+        """What the comparison says of each table, kept in a file of the folder."""
+        wait = ("--wait", str(self.program.patience))
+        done = self._polynya("compare", CAPTURE, "--json", *wait, *options, well=(0, 1))
+        (self.folder / kept).write_text(done.stdout + done.stderr, "utf-8")
         said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         found = [one for one in said if str(one.get("type", "")).startswith("table.")]
         if not found or (done.returncode != 0) == _is_well(found):

@@ -32,6 +32,8 @@ class Agent:
     process: subprocess.Popen[bytes]
     output: Path
     began: float = field(default_factory=time.monotonic)
+    _read: int = 0
+    _events: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def runs(self) -> bool:
@@ -40,14 +42,17 @@ class Agent:
 
     def said(self) -> list[Said]:
         """Its events so far."""
-        lines = self.output.read_text("utf-8", "replace").split("\n")[:-1]
-        events = []
-        for line in lines:
-            if line.startswith('{"type"'):
+        with self.output.open("rb") as file:
+            file.seek(self._read)
+            text = file.read()
+        end = text.rfind(b"\n") + 1
+        self._read += end
+        for line in text[:end].splitlines():
+            if line.startswith(b'{"type"'):
                 event = json.loads(line)
                 if "at" in event:
-                    events.append({**event, "node": self.name})
-        return events
+                    self._events.append({**event, "node": self.name})
+        return list(self._events)
 
     def kill(self) -> None:
         """As a power cut would end it: the JVM, too."""

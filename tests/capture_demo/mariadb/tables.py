@@ -123,6 +123,13 @@ def _connect(server: Any) -> Session:
     return Session(server)
 
 
+def _unseen(server: Any, statement: str) -> None:
+    session = Session(server)
+    session.run("SET sql_log_bin = 0")
+    session.run(statement)
+    session.close()
+
+
 BANK = Bank(
     name="MariaDB",
     kind="mariadb",
@@ -136,4 +143,5 @@ BANK = Bank(
     changes=_CHANGES,
     errors=(pymysql.err.Error, OSError),
     done=("Duplicate column", "check that it exists"),
+    unseen=_unseen,
 )

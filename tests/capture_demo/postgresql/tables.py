@@ -101,6 +101,18 @@ def _connect(server: PostgresServer) -> Any:
     return session
 
 
+def _unseen(server: PostgresServer, statement: str) -> None:
+    """The table is out of the publication within one transaction, which nobody else sees."""
+    [[publication]] = server.run("SELECT pubname FROM pg_publication")
+    session = server.connect()
+    for one in (
+        "BEGIN", f"ALTER PUBLICATION {publication} DROP TABLE tellers", statement,
+        f"ALTER PUBLICATION {publication} ADD TABLE tellers", "COMMIT",
+    ):  # fmt: skip
+        session.run(one)
+    session.close()
+
+
 BANK = Bank(
     name="PostgreSQL",
     kind="postgresql",
@@ -114,4 +126,5 @@ BANK = Bank(
     changes=CHANGES,
     errors=(pg8000.native.Error, OSError),
     done=("already exists", "does not exist"),
+    unseen=_unseen,
 )

@@ -2,7 +2,7 @@
 
 A change of key arrives as delete(old) and insert(new); columns that the source left out of the
 insert (unchanged TOAST) keep the value that the old key had. So one record's events can change
-another record, transitively. `apply/linked.py` runs these statements, round by round.
+another record, transitively. `apply/folding.py` runs these statements, round by round.
 """
 
 from __future__ import annotations
