@@ -61,8 +61,9 @@ def compare_capture(
     if newest is None or not tasks or not has_tables(project.target):
         raise _nothing(capture, "nothing has landed" if newest is None else "there are no tables")
     wait = Waiting(
-        project, log, tasks, lambda: python_catalog(project.target), clock, patience=patience
-    ).wait
+        project, log, tasks, lambda: python_catalog(project.target), clock, patience=patience,
+        follows=capture.update_method == "cdc",
+    ).wait  # fmt: skip
     include, exclude = capture.tables.include, capture.tables.exclude
     with closing(compared.moment()) as moment:
         wait(moment)

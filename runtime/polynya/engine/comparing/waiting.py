@@ -14,8 +14,9 @@ from polynya.model.errors import OperationError
 from polynya.model.reading.loader import LoadedProject
 from polynya.store.clock import Clock
 
-#: Seconds between two looks.
-_PAUSE: Final = 0.5
+#: Seconds between two looks, at first and after a while: each lists the landed batches.
+_PAUSE, _LONG_PAUSE = 0.5, 2.0
+_A_WHILE: Final = 10.0
 
 
 class Waiting:
@@ -30,22 +31,28 @@ class Waiting:
         clock: Clock,
         *,
         patience: float,
+        follows: bool = True,
     ) -> None:
-        """Wait for the storage tasks of these names, each time at most `patience` seconds."""
+        """Wait for the storage tasks of these names, each time at most `patience` seconds.
+
+        A capture that does not follow changes has landed all that it will when it has loaded.
+        """
         self._project, self._log, self._tasks = project, log, tasks
         self._catalog, self._clock, self._patience = catalog, clock, patience
+        self._follows = follows
 
     def wait(self, moment: Moment) -> None:
         """Return when everything is there. Raises OperationError, POLYNYA-GTW-091."""
-        end = self._clock.monotonic() + self._patience
+        began = self._clock.monotonic()
         number: int | None = None
         while True:
             number = number or self._landed(moment)
             if number is not None and self._is_copied(number):
                 return
-            if self._clock.monotonic() >= end:
+            waited = self._clock.monotonic() - began
+            if waited >= self._patience:
                 raise self._late(moment, landed=number is not None)
-            self._clock.sleep(_PAUSE)
+            self._clock.sleep(_PAUSE if waited < _A_WHILE else _LONG_PAUSE)
 
     def _landed(self, moment: Moment) -> int | None:
         """The number of a batch with which everything has landed; None: not yet."""
@@ -53,7 +60,8 @@ class Waiting:
         if newest is None:
             return None
         offset = newest.position["stream"]["offset"]
-        return newest.number if moment.is_reached(offset) else None
+        there = not self._follows or moment.is_reached(offset)
+        return newest.number if there else None
 
     def _is_copied(self, number: int) -> bool:
         """Whether all batches up to one of them were read for all tables."""
