@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +28,7 @@ from polynya.gateway.source import (
     Offset,
     SourceColumn,
     SourceTable,
+    Whole,
 )
 from polynya.gateway.worker.engines import Take
 from polynya.model.errors import DependencyError, PolynyaError
@@ -68,6 +70,7 @@ class StandIn:
         kept_from: the log before this place is gone.
         identities: which table has a name.
         unfollowed: tables that somebody took out of the stream, until a view is made again.
+        keyless: tables without key.
         filled: number of the newest column that has a default, of a table of two columns at first.
         between: is called between two chunks, for whoever writes meanwhile.
         views: that are open.
@@ -82,6 +85,7 @@ class StandIn:
     identities: dict[str, str] = field(default_factory=dict)
     filled: dict[str, int] = field(default_factory=dict)
     unfollowed: set[str] = field(default_factory=set)
+    keyless: set[str] = field(default_factory=set)
     between: Callable[[], None] = lambda: None
     failing: dict[str, list[PolynyaError]] = field(default_factory=dict)
     views: list[View] = field(default_factory=list)
@@ -124,6 +128,7 @@ class StandIn:
         source = {
             "connector": "postgresql", "schema": space, "table": name, "lsn": self.at,
             "sequence": json.dumps([str(before), str(self.at)]), "snapshot": "false",
+            "txId": self.transaction,
         }  # fmt: skip
         row = {"id": key, "v": text}
         value = {
@@ -133,7 +138,8 @@ class StandIn:
             "source": source,
             "transaction": {"id": str(self.transaction), "total_order": order},
         }
-        line = json.dumps({"key": None if operation == "t" else {"id": key}, "value": value})
+        has_key = operation != "t" and table not in self.keyless
+        line = json.dumps({"key": {"id": key} if has_key else None, "value": value})
         offset = {"lsn": self.at, "lsn_commit": before, "txId": self.transaction}
         self.log.append(
             StreamEvent("row", line.encode() + b"\n", lambda: offset, table, ENVELOPE, offset)
@@ -151,7 +157,7 @@ class StandIn:
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[SourceTable, ...]:
         return tuple(
             replace(
-                a_table(name),
+                a_table(name, () if name in self.keyless else ("id",)),
                 identity=self.identities.get(name, "first"),
                 columns_made=max(2, self.filled.get(name, 0)),
                 columns_filled=self.filled.get(name, 0),
@@ -203,6 +209,10 @@ class View:
     def __init__(self, database: StandIn, place: int) -> None:
         self._database = database
         self._rows = {name: dict(rows) for name, rows in database.rows.items()}
+        self._seen = {
+            "lsn": database.at, "first": database.transaction, "end": database.transaction,
+            "running": [],
+        }  # fmt: skip
         database.views.append(self)
         self.source = {
             "connector": "postgresql", "lsn": place, "sequence": None, "snapshot": "true",
@@ -224,9 +234,21 @@ class View:
         for key in taken:
             row = {"id": key, "v": self._rows[table.name][key]}
             value = {"op": "r", "before": None, "after": row, "source": source}
-            lines.append(json.dumps({"key": {"id": key}, "value": value}).encode() + b"\n")
+            event = {"key": {"id": key} if table.key else None, "value": value}
+            lines.append(json.dumps(event).encode() + b"\n")
         last = (taken[-1],) if taken else None
         return Chunk(b"".join(lines), len(taken), last, len(wanted) == len(taken))
+
+    @contextmanager
+    def whole(self, table: SourceTable, rows: int, where: str | None) -> Iterator[Whole]:
+        yield Whole(self._seen, self._chunks(table, rows, where))
+
+    def _chunks(self, table: SourceTable, rows: int, where: str | None) -> Iterator[Chunk]:
+        after, is_last = None, False
+        while not is_last:
+            chunk = self.read(table, after, rows, where)
+            after, is_last = chunk.last, chunk.is_last
+            yield chunk
 
     def close(self) -> None:
         self._database.views.remove(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,15 @@ def test_put_replaces_and_get_returns_the_bytes(store: ObjectStore) -> None:
 def test_put_if_absent_lets_one_writer_win(store: ObjectStore) -> None:
     assert store.put_if_absent("lock", b"first")
     assert not store.put_if_absent("lock", b"second")
+    assert store.get("lock") == b"first"
+
+
+def test_a_file_is_put_as_a_whole_unless_there_is_something(store: ObjectStore) -> None:
+    file = io.BytesIO(b"first")
+    file.seek(3)
+
+    assert store.put_file_if_absent("lock", file)
+    assert not store.put_file_if_absent("lock", io.BytesIO(b"second"))
     assert store.get("lock") == b"first"
 
 

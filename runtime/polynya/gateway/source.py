@@ -7,7 +7,8 @@ by itself (refused, reset, restarting) and `OperationError` for what a person ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -16,6 +17,9 @@ Key: TypeAlias = tuple[Any, ...]
 
 Offset: TypeAlias = Mapping[str, Any]
 """A place in a database's stream, as Debezium's connector writes it."""
+
+Seen: TypeAlias = Mapping[str, Any]
+"""Which transactions a view has, as `polynya.gateway.landing.seen` reads it; JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,19 @@ class Lag:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All rows of a table as they were at one moment.
+
+    Attributes:
+        seen: what that moment has of the stream.
+        chunks: the rows, to be taken once and one after the other.
+    """
+
+    seen: Seen
+    chunks: Iterator[Chunk]
+
+
 class Snapshot(Protocol):
     """A consistent view of a database. Several threads read from it at a time."""
 
@@ -145,6 +162,21 @@ class Snapshot(Protocol):
             after: `last` of the chunk before it; None: from the beginning.
             rows: about so many; a table that cannot be read in parts comes whole.
             where: a condition in the database's SQL, of the user.
+        """
+        ...
+
+    def whole(
+        self, table: SourceTable, rows: int, where: str | None
+    ) -> AbstractContextManager[Whole]:
+        """All rows of a table without key, of one moment, exactly.
+
+        Args:
+            table: as `Database.tables` has it.
+            rows: about so many come at a time.
+            where: as for `read`.
+
+        Raises:
+            OperationError: the database cannot say which events of the stream they have.
         """
         ...
 

@@ -11,7 +11,7 @@ of JSON to its standard output, and nothing else.
 | `loaded` | `table`, `rows`, `bytes`, `seconds` |
 | `landed` | `number`, `events`, `bytes` of the events, `object_bytes`, `seconds` |
 | `lag` | `bytes`, `seconds`, either null where it is not known; `notes`: sentences for people |
-| `table_failed` | `table`, `error`: what `PolynyaError.as_dict` gives; `suspended`: given up |
+| `table_failed` | `table`, `error` as a mapping; `suspended`: given up; `refused`: it goes on |
 | `streaming` | none: the stream is connected |
 | `failed` | `error`; the last event of a process that ends by it |
 

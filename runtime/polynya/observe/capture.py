@@ -132,19 +132,27 @@ def _size(size: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureTableFailed(ErrorEvent):
-    """A table cannot be read while others can. `suspended`: it is left out until it is resumed."""
+    """A table cannot be read while others can.
+
+    Attributes:
+        suspended: it is left out until it is resumed.
+        refused: it goes on; only what somebody asked for is not done.
+    """
 
     type: ClassVar[str] = "capture.table_failed"
     what: ClassVar[str] = "cannot be read"
     suspended: bool = False
+    refused: bool = False
 
     def figures(self) -> Mapping[str, Any]:
-        """The error, and whether the table was given up."""
-        return {**self.error.as_dict(), "suspended": self.suspended}
+        """The error, and what becomes of the table."""
+        own = {"suspended": self.suspended, "refused": self.refused}
+        return {**self.error.as_dict(), **own}
 
     def text(self) -> str:
         """See `Event`."""
-        then = "is left out from now on" if self.suspended else "is tried again"
+        goes_on = "goes on as it is" if self.refused else "is tried again"
+        then = "is left out from now on" if self.suspended else goes_on
         return f"{self.subject}: {then}: {one_line(self.error)}"
 
 

@@ -8,7 +8,9 @@ path may look like, and `LocalObjectStore.resolve` the only place that turns one
 from __future__ import annotations
 
 import fcntl
+import io
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ from typing import BinaryIO, Protocol
 from polynya.model.errors import OperationError
 
 _TEMPORARY_PREFIX = ".polynya-tmp-"
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,13 @@ class ObjectStore(Protocol):
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Write the object unless it exists. True when this call created it."""
+        ...
+
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> bool:
+        """Likewise, of a seekable file as a whole, which memory need not hold. At most 5 GB.
+
+        False may also mean that an attempt of this call wrote and its answer was lost.
+        """
         ...
 
     def put_if_unchanged(self, path: str, data: bytes, version: str) -> bool:
@@ -214,13 +224,17 @@ class LocalObjectStore:
     def put(self, path: str, data: bytes) -> None:
         """Write a temporary file, then rename: a reader sees the old object or the new one."""
         target = self.resolve(path)
-        temporary = self._written_beside(target, data)
+        temporary = self._written_beside(target, io.BytesIO(data))
         temporary.replace(target)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Link a finished temporary file to the name: the file system lets one writer win."""
+        return self.put_file_if_absent(path, io.BytesIO(data))
+
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> bool:
+        """Likewise, with what a file holds."""
         target = self.resolve(path)
-        temporary = self._written_beside(target, data)
+        temporary = self._written_beside(target, file)
         try:
             os.link(temporary, target)
         except FileExistsError:
@@ -235,7 +249,7 @@ class LocalObjectStore:
         with self._alone():
             if not target.is_file() or _version(target.stat()) != version:
                 return False
-            self._written_beside(target, data).replace(target)
+            self._written_beside(target, io.BytesIO(data)).replace(target)
             return True
 
     def delete(self, path: str) -> None:
@@ -258,11 +272,12 @@ class LocalObjectStore:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def _written_beside(self, target: Path, data: bytes) -> Path:
+    def _written_beside(self, target: Path, content: BinaryIO) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=_TEMPORARY_PREFIX, dir=target.parent)
+        content.seek(0)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            shutil.copyfileobj(content, file, _PIECE)
             file.flush()
             os.fsync(file.fileno())
         return Path(name)

@@ -68,6 +68,11 @@ class MemoryObjectStore:
         self.put(path, data)
         return True
 
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> bool:
+        """Likewise, with what a file holds."""
+        file.seek(0)
+        return self.put_if_absent(path, file.read())
+
     def put_if_unchanged(self, path: str, data: bytes, version: str) -> bool:
         """Write the object if it has this version."""
         if path not in self.objects or self._version(path) != version:

@@ -100,6 +100,17 @@ def a_database() -> StandIn:
     return database
 
 
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_table_without_key_lands_once_in_an_object_of_its_own(s3: Any, *, lost: bool) -> None:
+    database, folder = StandIn({"public.t": dict.fromkeys(range(10), "x")}), uuid4().hex
+    database.keyless = {"public.t"}
+
+    capture(database, a_store(FailingPuts(s3, 3, CUT, lost), folder))
+
+    values = landed_values(a_store(s3, folder), "shop")
+    assert sorted(one["after"]["id"] for one in values) == [*range(10)]
+
+
 def assert_landed_once(s3: Any, folder: str, database: StandIn) -> None:
     values = landed_values(a_store(s3, folder), "shop")
     assert folded(values) == database.rows

@@ -17,12 +17,14 @@ from polynya.gateway.landing.pending import Roll
 from polynya.gateway.landing.position import Position, StreamPosition, TableProgress
 from polynya.gateway.landing.stream import Cutter, StreamEvent
 from polynya.gateway.worker.changes import Changes
+from polynya.gateway.worker.keyless import Keyless
 from polynya.gateway.worker.masks import TableMasks
 from polynya.model.errors import DependencyError
 from polynya.testing.fakes import MemoryObjectStore
 
 _PATIENCE = 20
 BEGIN = StreamPosition({"pos": 0})
+NO_KEYLESS = Keyless("postgresql", {}, Position(BEGIN), loads=False)
 OFF = DependencyError("POLYNYA-AWS-001", "the landing zone does not answer")
 
 
@@ -58,7 +60,7 @@ def begun(store: MemoryObjectStore, **tables: TableProgress) -> Lander:
 def following(lander: Lander, landed: threading.Event | None = None, **roll: Any) -> Changes:
     said = landed or threading.Event()
     changes = Changes(
-        Cutter(BEGIN), lander, TableMasks(), lambda: 0.0,
+        Cutter(BEGIN), lander, TableMasks(), lambda: 0.0, keyless=NO_KEYLESS,
         roll=Roll(**{"bytes": 100, "seconds": 0.0, **roll}), landed=said.set,
     )  # fmt: skip
     changes.start()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import BinaryIO
 
 from polynya.formats.debezium.captured.batch import CaptureHeader, Shape, packed_lines
 from polynya.gateway.landing.epochs import in_epoch
@@ -92,9 +93,19 @@ class Lander:
         # Compressing takes longest, and needs no turn.
         self._put(packed_lines(lines), events, shapes, lambda: move(self.position))
 
+    def land_file(
+        self,
+        file: BinaryIO,
+        events: int,
+        shapes: Mapping[str, Sequence[Shape]],
+        move: Callable[[Position], Position],
+    ) -> None:
+        """Land events that wait in a file, compressed; the rest, and what it raises, as `land`."""
+        self._put(file, events, shapes, lambda: move(self.position))
+
     def _put(
         self,
-        packed: bytes,
+        packed: bytes | BinaryIO,
         events: int,
         shapes: Mapping[str, Sequence[Shape]],
         moved: Callable[[], Position],
@@ -117,9 +128,11 @@ class Lander:
         if self._landed is not None:
             self._landed(header.number, events, size)
 
-    def _put_or_stop(self, header: CaptureHeader, packed: bytes) -> int:
+    def _put_or_stop(self, header: CaptureHeader, packed: bytes | BinaryIO) -> int:
         try:
-            return self._log.put(header, packed)
+            if isinstance(packed, bytes):
+                return self._log.put(header, packed)
+            return self._log.put_file(header, packed)
         except Exception as error:
             self._failure = error
             raise

@@ -6,7 +6,9 @@ next one: of two captures that put the same number one wins, and the other has t
 
 from __future__ import annotations
 
-from typing import Final
+import shutil
+import tempfile
+from typing import BinaryIO, Final
 
 from polynya.formats.debezium.captured.batch import (
     CaptureHeader,
@@ -21,6 +23,7 @@ from polynya.store.object_store import ObjectStore, checked_path
 
 #: Folder of what only the capture reads; hidden from the tasks that copy.
 HISTORY: Final = "_history"
+_PIECE: Final = 1 << 20
 
 
 class CaptureLog:
@@ -68,8 +71,24 @@ class CaptureLog:
             ConflictError: POLYNYA-GTW-004, another capture has put this number.
         """
         path, data = self.path(header.number), joined(header, packed)
+        self._require_own(header, is_new=self.store.put_if_absent(path, data))
+        return len(data)
+
+    def put_file(self, header: CaptureHeader, packed: BinaryIO) -> int:
+        """As `put`, of lines in a file, which memory need not hold."""
+        with tempfile.TemporaryFile(prefix="polynya-batch-") as file:
+            file.write(joined(header, b""))
+            packed.seek(0)
+            shutil.copyfileobj(packed, file, _PIECE)
+            size = file.tell()
+            is_new = self.store.put_file_if_absent(self.path(header.number), file)
+        self._require_own(header, is_new=is_new)
+        return size
+
+    def _require_own(self, header: CaptureHeader, *, is_new: bool) -> None:
+        """See that a batch is the one that was put."""
+        path = self.path(header.number)
         # A put whose answer was lost is tried again by the store, and then finds its own object.
-        is_new = self.store.put_if_absent(path, data)
         if not is_new and self.header(header.number).line() != header.line():
             raise ConflictError(
                 "POLYNYA-GTW-004",
@@ -80,7 +99,6 @@ class CaptureLog:
                 fix="let one capture write into a folder: stop one of the two, or give one of "
                 "them another `folder`",
             )
-        return len(data)
 
     def path(self, number: int) -> str:
         """The path of a batch in the landing zone."""

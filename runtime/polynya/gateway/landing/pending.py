@@ -9,13 +9,14 @@ landing zone gets larger batches instead of a queue.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polynya.formats.debezium.captured.batch import Shape
 from polynya.gateway.landing.position import StreamPosition
 from polynya.gateway.landing.stream import StreamEvent
+from polynya.gateway.source import Offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Roll:
         """
         if pending.size >= self.bytes:
             return 0.0
-        if pending.events:
+        if pending.events or pending.apart:
             return max(0.0, self.seconds - since_landed)
         if pending.position is not None:
             return max(0.0, self.idle_seconds - since_landed)
@@ -55,6 +56,7 @@ class Pending:
     Attributes:
         size: bytes of the lines.
         events: how many.
+        apart: events that do not land as they are; what becomes of them is decided then.
         position: of the stream after them; None: it has not moved.
         told: of what the database may be told when they have landed; None: of nothing yet.
         counts: events by table.
@@ -62,6 +64,7 @@ class Pending:
 
     size: int = 0
     events: int = 0
+    apart: list[StreamEvent] = field(default_factory=list)
     position: StreamPosition | None = None
     told: StreamEvent | None = None
     counts: Counter[str] = field(default_factory=Counter)
@@ -78,6 +81,12 @@ class Pending:
         """The schemas of the lines, by table."""
         return self._shapes
 
+    def set_apart(self, events: Iterable[StreamEvent]) -> None:
+        """Take events whose landing is decided later."""
+        for event in events:
+            self.apart.append(replace(event, offset=_not_kept, origin=None))
+            self.size += len(event.line)
+
     def add(self, events: Sequence[StreamEvent]) -> None:
         """Take the lines of events, and the schemas where they change."""
         for number, event in enumerate(events, self.events + 1):
@@ -93,3 +102,8 @@ class Pending:
         shapes = self._shapes.setdefault(table, [])
         if not shapes or shapes[-1].schema is not shape:
             shapes.append(Shape(number, shape))
+
+
+def _not_kept() -> Offset:
+    """Offsets are asked before events wait."""
+    return {}

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
-from polynya.gateway.source import Chunk, Offset, SourceTable
+from polynya.gateway.landing.places import Place
+from polynya.gateway.source import Chunk, Offset, Seen, SourceTable
+from polynya.model.errors import PolynyaError
 
 TableState: TypeAlias = Literal["queued", "loading", "loaded", "suspended"]
 _STATES: Final = frozenset(get_args(TableState))
@@ -29,6 +31,8 @@ class TableProgress:
         columns_made: how many columns it had had when its load began; None: nobody knows.
         changes: events of the stream that landed before its load had ended.
         ended: number of the batch with which its load ended; None: it did not, or nobody knows.
+        seen: of a table without key, what its rows have of the stream that is still to come; None:
+            nothing.
     """
 
     state: TableState = "queued"
@@ -40,6 +44,7 @@ class TableProgress:
     columns_made: int | None = None
     changes: int = 0
     ended: int | None = None
+    seen: Seen | None = None
 
     def with_chunk(self, chunk: Chunk, batch: int | None = None) -> TableProgress:
         """After a chunk has landed, in a batch of this number."""
@@ -53,15 +58,26 @@ class TableProgress:
             ended=batch if chunk.is_last else None,
         )
 
+    def with_whole(self, rows: int, seen: Seen, batch: int | None = None) -> TableProgress:
+        """After all of a table without key has landed at once, in a batch of this number."""
+        return replace(self, state="loaded", rows=rows, chunks=1, why=None, seen=seen, ended=batch)
+
     def of_table(self, table: SourceTable) -> TableProgress:
         """With what is known of the table, where nothing was."""
         made = table.columns_made if self.columns_made is None else self.columns_made
         return replace(self, identity=self.identity or table.identity, columns_made=made)
 
+    def suspended(self, why: PolynyaError) -> TableProgress:
+        """Given up, until a person resumes it."""
+        return replace(self, state="suspended", why=f"{why.code}: {why.message}")
+
+    def is_another(self, table: SourceTable) -> bool:
+        """Whether what was loaded is of another table."""
+        return self.identity is not None and self.identity != table.identity
+
     def is_stale(self, table: SourceTable) -> bool:
         """Whether what was loaded is of another table, or changes since then were not followed."""
-        is_another = self.identity is not None and self.identity != table.identity
-        return is_another or (self.chunks > 0 and not table.is_followed)
+        return self.is_another(table) or (self.chunks > 0 and not table.is_followed)
 
     def lacks_defaults(self, table: SourceTable) -> bool:
         """Whether a column came since the load began that filled the rows that were there."""
@@ -82,6 +98,8 @@ class TableProgress:
             shown["changes"] = self.changes
         if self.ended is not None:
             shown["ended"] = self.ended
+        if self.seen is not None:
+            shown["seen"] = dict(self.seen)
         return shown
 
     @classmethod
@@ -100,6 +118,7 @@ class TableProgress:
             columns_made=says.get("columns_made"),
             changes=int(says.get("changes", 0)),
             ended=says.get("ended"),
+            seen=says.get("seen"),
         )
 
 
@@ -131,12 +150,15 @@ class Position:
         tables: progress by table.
         history: number of the newest history of schemas that was put, 0 for none.
         epoch: how often the places of the stream began anew, see `epochs`.
+        left_out: of tables without key that are not loaded, the place of the newest event that did
+            not land: the view of their load has to have it.
     """
 
     stream: StreamPosition
     tables: Mapping[str, TableProgress] = field(default_factory=dict)
     history: int = 0
     epoch: int = 0
+    left_out: Mapping[str, Place] = field(default_factory=dict)
 
     def with_table(self, name: str, progress: TableProgress) -> Position:
         """With another progress of one table."""
@@ -166,12 +188,16 @@ class Position:
         stream: dict[str, Any] = {"offset": dict(self.stream.offset)}
         if passed is not None:
             stream["passed"] = {"transaction": passed.transaction, "lsn": passed.lsn}
-        shown = {
+        shown: dict[str, Any] = {
             "stream": stream,
             "tables": {name: one.as_dict() for name, one in self.tables.items()},
             "history": self.history,
         }
-        return {**shown, "epoch": self.epoch} if self.epoch else shown
+        if self.epoch:
+            shown["epoch"] = self.epoch
+        if self.left_out:
+            shown["left_out"] = {name: list(place) for name, place in self.left_out.items()}
+        return shown
 
     @classmethod
     def of(cls, says: Mapping[str, Any]) -> Position:
@@ -185,4 +211,5 @@ class Position:
             tables={name: TableProgress.of(one) for name, one in says["tables"].items()},
             history=int(says["history"]),
             epoch=int(says.get("epoch", 0)),
+            left_out={name: tuple(one) for name, one in says.get("left_out", {}).items()},
         )

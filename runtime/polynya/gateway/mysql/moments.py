@@ -34,6 +34,14 @@ def end_view(session: Session) -> None:
     session.run("ROLLBACK")
 
 
+def has_transactions(session: Session, engine: str) -> bool:
+    """Whether a view sees the tables of an engine as they were at its moment."""
+    found = session.rows(
+        f"SELECT TRANSACTIONS FROM information_schema.ENGINES WHERE ENGINE = {literal(engine)}"
+    )
+    return found == [("YES",)]
+
+
 def offset_at(session: Session, access: Access, place: Place) -> dict[str, Any]:
     """A moment as Debezium's offset.
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from polynya.gateway.mysql.catalog import Table, read_tables
 from polynya.gateway.mysql.keyset import beyond, key_kinds, key_values, order, up_to
-from polynya.gateway.mysql.moments import end_view, open_view
+from polynya.gateway.mysql.moments import MARIADB, end_view, has_transactions, open_view
 from polynya.gateway.mysql.quoting import quoted
 from polynya.gateway.mysql.rows import Place, envelope, line_of, select_list
 from polynya.gateway.mysql.session import Session
-from polynya.gateway.source import Access, Chunk, Key, SourceTable
+from polynya.gateway.source import Access, Chunk, Key, SourceTable, Whole
 from polynya.model.errors import DependencyError, OperationError
 
 
@@ -68,6 +69,48 @@ class MysqlSnapshot:
             end_view(session)
         return Chunk(b"".join(lines), len(lines), bound, bound is None)
 
+    @contextmanager
+    def whole(self, table: SourceTable, rows: int, where: str | None) -> Iterator[Whole]:
+        """All rows of a table, and the place in the binlog up to which they have all.
+
+        Raises:
+            OperationError: POLYNYA-GTW-051, the server does not tell that place.
+        """
+        with self._session() as session:
+            place = open_view(session, self._first.connector)
+            known = self._look(session, table)
+            self._require_exact(session, known)
+            seen = {"file": place.file, "pos": place.position}
+            yield Whole(seen, self._chunks(session, known, place, rows, where))
+            end_view(session)
+
+    def _chunks(
+        self, session: Session, table: Table, place: Place, rows: int, where: str | None
+    ) -> Iterator[Chunk]:
+        query, line = self._query(table, [], where), line_of(table, place)
+        found = session.stream(query, f"reading {table.full_name}")
+        while lines := [line(row) for row in islice(found, rows)]:
+            yield Chunk(b"".join(lines), len(lines), None, is_last=False)
+        yield Chunk(b"", 0, None, is_last=True)
+
+    def _require_exact(self, session: Session, table: Table) -> None:
+        """See that the rows of a view are those of its place in the binlog, and no others."""
+        why = None
+        if self._first.connector != MARIADB:
+            why = "MySQL does not tell which changes a view of its tables has"
+        elif not has_transactions(session, table.engine):
+            why = f"its engine {table.engine} has no transactions"
+        if why is not None:
+            raise OperationError(
+                "POLYNYA-GTW-051",
+                f"{table.full_name} has no key, and its load and its changes cannot be told "
+                f"apart: {why}",
+                where=self._access.task,
+                state="nothing of the table has landed; the other tables go on",
+                fix="give the table a primary key, or load it in a task of its own with "
+                "`update_method: reload`",
+            )
+
     def close(self) -> None:
         """End the sessions."""
         with self._lock:
@@ -91,12 +134,15 @@ class MysqlSnapshot:
         self, session: Session, table: Table, place: Place, conditions: list[str],
         where: str | None,
     ) -> list[bytes]:  # fmt: skip
+        line = line_of(table, place)
+        query = self._query(table, conditions, where)
+        return [line(row) for row in session.stream(query, f"reading {table.full_name}")]
+
+    def _query(self, table: Table, conditions: list[str], where: str | None) -> str:
         both = [f"({one})" for one in (*conditions, *([where] if where else []))]
         sql = f"SELECT {select_list(table)} FROM {quoted(table.database, table.name)}"
         sql += f" WHERE {' AND '.join(both)}" if both else ""
-        sql += f" ORDER BY {order(table)}" if key_kinds(table) else ""
-        line = line_of(table, place)
-        return [line(row) for row in session.stream(sql, f"reading {table.full_name}")]
+        return sql + (f" ORDER BY {order(table)}" if key_kinds(table) else "")
 
     def _another_key(self, table: SourceTable) -> OperationError:
         return OperationError(

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from polynya.gateway.landing.seen import transactions_seen
 from polynya.gateway.postgresql import lines, paging
 from polynya.gateway.postgresql.errors import changed
 from polynya.gateway.postgresql.session import Session
 from polynya.gateway.postgresql.slots import Exported
 from polynya.gateway.postgresql.sql import literal
 from polynya.gateway.postgresql.tables import PgTable
-from polynya.gateway.source import Access, Chunk, Key, SourceTable
+from polynya.gateway.source import Access, Chunk, Key, SourceTable, Whole
 from polynya.model.errors import PolynyaError
 
 # Control characters stand in no JSON, so nothing is ever quoted and each row is a line as it is.
@@ -75,6 +76,23 @@ class View:
                 chunk = self._by_blocks(session, found, after, rows, conditions)
             self._refuse_rewritten(session, found)
         return chunk
+
+    @contextmanager
+    def whole(self, table: SourceTable, rows: int, where: str | None) -> Iterator[Whole]:
+        """All rows of a table, and which transactions they have. Raises as `read`."""
+        with self._session() as session:
+            # The name of all releases; the numbers are whole, not their last 32 bits.
+            (numbers,) = session.run("SELECT txid_current_snapshot()::text")[0]
+        yield Whole(
+            transactions_seen(self._exported.lsn, str(numbers)), self._chunks(table, rows, where)
+        )
+
+    def _chunks(self, table: SourceTable, rows: int, where: str | None) -> Iterator[Chunk]:
+        after, is_last = None, False
+        while not is_last:
+            chunk = self.read(table, after, rows, where)
+            after, is_last = chunk.last, chunk.is_last
+            yield chunk
 
     def close(self) -> None:
         """End its sessions, also those that read."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -19,10 +19,11 @@ from polynya.gateway.landing.pending import Roll
 from polynya.gateway.landing.places import place_of_offset, place_of_rows
 from polynya.gateway.landing.progress import LoadPlan, unloaded
 from polynya.gateway.landing.stream import StreamEvent, cutter_of
-from polynya.gateway.source import Database, Snapshot, SourceTable
-from polynya.gateway.wire import WorkerSettings
+from polynya.gateway.source import Database, Snapshot
+from polynya.gateway.wire import WorkerSettings, error_fields
 from polynya.gateway.worker.changes import Changes
 from polynya.gateway.worker.engines import Engine, Engines
+from polynya.gateway.worker.keyless import Keyless
 from polynya.gateway.worker.loading import Loading
 from polynya.gateway.worker.masks import TableMasks
 from polynya.gateway.worker.requests import Request, is_for_all, taken
@@ -137,6 +138,7 @@ class _Round:
         self._loading: Loading | None = None
         self._changes: Changes | None = None
         self._engine: Engine | None = None
+        self._keyless: Keyless | None = None
         self._target: tuple[int, ...] | None = None
 
     def __enter__(self) -> _Round:
@@ -151,6 +153,8 @@ class _Round:
             self._changes.close()
         if self._engine is not None:
             self._engine.stop()
+        if self._keyless is not None:
+            self._keyless.close()
         self._leave_view()
 
     def _leave_view(self) -> None:
@@ -167,21 +171,26 @@ class _Round:
         """Load and follow until something asks for a new round."""
         of = self._of
         start = self._started()
-        self._tell_tables(start.tables)
+        self._tell_tables(start)
         masks = TableMasks.of(of.settings.masks, start.tables)
         if of.settings.mode != "reload":
             self._follow(start, masks)
-        if self._snapshot is not None and unloaded(self._lander.position):
-            self._loading = Loading(
-                self._plan(), start.tables, self._snapshot, self._lander, masks, of.tell,
-                of.monotonic, of.wake.set, start.emptied,
-            )  # fmt: skip
-            self._loading.start()
+        self._load(start, masks)
         self._watch()
         if self._engine is not None and self._changes is not None:
             self._engine.stop()
             self._raise_failures()
             self._changes.finish()
+
+    def _load(self, start: Start, masks: TableMasks) -> None:
+        of, snapshot = self._of, self._snapshot
+        if snapshot is None or not unloaded(self._lander.position):
+            return
+        self._loading = Loading(
+            self._plan(), start.tables, snapshot, self._lander, masks, of.tell, of.monotonic,
+            of.wake.set, start.emptied, self._keyless,
+        )  # fmt: skip
+        self._loading.start()
 
     def _started(self) -> Start:
         of, asked = self._of, taken(self._of.requests)
@@ -204,11 +213,14 @@ class _Round:
         of = self._of
         position = self._lander.position
         cutter = cutter_of(of.database.connector, position.stream)
+        has_view = self._snapshot is not None
+        keyless = Keyless(of.database.connector, start.tables, position, loads=has_view)
+        self._keyless = keyless
         history = of.engines.history(of.database, of.log)
         roll = Roll(of.settings.roll_bytes, of.settings.roll_seconds)
         changes = Changes(
-            cutter, self._lander, masks, of.monotonic, roll=roll, history=history,
-            landed=of.wake.set,
+            cutter, self._lander, masks, of.monotonic, keyless=keyless, roll=roll,
+            history=history, landed=of.wake.set,
         )  # fmt: skip
         tables = tuple(start.tables.values())
 
@@ -256,7 +268,8 @@ class _Round:
                 self._tell_lag()
             if not of.requests.empty():
                 return
-            if of.settings.mode == "follow" and now - looked >= _LOOK_SECONDS:
+            is_free = self._loading is None or not self._loading.has_whole
+            if of.settings.mode == "follow" and is_free and now - looked >= _LOOK_SECONDS:
                 looked = now
                 if self._has_other_tables():
                     return
@@ -291,9 +304,10 @@ class _Round:
         lag = self._of.database.lag(self._changes.position.offset)
         self._of.tell("lag", bytes=lag.bytes, seconds=lag.seconds, notes=list(lag.notes))
 
-    def _tell_tables(self, tables: Mapping[str, SourceTable]) -> None:
-        shown: dict[str, Any] = {}
-        for name, one in self._lander.position.tables.items():
+    def _tell_tables(self, start: Start) -> None:
+        tables, shown = start.tables, dict[str, Any]()
+        of_tables = self._lander.position.tables
+        for name, one in of_tables.items():
             shown[name] = {
                 "state": "running" if one.state == "loaded" else one.state,
                 "rows": one.rows,
@@ -302,3 +316,9 @@ class _Round:
                 "bytes_estimate": tables[name].bytes_estimate,
             }
         self._of.tell("tables", tables=shown)
+        for name, error in start.refused.items():
+            is_out = of_tables[name].state == "suspended"
+            self._of.tell(
+                "table_failed", table=name, error=error_fields(error), suspended=is_out,
+                refused=not is_out,
+            )  # fmt: skip

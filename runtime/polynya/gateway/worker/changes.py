@@ -10,12 +10,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import compress
+from operator import not_
 from typing import Protocol
 
 from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.pending import Pending, Roll
 from polynya.gateway.landing.position import Position, StreamPosition
 from polynya.gateway.landing.stream import Cutter, StreamEvent
+from polynya.gateway.worker.keyless import Keyless
 from polynya.gateway.worker.masks import TableMasks
 
 
@@ -45,6 +48,7 @@ class Changes:
         masks: TableMasks,
         monotonic: Callable[[], float],
         *,
+        keyless: Keyless,
         roll: Roll | None = None,
         history: History | None = None,
         landed: Callable[[], None] = lambda: None,
@@ -56,12 +60,14 @@ class Changes:
             lander: where.
             masks: of the tables.
             monotonic: seconds of a clock.
+            keyless: decides of events of tables without key.
             roll: when a batch is complete.
             history: of connectors that need one.
             landed: is called when something has landed, and when nothing can land any more.
         """
         self.failure: Exception | None = None
         self._cutter, self._lander, self._masks = cutter, lander, masks
+        self._keyless = keyless
         self._monotonic, self._roll, self._landed = monotonic, roll or Roll(), landed
         self._history = history or NoHistory()
         self._landed_at = monotonic() - self._roll.seconds
@@ -93,11 +99,15 @@ class Changes:
         """
         cut = self._cutter.take(events)
         shown = self._masked(cut.events)
+        apart = self._keyless.are_apart(shown)
         with self._changed:
             self._changed.wait_for(self._has_room)
             if self.failure is not None:
                 raise self.failure
-            if shown:
+            if apart is not None:
+                self._pending.set_apart(compress(shown, apart))
+                self._pending.add([*compress(shown, map(not_, apart))])
+            elif shown:
                 self._pending.add(shown)
             if shown or cut.last is not None:
                 self._pending.position = cut.position
@@ -150,12 +160,17 @@ class Changes:
 
     def _land(self, batch: Pending) -> None:
         number = self._history.kept(self._lander.position.history)
+        with self._keyless.turn():
+            found = self._keyless.parted(batch.apart, self._lander.position)
+            batch.add(found.landing)
 
-        def move(before: Position) -> Position:
-            moved = replace(before, stream=batch.position or before.stream, history=number)
-            return moved.with_changes(batch.counts)
+            def move(before: Position) -> Position:
+                stream = batch.position or before.stream
+                after = replace(self._keyless.moved(before, stream, found), history=number)
+                return after.with_changes(batch.counts)
 
-        self._lander.land(batch.lines, batch.events, batch.shapes, move)
+            self._lander.land(batch.lines, batch.events, batch.shapes, move)
+            self._keyless.look_again(self._lander.position)
         with self._changed:
             self._landed_at = self._monotonic()
             self._told = batch.told or self._told

@@ -13,11 +13,15 @@ from polynya.gateway.landing.position import Position
 from polynya.gateway.landing.progress import LoadPlan
 from polynya.gateway.source import Chunk, Key, Snapshot, SourceTable
 from polynya.gateway.wire import error_fields
+from polynya.gateway.worker.keyless import Keyless
 from polynya.gateway.worker.masks import TableMasks
 from polynya.gateway.worker.telling import Tell
+from polynya.gateway.worker.whole import Stopped, WholeLoad
 from polynya.model.errors import OperationError, PolynyaError
 
 _RETRY_SECONDS: Final = 5.0
+#: What another try would meet again, after all rows were read.
+_LASTING: Final = frozenset({"POLYNYA-GTW-011", "POLYNYA-GTW-051"})
 
 
 @dataclass(slots=True)
@@ -40,6 +44,8 @@ class Loading:
         plan: which table is next, and how a table is read.
         tables: those that there are, by name.
         emptied: by table, a last event of its load.
+        keyless: tables without key, which land whole; None: they are read in parts as all others,
+            since nothing follows their changes.
         failure: what ended the load; None as long as nothing did.
     """
 
@@ -52,6 +58,7 @@ class Loading:
     monotonic: Callable[[], float]
     ended: Callable[[], None]
     emptied: Mapping[str, bytes] = field(default_factory=dict)
+    keyless: Keyless | None = None
     failure: Exception | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -70,6 +77,12 @@ class Loading:
         self._stop.set()
         for thread in self._threads:
             thread.join()
+
+    @property
+    def has_whole(self) -> bool:
+        """Whether a table is being loaded that would begin anew after an end."""
+        with self._lock:
+            return any(self._is_whole(self.tables[name]) for name in self._running)
 
     @property
     def is_done(self) -> bool:
@@ -104,8 +117,12 @@ class Loading:
             try:
                 if self._land_next(one):
                     return
+            except Stopped:
+                return
             except OperationError as error:
                 one.failures += 1
+                if error.code in _LASTING:
+                    one.failures = self.plan.retries + 1
                 if self._gives_up(one, error):
                     return
                 self._stop.wait(_RETRY_SECONDS)
@@ -114,6 +131,8 @@ class Loading:
         """Land the next chunk; whether it was the last."""
         name = one.table.name
         where = self.plan.where.get(name)
+        if self._is_whole(one.table):
+            return self._land_whole(one, where)
         chunk = self.snapshot.read(one.table, one.after, self.plan.chunk_rows, where)
         shape, lines = self.snapshot.envelope(one.table), chunk.lines
         masks, hides_key = self.masks.of_table(name, shape), False
@@ -129,19 +148,38 @@ class Loading:
         end = self.emptied.get(name, b"") if chunk.is_last else b""
         events = chunk.rows + bool(end)
         self.lander.land(lines + end, events, {name: [Shape(1, shape)]} if events else {}, move)
-        self._landed(one, chunk)
-        return chunk.is_last
-
-    def _landed(self, one: _Table, chunk: Chunk) -> None:
         one.failures = 0
         one.after = one.after if chunk.last is None else chunk.last
+        self._read(one, chunk)
+        if chunk.is_last:
+            self._tell_loaded(one)
+        return chunk.is_last
+
+    def _is_whole(self, table: SourceTable) -> bool:
+        return self.keyless is not None and not table.key
+
+    def _land_whole(self, one: _Table, where: str | None) -> bool:
+        """Land all of a table without key."""
+        assert self.keyless is not None
+        one.rows = one.bytes = 0
+        load = WholeLoad(
+            one.table, self.snapshot, self.lander, self.masks, self.keyless, self._stop
+        )
+        load.land(self.plan.chunk_rows, where, lambda chunk: self._read(one, chunk))
+        self._tell_loaded(one)
+        return True
+
+    def _tell_loaded(self, one: _Table) -> None:
+        seconds = round(self.monotonic() - one.began, 3)
+        self.tell("loaded", table=one.table.name, rows=one.rows, bytes=one.bytes, seconds=seconds)
+
+    def _read(self, one: _Table, chunk: Chunk) -> None:
         one.rows += chunk.rows
         one.bytes += len(chunk.lines)
+        if chunk.is_last:
+            return
         seconds = round(self.monotonic() - one.began, 3)
         table = one.table
-        if chunk.is_last:
-            self.tell("loaded", table=table.name, rows=one.rows, bytes=one.bytes, seconds=seconds)
-            return
         self.tell(
             "progress",
             table=table.name,
@@ -159,12 +197,10 @@ class Loading:
         self.tell("table_failed", table=name, error=error_fields(error), suspended=suspends)
         if gives_up and not suspends:
             raise error
+        if suspends and self.keyless is not None:
+            self.keyless.drop(name)
         if suspends:
-            self.lander.land(b"", 0, {}, lambda position: _suspended(position, name, error))
+            self.lander.land(
+                b"", 0, {}, lambda all_: all_.with_table(name, all_.tables[name].suspended(error))
+            )
         return suspends
-
-
-def _suspended(position: Position, name: str, error: PolynyaError) -> Position:
-    before = position.tables[name]
-    why = f"{error.code}: {error.message}"
-    return position.with_table(name, replace(before, state="suspended", why=why))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from polynya.formats.debezium.captured.batch import Shape
 from polynya.gateway.debezium.history import put_history
 from polynya.gateway.landing.epochs import next_epoch
+from polynya.gateway.landing.keyless import would_come_twice
 from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.places import truncation
@@ -28,11 +29,13 @@ class Start:
         tables: those that there are.
         snapshot: the view that they are loaded from; None: none is needed.
         emptied: by table, the event that ends its load: what was there before it goes.
+        refused: tables without key that are not loaded again, and why.
     """
 
     tables: Mapping[str, SourceTable]
     snapshot: Snapshot | None
     emptied: Mapping[str, bytes] = field(default_factory=dict)
+    refused: Mapping[str, OperationError] = field(default_factory=dict)
 
 
 def first_position(
@@ -41,7 +44,7 @@ def first_position(
     """Begin a capture, and land where it begins before anything else.
 
     Where something has landed before, all tables are emptied and loaded anew: nobody knows what
-    has changed in between.
+    has changed in between. Tables without key are suspended then.
     """
     tables = _found(database, settings)
     if not has_begun(lander):
@@ -50,9 +53,14 @@ def first_position(
         lander.begin(Position(StreamPosition({})))
     known = lander.position.tables
     beginning = database.begin(tuple(tables.values()))
-    start = Start(tables, beginning.snapshot)
+    refused = {
+        name: _twice(name) for name in tables if would_come_twice(known.get(name), tables[name])
+    }
+    start = Start(tables, beginning.snapshot, refused=refused)
     position = _anew(database.connector, beginning, tables, lander, log)
-    anew = [name for name in tables if name in known]
+    for name, error in refused.items():
+        position = position.with_table(name, known[name].suspended(error))
+    anew = [name for name in tables if name in known and name not in refused]
     _land_emptied(database, settings, start, anew, lander=lander, position=position)
     return start
 
@@ -101,21 +109,41 @@ def goes_on(
         return first_position(database, settings, lander, log)
     require_stream(database, settings, before)
     stale = [name for name in tables if _is_stale(before, tables[name])]
-    again = sorted({*_named(asked, "reload", tables), *stale})
+    wanted = {*_named(asked, "reload", tables), *stale}
+    refused = {
+        name: _twice(name)
+        for name in wanted
+        if would_come_twice(before.tables.get(name), tables[name])
+    }
+    again = sorted(wanted - set(refused))
     filled = [name for name in tables if _lacks_defaults(before, tables[name])]
     position = _known(before.with_tables(tables, {*again, *filled}), tables)
     for name in _named(asked, "resume", tables):
-        position = position.with_table(name, _resumed(position.tables[name]))
+        position = position.with_table(name, _resumed(position.tables[name], tables[name]))
+    position, half = _without_twice(position, tables, stale)
+    refused |= half
     new = set(tables) - set(before.tables)
     is_needed = bool(unloaded(position)) or settings.mode == "once"
     snapshot = database.resume(tuple(tables.values())) if is_needed else None
-    start = Start(tables, snapshot)
+    start = Start(tables, snapshot, refused=refused)
     if snapshot is not None and again:
         emptied = [name for name in again if name not in new]
         _land_emptied(database, settings, start, emptied, lander=lander, position=position)
     elif position != before:
         lander.begin(position)
     return start
+
+
+def _without_twice(
+    position: Position, tables: Mapping[str, SourceTable], stale: Collection[str]
+) -> tuple[Position, dict[str, OperationError]]:
+    """Tables without key suspended that would have to be loaded again, and why."""
+    refused = {}
+    for name in {*stale, *unloaded(position)}:
+        if would_come_twice(position.tables[name], tables[name]):
+            refused[name] = _twice(name)
+            position = position.with_table(name, position.tables[name].suspended(refused[name]))
+    return position, refused
 
 
 def _anew(
@@ -151,6 +179,9 @@ def _is_stale(position: Position, table: SourceTable) -> bool:
 
 
 def _lacks_defaults(position: Position, table: SourceTable) -> bool:
+    if not table.key:
+        # Its rows would come twice.
+        return False
     progress = position.tables.get(table.name)
     return progress is not None and _follows(progress) and progress.lacks_defaults(table)
 
@@ -221,11 +252,26 @@ def _named(asked: Sequence[Request], type_: str, tables: Mapping[str, SourceTabl
     return sorted({name for one in wanted for name in one.tables if name in tables})
 
 
-def _resumed(progress: TableProgress) -> TableProgress:
-    """A suspended table in its load again; any other stays as it is."""
+def _resumed(progress: TableProgress, table: SourceTable) -> TableProgress:
+    """A suspended table in its load again; any other stays as it is.
+
+    One without key whose rows have landed is followed again, and lacks what came meanwhile.
+    """
     if progress.state != "suspended":
         return progress
+    if would_come_twice(progress, table):
+        return replace(progress, state="loaded", why=None)
     return replace(progress, state="loading" if progress.chunks else "queued", why=None)
+
+
+def _twice(name: str) -> OperationError:
+    return OperationError(
+        "POLYNYA-GTW-012",
+        f"{name} has no key and cannot be loaded again: its rows would come twice",
+        state="what has landed of it stays; changes that the stream did not bring are missing",
+        fix="give it a primary key, or capture it anew into another folder and table; "
+        "`polynya landing resume` goes on with the changes from then on",
+    )
 
 
 def _lost(task: str, why: str) -> OperationError:

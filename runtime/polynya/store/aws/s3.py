@@ -107,6 +107,10 @@ class S3ObjectStore:
         """Write the object unless it exists. True when this call created it."""
         return self._put_if(path, data, IfNoneMatch="*")
 
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> bool:
+        """Likewise, of a file. False also when it was this call and its answer was lost."""
+        return self._put_if(path, file, IfNoneMatch="*")
+
     def put_if_unchanged(self, path: str, data: bytes, version: str) -> bool:
         """Write the object if it has this version; what is in its place else stays."""
         return self._put_if(path, data, IfMatch=_etag(version))
@@ -132,7 +136,7 @@ class S3ObjectStore:
 
         return self._of(path, "delete the object", attempt)
 
-    def _put_if(self, path: str, data: bytes, **condition: str) -> bool:
+    def _put_if(self, path: str, data: bytes | BinaryIO, **condition: str) -> bool:
         """Write under a condition. True when this call wrote.
 
         An attempt whose answer was lost may have written: an object that then holds exactly `data`
@@ -151,7 +155,7 @@ class S3ObjectStore:
                     return False
                 if not _failed_condition(error):
                     raise
-                return attempts > 1 and self.get(path) == data
+                return attempts > 1 and isinstance(data, bytes) and self.get(path) == data
             return True
 
         return self._of(path, "write the object", attempt)
@@ -179,7 +183,9 @@ class S3ObjectStore:
 
         return self._call(attempt, "list the objects", shown_as)
 
-    def _put(self, of: dict[str, str], data: bytes, **condition: str) -> None:
+    def _put(self, of: dict[str, str], data: bytes | BinaryIO, **condition: str) -> None:
+        if not isinstance(data, bytes):
+            data.seek(0)
         self._s3.put_object(**of, Body=data, **self._encryption, **condition)
 
     def _block(self, path: str, start: int, end: int, tag: str | None) -> Block:

@@ -157,10 +157,14 @@ class Telling:
         table = str(said.get("table"))
         self._step_ended(table)
         error = error_of(_mapping(said.get("error")))
-        suspended = bool(said.get("suspended"))
+        suspended, refused = bool(said.get("suspended")), bool(said.get("refused"))
         self._tell(
             CaptureTableFailed(
-                subject=self._name(table), task=self.task, error=error, suspended=suspended
+                subject=self._name(table),
+                task=self.task,
+                error=error,
+                suspended=suspended,
+                refused=refused,
             )
         )
 

@@ -82,4 +82,33 @@ PAGES: Final = (
         "The capture process met an error that it does not know: a bug. All that has landed stays. "
         "The trace is in the log of the process; values of rows are not in it.",
     ),
+    ErrorPage(
+        "POLYNYA-GTW-011",
+        "a table without a key is too large to land at once",
+        "Nothing orders the events of a table without a key, so its first load has to land as one "
+        "object, together with what the stream brought meanwhile: at most 5 GB, compressed. Until "
+        "then the rows wait in a file in the scratch folder (TMPDIR), which needs twice that room. "
+        "The table is suspended, nothing of it has landed, and the others go on. Give it a primary "
+        "key, or load it in a task of its own with `update_method: reload`, which lands in parts. "
+        "`polynya landing resume` tries again.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-012",
+        "a table without a key cannot be loaded again",
+        "A table without a key is an append-only view of all its events, so rows that are loaded "
+        "a second time would be there twice. Where somebody asks for it, it goes on as it is. "
+        "Where changes are missing, because its stream was lost or somebody took it out of the "
+        "publication, it is suspended: what has landed stays, and `polynya landing resume` goes on "
+        "with the changes from then on, without those that are missing. To have all rows, give it "
+        "a primary key, or capture it in another task, whose folder and table are new.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-013",
+        "a database does not show rows that its log has said already",
+        "A change may be in the binlog a moment before the tables show it. The load of a table "
+        "without a key waits for that, because the view that it reads has to have every change "
+        "that was left out before. It waited for a minute. The usual reason is a replica that has "
+        "to answer before the server commits (semi-synchronous replication) and is away. Nothing "
+        "has to be done: it is tried again.",
+    ),
 )

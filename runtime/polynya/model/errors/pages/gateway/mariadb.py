@@ -90,4 +90,14 @@ PAGES: Final = (
         "configuration file too, and load all tables anew (`polynya landing reload`): what was "
         "changed meanwhile may have landed incompletely.",
     ),
+    ErrorPage(
+        "POLYNYA-GTW-051",
+        "the load of a table without a key cannot be told from its changes",
+        "A row of a table without a key has to come either with the load or with the stream, never "
+        "with both. For that the server has to tell which changes a view of the table has. MariaDB "
+        "does for tables whose engine has transactions, such as InnoDB. It does not for others "
+        "(MyISAM, Aria), and MySQL does not at all. The table is suspended and nothing of it has "
+        "landed. Give it a primary key, or load it in a task of its own with "
+        "`update_method: reload`.",
+    ),
 )
