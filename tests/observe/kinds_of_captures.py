@@ -67,7 +67,7 @@ OF_CAPTURES: list[tuple[Event, Level, str, dict[str, Any]]] = [
         capture.CaptureTableFailed(subject="shop_db/public.odd", error=REFUSED),
         Level.WARNING,
         "shop_db/public.odd: is tried again: db:5432: the database is not there (POLYNYA-GTW-068)",
-        {"subject": "shop_db/public.odd", **_ERROR, "suspended": False},
+        {"subject": "shop_db/public.odd", **_ERROR, "suspended": False, "refused": False},
     ),
     (
         capture.CaptureRetry(subject="shop_db", error=REFUSED, number=2, pause_seconds=10.0),
