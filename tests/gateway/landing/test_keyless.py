@@ -9,8 +9,9 @@ import pytest
 
 from polynya.gateway.landing.keyless import moved, parted, would_come_twice
 from polynya.gateway.landing.position import Position, StreamPosition, TableProgress
-from polynya.gateway.landing.seen import has_all, is_seen, transactions_seen
+from polynya.gateway.landing.seen import has_all, is_seen
 from polynya.gateway.landing.stream import StreamEvent
+from polynya.gateway.postgresql.slots import transactions_seen
 from polynya.gateway.source import SourceTable
 
 POSTGRESQL, MARIADB = "postgresql", "mariadb"

@@ -8,8 +8,7 @@ log. A binlog has them in the order of their places.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from polynya.gateway.landing.places import Place, place_of_offset, place_of_rows
 from polynya.gateway.source import Offset, Seen
@@ -53,23 +52,7 @@ def place_of_event(connector: str, line: bytes) -> Place | None:
     return place_of_rows(connector, json.loads(line)["value"]["source"])
 
 
-def transactions_seen(lsn: int, numbers: str) -> dict[str, Any]:
-    """What a view of PostgreSQL has.
-
-    Args:
-        lsn: of the end of its last transaction.
-        numbers: `txid_current_snapshot()` in it: `xmin:xmax:running,…`.
-    """
-    first, end, running = numbers.split(":")
-    return {
-        "lsn": lsn,
-        "first": int(first),
-        "end": int(end),
-        "running": [int(one) for one in running.split(",") if one],
-    }
-
-
-def _has_transaction(seen: Mapping[str, Any], number: int) -> bool:
+def _has_transaction(seen: Seen, number: int) -> bool:
     end = int(seen["end"])
     # The one with these last bits that is nearest: the log is not that long.
     whole = end + (number - end + _NUMBERS // 2) % _NUMBERS - _NUMBERS // 2

@@ -129,3 +129,19 @@ def _slot(row: list[Any]) -> Slot:
         kept_bytes=None if kept is None else int(kept), end=lsn_number(end),
         flush_seconds=lag, was_read=was_read, reason=reason,
     )  # fmt: skip
+
+
+def transactions_seen(lsn: int, numbers: str) -> dict[str, Any]:
+    """What a view of PostgreSQL has.
+
+    Args:
+        lsn: of the end of its last transaction.
+        numbers: `txid_current_snapshot()` in it: `xmin:xmax:running,…`.
+    """
+    first, end, running = numbers.split(":")
+    return {
+        "lsn": lsn,
+        "first": int(first),
+        "end": int(end),
+        "running": [int(one) for one in running.split(",") if one],
+    }

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from polynya.gateway.landing.seen import transactions_seen
 from polynya.gateway.postgresql import lines, paging
 from polynya.gateway.postgresql.errors import changed
 from polynya.gateway.postgresql.session import Session
-from polynya.gateway.postgresql.slots import Exported
+from polynya.gateway.postgresql.slots import Exported, transactions_seen
 from polynya.gateway.postgresql.sql import literal
 from polynya.gateway.postgresql.tables import PgTable
 from polynya.gateway.source import Access, Chunk, Key, SourceTable, Whole
