@@ -16,7 +16,7 @@ def _transfer(chance: random.Random, limits: Limits) -> Iterator[str]:
     yield f"UPDATE accounts SET balance = balance + {delta}.25 WHERE aid = {aid}"
     yield f"UPDATE tellers SET balance = balance + {delta} WHERE tid = {tid}"
     yield f"UPDATE branches SET balance = balance + {delta} WHERE bid = {bid}"
-    yield f"INSERT INTO history VALUES ({tid}, {bid}, {aid}, {delta}, NOW(6), DEFAULT)"
+    yield f"INSERT INTO history VALUES ({tid}, {bid}, {aid}, {delta}, NOW(6))"
     yield "COMMIT"
 
 

@@ -28,10 +28,7 @@ _CREATE = (
         "CREATE TABLE accounts (aid bigint PRIMARY KEY, bid int NOT NULL, balance decimal(14,2),"
         " owner text, opened timestamp(6) NULL, active boolean)"
     ),
-    (
-        "CREATE TABLE history (tid int, bid int, aid bigint, delta int, at datetime(6),"
-        " id bigint AUTO_INCREMENT PRIMARY KEY)"
-    ),
+    "CREATE TABLE history (tid int, bid int, aid bigint, delta int, at datetime(6))",
     (
         "CREATE TABLE documents (id int PRIMARY KEY, version int, title text, body longtext,"
         " attributes json)"

@@ -1,7 +1,7 @@
 """The tables of the bank whose database is captured, and the rows that are there at first.
 
 As pgbench's, with what a capture may stumble over: large texts that the log leaves out where they
-stay the same, a key of two texts, a table that is truncated.
+stay the same, a key of two texts, a table that is truncated. As in pgbench `history` has no key.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ _CREATE = (
         "CREATE TABLE accounts (aid bigint PRIMARY KEY, bid int NOT NULL, balance numeric(14,2),"
         " owner text, opened timestamptz, active boolean)"
     ),
-    (
-        "CREATE TABLE history (tid int, bid int, aid bigint, delta int, at timestamp,"
-        " id uuid PRIMARY KEY DEFAULT gen_random_uuid())"
-    ),
+    "CREATE TABLE history (tid int, bid int, aid bigint, delta int, at timestamp)",
+    "ALTER TABLE history REPLICA IDENTITY FULL",
     (
         "CREATE TABLE documents (id int PRIMARY KEY, version int, title text, body text,"
         " attributes jsonb)"
