@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import Any
@@ -20,6 +21,7 @@ from polynya.model.errors import ConflictError
 
 X = JobKey("a", "shop.x")
 LONG = 600.0
+WISH = Asked("1f", Errand("reload"), "kim", datetime(2026, 1, 1, tzinfo=UTC))
 
 
 class FakeMember:
@@ -61,6 +63,9 @@ class FakeWishes:
 
     def __call__(self) -> AskedOfTasks:
         return AskedOfTasks({"b": "stopped"})
+
+    def confirmed(self, asked: AskedOfTasks, grants: Mapping[JobKey, int]) -> AskedOfTasks:
+        return replace(asked, units=dict.fromkeys(grants, WISH))
 
     def settle(self, settled: Settled) -> None:
         self.settled.append(settled)
@@ -192,11 +197,22 @@ def test_who_has_left_takes_no_other_turn() -> None:
 
 def test_the_outcome_of_a_wish_is_written_in_a_turn_at_once() -> None:
     running = Running()
-    wish = Asked("1f", Errand("reload"), "kim", datetime(2026, 1, 1, tzinfo=UTC))
-    settled = Settled(X, wish, done=True, text="3 rows loaded", epoch=7)
+    settled = Settled(X, WISH, done=True, text="3 rows loaded", epoch=7)
 
     running.thread.settle(settled)
 
     running.turn()
     assert running.wishes.settled == [settled]
+    running.ends()
+
+
+def test_what_is_asked_is_read_again_for_the_units_that_a_turn_left_to_the_node() -> None:
+    running = Running()
+    assert running.taken.asked.units == {}
+    running.member.next = Standing("n1.aa", grants={X: 7}, next_turn_seconds=LONG)
+
+    running.thread.see(Seen(wanted=frozenset({X})))
+
+    running.turn()
+    assert running.inbox.get(timeout=10).asked.units == {X: WISH}
     running.ends()

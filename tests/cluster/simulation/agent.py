@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
+from polynya.cluster.control.unit_wishes import Asked, UnitWishes
 from polynya.cluster.coordination.member import Member
+from polynya.cluster.coordination.register import Register
 from polynya.cluster.coordination.standing import Me, Seen, Standing
 from polynya.cluster.placement.facts import NodeFacts, Proposal, Rules, UnitFacts
 from polynya.cluster.placement.propose import propose
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import PolynyaError
+from tests.cluster.simulation.errands import Errands
 from tests.cluster.simulation.parts.faults import StoreFaults
 from tests.cluster.simulation.parts.machine import Machine, MachineClock
 from tests.cluster.simulation.parts.store import Objects, StoreLine
@@ -35,6 +38,9 @@ class Watching(Protocol):
 
     def begins_step(self, agent: Agent, job: Job) -> None:
         """A job begins a batch."""
+
+    def begins_errand(self, agent: Agent, unit: JobKey, asked: Asked) -> None:
+        """An agent begins what a person asked of a unit."""
 
     def ended_job(self, agent: Agent, job: Job) -> None:
         """A job is over."""
@@ -78,6 +84,7 @@ class Agent:
         self._voice: Voice | None = None
         self._fenced: dict[JobKey, int] = {}
         self._idle = False
+        self._errands: Errands | None = None
         self._clock = place.clock(machine, self.process)
         self._thread = self.process.start(self._live)
         self.process.on_death.append(lambda: place.stream.listeners.pop(self.process.name, None))
@@ -96,8 +103,11 @@ class Agent:
     def _live(self) -> None:
         place = self.place
         try:
+            line = StoreLine(place.objects, self.process, place.faults)
+            register = Register(line, CLUSTER, Random(place.world.random.random()))
+            self._errands = Errands(UnitWishes(register, self.machine.name, self._clock))
             member = place.member(
-                StoreLine(place.objects, self.process, place.faults),
+                line,
                 CLUSTER,
                 Me(self.machine.name, version="1"),
                 proposing,
@@ -105,8 +115,11 @@ class Agent:
                 random=Random(place.world.random.random()),
             )
             while self.standing is None or not self.standing.left:
+                self._errands.read()
                 place.watching.began_turn(self)
-                self.take(member.turn(self._seen()))
+                standing = member.turn(self._seen())
+                self._errands.confirm(standing.grants)
+                self.take(standing)
                 self._idle = True
                 assert self.standing is not None
                 self.process.wait(0.0 if self.standing.left else self.standing.next_turn_seconds)
@@ -133,7 +146,8 @@ class Agent:
         self.standing = standing
         self.place.watching.knows(self, standing)
         for unit, job in self.jobs.items():
-            if standing.grants.get(unit) != job.epoch or unit in standing.revoked:
+            gone = standing.grants.get(unit) != job.epoch or unit in standing.revoked
+            if gone or self._makes_room(job):
                 job.stopping = True
         for unit in standing.grants:
             self._start(unit)
@@ -144,6 +158,18 @@ class Agent:
             )
             self._voice.listen(self.nudge)
         self._voice.tell(standing, self.place.loads)
+
+    def _makes_room(self, job: Job) -> bool:
+        assert self._errands is not None and self.standing is not None
+        return self._errands.takes_turns(job, held=self.standing.frozen is not None)
+
+    def _asked(self, unit: JobKey) -> Asked | None:
+        """What a job does instead of its work. While the cluster is frozen nothing is begun."""
+        assert self._errands is not None and self.standing is not None
+        asked = self._errands.due(unit) if self.standing.frozen is None else None
+        if asked is not None:
+            self.place.watching.begins_errand(self, unit, asked)
+        return asked
 
     def _start(self, unit: JobKey) -> None:
         standing, feed = self.standing, self.place.feeds.get(unit)
@@ -161,6 +187,7 @@ class Agent:
             feed,
             may_begin=self._may_begin,
             ended=self._ended,
+            asked=self._asked(unit),
         )
         self.jobs[unit] = job
         self.process.start(job.run)
@@ -178,9 +205,12 @@ class Agent:
         if job.fenced:
             self._fenced[job.unit] = job.feed.table.state.epoch
         self.place.watching.ended_job(self, job)
-        if job.fenced or job.stopping:
+        assert self._errands is not None
+        self._errands.ended(job)
+        over = job.stopping or job.carried_out is not None
+        if job.fenced or over:
             self.nudge()
-        if job.stopping and not job.fenced:
+        if over and not job.fenced:
             self._start(job.unit)
         elif not job.fenced:
             self.process.wait(2 + 3 * self.place.world.random.random())

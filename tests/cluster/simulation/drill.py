@@ -6,17 +6,22 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from random import Random
 
+from polynya.cluster.control.wishes import Wishes
+from polynya.cluster.coordination.documents import UnitWish
 from polynya.cluster.coordination.member import Member
+from polynya.cluster.coordination.register import Register
 from polynya.cluster.unit import JobKey
-from polynya.model.errors import PolynyaError
+from polynya.model.errors import ConflictError, PolynyaError
 from tests.cluster.simulation.agent import CLUSTER, Agent, Place
 from tests.cluster.simulation.judge.oracle import Oracle
 from tests.cluster.simulation.judge.records import FOREIGN, decoded
+from tests.cluster.simulation.judge.wishes import PERSON
 from tests.cluster.simulation.parts.faults import StoreFaults
-from tests.cluster.simulation.parts.machine import Machine, MachineClock
+from tests.cluster.simulation.parts.machine import Machine, MachineClock, day
 from tests.cluster.simulation.parts.source import Source
-from tests.cluster.simulation.parts.store import Objects
+from tests.cluster.simulation.parts.store import Objects, StoreLine
 from tests.cluster.simulation.parts.stream import Stream
 from tests.cluster.simulation.parts.tables import CommitFaults, Fence, State, Table
 from tests.cluster.simulation.parts.world import Process, World
@@ -50,6 +55,7 @@ class Drill:
     machines: list[Machine] = field(init=False)
     agents: dict[str, Agent] = field(default_factory=dict)
     _processes: int = 0
+    _people: int = 0
 
     def __post_init__(self) -> None:
         world, plan, random = self.world, self.plan, self.world.random
@@ -199,12 +205,40 @@ class Drill:
         key = self._unit(unit)
         self._wish_for(f"moves/{key.task}/{key.name}", {"to": f"n{node}"}, seconds)
 
+    def ask(self, unit: int, kind: str, back: float | None) -> None:
+        """Ask something of a unit, as the commands do; perhaps take it back after `back` seconds.
+
+        The line of a person is no better than that of a node.
+        """
+        world, key = self.world, self._unit(unit)
+        self._people += 1
+        process = Process(world, f"{PERSON} {self._people}")
+        line = StoreLine(self.objects, process, self.place.faults)
+        register = Register(line, CLUSTER, Random(world.random.random()))
+        wishes = Wishes(register, process.name, lambda: day(world.now))
+
+        def live() -> None:
+            try:
+                wishes.ask(key, UnitWish(kind=kind, by="", since=day(world.now)))
+                if back is not None:
+                    process.wait(back)
+                    wishes.take_back(key)
+            except ConflictError:
+                self.counts["second wish for one unit"] += 1
+            except PolynyaError:
+                self.counts["person without an answer"] += 1
+            process.exit()
+
+        process.start(live)
+
     def meddle(self, folder: str, draw: float) -> None:
         """Write an object as a later version does that knows more fields."""
-        found = self.objects.below(f"{CLUSTER}/{folder}" if folder else CLUSTER)
+        below = self.objects.below(f"{CLUSTER}/{folder}" if folder else CLUSTER)
+        # Nobody writes a wish twice: its nonce is what it is known by.
+        found = [one.path for one in below if not one.path.startswith(f"{CLUSTER}/wishes/")]
         if not found:
             return
-        path = found[int(draw * len(found))].path
+        path = found[int(draw * len(found))]
         held = self.objects.read(path)
         assert held is not None
         fields = decoded(held[0])

@@ -74,6 +74,7 @@ KINDS: Mapping[str, float] = {
     "loads": 0.4,
     "twin": 0.08,
     "before": 0.25,
+    "wishes": 0.35,
 }
 #: Steps that outlast all patience: only beside faults that leave the other nodes alive.
 STICK_SHARE = 0.05
@@ -210,6 +211,9 @@ def _strikes(
         strike("terminate", node(), killed, back)
     if "stick" in kinds:
         strikes.append(Strike(heals - 60, "stick", (random.randrange(6),)))
+    for _ in times("wishes", 4):
+        kind = random.choice(("reload", "recreate"))
+        strike("ask", random.randrange(6), kind, perhaps(random.uniform(0, 60), 0.15))
     strikes.extend(_by_hand(random, kinds, nodes, begins, heals))
     return strikes
 

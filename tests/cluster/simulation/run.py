@@ -47,7 +47,7 @@ def _live(drill: Drill) -> None:
     last = max(plan.heals, plan.feeds)
     world.run(last)
     deadline = last + PROGRESS
-    while world.now < deadline and not all(drill.units_done.values()):
+    while world.now < deadline and not (all(drill.units_done.values()) and not oracle.wishes.open):
         world.run(world.now + 5)
     oracle.judge_tables()
     if plan.calm:
@@ -56,6 +56,7 @@ def _live(drill: Drill) -> None:
     if plan.kinds <= PROMPT and "crash" in plan.kinds:
         oracle.counts["recoveries judged"] += len(oracle.judge_recovery(world.now))
     late = sorted(unit.name for unit, done in drill.units_done.items() if not done)
+    late += [f"what is asked of {unit}" for unit in oracle.wishes.open]
     if late:
         oracle.fail(f"no progress in {PROGRESS:g} s after all faults were healed: {late}")
 

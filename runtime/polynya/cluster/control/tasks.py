@@ -40,8 +40,12 @@ class WorkWishes:
         self._units = UnitWishes(register, node, clock)
 
     def __call__(self) -> AskedOfTasks:
-        """What is asked now."""
+        """What is asked now, of units as it was listed last."""
         return replace(self._tasks(), units=self._units())
+
+    def confirmed(self, asked: AskedOfTasks, grants: Mapping[JobKey, int]) -> AskedOfTasks:
+        """The same, of units those that are this node's, and what is asked of them since."""
+        return replace(asked, units=self._units.confirmed(grants))
 
     def settle(self, settled: Settled) -> None:
         """Let everybody know what became of a wish. Usable from any thread."""

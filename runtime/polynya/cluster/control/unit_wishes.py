@@ -1,7 +1,8 @@
 """What a person asks of single units: to reload them, or to let them begin again.
 
 Every node reads all wishes; the owner of a unit carries its wish out and deletes it. What became of
-it is written first, so that a node that dies in between leaves no wish that looks undone.
+it is written first, so that a node that dies in between leaves no wish that looks undone. What a
+new owner has listed may be half a minute old, and done by the one before: it reads it again.
 """
 
 from __future__ import annotations
@@ -66,13 +67,15 @@ class UnitWishes:
         self._known: dict[str, tuple[str, Asked | None]] = {}
         self._settled: deque[Settled] = deque()
         self._read_at: float | None = None
+        #: The epoch of each unit under which its wish was read again; only of units with a wish.
+        self._confirmed: dict[JobKey, int] = {}
 
     def settle(self, settled: Settled) -> None:
         """Let everybody know with the next call what became of a wish."""
         self._settled.append(settled)
 
     def __call__(self) -> Mapping[JobKey, Asked]:
-        """What is asked now, by unit."""
+        """What is asked, by unit, as it was listed last; what was settled is told first."""
         # What is wrong with the store the member meets in the same turn, and tells.
         with suppress(*STORE_ERRORS):
             self._tell()
@@ -81,6 +84,24 @@ class UnitWishes:
             with suppress(*STORE_ERRORS):
                 self._read()
                 self._read_at = now
+        return self._asked_now()
+
+    def confirmed(self, grants: Mapping[JobKey, int]) -> Mapping[JobKey, Asked]:
+        """What is asked of the units of this node, as it has been since each was granted.
+
+        A wish that cannot be read again under its grant is left out.
+        """
+        before = self._confirmed
+        sure = {unit: one for unit, one in before.items() if grants.get(unit) == one}
+        for unit in self._asked_now():
+            if unit in grants and unit not in sure:
+                with suppress(*STORE_ERRORS):
+                    self._look_again(unit)
+                    sure[unit] = grants[unit]
+        self._confirmed = sure
+        return {unit: asked for unit, asked in self._asked_now().items() if unit in sure}
+
+    def _asked_now(self) -> dict[JobKey, Asked]:
         done = {one.asked.wish for one in list(self._settled)}
         units = ((paths.unit_at(path), asked) for path, (_, asked) in self._known.items())
         return {
@@ -134,6 +155,10 @@ class UnitWishes:
             if path not in known or known[path][0] != version:
                 known[path] = (version, self._asked(path))
         self._known = known
+
+    def _look_again(self, unit: JobKey) -> None:
+        path = paths.wish_path(unit)
+        self._known[path] = (self._known[path][0], self._asked(path))
 
     def _asked(self, path: str) -> Asked | None:
         unit = paths.unit_at(path)

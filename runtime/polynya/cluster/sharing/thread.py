@@ -32,6 +32,10 @@ class Wishes(Protocol):
         """What is asked now."""
         ...
 
+    def confirmed(self, asked: AskedOfTasks, grants: Mapping[JobKey, int]) -> AskedOfTasks:
+        """What is still asked of these units of this node."""
+        ...
+
     def settle(self, settled: Settled) -> None:
         """Let everybody know what became of a wish."""
         ...
@@ -121,6 +125,7 @@ class MemberThread:
         fenced = _unresolved(seen.fenced, before)
         loads = {**picture.loads(), **seen.loads}
         standing = self._member.turn(replace(seen, loads=loads, fenced=fenced))
+        asked = self._asked.confirmed(asked, standing.grants)
         self._inbox.put(TurnTaken(standing, asked, picture))
         self._hint(standing)
         return standing

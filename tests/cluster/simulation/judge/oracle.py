@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from polynya.cluster.control.unit_wishes import Asked
 from polynya.cluster.coordination.standing import Standing
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import PolynyaError
 from tests.cluster.simulation.agent import CLUSTER, Agent
 from tests.cluster.simulation.judge.records import TTL, Records, decoded
+from tests.cluster.simulation.judge.wishes import Wishes
 from tests.cluster.simulation.parts.store import Objects, Write
 from tests.cluster.simulation.parts.tables import Table
 from tests.cluster.simulation.parts.world import World
@@ -32,10 +34,12 @@ class Oracle:
         self.world, self.objects, self.tables = world, objects, tables
         self.records = Records(lambda: world.now, self.fail)
         self.counts: Counter[str] = Counter()
+        self.wishes = Wishes(lambda: world.now, self.fail, tables, self.counts)
         self.frozen_since: float | None = None
         self.orphans: list[tuple[float, JobKey]] = []
         self.crashes: list[float] = []
         self._turn_began: dict[str, float] = {}
+        self._knows_since: dict[str, float] = {}
         self._agents: dict[str, Agent] = {}
         self._incarnations: dict[str, str] = {}
         self._by_hand = False
@@ -59,6 +63,7 @@ class Oracle:
 
     def knows(self, agent: Agent, standing: Standing) -> None:
         """A turn is over."""
+        self._knows_since[agent.process.name] = self._turn_began[agent.process.name]
         name = self._incarnations.setdefault(standing.incarnation, agent.process.name)
         if name != agent.process.name:
             self.fail(f"{name} and {agent.process.name} have one incarnation")
@@ -85,6 +90,15 @@ class Oracle:
         if silent > TTL * TRUST:
             self.fail(f"{agent.process.name} works on {job.unit} {silent:.1f} s after a renewal")
 
+    def begins_errand(self, agent: Agent, unit: JobKey, asked: Asked) -> None:
+        """An agent begins what is asked of a unit that it owns. In a freeze nobody does."""
+        assert agent.standing is not None
+        process, me = agent.process.name, agent.standing.incarnation
+        since = self.records.claimed_by[f"{unit.task}/{unit.name}", me]
+        self.wishes.begins(process, unit, asked.wish, since)
+        if self._frozen_for(process, self._knows_since):
+            self.fail(f"{process} begins what is asked of {unit} although the cluster is frozen")
+
     def ended_job(self, agent: Agent, job: Job) -> None:
         """A run is over."""
         self.counts["fenced"] += job.fenced
@@ -107,14 +121,18 @@ class Oracle:
             self.records.by_hand(change)
             return
         self.records.see(change)
+        self.wishes.see(change)
         kind = change.path.split("/")[1]
         if kind == "units":
             self._released(change)
-        began, frozen = self._turn_began.get(change.process, 0.0), self.frozen_since
-        # A turn that was at work when the freeze came may end.
-        stays = frozen is not None and began > frozen + 0.001 and not change.late
+        stays = self._frozen_for(change.process, self._turn_began) and not change.late
         if stays and (kind == "plans" or (kind == "units" and _other_owner(change))):
             self.fail(f"{change.path} changed although the cluster is frozen")
+
+    def _frozen_for(self, process: str, began: Mapping[str, float]) -> bool:
+        """Whether nothing may move. A turn that was at work when the freeze came may end."""
+        frozen = self.frozen_since
+        return frozen is not None and began.get(process, 0.0) > frozen + 0.001
 
     def _released(self, change: Write) -> None:
         """Who gives a unit up has stopped working on it."""
@@ -165,6 +183,8 @@ def _judge_table(oracle: Oracle, unit: JobKey, table: Table) -> None:
     seen: Counter[int] = Counter()
     epoch, by_epoch = 0, dict[int, str]()
     for commit in table.commits:
+        if commit.emptied:
+            seen.clear()
         seen.update(commit.rows)
         if commit.state.epoch < epoch:
             oracle.fail(f"{unit}: epoch {commit.state.epoch} committed after {epoch}")

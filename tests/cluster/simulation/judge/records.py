@@ -26,7 +26,7 @@ class Records:
 
     Attributes:
         owners: of each unit, the epochs that it was given and to whom.
-        claims: how often a unit got an owner; `claimed_at` when.
+        claims: how often a unit got an owner; `claimed_at` when, `claimed_by` when each did last.
         lost_at: when an owner lost a unit, by both.
     """
 
@@ -36,6 +36,7 @@ class Records:
         self.owners: dict[str, dict[int, str]] = {}
         self.claims = 0
         self.claimed_at: dict[str, list[float]] = {}
+        self.claimed_by: dict[tuple[str, str], float] = {}
         self._written: dict[str, float] = {}
         self.lost_at: dict[tuple[str, str], float] = {}
         self._terms: dict[int, str] = {}
@@ -99,6 +100,7 @@ class Records:
         if owner != old["owner"]:
             self.claims += 1
             self.claimed_at.setdefault(unit, []).append(self._now())
+            self.claimed_by[unit, str(owner)] = self._now()
             if old["owner"] is not None:
                 self._taken(change.path, unit, str(old["owner"]), str(owner))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from random import Random
 from typing import TypeVar
@@ -41,22 +41,31 @@ class Fence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the newest commit says of its owner and of what has been taken in."""
+    """What the newest commit says of its owner and of what has been taken in.
+
+    `loading` is the wish whose reload has begun and not ended.
+    """
 
     epoch: int = 0
     owner: str = ""
     position: int = 0
     commit: int = 0
+    loading: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit as it was made, when, and by which process."""
+    """One commit as it was made, when, and by which process.
+
+    `did` is the wish that it carried out, "" of any other; `emptied`: no row is left.
+    """
 
     at: float
     process: str
     state: State
     rows: range
+    did: str = ""
+    emptied: bool = False
 
 
 @dataclass(slots=True)
@@ -68,12 +77,12 @@ class Table:
     state: State = field(default_factory=State)
     commits: list[Commit] = field(default_factory=list)
 
-    def swap(self, at: float, process: str, based_on: State, after: State, rows: range) -> bool:
+    def swap(self, based_on: State, commit: Commit) -> bool:
         """Commit if the state is still the one that it is based on. Whether it was."""
         if self.fence.swaps and based_on != self.state:
             return False
-        self.state = after
-        self.commits.append(Commit(at, process, after, rows))
+        self.state = commit.state
+        self.commits.append(commit)
         return True
 
 
@@ -116,31 +125,47 @@ class Handle:
         higher = held.epoch > granted or (held.epoch == granted and not ours)
         if higher and self.table.fence is not Fence.NONE:
             raise _refused("POLYNYA-LAKE-060", self.table)
-        self._swap(State(granted, self.owner, held.position, self._number()), range(0))
+        self._swap(replace(self._next(), epoch=granted))
+
+    def empty(self, wish: str) -> None:
+        """Begin again from the first row, as a recreation does."""
+        self._swap(replace(self._next(), position=0, loading=""), did=wish, emptied=True)
+
+    def begin_load(self, wish: str) -> None:
+        """Begin a reload, unless one has begun that nobody ended."""
+        if not self.state.loading:
+            self._swap(replace(self._next(), loading=wish))
+
+    def end_load(self, wish: str) -> None:
+        """End the reload that has begun."""
+        self._swap(replace(self._next(), loading=""), did=wish)
 
     def commit(self, count: int) -> None:
         """Take in the next `count` rows."""
         held = self.state
         rows = range(held.position, held.position + count)
         if self.table.fence is Fence.POSITION_BEFORE:
-            self._swap(State(held.epoch, self.owner, rows.stop, self._number()), range(0))
-            self._swap(State(held.epoch, self.owner, rows.stop, self._number()), rows)
+            self._swap(replace(self._next(), position=rows.stop))
+            self._swap(replace(self._next(), position=rows.stop), rows)
         elif self.table.fence is Fence.POSITION_AFTER:
-            self._swap(State(held.epoch, self.owner, rows.start, self._number()), rows)
-            self._swap(State(held.epoch, self.owner, rows.stop, self._number()), range(0))
+            self._swap(replace(self._next(), position=rows.start), rows)
+            self._swap(replace(self._next(), position=rows.stop))
         else:
             if self.table.fence is Fence.CHECKED_BEFORE and self._epoch() > held.epoch:
                 raise _refused("POLYNYA-LAKE-002", self.table)
-            self._swap(State(held.epoch, self.owner, rows.stop, self._number()), rows)
+            self._swap(replace(self._next(), position=rows.stop), rows)
 
     def _epoch(self) -> int:
         return self._reach(lambda: self.table.state.epoch, 0.1)
 
-    def _number(self) -> int:
+    def _next(self) -> State:
+        """The state of our next commit, which changes nothing."""
         self._faults.commits += 1
-        return self._faults.commits
+        return replace(self.state, owner=self.owner, commit=self._faults.commits)
 
-    def _swap(self, after: State, rows: range) -> None:
+    def _swap(
+        self, after: State, rows: range = range(0), *, did: str = "", emptied: bool = False
+    ) -> None:
         self._process.check_alive()
         world, table, before = self._process.world, self.table, self.state
         draw, rates = self._faults.random.random(), self._faults.rates
@@ -159,7 +184,8 @@ class Handle:
         done: list[bool] = []
 
         def apply() -> None:
-            done.append(table.swap(world.now, self._process.name, before, after, rows))
+            commit = Commit(world.now, self._process.name, after, rows, did, emptied)
+            done.append(table.swap(before, commit))
 
         if delay != float("inf"):
             world.after(delay, apply)

@@ -9,5 +9,6 @@ from tests.cluster.simulation.planted.commits import COMMITS
 from tests.cluster.simulation.planted.leading import LEADING
 from tests.cluster.simulation.planted.leases import LEASES
 from tests.cluster.simulation.planted.owning import OWNING
+from tests.cluster.simulation.planted.wishes import WISHES
 
-BUGS: Mapping[str, Bug] = {bug.name: bug for bug in (*COMMITS, *LEASES, *OWNING, *LEADING)}
+BUGS: Mapping[str, Bug] = {bug.name: bug for bug in (*COMMITS, *LEASES, *OWNING, *LEADING, *WISHES)}

@@ -1,0 +1,121 @@
+"""Bugs in how what people ask of units is carried out, told and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from polynya.cluster.control.unit_wishes import Asked, Settled, UnitWishes
+from polynya.cluster.control.wishes import Wishes
+from polynya.cluster.coordination import paths
+from polynya.cluster.coordination.documents import UnitOutcome, UnitWish
+from polynya.cluster.coordination.register import STORE_ERRORS, Found, Register
+from polynya.cluster.unit import JobKey
+from tests.cluster.simulation.planted.bug import Bug, Patch
+
+
+def deleted_first(self: UnitWishes) -> None:
+    """A wish is deleted, then it is written what became of it."""
+    while self._settled:
+        one = self._settled[0]
+        self._withdraw(one.unit, one.asked.wish)
+        if not self._write(one):
+            return
+        self._settled.popleft()
+
+
+def told_once(self: UnitWishes) -> None:
+    """What cannot be told at once is not told."""
+    while self._settled:
+        one = self._settled.popleft()
+        try:
+            if self._write(one):
+                self._withdraw(one.unit, one.asked.wish)
+        except STORE_ERRORS:
+            continue
+
+
+def listed_is_asked(self: UnitWishes, grants: Mapping[JobKey, int]) -> Mapping[JobKey, Asked]:
+    """As it was: what was listed before a unit was ours is taken for what is asked."""
+    return {unit: asked for unit, asked in self._asked_now().items() if unit in grants}
+
+
+def never_done(self: UnitWishes, unit: JobKey, found: Found[UnitWish]) -> bool:
+    """Nobody looks whether the owner before said what came of it."""
+    return False
+
+
+def whoever_spoke(self: UnitWishes, one: Settled) -> bool:
+    """An owner before has the last word."""
+    register = self._register
+    read = register.read
+
+    class Deaf(Register):
+        def __init__(self) -> None:
+            vars(self).update(vars(register))
+
+        def read(self, kind, path):  # type: ignore[no-untyped-def]
+            found = read(kind, path)
+            if found is None or not isinstance(found.document, UnitOutcome):
+                return found
+            return Found(found.document.model_copy(update={"epoch": 0}), found.version)
+
+    self._register = Deaf()
+    try:
+        return _write(self, one)
+    finally:
+        self._register = register
+
+
+_write = UnitWishes._write
+
+
+def whatever_is_asked(self: UnitWishes, unit: JobKey, wish: str) -> None:
+    """The wish that is there by now is deleted, whichever it is."""
+    found = self._register.read(UnitWish, paths.wish_path(unit))
+    if found is not None:
+        self._register.delete(paths.wish_path(unit), found.version)
+
+
+def written_over(self: Wishes, unit: JobKey, wish: UnitWish) -> str:
+    """Who asks last is heard."""
+    self._write(paths.wish_path(unit), wish.model_copy(update={"by": self._by}))
+    return ""
+
+
+WISHES = (
+    Bug(
+        "a wish is deleted before it is said what became of it",
+        "-",
+        lambda: (Patch(UnitWishes, "_tell", deleted_first),),
+    ),
+    Bug(
+        "what became of a wish is told once, whatever the store answers",
+        "-",
+        lambda: (Patch(UnitWishes, "_tell", told_once),),
+    ),
+    Bug(
+        "a wish that the owner before carried out is done again",
+        "-",
+        lambda: (Patch(UnitWishes, "_is_done", never_done),),
+    ),
+    Bug(
+        "a new owner does what it had listed before it was the owner",
+        "this project, found by the simulator",
+        lambda: (Patch(UnitWishes, "confirmed", listed_is_asked),),
+    ),
+    Bug(
+        "an owner before has the last word on a wish",
+        "KIP-1251",
+        lambda: (Patch(UnitWishes, "_write", whoever_spoke),),
+    ),
+    Bug(
+        "the next wish is deleted with the one that was done",
+        "-",
+        lambda: (Patch(UnitWishes, "_withdraw", whatever_is_asked),),
+    ),
+    Bug(
+        "a second wish is written over the first",
+        "-",
+        lambda: (Patch(Wishes, "ask", written_over),),
+    ),
+)
