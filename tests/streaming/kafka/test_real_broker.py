@@ -1,7 +1,8 @@
 """Landing from a real broker of Kafka, and tables out of it.
 
 A process has one Spark session, so that another pytest runs `real_broker.py`,
-`secured_broker.py`, `real_registry.py` and `real_direct.py` on one that has the jars for Kafka.
+`secured_broker.py`, `real_registry.py`, `real_direct.py` and `real_losses.py` on one that has the
+jars for Kafka.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ TESTS = "tests/streaming/kafka/real_broker.py"
 SECURED = "tests/streaming/kafka/secured_broker.py"
 REGISTERED = "tests/streaming/kafka/real_registry.py"
 TABLES = "tests/streaming/kafka/real_direct.py"
+LOSSES = "tests/streaming/kafka/real_losses.py"
 
 
 def _passes(which: str, tests: str = TESTS) -> None:
@@ -60,3 +62,9 @@ def test_messages_with_schemas_in_a_real_registry_are_read_and_wait_for_it() -> 
 @pytest.mark.slow
 def test_tables_out_of_a_real_broker_are_those_of_files() -> None:
     _passes("slow", TABLES)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_what_a_real_broker_deletes_or_loses_is_told_and_a_look_at_it_writes_nothing() -> None:
+    _passes("slow", LOSSES)
