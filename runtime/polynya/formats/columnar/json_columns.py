@@ -8,7 +8,6 @@ stands twice, every value has the type of its column, every number is the one th
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Collection, Mapping
@@ -43,6 +42,8 @@ _SPACED = (b'" ', b'"\t', b'"\r')
 _LONG_SPACED = re.compile(rb":[ \t\r]*+([-0-9](?:[0-9.]{15}|[0-9.]*+[eE])[-+0-9.eE]*)")
 _EXACT_INTEGERS = float(1 << 53)
 _MINUS_ZERO = -(1 << 63)
+#: The same, and some that are none of it: what it does not match needs no other look.
+_MAYBE_LONG = r":[ \t\r]*[-0-9](?:[0-9.]{15}|[0-9.]*[eE])"
 #: What Arrow says of the line that it cannot read.
 _ROW = re.compile(r" in row (\d+)$")
 _DAY = r"^\d{4}-\d\d-\d\d$"
@@ -61,8 +62,6 @@ def typed_lines(
     schema: Mapping[str, DataType],
     declared: Collection[str],
     odd: list[int] | None = None,
-    *,
-    plain: bool = False,
 ) -> dict[str, pa.Array] | None:
     """The columns of a block of whole lines, None when it has to be read exactly.
 
@@ -71,20 +70,46 @@ def typed_lines(
         schema: types of the columns.
         declared: columns whose type the settings say.
         odd: gets the number of the line that is to blame, where that is known.
-        plain: each line is known to begin with a brace and to end with one.
     """
     if not reads(schema, declared):
         return None
-    records = _plain_lines(block, plain=plain)
-    if records is None or not _is_spelled_exactly(block, schema):
+    records = _plain_lines(block)
+    if records is None or (_has_doubles(schema) and not _is_spelled_exactly(block)):
         return None
-    rows = _read(block, schema, odd)
+    return _columns(pa.py_buffer(block), records, schema, odd)
+
+
+def typed_objects(
+    objects: pa.BinaryArray,
+    text: pa.Buffer,
+    schema: Mapping[str, DataType],
+    odd: list[int] | None = None,
+) -> dict[str, pa.Array] | None:
+    """The same of objects that begin with a brace and end with one, and of the lines of them.
+
+    Raises pa.ArrowInvalid for one that is not in UTF-8.
+    """
+    objects.cast(pa.string())
+    if _has_doubles(schema):
+        may_be_long = objects.filter(pc.match_substring_regex(objects, _MAYBE_LONG))
+        if len(may_be_long) and not _is_spelled_exactly(b"\n".join(may_be_long.to_pylist())):
+            return None
+    return _columns(text, len(objects), schema, odd)
+
+
+def _columns(
+    text: pa.Buffer, records: int, schema: Mapping[str, DataType], odd: list[int] | None
+) -> dict[str, pa.Array] | None:
+    rows = _read(text, schema, odd)
     if rows is None or rows.num_rows != records:
         return None
-    found = {
-        name: _column(rows.column(name).combine_chunks(), kind) for name, kind in schema.items()
-    }
+    found = {name: _column(one_array(rows.column(name)), kind) for name, kind in schema.items()}
     return None if any(column is None for column in found.values()) else found
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """The values of a column in one piece, which are copied only where they are in several."""
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
 def reads(schema: Mapping[str, DataType], declared: Collection[str]) -> bool:
@@ -126,7 +151,7 @@ def _has_double(kind: DataType) -> bool:
             return kind == DOUBLE
 
 
-def is_met(name: str, column: pa.Array, text: bytes) -> bool:
+def is_met(name: str, column: pa.Array, text: bytes | pa.Buffer) -> bool:
     """Whether lines have a column, be it with NULLs only. `column` is what was read of it."""
     if column.null_count < len(column):
         return True
@@ -134,17 +159,17 @@ def is_met(name: str, column: pa.Array, text: bytes) -> bool:
     return re.search(key + rb"[ \t\r]*:", text) is not None
 
 
-def _plain_lines(block: bytes, *, plain: bool = False) -> int | None:
+def _plain_lines(block: bytes) -> int | None:
     """How many lines there are, when each surely is one object or none at all.
 
     Each begins with a brace and ends with one: an object that goes on in the next line would need
-    a comma, colon or bracket between them. `plain`: that is known.
+    a comma, colon or bracket between them.
     """
     text = block.rstrip(b"\r\n")
     if not (text.startswith(b"{") and text.endswith(b"}")):
         return None
     ends = text.count(b"\n")
-    if not plain and text.count(b"}\n{") != ends and text.count(b"}\r\n{") != ends:
+    if text.count(b"}\n{") != ends and text.count(b"}\r\n{") != ends:
         return None
     if not block.isascii():
         try:
@@ -154,10 +179,12 @@ def _plain_lines(block: bytes, *, plain: bool = False) -> int | None:
     return ends + 1
 
 
-def _is_spelled_exactly(block: bytes, known: Mapping[str, DataType]) -> bool:
-    """Whether every number can be held by a double without a change, if there is a double."""
-    if not any(map(_has_double, known.values())):
-        return True
+def _has_doubles(known: Mapping[str, DataType]) -> bool:
+    return any(map(_has_double, known.values()))
+
+
+def _is_spelled_exactly(block: bytes) -> bool:
+    """Whether every number can be held by a double without a change."""
     # A search for one byte is several times as fast as one for two.
     spaced = any(two[1:] in block and two in block for two in _SPACED)
     texts = (_LONG_SPACED if spaced else _LONG).findall(block)
@@ -170,12 +197,12 @@ def _is_spelled_exactly(block: bytes, known: Mapping[str, DataType]) -> bool:
         return False
 
 
-def _read(block: bytes, known: Mapping[str, DataType], odd: list[int] | None) -> pa.Table | None:
+def _read(text: pa.Buffer, known: Mapping[str, DataType], odd: list[int] | None) -> pa.Table | None:
     fields = [pa.field(name, _read_as(kind) or arrow_type(kind)) for name, kind in known.items()]
     try:
         return arrow_json.read_json(
-            io.BytesIO(block),
-            read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+            pa.BufferReader(text),
+            read_options=arrow_json.ReadOptions(use_threads=False, block_size=text.size + 1),
             parse_options=arrow_json.ParseOptions(
                 explicit_schema=pa.schema(fields), unexpected_field_behavior="error"
             ),

@@ -137,5 +137,8 @@ def _column(value: Any, kind: DataType) -> pa.Array:
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        # To put chunks together copies them, also a single one.
+        return column.chunk(0)
     chunks = column.combine_chunks()
     return chunks.chunk(0) if isinstance(chunks, pa.ChunkedArray) else chunks

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.formats.batch import TIMESTAMP_UTC
-from polynya.formats.columnar.json_columns import is_met, reads, typed_lines
+from polynya.formats.columnar.json_columns import is_met, reads, typed_objects
 from polynya.formats.landed.messages import Messages
 from polynya.formats.stream.order import own_places, places_in_columns
 from polynya.formats.values.columns import Faults
@@ -79,12 +79,8 @@ def piece_of(
         odd: gets the index of the message that is to blame among them, where that is known.
     """
     values = messages.values.slice(begin, count)
-    text = _lines(values)
-    columns = (
-        None
-        if text is None
-        else typed_lines(text, schema, dataset.events.columns, odd, plain=_are_objects(values))
-    )
+    text = _lines(values) if _are_lines(values) else None
+    columns = None if text is None else typed_objects(values, text, schema, odd)
     if text is None or columns is None:
         odd += _not_plain(values)
         return None
@@ -119,20 +115,21 @@ def _parted(
     return rows.filter(pa.array(good, pa.bool_())), tuple(refused)
 
 
-def _lines(values: pa.Array) -> bytes | None:
-    """The values as lines; None when one is NULL or is no line."""
-    if values.null_count:
-        return None
+def _lines(values: pa.Array) -> pa.Buffer:
+    """The values with a line end between them: no object goes on in the next value then."""
     whole = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
-    joined = pc.binary_join(whole, b"\n")[0]
-    text: bytes = joined.as_buffer().to_pybytes()
-    return text if text.count(b"\n") == len(values) - 1 else None
+    return pc.binary_join(whole, b"\n")[0].as_buffer()
 
 
-def _are_objects(values: pa.Array) -> bool:
-    """Whether each value begins with a brace and ends with one."""
+def _are_lines(values: pa.Array) -> bool:
+    """Whether each value is a line that begins with a brace and ends with one."""
+    if values.null_count:
+        return False
     ends = (pc.starts_with(values, "{"), pc.ends_with(values, "}"))
-    return all(pc.all(end).as_py() for end in ends)
+    if not all(pc.all(end).as_py() for end in ends):
+        return False
+    # This way of looking for it takes a tenth of the time of others.
+    return not pc.any(pc.match_substring_regex(values, r"\n")).as_py()
 
 
 def _not_plain(values: pa.Array) -> list[int]:
