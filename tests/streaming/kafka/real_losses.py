@@ -1,4 +1,4 @@
-"""Records that a real broker loses or deletes, and looks at topics: run by `test_real_broker.py`."""
+"""Records that a real broker loses or deletes, and looks at topics: for `test_real_broker.py`."""
 
 from __future__ import annotations
 
