@@ -16,7 +16,7 @@ def test_a_type_that_is_not_known_is_refused_with_those_that_are() -> None:
         open_database(ACCESS)
 
     assert caught.value.code == "POLYNYA-GTW-001"
-    assert "mariadb, mysql, postgresql" in str(caught.value.fix)
+    assert "mariadb, mongodb, mysql, oracle, postgresql" in str(caught.value.fix)
 
 
 def test_how_a_database_is_reached_is_shown_without_its_password() -> None:

@@ -13,6 +13,10 @@ _KINDS: Final = {
     "postgresql": ("polynya.gateway.postgresql.database", "PostgresDatabase"),
     "mariadb": ("polynya.gateway.mysql.database", "MysqlDatabase"),
     "mysql": ("polynya.gateway.mysql.database", "MysqlDatabase"),
+    **dict.fromkeys(
+        ("sqlserver", "oracle", "db2", "mongodb"),
+        ("polynya.gateway.generic.database", "GenericDatabase"),
+    ),
 }
 
 

@@ -27,7 +27,7 @@ class Access:
     """How a capture reaches a database. Never shown as a whole: it has the password.
 
     Attributes:
-        type: `postgresql`, `mariadb` or `mysql`, as the connection says.
+        type: `postgresql`, `mariadb` and so on, as the connection says.
         tls: `verify` (the certificate and the name in it), `require` (some certificate) or
             `disable`.
         ca: path of the authorities' certificates; None: those of the machine.
@@ -36,6 +36,9 @@ class Access:
         publication: likewise.
         rows: condition in the database's SQL by table: only rows that meet it are captured.
         follows: changes are captured; False: tables are only loaded, which needs less.
+        jars: files and folders with the connector and the driver of the database, where they are
+            the user's.
+        properties: further settings of the connector, likewise.
     """
 
     type: str
@@ -51,6 +54,8 @@ class Access:
     publication: str | None = None
     rows: Mapping[str, str] = field(default_factory=dict)
     follows: bool = True
+    jars: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,10 @@ class Snapshot(Protocol):
 
     @property
     def source(self) -> Mapping[str, Any]:
-        """What its rows carry as `source`: their place in the order of all changes."""
+        """What its rows carry as `source`: their place in the order of all changes.
+
+        Empty where Debezium loads the rows: then nothing is to be read here.
+        """
         ...
 
     def envelope(self, table: SourceTable) -> Mapping[str, Any]:

@@ -84,11 +84,15 @@ class WorkerSettings:
             given: dict[str, Any] = json.loads(line)
             if given.pop("version") != VERSION:
                 raise ValueError("the settings are of another version")
-            access, aws = Access(**given.pop("access")), AwsAccess(**given.pop("aws"))
+            access, aws = _access(given.pop("access")), AwsAccess(**given.pop("aws"))
             given |= {name: tuple(given[name]) for name in ("include", "exclude", "asked")}
             return cls(access=access, aws=aws, **given)
         except (AttributeError, KeyError, TypeError, json.JSONDecodeError):
             raise ValueError("the first line is no settings of a capture") from None
+
+
+def _access(given: dict[str, Any]) -> Access:
+    return Access(**{**given, "jars": tuple(given.get("jars", ()))})
 
 
 def request(tables: tuple[str, ...], *, reload: bool) -> Mapping[str, Any]:

@@ -160,7 +160,8 @@ def test_transactions_of_another_domain_and_in_two_parts_are_followed(
     own.start()
     own.execute(domain, "UPDATE orders SET n = 7 WHERE id = 1", "DELETE FROM notes WHERE a = 1",
                 "XA START 'a'", "UPDATE orders SET n = 8 WHERE id = 2", "XA END 'a'",
-                "XA PREPARE 'a'", "XA COMMIT 'a'", database="shop")  # fmt: skip
+                "XA PREPARE 'a'", "XA COMMIT 'a'", "UPDATE orders SET n = 9 WHERE id = 3",
+                database="shop")  # fmt: skip
     finish(own, landing)
 
     same(own, landing, *TABLES)

@@ -6,8 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.model.checks.capture import capture_problems, connected_problems
-from polynya.model.config.capture.connection import Connection
+from polynya.model.checks.capture import (
+    capture_problems,
+    connected_problems,
+    connection_problems,
+)
+from polynya.model.config.capture.connection import Connection, EngineSettings
 from polynya.model.config.capture.landing import CaptureLanding
 from polynya.model.errors import ConfigErrors
 from polynya.model.reading.loader import load_project
@@ -21,6 +25,7 @@ SHOP = {
     "tables": {"include": ["public.*"], "exclude": ["public.tmp_%"]},
 }
 POSTGRESQL = Connection(type="postgresql", host="db", database="shop", user="reader")
+SQLSERVER = Connection(type="sqlserver", host="db", database="shop", user="reader")
 MARIADB = Connection(type="mariadb", host="db", user="reader")
 
 
@@ -186,3 +191,31 @@ def test_a_capture_whose_connection_is_broken_waits_for_it(load):
     assert not project.captures
     assert [task.name for task in project.tasks] == ["users"]
     assert all(str(error.where).startswith("connections/shop.yml") for error in project.errors)
+
+
+@pytest.mark.parametrize(
+    ("settings", "path"),
+    [
+        ({"mask": {"public.a": {"b": "drop"}}}, ("mask",)),
+        ({"load": {"parallel": 2}}, ("load",)),
+        ({"update_method": "reload", "schedule": "@daily"}, ("update_method",)),
+        ({"rows": {"public.a": "b > 1"}}, ("rows",)),
+    ],
+)
+def test_what_debezium_alone_cannot_do_is_refused(settings, path):
+    (problem,) = connected_problems(capture(**settings), {"shop": SQLSERVER})
+
+    assert (problem.path, problem.code) == (path, "POLYNYA-GTW-061")
+    assert "sqlserver" in problem.message
+
+
+def test_jars_are_of_the_types_that_need_them(tmp_path):
+    wrong = MARIADB.model_copy(update={"engine": EngineSettings(jars=("jars",))})
+    right = SQLSERVER.model_copy(update={"engine": EngineSettings(jars=("jars", "/other"))})
+
+    (problem,) = connection_problems(wrong)
+
+    assert (problem.path, problem.code) == (("engine",), "POLYNYA-GTW-061")
+    assert not list(connection_problems(right))
+    assert right.with_places(tmp_path).engine.jars == (str(tmp_path / "jars"), "/other")
+    assert (SQLSERVER.port_number, MARIADB.port_number) == (1433, 3306)

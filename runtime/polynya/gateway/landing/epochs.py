@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from polynya.gateway.landing.places import place_of_offset
+from polynya.gateway.landing.places import BINLOGS, place_of_offset
 from polynya.gateway.source import Offset
 
-_BY_TRANSACTION: Final = "postgresql"
 #: Ten digits are read: so many files and a hundred epochs.
 _FILES: Final = 100_000_000
 _FILE: Final = re.compile(rb'"file":"([^"]*\.)(\d+)"')
@@ -20,7 +19,7 @@ _FILE: Final = re.compile(rb'"file":"([^"]*\.)(\d+)"')
 
 def next_epoch(connector: str, epoch: int, before: Offset, begins: Offset) -> int:
     """The epoch of a capture that begins anew, after one that had come as far as `before`."""
-    if connector == _BY_TRANSACTION:
+    if connector not in BINLOGS or not begins:
         return epoch
     is_later = place_of_offset(connector, begins) >= place_of_offset(connector, before)
     return epoch if is_later else epoch + 1

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from polynya.gateway.source import Offset
 
 Place: TypeAlias = tuple[int, ...]
+
+#: Connectors whose places are files and bytes in them.
+BINLOGS: Final = frozenset({"mariadb", "mysql"})
+#: Of other connectors it is only known whether Debezium's own load is over.
+_AFTER_LOAD: Final = 1
 
 
 def place_of_offset(connector: str, offset: Offset) -> Place:
     """How far a stream was read. Raises ValueError or LookupError."""
     if connector == "postgresql":
         return (int(offset["lsn"]),)
-    return (_file_number(offset["file"]), int(offset["pos"]))
+    if connector in BINLOGS:
+        return (_file_number(offset["file"]), int(offset["pos"]))
+    return (_AFTER_LOAD if offset and "snapshot" not in offset else 0,)
 
 
 def place_of_rows(connector: str, source: Mapping[str, Any]) -> Place:
     """Where the rows of a view stand. Raises ValueError or LookupError."""
     if connector == "postgresql":
         return (int(source["lsn"]),)
-    return (_file_number(source["file"]), int(source["pos"]))
+    if connector in BINLOGS:
+        return (_file_number(source["file"]), int(source["pos"]))
+    return (_AFTER_LOAD,)
 
 
 def truncation(connector: str, table: str, source: Mapping[str, Any]) -> bytes:

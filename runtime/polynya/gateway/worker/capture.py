@@ -42,6 +42,8 @@ from polynya.model.errors import OperationError
 _LOOK_SECONDS: Final = 30.0
 """So often the database is asked for tables that are new."""
 _LAG_SECONDS: Final = 5.0
+#: Where nobody can say where the source is: a capture that is to end does after such a silence.
+_SILENCE: Final = 20.0
 #: Where only a load of all tables helps: the stream is lost, or cannot be read any further.
 _BY_RELOAD: Final = frozenset({"POLYNYA-GTW-008", "POLYNYA-GTW-049"})
 
@@ -140,6 +142,7 @@ class _Round:
         self._engine: Engine | None = None
         self._keyless: Keyless | None = None
         self._target: tuple[int, ...] | None = None
+        self._heard_at = capture.monotonic()
 
     def __enter__(self) -> _Round:
         return self
@@ -232,6 +235,8 @@ class _Round:
                 # Until now another capture could have taken away what this one reads.
                 require_stream(of.database, of.settings, position)
                 is_sure = True
+            if any(event.kind != "end" for event in events):
+                self._heard_at = of.monotonic()
             told = changes.take(events)
             of.wake.set()
             return told
@@ -276,6 +281,11 @@ class _Round:
             if self._is_all():
                 of.end()
 
+    @property
+    def _is_blind(self) -> bool:
+        """Whether Debezium loads the rows, so that it is not known where the source is."""
+        return self._snapshot is not None and not self._snapshot.source
+
     def _raise_failures(self) -> None:
         if self._loading is not None and self._loading.failure is not None:
             raise self._loading.failure
@@ -295,6 +305,8 @@ class _Round:
             return False
         if self._changes is None or self._target is None:
             return True
+        if self._is_blind and self._of.monotonic() - self._heard_at < _SILENCE:
+            return False
         offset = self._changes.position.offset
         return place_of_offset(self._of.database.connector, offset) >= self._target
 

@@ -11,15 +11,16 @@ from polynya.gateway.debezium.history import KeptHistory
 from polynya.gateway.debezium.settings import NAME, Scratch, engine_settings
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.position import Position
-from polynya.gateway.source import Database, SourceTable
+from polynya.gateway.source import Access, Database, SourceTable
 from polynya.gateway.wire import WorkerSettings
 from polynya.gateway.worker.changes import History
 from polynya.gateway.worker.engines import Engine, Take
 from polynya.lake.spark.jars import DEBEZIUM, jar_paths
 from polynya.lake.spark.java import find_java
+from polynya.model.errors import OperationError
 
 _HEAP_MB: Final = 512
-_WITHOUT_HISTORY: Final = frozenset({"postgresql"})
+_WITHOUT_HISTORY: Final = frozenset({"postgresql", "mongodb"})
 
 
 @dataclass(slots=True)
@@ -53,15 +54,17 @@ class DebeziumEngines:
         Raises:
             DependencyError: the jars or Java cannot be had (POLYNYA-DEP-001 to -004), or Java does
                 not start (POLYNYA-GTW-005).
-            OperationError: POLYNYA-GTW-009, the history of schemas is not there.
+            OperationError: POLYNYA-GTW-009, the history of schemas is not there;
+                POLYNYA-GTW-053, jars of the user are not there.
         """
         # Start-up time and memory of commands that capture nothing: JPype loads a library.
         from polynya.gateway.debezium.engine import DebeziumEngine
         from polynya.gateway.debezium.jvm import start_java, write_offset
 
         jars = jar_paths(groups=(DEBEZIUM,), repository=self.settings.maven_repository)
-        start_java(jars, str(find_java().runtime), _HEAP_MB)
-        write_offset(self._scratch.offsets, NAME, position.stream.offset)
+        start_java([*jars, *own_jars(self.settings.access)], str(find_java().runtime), _HEAP_MB)
+        if position.stream.offset:
+            write_offset(self._scratch.offsets, NAME, position.stream.offset)
         has_history = self._history is not None and self._history.restore(position.history)
         settings = engine_settings(
             database.connector,
@@ -76,3 +79,21 @@ class DebeziumEngines:
     @property
     def _scratch(self) -> Scratch:
         return Scratch(self.folder / f"run-{self._runs}")
+
+
+def own_jars(access: Access) -> list[str]:
+    """The jars that a user names, those in folders too. Raises OperationError POLYNYA-GTW-053."""
+    found: list[str] = []
+    for name in access.jars:
+        path = Path(name)
+        inside = sorted(str(one) for one in path.glob("*.jar")) if path.is_dir() else [str(path)]
+        if not inside or not path.exists():
+            raise OperationError(
+                "POLYNYA-GTW-053",
+                "a jar of the connection is not there, or a folder has none",
+                where=name,
+                state="nothing was captured",
+                fix="put the connector of Debezium and the driver of the database there",
+            )
+        found += inside
+    return found

@@ -60,7 +60,9 @@ def first_position(
     position = _anew(database.connector, beginning, tables, lander, log)
     for name, error in refused.items():
         position = position.with_table(name, known[name].suspended(error))
-    anew = [name for name in tables if name in known and name not in refused]
+    # Rows that Debezium loads are not emptied here: where they will stand is not known.
+    has_place = bool(beginning.snapshot.source)
+    anew = [name for name in tables if name in known and name not in refused and has_place]
     _land_emptied(database, settings, start, anew, lander=lander, position=position)
     return start
 
@@ -125,6 +127,9 @@ def goes_on(
     new = set(tables) - set(before.tables)
     is_needed = bool(unloaded(position)) or settings.mode == "once"
     snapshot = database.resume(tuple(tables.values())) if is_needed else None
+    if snapshot is not None and again and not snapshot.source:
+        # What Debezium loads it loads as a whole.
+        return first_position(database, settings, lander, log)
     start = Start(tables, snapshot, refused=refused)
     if snapshot is not None and again:
         emptied = [name for name in again if name not in new]
@@ -154,7 +159,8 @@ def _anew(
     log: CaptureLog,
 ) -> Position:
     """A position from which everything is loaded. What a history begins with is put before it."""
-    history = lander.position.history if lander.number else 0
+    # A load by Debezium begins its history as well.
+    history = lander.position.history if lander.number and beginning.snapshot.source else 0
     if beginning.history:
         history = put_history(log, history + 1, beginning.history)
     epoch = 0

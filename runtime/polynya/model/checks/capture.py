@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from polynya.model.config.capture.connection import Connection, is_this_machine
+from polynya.model.config.capture.connection import GENERIC, Connection, is_this_machine
 from polynya.model.config.capture.landing import CaptureLanding
 from polynya.model.config.capture.masks import Mask
 from polynya.model.config.capture.patterns import has_wildcard
@@ -15,11 +15,20 @@ from polynya.model.documents.problems import Problem, suggest
 
 #: Settings that only one type of database has.
 _OF_POSTGRESQL: Final = ("rows", "slot", "publication")
+#: Settings that need more of a database than Debezium alone does.
+_OF_OWN_LOADS: Final = ("load", "mask")
 _OF_CHANGES: Final = ("slot", "publication")
 
 
 def connection_problems(connection: Connection) -> Iterator[Problem]:
     """Yield the problems of one connection that need no other file."""
+    if connection.engine.model_fields_set and connection.type not in GENERIC:
+        yield Problem(
+            ("engine",),
+            "POLYNYA-GTW-061",
+            f"connections of type {connection.type} bring what they need",
+            f"take it out; it is for {', '.join(sorted(GENERIC))}",
+        )
     if connection.type == "postgresql" and connection.database is None:
         yield Problem(
             (),
@@ -152,3 +161,24 @@ def connected_problems(
                 f"{connection.type}",
                 "take it out",
             )
+    if connection.type in GENERIC:
+        yield from _generic_problems(task, connection)
+
+
+def _generic_problems(task: CaptureLanding, connection: Connection) -> Iterator[Problem]:
+    """What a database cannot that Debezium alone loads and follows."""
+    for name in _OF_OWN_LOADS:
+        if name in task.model_fields_set:
+            yield Problem(
+                (name,),
+                "POLYNYA-GTW-061",
+                f"`{name}` is not for a database of type {connection.type}, which Debezium loads",
+                "take it out",
+            )
+    if task.update_method == "reload":
+        yield Problem(
+            ("update_method",),
+            "POLYNYA-GTW-061",
+            f"a database of type {connection.type} is not loaded without its changes",
+            "write `update_method: cdc`, and take `schedule` out",
+        )

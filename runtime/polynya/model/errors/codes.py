@@ -24,7 +24,14 @@ from polynya.model.errors.pages import (
     streams,
     views,
 )
-from polynya.model.errors.pages.gateway import capturing, comparing, mariadb, masking, postgresql
+from polynya.model.errors.pages.gateway import (
+    capturing,
+    comparing,
+    generic,
+    mariadb,
+    masking,
+    postgresql,
+)
 from polynya.model.errors.pages.gateway import settings as capture_settings
 from polynya.model.errors.pages.page import ErrorPage
 
@@ -36,6 +43,7 @@ FAMILIES: Final = (
     configuration,
     engines,
     expiry,
+    generic,
     gossip,
     landings,
     machine,

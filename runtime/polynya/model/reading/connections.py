@@ -30,12 +30,15 @@ def certificate_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if is_certificate(path.name) and path.is_file())
 
 
-def with_certificates(connection: Connection, directory: Path, base: Path) -> Connection:
-    """A connection with the absolute place of its certificates.
+def with_files(connection: Connection, directory: Path, base: Path) -> Connection:
+    """A connection with the absolute places of its certificates and jars.
 
-    Those in `connections/` are files of the project, wherever that is read from; others are
-    relative to `base`.
+    Certificates in `connections/` are files of the project, wherever that is read from; all else
+    is relative to `base`.
     """
+    jars = tuple(str((base / one).absolute()) for one in connection.engine.jars)
+    engine = connection.engine.model_copy(update={"jars": jars})
+    connection = connection.model_copy(update={"engine": engine})
     ca = connection.tls.ca
     if ca is None:
         return connection

@@ -25,7 +25,7 @@ from polynya.model.documents.nodes import Node, place_of
 from polynya.model.documents.problems import Problem, located
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.reading.clashes import without_clashes
-from polynya.model.reading.connections import read_connections, with_certificates
+from polynya.model.reading.connections import read_connections, with_files
 from polynya.model.reading.document import (
     DocumentFile,
     document_files,
@@ -154,7 +154,7 @@ def load_project(
     if errors and not tolerant:
         raise ConfigErrors(errors)
     reached = {
-        name: with_certificates(one.in_target(chosen.name), directory, base or directory)
+        name: with_files(one.in_target(chosen.name), directory, base or directory)
         for name, one in connections.items()
         if one is not None
     }

@@ -81,6 +81,8 @@ def access_to(connection: Connection, name: str, secrets: Secrets) -> Access:
         tls=connection.tls.mode,
         ca=connection.tls.ca,
         task=name,
+        jars=connection.engine.jars,
+        properties=dict(connection.engine.properties),
     )
 
 

@@ -13,10 +13,22 @@ from polynya.model.config.capture.secret import SecretSetting
 from polynya.model.config.fields import Frozen, Name
 from polynya.model.contract.identifiers import shown
 
-ConnectionType: TypeAlias = Literal["postgresql", "mysql", "mariadb"]
+ConnectionType: TypeAlias = Literal[
+    "postgresql", "mysql", "mariadb", "sqlserver", "oracle", "db2", "mongodb"
+]
 TlsMode: TypeAlias = Literal["verify", "require", "disable"]
 
-_PORTS: Final[Mapping[ConnectionType, int]] = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306}
+_PORTS: Final[Mapping[ConnectionType, int]] = {
+    "postgresql": 5432,
+    "mysql": 3306,
+    "mariadb": 3306,
+    "sqlserver": 1433,
+    "oracle": 1521,
+    "db2": 50000,
+    "mongodb": 27017,
+}
+#: Types that Debezium alone loads and follows.
+GENERIC: Final[frozenset[ConnectionType]] = frozenset({"sqlserver", "oracle", "db2", "mongodb"})
 
 
 def _host(text: str) -> str:
@@ -55,6 +67,20 @@ class Tls(Frozen):
     )
 
 
+class EngineSettings(Frozen):
+    """What Debezium needs for a database that has no code of its own here."""
+
+    jars: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+        default=(),
+        description="Jars, or folders of them, with Debezium's connector and the driver of the "
+        "database, relative to the project folder or absolute. Default: none.",
+    )
+    properties: dict[str, str] = Field(
+        default_factory=dict,
+        description="Further settings of the connector; texts, not secrets. Default: none.",
+    )
+
+
 class ConnectionOverride(Frozen):
     """What is different in one target."""
 
@@ -81,7 +107,7 @@ class Connection(Frozen):
     host: Host = Field(description="Host of the server: a name or an address.")
     port: Port | None = Field(
         default=None,
-        description="Port of the server. Default: that of the type, 5432 or 3306.",
+        description="Port of the server. Default: that of the type, such as 5432 or 3306.",
     )
     database: Text | None = Field(
         default=None,
@@ -97,6 +123,10 @@ class Connection(Frozen):
         "`${file:PATH}` or `${secret:NAME#FIELD}`; never in the file. Default: none.",
     )
     tls: Tls = Field(default_factory=Tls, description="How the way to the database is secured.")
+    engine: EngineSettings = Field(
+        default_factory=EngineSettings,
+        description="Of `sqlserver`, `oracle`, `db2` and `mongodb` only.",
+    )
     targets: dict[Name, ConnectionOverride] = Field(
         default_factory=dict,
         description="What is different in a target of the project, by its name.",

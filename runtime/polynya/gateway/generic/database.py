@@ -1,0 +1,117 @@
+"""SQL Server, Oracle, Db2 and MongoDB: nothing is asked of them but through Debezium."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from polynya.gateway.generic.properties import properties
+from polynya.gateway.source import (
+    Access,
+    Beginning,
+    Chunk,
+    Finding,
+    Key,
+    Lag,
+    Offset,
+    SourceTable,
+)
+from polynya.model.errors import OperationError
+
+_NOT_TRIED: Final = (
+    "databases of type {} are loaded and followed by Debezium alone; this way was not tried with "
+    "such a server, and nothing of it is looked at before the capture starts"
+)
+
+
+class GenericDatabase:
+    """A database that has no code of its own here. See `Database`."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._include: Sequence[str] = ()
+        self._exclude: Sequence[str] = ()
+
+    @property
+    def connector(self) -> str:
+        """The type of the connection."""
+        return self._access.type
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Whether the jars are there; more is not known before a capture starts."""
+        found = [Finding(ok=True, what=_NOT_TRIED.format(self._access.type))]
+        missing = [one for one in self._access.jars if not Path(one).exists()]
+        found += [
+            Finding(ok=False, what=f"{one} is not there", fix="put it there, or correct the path")
+            for one in missing
+        ]
+        if not self._access.jars:
+            found.append(
+                Finding(ok=False, what="no jars of the connector", fix="name them: `engine.jars`")
+            )
+        return tuple(found)
+
+    def tables(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[SourceTable, ...]:
+        """What the task includes, as it is written: which tables there are only Debezium knows."""
+        self._include, self._exclude = tuple(include), tuple(exclude)
+        return tuple(SourceTable(one, (), ()) for one in sorted(include))
+
+    def begin(self, tables: Sequence[SourceTable]) -> Beginning:  # noqa: ARG002
+        """Nothing: an engine without an offset begins with a first load of its own."""
+        return Beginning({}, NothingToLoad())
+
+    def look(
+        self, tables: Sequence[SourceTable], beyond: Offset | None  # noqa: ARG002
+    ) -> Beginning:  # fmt: skip
+        """There is no load without changes. Raises OperationError, POLYNYA-GTW-052."""
+        raise OperationError(
+            "POLYNYA-GTW-052",
+            f"databases of type {self._access.type} are not loaded without their changes",
+            where=self._access.task,
+            state="nothing was captured",
+            fix="write `update_method: cdc`",
+        )
+
+    def resume(self, tables: Sequence[SourceTable]) -> NothingToLoad:  # noqa: ARG002
+        """What is still to be loaded is so by Debezium."""
+        return NothingToLoad()
+
+    def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
+        """Debezium's settings, with those of the user."""
+        include = self._include or [one.name for one in tables]
+        return properties(self._access, include, self._exclude)
+
+    def lag(self, offset: Offset) -> Lag:  # noqa: ARG002
+        """Not known."""
+        return Lag(None, None)
+
+    def lost(self, offset: Offset) -> str | None:  # noqa: ARG002
+        """Not known before the engine tries."""
+        return None
+
+    def drop(self) -> None:
+        """Nothing was made."""
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+class NothingToLoad:
+    """The view of a database whose rows come with its stream. See `Snapshot`."""
+
+    source: Mapping[str, Any] = MappingProxyType({})
+
+    def envelope(self, table: SourceTable) -> Mapping[str, Any]:  # noqa: ARG002
+        """No row has it."""
+        return {}
+
+    def read(
+        self, table: SourceTable, after: Key | None, rows: int, where: str | None  # noqa: ARG002
+    ) -> Chunk:  # fmt: skip
+        """No rows, at once."""
+        return Chunk(b"", 0, None, is_last=True)
+
+    def close(self) -> None:
+        """Nothing was opened."""
