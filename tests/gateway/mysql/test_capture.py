@@ -20,7 +20,6 @@ from tests.gateway.mysql.capturing import (
     lines,
     same,
     settings_of,
-    source_rows,
 )
 from tests.gateway.mysql.writing import writers
 from tests.mariadb import new_server
@@ -113,11 +112,9 @@ def test_statements_that_change_tables_while_they_are_captured(own: Server, tmp_
     tables = folded(landing)
     assert tables["shop.notes"].keys() == {'{"a": 1, "b": 1}'}
     same(own, landing, "shop.remarks", "shop.later")
-    here, there = tables["shop.orders"], source_rows(own, "shop.orders")
-    assert here.keys() == there.keys()
-    assert here['{"id": 9001}'] == there['{"id": 9001}']
-    # As it was at that moment, with the columns of then.
-    assert here['{"id": 7}'] == {"id": 7, "extra": "APo=", "s": "s7", "n": 7, "b": None}
+    # Rows that were there have the default of the new column, which no event says.
+    same(own, landing, "shop.orders")
+    assert tables["shop.orders"]['{"id": 77}']["extra"] == "AJY="
     schemas = json.dumps([one for one in lines(landing) if "ddl" in one["value"]])
     assert "RENAME TABLE notes TO remarks" in schemas
 

@@ -85,6 +85,22 @@ def test_a_beginning_has_the_place_of_its_view_and_the_definitions_of_then(
     assert lines[0]["position"] == beginning.offset
 
 
+def test_a_column_that_fills_the_rows_that_are_there_is_told(
+    server: Server, database: MysqlDatabase
+) -> None:
+    server.execute("CREATE TABLE a (id INT PRIMARY KEY, n INT)", database="shop")
+    (before,) = database.tables(["shop.a"], [])
+    found = []
+    for column in ("b INT", "c INT DEFAULT NULL", "d INT DEFAULT 5", "e INT NOT NULL",
+                   "f INT AS (n) VIRTUAL", "g DATETIME DEFAULT NOW()"):  # fmt: skip
+        server.execute(f"ALTER TABLE a ADD COLUMN {column}", database="shop")
+        (after,) = database.tables(["shop.a"], [])
+        found.append(after.columns_filled - before.columns_made)
+        before = after
+
+    assert found == [0, 0, 1, 1, 1, 1]
+
+
 def test_what_would_be_captured_wrongly_is_refused_by_name(
     server: Server, database: MysqlDatabase
 ) -> None:

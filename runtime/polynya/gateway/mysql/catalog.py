@@ -18,10 +18,14 @@ _SYSTEM: Final = ("mysql", "information_schema", "performance_schema", "sys")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column with its coding; None: of a type that cannot be captured."""
+    """A column with its coding; None: of a type that cannot be captured.
+
+    `fills`: when it was added, rows that were there got a value, of which the stream says nothing.
+    """
 
     facts: Facts
     coding: Coding | None = field(compare=False)
+    fills: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,12 @@ class Table:
             SourceColumn(facts.name, facts.plain, facts.nullable, field_schema(facts, coding))
             for facts, coding in self.captured
         )
-        return SourceTable(self.full_name, columns, self.key, self.rows, self.size)
+        # The server numbers no columns: one that fills is new when there are more of them.
+        filling = sum(column.fills for column in self.columns)
+        return SourceTable(
+            self.full_name, columns, self.key, self.rows, self.size,
+            columns_made=filling, columns_filled=filling,
+        )  # fmt: skip
 
 
 def field_schema(facts: Facts, coding: Coding) -> dict[str, object]:
@@ -110,15 +119,17 @@ def _columns(session: Session, these: str) -> dict[tuple[str | None, str | None]
     found = defaultdict(list)
     for row in session.rows(
         "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE,"
-        " CHARACTER_SET_NAME, NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION"
+        " CHARACTER_SET_NAME, NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION,"
+        " IS_NULLABLE = 'NO' OR COALESCE(COLUMN_DEFAULT, 'NULL') != 'NULL'"
+        " OR COALESCE(GENERATION_EXPRESSION, '') != ''"
         f" FROM information_schema.COLUMNS WHERE {these} ORDER BY 1, 2, ORDINAL_POSITION",
         "the list of columns",
     ):
         facts = Facts(
             _text(row[2]), _text(row[3]).lower(), _text(row[4]), row[5] == "YES", row[6],
-            *(None if one is None else int(one) for one in row[7:]),
+            *(None if one is None else int(one) for one in row[7:10]),
         )  # fmt: skip
-        found[row[0], row[1]].append(Column(facts, coding_of(facts)))
+        found[row[0], row[1]].append(Column(facts, coding_of(facts), fills=row[10] == "1"))
     return found
 
 
