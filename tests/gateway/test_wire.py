@@ -22,6 +22,8 @@ def settings():
         landing="/landing",
         folder="shop_db",
         include=("public.*",),
+        lob_bytes=4096,
+        lob_then="null",
         masks={"public.a": {"c": {"hash": {"key": "pepper"}}, "d": "drop"}},
         aws=AwsAccess(region="eu-central-1"),
     )

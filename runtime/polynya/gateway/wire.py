@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+from polynya.gateway.lobs import Limit, Then
 from polynya.gateway.source import Access
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import ConflictError, DependencyError, OperationError, PolynyaError
@@ -50,6 +51,8 @@ class WorkerSettings:
         table_retries: how often a table that cannot be read is tried again,
         table_then: and what follows then, `suspend` or `stop`.
         masks: by table and column, as `polynya.gateway.masks.mask_of` takes them.
+        lob_bytes: the longest value; None: any.
+        lob_then: what becomes of a longer one, see `polynya.gateway.lobs`.
         asked: requests that wait for the process, as those that follow on its input.
     """
 
@@ -69,9 +72,16 @@ class WorkerSettings:
     table_retries: int = 3
     table_then: str = "suspend"
     masks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    lob_bytes: int | None = None
+    lob_then: Then = "truncate"
     aws: AwsAccess = field(default_factory=AwsAccess)
     maven_repository: str | None = None
     asked: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def limit(self) -> Limit | None:
+        """How long values may be; None: as long as the database gives them."""
+        return None if self.lob_bytes is None else Limit(self.lob_bytes, self.lob_then)
 
     def line(self) -> bytes:
         """The settings as the first line of the process's input."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from polynya.engine.tasks.capturing.settings import masks_of
+from polynya.engine.tasks.capturing.settings import limit_of, masks_of
 from polynya.engine.verbs.captures import database_of, secrets_of
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
@@ -76,7 +76,8 @@ class CapturedLoad:
             )
         view = self._view_of(database, tuple(tables.values()))
         self._opened.callback(view.close)
-        masks = TableMasks.of(masks_of(self._capture, secrets_of(self._capture)), tables)
+        given = masks_of(self._capture, secrets_of(self._capture))
+        masks = TableMasks.of(given, tables, limit_of(self._capture))
         self._view = tables[name], view, masks
 
     @property

@@ -136,6 +136,7 @@ class _Round:
         self._of, self._lander, self._is_anew = capture, lander, is_anew
         #: Somebody asked for a load of all tables.
         self.is_for_all = False
+        self._masks = TableMasks()
         self._snapshot: Snapshot | None = None
         self._loading: Loading | None = None
         self._changes: Changes | None = None
@@ -175,7 +176,7 @@ class _Round:
         of = self._of
         start = self._started()
         self._tell_tables(start)
-        masks = TableMasks.of(of.settings.masks, start.tables)
+        self._masks = masks = TableMasks.of(of.settings.masks, start.tables, of.settings.limit)
         if of.settings.mode != "reload":
             self._follow(start, masks)
         self._load(start, masks)
@@ -314,7 +315,8 @@ class _Round:
         if self._changes is None:
             return
         lag = self._of.database.lag(self._changes.position.offset)
-        self._of.tell("lag", bytes=lag.bytes, seconds=lag.seconds, notes=list(lag.notes))
+        notes = [*lag.notes, *self._masks.notes]
+        self._of.tell("lag", bytes=lag.bytes, seconds=lag.seconds, notes=notes)
 
     def _tell_tables(self, start: Start) -> None:
         tables, shown = start.tables, dict[str, Any]()

@@ -177,7 +177,7 @@ class Changes:
         self._landed()
 
     def _masked(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
-        if not self._masks.given:
+        if self._masks.is_empty:
             return events
         return [self._shown(event) for event in events]
 

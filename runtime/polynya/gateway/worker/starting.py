@@ -227,7 +227,7 @@ def _land_emptied(
     if snapshot is None:
         raise ValueError("without a view nothing is loaded anew")
     lines = [truncation(database.connector, name, snapshot.source) for name in names]
-    masks, shapes = TableMasks.of(settings.masks, tables), {}
+    masks, shapes = TableMasks.of(settings.masks, tables, settings.limit), {}
     for number, name in enumerate(names, 1):
         schema = snapshot.envelope(tables[name])
         # Columns that are left out are not named either.

@@ -175,6 +175,13 @@ def _generic_problems(task: CaptureLanding, connection: Connection) -> Iterator[
                 f"`{name}` is not for a database of type {connection.type}, which Debezium loads",
                 "take it out",
             )
+    if connection.type == "mongodb" and task.lobs is not None:
+        yield Problem(
+            ("lobs",),
+            "POLYNYA-GTW-061",
+            "a document of MongoDB is one value, of which nothing can be cut",
+            "take it out",
+        )
     if task.update_method == "reload":
         yield Problem(
             ("update_method",),

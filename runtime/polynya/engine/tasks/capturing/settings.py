@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from polynya.gateway.asking import Wish
+from polynya.gateway.lobs import Limit
 from polynya.gateway.source import Access
 from polynya.gateway.wire import Mode, WorkerSettings, request
 from polynya.model.config.capture.connected import ConnectedCapture
@@ -111,6 +112,8 @@ def worker_settings(
         table_retries=task.errors.table.retry,
         table_then=task.errors.table.then,
         masks=masks_of(task, secrets),
+        lob_bytes=None if task.lobs is None else task.lobs.limit,
+        lob_then="truncate" if task.lobs is None else task.lobs.then,
         aws=target.aws,
         maven_repository=target.maven_repository,
         asked=tuple(request(wish.tables, reload=wish.reload) for wish in wishes),
@@ -123,6 +126,11 @@ def masks_of(task: ConnectedCapture, secrets: Secrets) -> dict[str, dict[str, An
         table: {column: _mask(mask, secrets) for column, mask in columns.items()}
         for table, columns in task.mask.items()
     }
+
+
+def limit_of(task: ConnectedCapture) -> Limit | None:
+    """How long its values may be; None: as long as the database gives them."""
+    return None if task.lobs is None else Limit(task.lobs.limit, task.lobs.then)
 
 
 def _mask(mask: MaskSetting, secrets: Secrets) -> Any:

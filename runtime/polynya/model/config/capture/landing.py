@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import Field
 
 from polynya.model.config.capture.faults import Faults
+from polynya.model.config.capture.lobs import Lobs
 from polynya.model.config.capture.masks import MaskSetting
 from polynya.model.config.capture.patterns import takes
 from polynya.model.config.capture.schedule import Schedule
@@ -126,6 +127,11 @@ class CaptureLanding(Frozen):
         default_factory=dict,
         description="Columns that are masked before anything is written, by table: `drop`, "
         "`{hash: {key: …}}`, `{truncate: N}` or `{replace: VALUE}`.",
+    )
+    lobs: Lobs | None = Field(
+        default=None,
+        description="How long a value of text or bytes may be. Default: as long as the database "
+        "gives it.",
     )
     rows: dict[Pattern, Expression] = Field(
         default_factory=dict,

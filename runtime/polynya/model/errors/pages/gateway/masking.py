@@ -29,4 +29,12 @@ PAGES: Final = (
         "is not known what in it is to be hidden. It was not written, and the error shows nothing "
         "of it. The capture of the table stops there and goes on at the same event.",
     ),
+    ErrorPage(
+        "POLYNYA-GTW-054",
+        "a value is longer than `lobs` of the task allows",
+        "The task says `lobs: {then: stop}`, so a longer value is neither cut nor left out. Of a "
+        "load, `errors.table` says what follows; of a change, the capture ends, since what comes "
+        "after it may depend on it. Nothing of the value was written. Raise `lobs.limit`, or write "
+        "`then: truncate` or `then: null`; the capture goes on where it was.",
+    ),
 )

@@ -1,0 +1,26 @@
+"""How long a value may be that is captured, and what becomes of a longer one."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from polynya.model.config.fields import Frozen, Size
+
+LobPolicy: TypeAlias = Literal["truncate", "null", "stop"]
+
+
+class Lobs(Frozen):
+    """A limit for values of text and binary columns, of whatever type."""
+
+    limit: Size = Field(
+        ge=1024,
+        description="Bytes of the longest value that is captured as it is, in UTF-8 for text.",
+    )
+    then: LobPolicy = Field(
+        default="truncate",
+        description="What becomes of a longer one: `truncate` keeps its beginning, `null` leaves "
+        "it out, `stop` ends the load of its table, or the capture where it is in a change. "
+        "Default: `truncate`.",
+    )
