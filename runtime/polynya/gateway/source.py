@@ -95,6 +95,11 @@ class SourceTable:
     columns_filled: int = 0
     is_followed: bool = True
 
+    @property
+    def lacks_key(self) -> bool:
+        """No row of it has a key. Where its columns are not known, Debezium tells with each row."""
+        return bool(self.columns) and not self.key
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

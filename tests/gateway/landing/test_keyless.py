@@ -12,7 +12,7 @@ from polynya.gateway.landing.position import Position, StreamPosition, TableProg
 from polynya.gateway.landing.seen import has_all, is_seen
 from polynya.gateway.landing.stream import StreamEvent
 from polynya.gateway.postgresql.slots import transactions_seen
-from polynya.gateway.source import SourceTable
+from polynya.gateway.source import SourceColumn, SourceTable
 
 POSTGRESQL, MARIADB = "postgresql", "mariadb"
 VIEW = transactions_seen(5000, "100:105:102,104")
@@ -96,10 +96,11 @@ def test_a_position_is_read_as_it_was_written() -> None:
 
 
 def test_only_rows_that_have_landed_and_of_the_same_table_would_come_twice() -> None:
-    table = SourceTable("s.t", (), (), identity="first")
+    columns = (SourceColumn("id", "integer", nullable=True, connect={"type": "int32"}),)
+    table = SourceTable("s.t", columns, (), identity="first")
     landed = TableProgress(state="loaded", chunks=1, identity="first")
 
     assert would_come_twice(landed, table)
     assert not would_come_twice(TableProgress(identity="first"), table)
-    assert not would_come_twice(landed, SourceTable("s.t", (), ("id",), identity="first"))
-    assert not would_come_twice(landed, SourceTable("s.t", (), (), identity="second"))
+    assert not would_come_twice(landed, SourceTable("s.t", columns, ("id",), identity="first"))
+    assert not would_come_twice(landed, SourceTable("s.t", columns, (), identity="second"))

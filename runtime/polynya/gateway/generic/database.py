@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -17,6 +18,7 @@ from polynya.gateway.source import (
     Lag,
     Offset,
     SourceTable,
+    Whole,
 )
 from polynya.model.errors import OperationError
 
@@ -112,6 +114,12 @@ class NothingToLoad:
     ) -> Chunk:  # fmt: skip
         """No rows, at once."""
         return Chunk(b"", 0, None, is_last=True)
+
+    def whole(
+        self, table: SourceTable, rows: int, where: str | None  # noqa: ARG002
+    ) -> AbstractContextManager[Whole]:  # fmt: skip
+        """No table is known to lack a key, so nobody asks. Raises ValueError."""
+        raise ValueError(f"Debezium loads {table.name}")
 
     def close(self) -> None:
         """Nothing was opened."""

@@ -69,6 +69,6 @@ def is_settled(progress: TableProgress | None) -> bool:
 
 def would_come_twice(before: TableProgress | None, table: SourceTable) -> bool:
     """Whether rows of a table have landed that another load would bring once more."""
-    if table.key or before is None:
+    if not table.lacks_key or before is None:
         return False
     return before.chunks > 0 and not before.is_another(table)

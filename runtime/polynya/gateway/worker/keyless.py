@@ -48,7 +48,7 @@ class Keyless:
         """
         self.connector, self._known = connector, frozenset(tables)
         self._turn, self._lock = threading.Lock(), threading.Lock()
-        names = [name for name, one in tables.items() if not one.key]
+        names = [name for name, one in tables.items() if one.lacks_key]
         self._watched = {name for name in names if not is_settled(position.tables.get(name))}
         waiting = [name for name in self._watched if position.tables[name].state == "queued"]
         self._held = {name: Spool(name) for name in waiting if loads}

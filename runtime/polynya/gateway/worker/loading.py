@@ -156,7 +156,7 @@ class Loading:
         return chunk.is_last
 
     def _is_whole(self, table: SourceTable) -> bool:
-        return self.keyless is not None and not table.key
+        return self.keyless is not None and table.lacks_key
 
     def _land_whole(self, one: _Table, where: str | None) -> bool:
         """Land all of a table without key."""

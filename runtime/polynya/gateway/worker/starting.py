@@ -185,7 +185,7 @@ def _is_stale(position: Position, table: SourceTable) -> bool:
 
 
 def _lacks_defaults(position: Position, table: SourceTable) -> bool:
-    if not table.key:
+    if table.lacks_key:
         # Its rows would come twice.
         return False
     progress = position.tables.get(table.name)
