@@ -52,7 +52,7 @@ def test_a_way_that_only_the_user_can_secure_is_refused_until_it_is_said(access:
     with pytest.raises(OperationError) as caught:
         properties(access, ["dbo.a"], [])
 
-    assert caught.value.code == "POLYNYA-GTW-051"
+    assert caught.value.code == "POLYNYA-GTW-055"
 
 
 def test_a_test_of_the_connection_says_what_is_not_known(tmp_path: Path) -> None:

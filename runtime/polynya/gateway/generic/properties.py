@@ -17,7 +17,7 @@ def properties(access: Access, include: Sequence[str], exclude: Sequence[str]) -
     """All settings of the connector. They have the password.
 
     Raises:
-        OperationError: POLYNYA-GTW-051, the way to the database would not be secured as the
+        OperationError: POLYNYA-GTW-055, the way to the database would not be secured as the
             connection says.
     """
     made = _MADE[access.type](access)
@@ -76,7 +76,7 @@ def _mongodb(access: Access) -> dict[str, str]:
 
 def _unsecured(access: Access, names: str) -> OperationError:
     return OperationError(
-        "POLYNYA-GTW-051",
+        "POLYNYA-GTW-055",
         f"how the way to a database of type {access.type} is secured has to be said in "
         f"`engine.properties`: {names}",
         where=access.task,

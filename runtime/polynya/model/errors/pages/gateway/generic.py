@@ -8,7 +8,7 @@ from polynya.model.errors.pages.page import ErrorPage
 
 PAGES: Final = (
     ErrorPage(
-        "POLYNYA-GTW-051",
+        "POLYNYA-GTW-055",
         "how the way to a database is secured is not said",
         "TLS is on by default, and for this type of database it is in settings of its driver that "
         "Polynya does not know. Nothing was sent. Say them in `engine.properties` of the "
