@@ -91,4 +91,4 @@ def test_the_password_of_a_registry_is_never_in_the_file(tmp_path: Path) -> None
         ", schema_registry: {url: 'http://r'}",
         format="json",
     )
-    assert "only for format `stream`" in foreign
+    assert "only for formats `debezium`, `stream`" in foreign

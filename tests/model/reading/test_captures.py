@@ -14,6 +14,7 @@ from polynya.model.checks.capture import (
 from polynya.model.config.capture.connection import Connection, EngineSettings
 from polynya.model.config.capture.landing import CaptureLanding
 from polynya.model.errors import ConfigErrors
+from polynya.model.reading.connections import with_files
 from polynya.model.reading.loader import load_project
 from tests.projects import CLICKS, USERS, write_project
 
@@ -217,5 +218,5 @@ def test_jars_are_of_the_types_that_need_them(tmp_path):
 
     assert (problem.path, problem.code) == (("engine",), "POLYNYA-GTW-061")
     assert not list(connection_problems(right))
-    assert right.with_places(tmp_path).engine.jars == (str(tmp_path / "jars"), "/other")
+    assert with_files(right, tmp_path, tmp_path).engine.jars == (str(tmp_path / "jars"), "/other")
     assert (SQLSERVER.port_number, MARIADB.port_number) == (1433, 3306)
