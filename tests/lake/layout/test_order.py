@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from polynya.lake.maintenance.rewrite.sorting import Kind, Order
 
@@ -37,6 +39,17 @@ def test_without_columns_or_with_one_that_has_no_order_rows_stay() -> None:
 
     assert ordered(rows) == rows
     assert Order.of(COLUMNS, [("c", "asc")]).by == ()
+
+
+@pytest.mark.parametrize("kind", ["asc", "desc"])
+def test_nan_is_above_all_numbers(kind: Kind) -> None:
+    column: dict[str, Any] = {"id": 1, "name": "a", "type": "double"}
+    rows = pa.table({"a": [1.0, None, math.nan, -math.inf, math.inf]})
+
+    found = rows.take(Order.of([column], [("a", kind)]).indices(rows)).column("a").to_pylist()
+
+    ascending = ["None", "-inf", "1.0", "inf", "nan"]
+    assert list(map(str, found)) == (ascending if kind == "asc" else ascending[::-1])
 
 
 def test_a_z_order_keeps_what_is_alike_in_both_columns_together() -> None:

@@ -13,6 +13,7 @@ import pytest
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.staged import staged_rows
 from polynya.lake.iceberg.staging import stage, write_rows
+from polynya.model.contract.headers import Partition
 from tests.lab.lab import Lab, put
 
 COLUMNS = {
@@ -129,5 +130,9 @@ def test_spark_writes_files_in_the_sort_order_of_the_table(lab: Lab) -> None:
 
     staged = stage(table, rows.coalesce(1))
 
+    # They say so, and what an apply wrote as it came does not.
+    assert [one.sort_order for one in staged] == [1]
+    live = table.files(Partition.CURRENT, table.snapshot_id())
+    assert [one.sort_order for one in live] == [None]
     with staged_rows(table, staged) as written:
         assert [row["n"] for row in written.select("n").collect()] == list(range(49, -1, -1))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from polynya.lake.iceberg.parting.wanted import Wanted
 from polynya.lake.maintenance.look.facts import (
     FilesFacts,
+    FileSize,
     files_facts,
+    may_be_outdated,
     may_be_rewritten,
     table_facts,
 )
@@ -113,10 +116,35 @@ def test_single_files_are_asked_for_only_where_a_rewrite_may_pay() -> None:
 
 def test_small_files_are_told_smallest_first() -> None:
     large = RULE.target_bytes
+    files = [FileSize(5, 70), FileSize(1, large), FileSize(2, 30)]
 
-    assert files_facts([(5, 70), (1, large), (2, 30)], RULE) == FilesFacts(
+    assert files_facts("current", files, RULE, Wanted(0)) == FilesFacts(
         files=3, rows=8, size_bytes=large + 100, small=(30, 70), small_rows=7
     )
+
+
+def test_files_of_another_layout_are_told_but_for_small_ones_that_are_only_not_sorted() -> None:
+    large = RULE.target_bytes
+    parted = [FileSize(1, 10, 1), FileSize(1, 20, 0), FileSize(1, large, 0)]
+    ordered = [FileSize(1, 10, 1), FileSize(1, large, 1, 3), FileSize(1, large, 1, 2)]
+
+    def outdated(partition: str, files: list[FileSize], wanted: Wanted) -> tuple[int, int]:
+        facts = files_facts(partition, files, RULE, wanted)
+        return facts.outdated, facts.outdated_bytes
+
+    assert outdated("current", parted, Wanted(1)) == (2, large + 20)
+    assert outdated("prior", ordered, Wanted(1, 3)) == (1, large)
+    assert outdated("prior", ordered, Wanted(1)) == (0, 0)
+    # Only Current and Prior have a layout.
+    assert outdated("retained", parted, Wanted(1, 3)) == (0, 0)
+
+
+def test_single_files_are_asked_for_where_the_layout_may_have_changed() -> None:
+    one, two = [{"spec-id": 0}], [{"spec-id": 0}, {"spec-id": 1}]
+
+    assert not may_be_outdated({"partition-specs": one}, Wanted(0))
+    assert may_be_outdated({"partition-specs": two}, Wanted(0))
+    assert may_be_outdated({"partition-specs": one}, Wanted(0, 1))
 
 
 def test_the_health_of_a_table_falls_with_what_its_readers_do_for_nothing() -> None:

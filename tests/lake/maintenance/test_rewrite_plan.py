@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.maintenance.rewrite.plan import FileFacts, Group, Rule, plan
+from polynya.lake.maintenance.rewrite.plan import FileFacts, Group, Rule, plan, plan_layout
 
 KB, MB = 2**10, 2**20
 RULE = Rule()
@@ -95,6 +95,51 @@ def test_neighbours_by_key_become_one_file() -> None:
     lows = sorted(sorted(one.low for one in group.files) for group in groups)
     assert lows == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
     assert [group.outputs for group in groups] == [2, 2, 2]
+
+
+def test_files_of_an_older_spec_are_written_again_whatever_their_size() -> None:
+    files = [file(n, size * MB, outdated=True) for n, size in enumerate([1, 200, 100])]
+
+    groups = plan_layout([*files, file(3, 100 * MB)], RULE)
+
+    assert sorted(number for group in numbers(groups) for number in group) == [0, 1, 2]
+    assert all(group.kind == "part" and group.moves for group in groups)
+    assert groups[0].reason.endswith("not parted as the table is now")
+    # The other action leaves them, but for small ones that it joins with each other.
+    assert plan(files, RULE) == []
+    small = [file(n, MB, outdated=n % 2 == 0) for n in range(16)]
+    joined = plan(small, RULE)
+    assert sorted(map(sorted, numbers(joined))) == [list(range(0, 16, 2)), list(range(1, 16, 2))]
+    assert sorted(group.moves for group in joined) == [False, True]
+
+
+def test_large_files_are_sorted_and_small_ones_wait_until_they_are_joined() -> None:
+    files = [file(n, size * MB, unsorted=True) for n, size in enumerate([1, 77, 128])]
+
+    (group,) = plan_layout([*files, file(3, 100 * MB)], RULE)
+
+    assert (group.kind, numbers([group]), group.outputs) == ("sort", [{1, 2}], 2)
+    assert not group.moves
+    assert plan(files, RULE) == []
+
+
+def test_one_file_keeps_its_order_where_that_is_the_one_of_the_table() -> None:
+    files = [file(0, 100 * MB, dead=900), file(1, 100 * MB, dead=900, unsorted=True)]
+
+    keeps = {group.files[0].number: group.keeps_order for group in plan(files, RULE)}
+
+    assert keeps == {0: True, 1: False}
+
+
+def test_all_that_was_written_for_its_layout_is_never_written_for_it_again() -> None:
+    files = [file(n, (20 + n % 200) * MB, outdated=n % 2 == 0, unsorted=True) for n in range(200)]
+
+    written = [one for group in plan_layout(files, RULE) for one in group.files]
+
+    assert len(written) == len({one.number for one in written})
+    left = [one for one in files if one not in written]
+    assert plan_layout(left, RULE) == []
+    assert all(group.read_bytes <= 2 * RULE.group_bytes for group in plan_layout(files, RULE))
 
 
 def test_what_gains_most_for_its_cost_comes_first() -> None:

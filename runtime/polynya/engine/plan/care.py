@@ -11,9 +11,12 @@ from typing import Any
 from pyiceberg.table import Table
 
 from polynya.engine.work.upkeep.choose import Choice, choose
+from polynya.lake.iceberg.parting.wanted import Wanted
 from polynya.lake.maintenance.look.facts import (
+    FileSize,
     files_facts,
     may_be_joined,
+    may_be_outdated,
     may_be_rewritten,
     table_facts,
 )
@@ -61,8 +64,9 @@ def care_of(table: Table, dataset: ResolvedDataset, now: datetime) -> Care:
     """What is known of a table, by its newest metadata."""
     text = table.metadata.model_dump_json(by_alias=True)
     rule, settings = rule_of(dataset), dataset.maintenance
+    metadata = table.metadata.model_dump(by_alias=True, mode="json")
     facts = table_facts(
-        table.metadata.model_dump(by_alias=True, mode="json"),
+        metadata,
         now=now,
         expiry=settings.snapshot_expiry,
         metadata_bytes=len(text),
@@ -70,12 +74,16 @@ def care_of(table: Table, dataset: ResolvedDataset, now: datetime) -> Care:
     )
     if may_be_joined(facts):
         facts = replace(facts, data_manifests=data_manifests(table))
-    if may_be_rewritten(facts, rule):
-        sizes: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for partition, rows, size in data_files(table):
-            sizes[partition].append((rows, size))
-        files = {str(one): files_facts(sizes[str(one)], rule) for one in REWRITTEN}
-        facts = replace(facts, files=files)
+    wanted = Wanted.of(metadata, dataset.layout.sort_by)
+    if may_be_rewritten(facts, rule) or may_be_outdated(metadata, wanted):
+        sizes: dict[str, list[FileSize]] = defaultdict(list)
+        for one in data_files(table):
+            size = FileSize(one.rows, one.size_bytes, one.spec, one.sort_order)
+            sizes[one.partition].append(size)
+        each = map(str, REWRITTEN)
+        facts = replace(
+            facts, files={one: files_facts(one, sizes[one], rule, wanted) for one in each}
+        )
     choice = choose(facts, settings, rule=rule, built=BUILT_NAMES)
     return Care(health_of(facts, rule), choice, facts.record)
 

@@ -40,7 +40,8 @@ class DataFile:
     """One data file, staged or live, with the figures that decisions need.
 
     `java` is the Java object of a staged file that has metrics. A live file holds none, since there
-    are many. For `spec` and `values` see `Slot`.
+    are many. For `spec` and `values` see `Slot`. `sort_order` is the id of the table's sort order
+    that its rows are in, None for none.
     """
 
     java: Any = field(repr=False, compare=False)
@@ -50,6 +51,7 @@ class DataFile:
     size_bytes: int
     spec: int | None = field(default=None, compare=False)
     values: str | None = field(default=None, compare=False)
+    sort_order: int | None = field(default=None, compare=False)
 
     @property
     def slot(self) -> Slot:
@@ -80,7 +82,7 @@ class DeleteFile:
         return self.path, 0 if self.blob is None else self.blob.offset
 
 
-def data_file(java: Any, slot: Slot) -> DataFile:
+def data_file(java: Any, slot: Slot, sort_order: int | None = None) -> DataFile:
     """A data file of Iceberg with its figures and its Java object."""
     return DataFile(
         java=java,
@@ -90,6 +92,7 @@ def data_file(java: Any, slot: Slot) -> DataFile:
         size_bytes=int(java.fileSizeInBytes()),
         spec=slot.spec,
         values=slot.values,
+        sort_order=sort_order,
     )
 
 

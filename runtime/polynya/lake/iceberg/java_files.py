@@ -9,15 +9,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 from polynya.lake.iceberg.deletion_vectors import Blob
 from polynya.lake.iceberg.files import DataFile, Slot, data_file
 from polynya.lake.iceberg.parting.specs import LAID_OUT, Parting, Spec
+from polynya.lake.iceberg.parting.wanted import SortOrder
 from polynya.model.contract.headers import PARTITION, Partition
 
 _NAMES = ("0.parquet", "1.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class _Orders:
+    """The sort order of a table, the Java `Map` of all of its orders, whether one has a column."""
+
+    now: SortOrder
+    java: Any
+    any_ever: bool
 
 
 class JavaFiles:
@@ -29,6 +40,7 @@ class JavaFiles:
 
     def __init__(self, iceberg: Any, table: Any, columns: Sequence[Mapping[str, Any]]) -> None:
         self._iceberg = iceberg
+        self._table = table
         self._specs = table.specs()
         self._columns = columns
         self.newest = Spec.of(str(iceberg.PartitionSpecParser.toJson(table.spec())))
@@ -38,6 +50,7 @@ class JavaFiles:
         self.has_several = len(self._specs) > 1 or not self.plain.is_plain
         self._others: dict[int, tuple[Spec, Any] | None] = {}
         self._parting: Parting | None = None
+        self._orders: _Orders | None = None
         self._metrics = iceberg.MetricsConfig.forTable(table)
         self._mapper = iceberg.util.JsonUtil.mapper()
         self._texts: Any = None
@@ -64,9 +77,10 @@ class JavaFiles:
         """Whether rows of this value of `PARTITION` are parted by more than that."""
         return not (self.plain if partition not in LAID_OUT else self.newest).is_plain
 
-    def is_outdated(self, file: DataFile) -> bool:
-        """Whether a file has another spec than it would be written with now."""
-        return file.partition in LAID_OUT and self._spec_id(file.slot) != self.newest.number
+    @property
+    def order(self) -> SortOrder:
+        """The sort order of the table."""
+        return self._known_orders().now
 
     def location(self, name: str) -> str:
         """Where a new data file of this name goes."""
@@ -77,13 +91,14 @@ class JavaFiles:
     def known(self, java: Any, partition: Partition | None = None) -> DataFile:
         """A data file of Iceberg with its figures; `partition` is where it was found."""
         other = self._other(int(java.specId())) if self.has_several else None
+        order = self._order_of(java)
         if other is None:
             where = partition or self._told(java)
-            return data_file(java, Slot(str(where)))
+            return data_file(java, Slot(str(where)), order)
         spec, kind = other
         values = json.loads(self._iceberg.SingleValueParser.toJson(kind, java.partition()))
         listed = [json.dumps(values.get(str(one.number))) for one in spec.fields]
-        return data_file(java, spec.slot(f"[{','.join(listed)}]"))
+        return data_file(java, spec.slot(f"[{','.join(listed)}]"), order)
 
     def measured(self, file: DataFile, footer: bytes) -> Any:
         """A Java `DataFile` with metrics: what Iceberg's own reader finds in a Parquet footer.
@@ -98,6 +113,8 @@ class JavaFiles:
             .withFileSizeInBytes(file.size_bytes)
             .withMetrics(metrics)
         )
+        if file.sort_order is not None:
+            builder = builder.withSortOrder(self._known_orders().java.get(file.sort_order))
         if file.values is None:
             builder = builder.withPartitionPath(f"{PARTITION}={file.partition}")
         else:
@@ -126,7 +143,7 @@ class JavaFiles:
 
     def spec_of(self, file: DataFile) -> Any:
         """The Java `PartitionSpec` of a file."""
-        number = self._spec_id(file.slot)
+        number = self.spec_id(file.slot)
         # Files of a small step are of this one: it takes no call.
         return self._plain_java if number == self.plain.number else self._specs.get(number)
 
@@ -146,8 +163,23 @@ class JavaFiles:
             self._texts = types.constructFromCanonical("java.util.ArrayList<java.lang.String>")
         return self._mapper.readValue(json.dumps(values), self._texts)
 
-    def _spec_id(self, slot: Slot) -> int:
+    def spec_id(self, slot: Slot) -> int:
+        """Id of the partition spec of a partition of Iceberg."""
         return self.plain.number if slot.spec is None else slot.spec
+
+    def _known_orders(self) -> _Orders:
+        if self._orders is None:
+            text = str(self._iceberg.SortOrderParser.toJson(self._table.sortOrder()))
+            now, java = SortOrder.of_text(text), self._table.sortOrders()
+            self._orders = _Orders(now, java, any_ever=bool(now.fields) or len(java) > 1)
+        return self._orders
+
+    def _order_of(self, java: Any) -> int | None:
+        """Id of the sort order of a file, None for none."""
+        if not self._known_orders().any_ever:
+            return None
+        # 0 is that of rows in no order.
+        return int(java.sortOrderId() or 0) or None
 
     def _told(self, java: Any) -> str:
         """The value of `PARTITION` of a file of the plain spec."""
@@ -172,7 +204,7 @@ class JavaFiles:
 
     def _read(self, content: str, file: DataFile, more: Mapping[str, Any]) -> Any:
         text = {
-            "spec-id": self._spec_id(file.slot),
+            "spec-id": self.spec_id(file.slot),
             "content": content,
             "file-path": file.path,
             "file-format": "parquet",

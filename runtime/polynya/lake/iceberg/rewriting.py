@@ -49,7 +49,9 @@ def write_live_rows(
     first = next(groups, None)
     if first is None:
         return None
-    return write_groups(table, sources[0].file.slot, chain([first], groups))
+    # The rows of one file keep their order.
+    order = sources[0].file.sort_order if len(sources) == 1 and not head else None
+    return write_groups(table, sources[0].file.slot, chain([first], groups), order)
 
 
 def no_rows(

@@ -109,25 +109,30 @@ def write_part(table: IcebergTable, slot: Slot, rows: pa.Table) -> DataFile:
     )
 
 
-def write_groups(table: IcebergTable, slot: Slot, groups: Iterable[pa.Table]) -> DataFile:
+def write_groups(
+    table: IcebergTable, slot: Slot, groups: Iterable[pa.Table], sort_order: int | None = None
+) -> DataFile:
     """Write one data file of at least one table, each as `as_stored` gives it, without Spark."""
     written = _put(table, groups)
     return written_file(
         table, written.path, slot, written.footer,
-        rows=written.rows, size_bytes=written.size_bytes,
+        rows=written.rows, size_bytes=written.size_bytes, sort_order=sort_order,
     )  # fmt: skip
 
 
 def written_file(
     table: IcebergTable, path: str, slot: Slot, footer: bytes | None, *, rows: int,
-    size_bytes: int,
+    size_bytes: int, sort_order: int | None = None,
 ) -> DataFile:  # fmt: skip
     """A file that was written without Spark, as a data file of the table.
 
-    Its metrics come from `footer`, see `footer_of`; None: it has none.
+    Its metrics come from `footer`, see `footer_of`; None: it has none. `sort_order` is the id of
+    the table's sort order that its rows are in, None for none.
     """
     java_files = table.java_files()
-    file = DataFile(None, path, slot.partition, rows, size_bytes, slot.spec, slot.values)
+    file = DataFile(
+        None, path, slot.partition, rows, size_bytes, slot.spec, slot.values, sort_order
+    )
     return file if footer is None else replace(file, java=java_files.measured(file, footer))
 
 

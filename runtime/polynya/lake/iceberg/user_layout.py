@@ -83,6 +83,13 @@ def lay_out(table: IcebergTable, layout: Layout, known: Mapping[str, DataType]) 
     change_file_size(table, layout.file_bytes)
 
 
+def lacks(table: IcebergTable, layout: Layout, known: Mapping[str, DataType]) -> bool:
+    """Whether `lay_out` would give the table another partition spec or sort order."""
+    ids = {one["name"]: one["id"] for one in table.columns()}
+    change = spec_change(layout.partition_by, table.java_files().newest, ids, known)
+    return bool(change) or _lacks_order(table, _plain(layout.sort_by))
+
+
 def refuse_types(layout: Layout, known: Mapping[str, DataType], name: str) -> None:
     """Raise ConfigError when a column has a type that the layout has no use for."""
     terms: list[tuple[str, PartitionTerm | SortTerm, str]] = [
@@ -151,14 +158,8 @@ def change_sort_order(table: IcebergTable, wanted: Sequence[SortTerm]) -> bool:
 
     Iceberg knows no Z-order: such a table has none.
     """
-    ids = {one["name"]: one["id"] for one in table.columns()}
-    terms = [one for one in wanted if one.order != "zorder"]
-    if any(one.columns[0] not in ids for one in terms):
-        return False
-    have = json.loads(table.iceberg.SortOrderParser.toJson(table.java.sortOrder()))["fields"]
-    if [(one["source-id"], one["direction"]) for one in have] == [
-        (ids[one.columns[0]], one.order) for one in terms
-    ]:
+    terms = _plain(wanted)
+    if not _lacks_order(table, terms):
         return False
     update, nulls = table.java.replaceSortOrder(), table.iceberg.NullOrder
     for one in terms:
@@ -170,6 +171,17 @@ def change_sort_order(table: IcebergTable, wanted: Sequence[SortTerm]) -> bool:
     update.commit()
     table.refresh()
     return True
+
+
+def _plain(wanted: Sequence[SortTerm]) -> list[SortTerm]:
+    return [one for one in wanted if one.order != "zorder"]
+
+
+def _lacks_order(table: IcebergTable, terms: Sequence[SortTerm]) -> bool:
+    """Whether a table has another sort order, and all columns of this one."""
+    names = table.column_names()
+    there = all(one.columns[0] in names for one in terms)
+    return there and not table.java_files().order.is_by(table.columns(), terms)
 
 
 def change_file_size(table: IcebergTable, wanted: int | None) -> bool:

@@ -13,7 +13,7 @@ from polynya.lake.maintenance.expiry.manifests import rewrite_manifests
 from polynya.lake.maintenance.expiry.orphans import remove_orphan_files
 from polynya.lake.maintenance.look.rule import rule_of
 from polynya.lake.maintenance.retention.expire import expire_rows
-from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files
+from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files, rewrite_layout
 from polynya.lake.maintenance.rewrite.delete_files import rewrite_position_delete_files
 from polynya.lake.maintenance.statistics.compute import compute_statistics
 from polynya.lake.table.dataset import DatasetTable
@@ -36,6 +36,10 @@ def _rewrite_data_files(call: Call) -> Outcome:
     return rewrite_data_files(call.target, call.limits, rule_of(call.target.dataset))
 
 
+def _rewrite_layout(call: Call) -> Outcome:
+    return rewrite_layout(call.target, call.limits, rule_of(call.target.dataset))
+
+
 def _expire_snapshots(call: Call) -> Outcome:
     expiry = call.target.dataset.maintenance.snapshot_expiry
     keep = Keep(expiry.age, expiry.keep, expiry.at_most)
@@ -50,6 +54,7 @@ def _remove_orphan_files(call: Call) -> Outcome:
 #: By name. One that is missing is not built, and is never chosen.
 BUILT: Final[Mapping[ActionName, Callable[[Call], Outcome]]] = {
     "rewrite_data_files": _rewrite_data_files,
+    "rewrite_layout": _rewrite_layout,
     "rewrite_position_delete_files": lambda call: rewrite_position_delete_files(
         call.target, call.limits
     ),

@@ -165,14 +165,26 @@ def _in(partition: Partition) -> BooleanExpression:
     return EqualTo(term=h.PARTITION, value=str(partition))
 
 
-def data_files(table: Table) -> list[tuple[str, int, int]]:
-    """Partition, rows and bytes of each data file of the current snapshot."""
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A data file: its partition, rows and bytes, and the ids of its spec and its sort order."""
+
+    partition: str
+    rows: int
+    size_bytes: int
+    spec: int
+    sort_order: int | None
+
+
+def data_files(table: Table) -> list[StoredFile]:
+    """Each data file of the current snapshot."""
     if table.current_snapshot() is None:
         return []
-    files = table.inspect.data_files()
+    names = ["partition", "record_count", "file_size_in_bytes", "spec_id", "sort_order_id"]
+    files = table.inspect.data_files().select(names)
     return [
-        (row["partition"][h.PARTITION], row["record_count"], row["file_size_in_bytes"])
-        for row in files.select(["partition", "record_count", "file_size_in_bytes"]).to_pylist()
+        StoredFile(partition[h.PARTITION], rows, size, spec, order)
+        for partition, rows, size, spec, order in (row.values() for row in files.to_pylist())
     ]
 
 
@@ -187,9 +199,9 @@ def data_manifests(table: Table) -> int:
 def _files(table: Table) -> dict[str, tuple[int, int, int]]:
     """Partition → rows, bytes, files of its data files."""
     found: dict[str, tuple[int, int, int]] = {}
-    for name, count, length in data_files(table):
-        rows, size, files = found.get(name, (0, 0, 0))
-        found[name] = (rows + count, size + length, files + 1)
+    for one in data_files(table):
+        rows, size, files = found.get(one.partition, (0, 0, 0))
+        found[one.partition] = (rows + one.rows, size + one.size_bytes, files + 1)
     return found
 
 

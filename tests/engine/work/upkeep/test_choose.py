@@ -62,6 +62,9 @@ facts_of_tables = st.builds(
     fed,
     files=st.lists(st.integers(1, 70 * MEBIBYTE), max_size=60).map(
         lambda sizes: {"current": FilesFacts(len(sizes), 10, sum(sizes), tuple(sorted(sizes)))}
+    )
+    | st.integers(1, 2**44).map(
+        lambda size: {"current": FilesFacts(1, 10, size, outdated=1, outdated_bytes=size)}
     ),
     delete_files=st.integers(0, 5000),
     deleted_rows=st.integers(0, 10**7),
@@ -128,6 +131,71 @@ def test_files_of_which_much_is_deleted_are_written_again() -> None:
 
     assert choice.taken is not None
     assert choice.taken.reason.startswith("30% of the rows are deleted: saves 2,048.0 MiB an hour")
+
+
+def outdated(mebibytes: int, **facts: Any) -> TableFacts:
+    """A table with so much of another layout in large files, and as much of its own."""
+    size = mebibytes * MEBIBYTE
+    files = {"current": FilesFacts(2, 1000, 2 * size, outdated=1, outdated_bytes=size)}
+    return fed(files=files, rows=1000, size_bytes=2 * size, applies=0.0, commits=0.0, **facts)
+
+
+def relaid(facts: TableFacts, left: Left = UNLIMITED) -> Choice:
+    """What is chosen where nobody looks for orphans."""
+    return chosen(facts, left, actions={"remove_orphan_files": False})
+
+
+def test_another_layout_is_given_to_old_files_once_what_reads_lose_is_the_cost() -> None:
+    # Four reads an hour do without an eighth: half of it each hour, for four times its size.
+    young = relaid(outdated(2**20, oldest=NOW - 15 * HOUR))
+    choice = relaid(outdated(2**20, oldest=NOW - 17 * HOUR))
+
+    assert young.taken is None
+    assert reason(young, "rewrite_layout") == (
+        "1 file of another layout, 1,048,576.0 MiB: it pays in 60 minutes if nothing changes"
+    )
+    assert choice.taken is not None
+    assert choice.taken.reason == (
+        "1 file of another layout, 1,048,576.0 MiB: saves 524,288.0 MiB an hour for 4,194,368.0 MiB"
+    )
+
+
+def test_a_layout_waits_since_all_files_had_theirs_and_not_since_a_snapshot_is_there() -> None:
+    long_kept, recent = Record(NOW - 90 * HOUR), Done(NOW - HOUR, "1 file became 2", files_added=2)
+    changed = outdated(1024, oldest=NOW - HOUR, record=long_kept)
+    again = replace(changed, record=long_kept.with_done("rewrite_layout", recent))
+    some = replace(recent, whole=False)
+    partly = replace(changed, record=long_kept.with_done("rewrite_layout", some))
+
+    assert relaid(changed).taken is not None
+    assert relaid(again).taken is None
+    assert relaid(partly).taken is not None
+
+
+def test_a_layout_of_a_table_that_nobody_reads_or_of_few_bytes_stays() -> None:
+    long_kept = Record(NOW - 900 * HOUR)
+
+    unread = relaid(outdated(2**20, reads=0.0, record=long_kept))
+    assert (unread.taken, unread.look_at) == (None, None)
+    assert score(relaid(outdated(1, record=long_kept)), "rewrite_layout") < 1
+
+
+def test_a_large_layout_is_given_a_part_at_a_time_and_not_by_a_run_that_ends() -> None:
+    facts = outdated(2**20, record=Record(NOW - 90 * HOUR))
+
+    assert relaid(facts, Left(written_bytes=RULE.group_bytes)).taken is not None
+    assert relaid(facts, Left(written_bytes=RULE.group_bytes - 1)).taken is None
+    assert relaid(facts, Left(cheap_only=True)).taken is None
+
+
+def test_small_files_are_joined_as_soon_as_without_another_layout() -> None:
+    small = with_small(*[MEBIBYTE] * 60)
+    part = replace(small.files["current"], outdated=9, outdated_bytes=2**40)
+    beside = chosen(replace(small, files={"current": part}))
+
+    assert beside.taken is not None
+    assert beside.taken.action == "rewrite_data_files"
+    assert score(beside, "rewrite_data_files") == score(chosen(small), "rewrite_data_files")
 
 
 def test_files_of_deletes_are_joined_when_they_are_many() -> None:
@@ -236,7 +304,7 @@ def test_no_budget_is_ever_exceeded(
         assert taken.worth is not None
         assert seconds > 0
         assert taken.worth.cost <= CHEAP_BYTES or not cheap
-        in_groups = taken.action == "rewrite_data_files"
+        in_groups = taken.action in {"rewrite_data_files", "rewrite_layout"}
         least = RULE.group_bytes if in_groups else taken.worth.written
         assert min(taken.worth.written, least) <= written
         assert taken.worth.written * WRITING <= taken.worth.cost

@@ -21,8 +21,13 @@ from polynya.observe.upkeep import MaintenanceDone, TableHealth
 
 
 def looked(table: WorkingDataset, *, committed_beside: bool = False) -> TableFacts:
-    """The facts of a table now."""
+    """The facts of a table now.
+
+    A table that nobody has written to since its layout was changed gets that first: only metadata.
+    """
     target = table.table
+    if target.awaits_layout:
+        enter(target)
     return look(
         target,
         now=table.context.clock.now(),

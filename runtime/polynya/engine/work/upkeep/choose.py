@@ -32,7 +32,8 @@ CHEAP_BYTES: Final = 256 * 2**20
 PAUSE: Final = timedelta(minutes=15)
 #: ...or something was in its way.
 SHORT_PAUSE: Final = timedelta(minutes=1)
-_IN_GROUPS: Final[ActionName] = "rewrite_data_files"
+#: Those that write group by group.
+_IN_GROUPS: Final = frozenset[ActionName]({"rewrite_data_files", "rewrite_layout"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +184,8 @@ def _over(one: Worth, terms: _Terms) -> str | None:
         return "it takes too long for a run that ends; a run that goes on or `maintain` does it"
     if left.seconds is not None and left.seconds <= 0:
         return "the share of time of this hour is used up"
-    # Data files are written again group by group.
-    least = min(one.written, terms.rule.group_bytes) if one.action == _IN_GROUPS else one.written
+    in_groups = one.action in _IN_GROUPS
+    least = min(one.written, terms.rule.group_bytes) if in_groups else one.written
     if left.written_bytes is not None and least > left.written_bytes:
         return (
             f"it writes {least / 2**20:,.0f} MiB, and {left.written_bytes / 2**20:,.0f} MiB "

@@ -1,7 +1,8 @@
 """Facts of a table's shape: pure, out of the JSON of its metadata and the sizes of its files.
 
 The metadata has every snapshot with its summary, which counts files, rows, deletes and manifests.
-Only where that says that files may be worth writing again are single files asked for.
+Only where that says that files may be worth writing again, or may have an old layout, are single
+files asked for.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from polynya.lake.iceberg.parting.wanted import Wanted
 from polynya.lake.maintenance.expiry.choice import Keep, choose
 from polynya.lake.maintenance.look.record import Record
-from polynya.lake.maintenance.rewrite.plan import Rule
+from polynya.lake.maintenance.rewrite.plan import Rule, is_large
 from polynya.model.config.maintenance.settings import SnapshotExpiry
 
 #: The first format whose position deletes are vectors.
@@ -35,7 +37,8 @@ _LEAST_WINDOW: Final = timedelta(minutes=1)
 class FilesFacts:
     """The data files of one partition.
 
-    `small` are the sizes of small ones, smallest first; they have `small_rows`.
+    `small` are the sizes of small ones, smallest first; they have `small_rows`. `outdated` files
+    have another layout than the table has now.
     """
 
     files: int = 0
@@ -43,6 +46,18 @@ class FilesFacts:
     size_bytes: int = 0
     small: tuple[int, ...] = ()
     small_rows: int = 0
+    outdated: int = 0
+    outdated_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileSize:
+    """A data file in short. `spec` and `order` are the ids of its partition spec and sort order."""
+
+    rows: int
+    size_bytes: int
+    spec: int = 0
+    order: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +127,14 @@ class TableFacts:
             files=sum(one.files for one in parts),
             rows=sum(one.rows for one in parts),
             size_bytes=sum(one.size_bytes for one in parts),
+            outdated=sum(one.outdated for one in parts),
+            outdated_bytes=sum(one.outdated_bytes for one in parts),
         )
+
+
+def may_be_outdated(metadata: Mapping[str, Any], wanted: Wanted) -> bool:
+    """Whether files may have another layout: the table had another spec, or is to be sorted."""
+    return len(metadata["partition-specs"]) > 1 or wanted.order is not None
 
 
 def may_be_rewritten(facts: TableFacts, rule: Rule) -> bool:
@@ -130,15 +152,25 @@ def may_be_joined(facts: TableFacts) -> bool:
     return facts.manifests > USUAL_MANIFESTS
 
 
-def files_facts(sizes: Sequence[tuple[int, int]], rule: Rule) -> FilesFacts:
-    """Facts of one partition; `sizes` has rows and bytes of each of its data files."""
-    large = rule.large * rule.target_bytes
+def files_facts(
+    partition: str, files: Sequence[FileSize], rule: Rule, wanted: Wanted
+) -> FilesFacts:
+    """Facts of one partition, by its data files."""
+    small = [one for one in files if not is_large(one.size_bytes, rule)]
+    outdated = [
+        one.size_bytes
+        for one in files
+        if not wanted.is_parted(partition, one.spec)
+        or (not wanted.is_sorted(partition, one.order) and is_large(one.size_bytes, rule))
+    ]
     return FilesFacts(
-        files=len(sizes),
-        rows=sum(rows for rows, _ in sizes),
-        size_bytes=sum(size for _, size in sizes),
-        small=tuple(sorted(size for _, size in sizes if size < large)),
-        small_rows=sum(rows for rows, size in sizes if size < large),
+        files=len(files),
+        rows=sum(one.rows for one in files),
+        size_bytes=sum(one.size_bytes for one in files),
+        small=tuple(sorted(one.size_bytes for one in small)),
+        small_rows=sum(one.rows for one in small),
+        outdated=len(outdated),
+        outdated_bytes=sum(outdated),
     )
 
 

@@ -27,6 +27,7 @@ class Health:
         delete_files: files of deletes, which delete `deleted_share` of the rows, 0 to 1.
         small_files, rows_not_optimised: small data files; rows in them, and deleted rows. Few small
             files do not count.
+        outdated_bytes: size of the files of another layout than the table has now.
         metadata_bytes: size of the newest metadata file.
         snapshots: all that there are, since `oldest`.
         orphan_bytes: size of the files without a snapshot that the last look found, at
@@ -44,6 +45,7 @@ class Health:
     oldest: datetime | None
     small_files: int
     rows_not_optimised: int
+    outdated_bytes: int
     orphan_bytes: int | None
     orphans_at: datetime | None
 
@@ -64,6 +66,7 @@ def health_of(facts: TableFacts, rule: Rule) -> Health:
         oldest=facts.oldest,
         small_files=facts.small_files,
         rows_not_optimised=facts.rows_not_optimised,
+        outdated_bytes=facts.rewritable.outdated_bytes,
         orphan_bytes=None if orphans is None else orphans.freed_bytes,
         orphans_at=None if orphans is None else orphans.at,
     )

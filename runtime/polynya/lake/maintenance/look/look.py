@@ -1,23 +1,29 @@
 """Look at a table that is open, in few calls into the JVM, and write down what was done to it.
 
 A look costs `CALLS` calls. Where the snapshot counts more files than a rewrite would leave, it
-costs what `IcebergTable.files` does, too: nothing for partitions that applies have read already.
-Where it counts many manifests, their list is read.
+costs what `IcebergTable.files` does, too, and so it does where files may have an old layout:
+nothing for partitions that this process has read already. Where it counts many manifests, their
+list is read.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final
 
 from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.parting.wanted import Wanted
 from polynya.lake.maintenance.look.facts import (
+    FilesFacts,
+    FileSize,
     TableFacts,
     files_facts,
     may_be_joined,
+    may_be_outdated,
     may_be_rewritten,
     table_facts,
 )
@@ -25,6 +31,7 @@ from polynya.lake.maintenance.look.record import PROPERTY, Record
 from polynya.lake.maintenance.look.rule import kept_for
 from polynya.lake.maintenance.rewrite.plan import REWRITTEN, Rule
 from polynya.lake.table.dataset import DatasetTable
+from polynya.model.contract.headers import Partition
 from polynya.observe.trace import span
 
 #: Calls into the JVM of a look: the operations, their metadata, and its text.
@@ -45,9 +52,9 @@ def look(
             operations: Any = target.table.java.operations()
             operations.refresh()
     text = _metadata(target.table)
-    expiry = target.dataset.maintenance.snapshot_expiry
+    metadata, expiry = json.loads(text), target.dataset.maintenance.snapshot_expiry
     facts = table_facts(
-        json.loads(text),
+        metadata,
         now=now,
         expiry=expiry,
         metadata_bytes=len(text),
@@ -56,16 +63,23 @@ def look(
     if may_be_joined(facts):
         facts = replace(facts, data_manifests=target.table.data_manifests())
     snapshot = target.state.snapshot
-    if snapshot is None or not may_be_rewritten(facts, rule):
+    wanted = Wanted.of(metadata, target.dataset.layout.sort_by)
+    if snapshot is None or not (may_be_rewritten(facts, rule) or may_be_outdated(metadata, wanted)):
         return facts
-    found = {partition: target.table.files(partition, snapshot) for partition in REWRITTEN}
-    return replace(
-        facts,
-        files={
-            str(partition): files_facts([(one.rows, one.size_bytes) for one in files], rule)
-            for partition, files in found.items()
-        },
-    )
+    return replace(facts, files=dict(_files(target.table, snapshot, rule, wanted)))
+
+
+def _files(
+    table: IcebergTable, snapshot: int, rule: Rule, wanted: Wanted
+) -> Iterator[tuple[str, FilesFacts]]:
+    """Facts of the files of each partition that is written again."""
+    spec_id = table.java_files().spec_id
+    for partition in map(str, REWRITTEN):
+        files = [
+            FileSize(one.rows, one.size_bytes, spec_id(one.slot), one.sort_order)
+            for one in table.files(Partition(partition), snapshot)
+        ]
+        yield partition, files_facts(partition, files, rule, wanted)
 
 
 def remember(target: DatasetTable, record: Record) -> None:

@@ -13,6 +13,7 @@ from polynya.model.config.dataset import ResolvedDataset
 BUILT_NAMES: Final[frozenset[ActionName]] = frozenset(
     {
         "rewrite_data_files",
+        "rewrite_layout",
         "rewrite_position_delete_files",
         "rewrite_manifests",
         "expire_snapshots",

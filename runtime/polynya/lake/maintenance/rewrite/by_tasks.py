@@ -64,7 +64,7 @@ def stage_by_tasks(
         made[row["job"]].append(_written(row))
         if row["attempt"]:
             table.drop_files(jobs[row["job"]].left(row["attempt"]))
-    return [staged(table, group, some) for (group, _), some in zip(work, made, strict=True)]
+    return [staged(table, *one, some) for one, some in zip(work, made, strict=True)]
 
 
 def _writing(jobs: Sequence[Job]) -> Callable[[int], Iterator[pa.RecordBatch]]:

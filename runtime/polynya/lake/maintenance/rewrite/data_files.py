@@ -1,4 +1,4 @@
-"""`rewrite_data_files`: the sequence, in pieces that each are committed.
+"""`rewrite_data_files` and `rewrite_layout`: the sequence, in pieces that each are committed.
 
 An apply never waits for a rewrite and never fails because of one: files are written without a lock,
 and committed between two applies.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from operator import attrgetter
@@ -22,7 +22,7 @@ from polynya.lake.maintenance.rewrite.by_tasks import stage_by_tasks
 from polynya.lake.maintenance.rewrite.facts import Seen, look
 from polynya.lake.maintenance.rewrite.job import Job
 from polynya.lake.maintenance.rewrite.land import land
-from polynya.lake.maintenance.rewrite.plan import Group, Rule, plan
+from polynya.lake.maintenance.rewrite.plan import FileFacts, Group, Rule, plan, plan_layout
 from polynya.lake.maintenance.rewrite.sorting import ordered_by
 from polynya.lake.maintenance.rewrite.way import Batch, Engine, batches
 from polynya.lake.maintenance.rewrite.write import GaveWayError, StagedGroup, job_of, stage_here
@@ -34,12 +34,24 @@ from polynya.observe.trace import span
 
 log = logging.getLogger(__name__)
 
-ACTION: Final[ActionName] = "rewrite_data_files"
 RULE: Final = Rule()
 #: How long what was written waits for the end of an apply before it is given up.
 PATIENCE_SECONDS: Final = 60.0
 _EMPTY: Final = "the table is empty"
 _GAVE_WAY: Final = "it gave way"
+
+
+@dataclass(frozen=True, slots=True)
+class _Aim:
+    """What files are written again for, and what is said where there are none."""
+
+    action: ActionName
+    plan: Callable[[Iterable[FileFacts], Rule], list[Group]]
+    nothing: str
+
+
+_SHAPE: Final = _Aim("rewrite_data_files", plan, "no files are worth writing again")
+_LAYOUT: Final = _Aim("rewrite_layout", plan_layout, "all files have the layout of the table")
 
 
 def rewrite_data_files(target: DatasetTable, limits: Limits, rule: Rule = RULE) -> Outcome:
@@ -49,9 +61,21 @@ def rewrite_data_files(target: DatasetTable, limits: Limits, rule: Rule = RULE) 
     Raises what a commit raises whose outcome is not known, and ConflictError when somebody else
     took the table over.
     """
+    return _rewritten(target, limits, rule, _SHAPE)
+
+
+def rewrite_layout(target: DatasetTable, limits: Limits, rule: Rule = RULE) -> Outcome:
+    """Write files again that are parted or sorted otherwise than the table is now.
+
+    For all else see `rewrite_data_files`.
+    """
+    return _rewritten(target, limits, rule, _LAYOUT)
+
+
+def _rewritten(target: DatasetTable, limits: Limits, rule: Rule, aim: _Aim) -> Outcome:
     began = time.monotonic()
     sized = rule.sized(target.dataset.layout.file_bytes)
-    work = _Work(target, limits, sized, engine_of(target.spark))
+    work = _Work(target, limits, sized, engine_of(target.spark), aim)
     work.all()
     return work.outcome(round(time.monotonic() - began, 3))
 
@@ -82,12 +106,13 @@ def _look(target: DatasetTable, snapshot: int, shape: Shape) -> Seen | str:
 
 @dataclass(slots=True)
 class _Work:
-    """One run of the action, and what it has done so far."""
+    """One run of an action, and what it has done so far."""
 
     target: DatasetTable
     limits: Limits
     rule: Rule
     engine: Engine
+    aim: _Aim
     made: list[StagedGroup] = field(default_factory=list)
     commits: int = 0
     dropped_deletes: int = 0
@@ -95,15 +120,15 @@ class _Work:
     used_bytes: int = 0
     #: Why there is more to do.
     left: list[str] = field(default_factory=list)
-    #: Why there is nothing to do.
-    nothing: str = "no files are worth writing again"
+    #: Why there is nothing to do, or nothing that can be done.
+    nothing: list[str] = field(default_factory=list)
 
     @span("rewrite data files", table=attrgetter("target.table.name"))
     def all(self) -> None:
         """Write and commit, group by group."""
         snapshot = self.target.state.snapshot
         if snapshot is None:
-            self.nothing = _EMPTY
+            self.nothing.append(_EMPTY)
             return
         with self.target.table.keeping(snapshot):
             shape = self.target.stored_shape()
@@ -114,13 +139,13 @@ class _Work:
                 self.left.append(f"a file was not read: {error}")
                 return
             if isinstance(seen, str):
-                self.nothing = seen
+                self.nothing.append(seen)
                 return
             self._groups(seen, shape)
 
     def _groups(self, seen: Seen, shape: Shape) -> None:
         waiting: list[StagedGroup] = []
-        for batch in batches(plan(seen.files, self.rule), self.engine):
+        for batch in batches(self.aim.plan(seen.files, self.rule), self.engine):
             log.debug("%s: %s", self.target.table.name, batch.reason)
             if self.limits.give_way():
                 self.left.append(_GAVE_WAY)
@@ -157,7 +182,7 @@ class _Work:
             order = ordered_by(self.target.dataset.layout, shape, group.partition)
             job = job_of(self.target.table, seen, group, order)
             if isinstance(job, str):
-                self.left.append(job)
+                self.nothing.append(job)
                 continue
             used += group.written_bytes
             yield group, job
@@ -194,7 +219,7 @@ class _Work:
         removed = sum(len(group.files) for group in groups)
         added = sum(len(one.files) for one in self.made)
         return Outcome(
-            ACTION,
+            self.aim.action,
             self._why(removed, added, sum(group.dead_rows for group in groups)),
             whole=not self.left,
             commits=self.commits,
@@ -207,5 +232,5 @@ class _Work:
 
     def _why(self, removed: int, added: int, dead: int) -> str:
         did = f"{removed:,} files became {added:,}, without {dead:,} deleted rows"
-        said = [did] if removed else [] if self.left else [self.nothing]
-        return "; ".join([*said, *dict.fromkeys(self.left)])
+        why = dict.fromkeys([*self.nothing, *self.left])
+        return "; ".join([did, *why] if removed else why or [self.aim.nothing])

@@ -15,6 +15,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.deletes.positions import Deleted, are_read_by, counted, deleted_places
 from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable, ThroughJava
+from polynya.lake.iceberg.parting.wanted import Wanted
 from polynya.lake.iceberg.reading import each_read, is_read_by, stored_file
 from polynya.lake.maintenance.rewrite.plan import REWRITTEN, FileFacts
 from polynya.lake.maintenance.rewrite.sorting import ordered_by
@@ -30,9 +31,13 @@ WINDOWS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The files of one snapshot, all of its delete files, and the rows that these delete."""
+    """The files of one snapshot, all of its delete files, and the rows that these delete.
+
+    `wanted` is the layout that new files get.
+    """
 
     snapshot: int
+    wanted: Wanted
     files: tuple[FileFacts, ...]
     deletes: tuple[DeleteFile, ...]
     deleted: Deleted
@@ -68,16 +73,19 @@ def look(
         return "delete files are in another place than the table"
     dead = counted(pc.unique(deleted.places))
     named = Counter(path for _, names in deleted.named for path in names)
-    lows = _lows(table, files, shape, layout)
+    lows, java_files = _lows(table, files, shape, layout), table.java_files()
+    newest, order = java_files.newest.number, java_files.order
+    wanted = Wanted.by(newest, order, table.columns(), layout.sort_by)
     facts = (
         FileFacts(
             number, file, dead.get(number, 0), named[file.path],
             lows[number], _window(file, lows[number], keep),
-            table.java_files().is_outdated(file),
+            not wanted.is_parted(file.partition, java_files.spec_id(file.slot)),
+            not wanted.is_sorted(file.partition, file.sort_order),
         )
         for number, file in enumerate(files)
     )  # fmt: skip
-    return Seen(snapshot, tuple(facts), live, deleted)
+    return Seen(snapshot, wanted, tuple(facts), live, deleted)
 
 
 def _lows(

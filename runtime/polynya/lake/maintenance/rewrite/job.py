@@ -37,6 +37,7 @@ class Job:
         slot: the partition of Iceberg of the new files, where there is no `parting`.
         parting: by what the rows go to partitions of Iceberg, None where they all go to `slot`.
         stem: what the location of each new file begins with.
+        sort_order: id of the table's sort order that the rows are in then, None for none.
     """
 
     reads: DataFiles
@@ -48,6 +49,7 @@ class Job:
     slot: Slot
     parting: Parting | None
     stem: str
+    sort_order: int | None = None
 
     def path(self, number: int, attempt: int = 0) -> str:
         """Location of a new file, by its number from 0. No two attempts write to the same one."""

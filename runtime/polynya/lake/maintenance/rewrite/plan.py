@@ -9,13 +9,14 @@ enough and of which little is deleted is never touched.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Final, Literal, TypeAlias
 
 from polynya.lake.iceberg.files import DataFile
 from polynya.model.contract.headers import Partition
+from polynya.observe.events import counted
 
 #: Partitions whose files are written again. Those of Changes go with the next apply. A stream with
 #: a bad record in most batches leaves a file of quarantine with each.
@@ -29,7 +30,7 @@ MEBIBYTE: Final = 2**20
 #: What a reader does to open one more file, in bytes that it would read in the same time.
 OPEN_BYTES: Final = MEBIBYTE // 4
 
-Kind: TypeAlias = Literal["join", "fold", "split", "part"]
+Kind: TypeAlias = Literal["join", "fold", "split", "part", "sort"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class FileFacts:
     `number` is that of the file in `Deleted.paths`. `dead` of its rows are deleted, `delete_files`
     name it. `low` is where it stands among the files of its partition: the lowest key, or the age;
     None where that is not known. Only files of one `window` are joined. `outdated`: the table is
-    parted otherwise by now.
+    parted otherwise by now. `unsorted`: the table has a sort order that the rows are not in.
     """
 
     number: int
@@ -86,6 +87,7 @@ class FileFacts:
     low: Any = None
     window: Hashable = None
     outdated: bool = False
+    unsorted: bool = False
 
     @property
     def staying_rows(self) -> int:
@@ -114,6 +116,17 @@ class Group:
     def partition(self) -> str:
         """The partition of all of them."""
         return self.files[0].file.partition
+
+    @property
+    def moves(self) -> bool:
+        """Whether the rows go to the partitions that the table has now."""
+        return self.files[0].outdated
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the rows stay in the order that they are in: those of one file that has one."""
+        (first, *others) = self.files
+        return not others and not first.outdated and not first.unsorted
 
     @property
     def read_bytes(self) -> int:
@@ -149,25 +162,50 @@ class Group:
     def gained_bytes(self) -> int:
         """What a full read no longer costs, in bytes read."""
         opened = max(0, self.fewer_files) + self.delete_files
-        if self.kind == "part":
-            # A query that asks for some partitions reads none of the others.
+        if self.kind in {"part", "sort"}:
+            # A query that asks for some partitions, or for a range, reads none of the others.
             return self.read_bytes + opened * OPEN_BYTES
         return self.read_bytes - self.written_bytes + opened * OPEN_BYTES
 
 
 def plan(files: Iterable[FileFacts], rule: Rule) -> list[Group]:
     """Groups of files to write again; those that gain most for what they cost come first."""
+    return _best_first(group for some in _places(files) for group in _of_place(some, rule))
+
+
+def plan_layout(files: Iterable[FileFacts], rule: Rule) -> list[Group]:
+    """Groups of files to write again so that all have the layout that the table has now.
+
+    A small file that is only not sorted waits: it is, when it is joined with others.
+    """
+    late = [one for one in files if has_other_layout(one, rule)]
+    return _best_first(group for some in _places(late) for group in _laid_out(some, rule))
+
+
+def has_other_layout(one: FileFacts, rule: Rule) -> bool:
+    """Whether a file is written again for the sake of its layout."""
+    return one.outdated or (one.unsorted and is_large(one.file.size_bytes, rule))
+
+
+def is_large(size_bytes: int, rule: Rule) -> bool:
+    """Whether a file is large enough not to be joined with others."""
+    return size_bytes >= rule.large * rule.target_bytes
+
+
+def _best_first(groups: Iterable[Group]) -> list[Group]:
+    return sorted(groups, key=lambda one: -one.gained_bytes / (one.written_bytes + OPEN_BYTES))
+
+
+def _places(files: Iterable[FileFacts]) -> list[list[FileFacts]]:
+    """Files that may become one, together."""
     places: dict[Hashable, list[FileFacts]] = defaultdict(list)
     for one in files:
         place = one.file.partition if one.outdated else one.file.slot
         places[place, one.outdated, one.window].append(one)
-    groups = [group for some in places.values() for group in _of_place(some, rule)]
-    return sorted(groups, key=lambda one: -one.gained_bytes / (one.written_bytes + OPEN_BYTES))
+    return list(places.values())
 
 
 def _of_place(files: Sequence[FileFacts], rule: Rule) -> list[Group]:
-    if files[0].outdated:
-        return [_parted(part, rule) for part in _parts(sorted(files, key=_place), rule)]
     large = rule.large * rule.target_bytes
     joined = _joined([one for one in files if one.staying_bytes < large], rule)
     taken = {one.number for group in joined for one in group.files}
@@ -175,11 +213,13 @@ def _of_place(files: Sequence[FileFacts], rule: Rule) -> list[Group]:
     return [*joined, *(group for group in alone if group is not None)]
 
 
-def _parted(files: Sequence[FileFacts], rule: Rule) -> Group:
-    """A group of files that are of another partition spec than the table has now."""
-    size = sum(one.staying_bytes for one in files)
-    reason = f"{len(files):,} files are parted otherwise than the table is now"
-    return Group("part", tuple(files), _outputs(size, rule), reason)
+def _laid_out(files: Sequence[FileFacts], rule: Rule) -> Iterator[Group]:
+    """Groups of files that have not the partition spec, or the sort order, of the table."""
+    kind, how = ("part", "parted") if files[0].outdated else ("sort", "sorted")
+    for part in _parts(sorted(files, key=_place), rule):
+        size = sum(one.staying_bytes for one in part)
+        reason = f"{counted(len(part), 'file')} not {how} as the table is now"
+        yield Group(kind, tuple(part), _outputs(size, rule), reason)
 
 
 def _alone(one: FileFacts, rule: Rule) -> Group | None:

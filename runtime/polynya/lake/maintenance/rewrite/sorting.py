@@ -20,6 +20,8 @@ _HOW: Final[dict[str, tuple[str, str]]] = {
     "asc": ("ascending", "at_start"),
     "desc": ("descending", "at_end"),
 }
+#: No column of a table begins with it.
+_NAN: Final = "\0nan"
 #: Bits of a Z-order: what fits into a positive number of 64.
 _BITS: Final = 60
 
@@ -60,8 +62,15 @@ class Order:
             return pa.arange(0, rows.num_rows)
         if self.by[0][1] == "zorder":
             return pc.sort_indices(_woven([rows.column(one["name"]) for one in self.columns]))
-        names = [(column["name"], *_HOW[kind]) for column, kind in self.by]
-        return pc.sort_indices(rows, sort_keys=names)
+        keys: list[tuple[str, str, str]] = []
+        for column, kind in self.by:
+            if pa.types.is_floating(rows.schema.field(column["name"]).type):
+                # Arrow has NaN beside NULL, Iceberg above all numbers.
+                name = f"{_NAN}{len(keys)}"
+                rows = rows.append_column(name, pc.is_nan(rows.column(column["name"])))
+                keys.append((name, *_HOW[kind]))
+            keys.append((column["name"], *_HOW[kind]))
+        return pc.sort_indices(rows, sort_keys=keys)
 
 
 def ordered_by(layout: Layout, shape: Shape, partition: str) -> list[tuple[str, Kind]]:

@@ -14,6 +14,8 @@ import pyarrow as pa
 from polynya.lake.iceberg.deletes.positions import positions
 from polynya.lake.iceberg.files import DataFile, Slot
 from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.iceberg.parting.specs import LAID_OUT
+from polynya.lake.iceberg.parting.wanted import Wanted
 from polynya.lake.iceberg.reading import is_read_by, stored_file
 from polynya.lake.iceberg.staging import data_folder, written_file
 from polynya.lake.maintenance.rewrite.facts import Seen
@@ -78,23 +80,29 @@ def job_of(
         if not stored_file(reads, one.file.path).reads_all(columns):
             return "a file has columns that Arrow does not read as the table is now"
         inputs.append(Input(one.number, one.file, positions(seen.deleted.places, one.number)))
-    moves = group.kind == "part" and java_files.parts_of(group.partition)
-    parting = java_files.parting if moves else None
+    parting = java_files.parting if group.moves and java_files.parts_of(group.partition) else None
     sources = () if parting is None else [name for name, _ in parting.sources]
-    # A single file keeps the order that it has.
-    names = by if len(group.files) > 1 or group.kind == "part" else ()
-    slot = Slot(group.partition) if group.kind == "part" else group.files[0].file.slot
+    order = Order.of(columns, () if group.keeps_order else by, sources)
     return Job(
         reads,
         writes,
         columns,
         inputs,
-        Order.of(columns, names, sources),
+        order,
         group.outputs,
-        slot,
+        Slot(group.partition) if group.moves else group.files[0].file.slot,
         parting,
         stem=f"{data_folder(table)}{uuid4()}",
+        sort_order=_sort_order(group, order, seen.wanted),
     )
+
+
+def _sort_order(group: Group, order: Order, wanted: Wanted) -> int | None:
+    """Id of the table's sort order that the new files of a group are in."""
+    if group.keeps_order:
+        return group.files[0].file.sort_order
+    # What sorts Current and Prior then is `sort_by`, which this is the order of.
+    return wanted.order if order.by and group.partition in LAID_OUT else None
 
 
 @span("write rows again", by="Arrow")
@@ -115,10 +123,10 @@ def stage_here(
     except BaseException:
         table.drop_files(job.left())
         raise
-    return staged(table, group, written)
+    return staged(table, group, job, written)
 
 
-def staged(table: IcebergTable, group: Group, written: Sequence[Written]) -> StagedGroup:
+def staged(table: IcebergTable, group: Group, job: Job, written: Sequence[Written]) -> StagedGroup:
     """A group whose files were written, as files of the table."""
     count("files_rewritten", len(group.files))
     count("files_written", len(written))
@@ -126,7 +134,8 @@ def staged(table: IcebergTable, group: Group, written: Sequence[Written]) -> Sta
     for one in written:
         new = one.file
         file = written_file(
-            table, new.path, new.slot, new.footer, rows=new.rows, size_bytes=new.size_bytes
-        )
+            table, new.path, new.slot, new.footer,
+            rows=new.rows, size_bytes=new.size_bytes, sort_order=job.sort_order,
+        )  # fmt: skip
         made.append(Rewritten(file, one))
     return StagedGroup(group, tuple(made))

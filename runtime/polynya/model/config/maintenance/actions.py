@@ -8,9 +8,10 @@ from pydantic import Field
 
 from polynya.model.config.fields import Frozen
 
-#: As the procedures of Iceberg are called; `expire_rows` is the retention of rows.
+#: As the procedures of Iceberg are called; `rewrite_layout` and `expire_rows` are ours.
 ActionName: TypeAlias = Literal[
     "rewrite_data_files",
+    "rewrite_layout",
     "rewrite_position_delete_files",
     "rewrite_manifests",
     "expire_snapshots",
@@ -27,6 +28,11 @@ class Actions(Frozen):
     rewrite_data_files: bool = Field(
         default=True,
         description="Small files, and files with many deleted rows, become few full ones. "
+        "Default: true.",
+    )
+    rewrite_layout: bool = Field(
+        default=True,
+        description="Files get the `partition_by` and `sort_by` that the dataset has now. "
         "Default: true.",
     )
     rewrite_position_delete_files: bool = Field(
