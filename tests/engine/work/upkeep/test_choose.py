@@ -50,6 +50,11 @@ def chosen(facts: TableFacts, left: Left = UNLIMITED, **settings: Any) -> Choice
     return choose(facts, Maintenance.model_validate(settings), rule=RULE, left=left)
 
 
+def lookless(facts: TableFacts, left: Left = UNLIMITED) -> Choice:
+    """What is chosen where nobody looks for orphans."""
+    return chosen(facts, left, actions={"remove_orphan_files": False})
+
+
 def score(choice: Choice, action: str) -> float:
     return next(one.score for one in choice.verdicts if one.action == action)
 
@@ -100,7 +105,13 @@ def test_what_does_not_pay_yet_says_when_it_will() -> None:
 
 def test_a_table_that_nobody_reads_or_writes_is_left_alone() -> None:
     idle = with_small(*[MEBIBYTE] * 500, commits=0.0, applies=0.0, reads=0.0)
-    choice = chosen(replace(idle, delete_files=900, data_manifests=900, record=Record()))
+    looked = Done(NOW - 99 * HOUR, "there was none")
+    choice = chosen(
+        replace(
+            idle, written_at=NOW - 999 * HOUR, delete_files=900, data_manifests=900,
+            record=Record(looked.at, {"remove_orphan_files": looked}),
+        )
+    )  # fmt: skip
 
     assert choice.taken is None
     assert choice.look_at is None
@@ -140,15 +151,10 @@ def outdated(mebibytes: int, **facts: Any) -> TableFacts:
     return fed(files=files, rows=1000, size_bytes=2 * size, applies=0.0, commits=0.0, **facts)
 
 
-def relaid(facts: TableFacts, left: Left = UNLIMITED) -> Choice:
-    """What is chosen where nobody looks for orphans."""
-    return chosen(facts, left, actions={"remove_orphan_files": False})
-
-
 def test_another_layout_is_given_to_old_files_once_what_reads_lose_is_the_cost() -> None:
     # Four reads an hour do without an eighth: half of it each hour, for four times its size.
-    young = relaid(outdated(2**20, oldest=NOW - 15 * HOUR))
-    choice = relaid(outdated(2**20, oldest=NOW - 17 * HOUR))
+    young = lookless(outdated(2**20, oldest=NOW - 15 * HOUR))
+    choice = lookless(outdated(2**20, oldest=NOW - 17 * HOUR))
 
     assert young.taken is None
     assert reason(young, "rewrite_layout") == (
@@ -167,25 +173,25 @@ def test_a_layout_waits_since_all_files_had_theirs_and_not_since_a_snapshot_is_t
     some = replace(recent, whole=False)
     partly = replace(changed, record=long_kept.with_done("rewrite_layout", some))
 
-    assert relaid(changed).taken is not None
-    assert relaid(again).taken is None
-    assert relaid(partly).taken is not None
+    assert lookless(changed).taken is not None
+    assert lookless(again).taken is None
+    assert lookless(partly).taken is not None
 
 
 def test_a_layout_of_a_table_that_nobody_reads_or_of_few_bytes_stays() -> None:
     long_kept = Record(NOW - 900 * HOUR)
 
-    unread = relaid(outdated(2**20, reads=0.0, record=long_kept))
+    unread = lookless(outdated(2**20, reads=0.0, record=long_kept))
     assert (unread.taken, unread.look_at) == (None, None)
-    assert score(relaid(outdated(1, record=long_kept)), "rewrite_layout") < 1
+    assert score(lookless(outdated(1, record=long_kept)), "rewrite_layout") < 1
 
 
 def test_a_large_layout_is_given_a_part_at_a_time_and_not_by_a_run_that_ends() -> None:
     facts = outdated(2**20, record=Record(NOW - 90 * HOUR))
 
-    assert relaid(facts, Left(written_bytes=RULE.group_bytes)).taken is not None
-    assert relaid(facts, Left(written_bytes=RULE.group_bytes - 1)).taken is None
-    assert relaid(facts, Left(cheap_only=True)).taken is None
+    assert lookless(facts, Left(written_bytes=RULE.group_bytes)).taken is not None
+    assert lookless(facts, Left(written_bytes=RULE.group_bytes - 1)).taken is None
+    assert lookless(facts, Left(cheap_only=True)).taken is None
 
 
 def test_small_files_are_joined_as_soon_as_without_another_layout() -> None:
@@ -225,6 +231,19 @@ def test_orphans_are_looked_for_once_a_day_while_there_may_be_any() -> None:
     assert looked(NOW - day, NOW - 5 * day).look_at is None
 
 
+def test_orphans_of_a_table_that_was_never_maintained_are_looked_for_too() -> None:
+    day = timedelta(days=1)
+    new, older = fed(snapshots=4, oldest=NOW - day / 2), fed(snapshots=4, oldest=NOW - 2 * day)
+
+    assert chosen(new).look_at == NOW + day / 2
+    choice = chosen(older)
+    assert choice.taken is not None
+    assert choice.taken.action == "remove_orphan_files"
+    assert choice.taken.reason.endswith(": due since 2026-02-28 12:00 UTC")
+    # Its first action says since when it is maintained.
+    assert chosen(replace(older, record=Record(NOW))).taken is None
+
+
 def test_rows_are_looked_for_that_are_too_old_as_often_as_their_retention_asks() -> None:
     kept = fed(retention=timedelta(days=30), rows=10)
 
@@ -260,15 +279,15 @@ def test_one_that_did_nothing_waits_before_it_is_tried_again() -> None:
 def test_a_run_that_ends_takes_nothing_that_takes_long() -> None:
     large = with_small(*[40 * MEBIBYTE] * 60, oldest=NOW - 100 * HOUR)
 
-    assert chosen(large).taken is not None
-    assert chosen(large, Left(cheap_only=True)).taken is None
+    assert lookless(large).taken is not None
+    assert lookless(large, Left(cheap_only=True)).taken is None
 
 
 def test_a_large_table_is_written_again_a_part_at_a_time() -> None:
     large = with_small(*[40 * MEBIBYTE] * 6000, oldest=NOW - 100 * HOUR)
 
-    assert chosen(large, Left(written_bytes=RULE.group_bytes)).taken is not None
-    assert chosen(large, Left(written_bytes=RULE.group_bytes - 1)).taken is None
+    assert lookless(large, Left(written_bytes=RULE.group_bytes)).taken is not None
+    assert lookless(large, Left(written_bytes=RULE.group_bytes - 1)).taken is None
 
 
 @given(facts_of_tables)
@@ -333,6 +352,6 @@ def test_each_action_has_its_reason_and_only_the_best_is_taken(facts: TableFacts
 
 @pytest.mark.parametrize("small", [7, 8])
 def test_too_few_files_are_not_worth_a_commit(small: int) -> None:
-    choice = chosen(with_small(*[1000] * small, oldest=NOW - 100 * HOUR, applies=3600.0))
+    choice = lookless(with_small(*[1000] * small, oldest=NOW - 100 * HOUR, applies=3600.0))
 
     assert (choice.taken is None) == (small < RULE.least_files)

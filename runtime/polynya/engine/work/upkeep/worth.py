@@ -206,7 +206,8 @@ def _expiring(facts: TableFacts, settings: Maintenance) -> Worth | None:
 def _orphans(facts: TableFacts, settings: Maintenance) -> Worth | None:
     """Files of killed processes: nobody knows of them before somebody looks."""
     last, every = facts.record.last.get("remove_orphan_files"), settings.orphan_files.every
-    begins = facts.record.began if last is None else last.at
+    # A table of few snapshots may have had no reason yet for any other action.
+    begins = facts.record.began or facts.oldest if last is None else last.at
     if begins is None or facts.written_at is None:
         return None
     if last is not None and last.whole:
