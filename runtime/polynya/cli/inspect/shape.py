@@ -46,6 +46,8 @@ def upkeep_line(care: Care, now: datetime) -> str | None:
         action, done = care.last
         when = moment_in_words(done.at.isoformat(), now)
         parts.append(f"{action} {when}, in {done.seconds:.1f} s: {done.why}")
-    if (comes := care.choice.next) is not None:
+    comes = care.choice.next
+    # A mere look at a table that is new is no news before its day.
+    if comes is not None and (parts or comes.taken or comes.score > 0):
         parts.append(f"next {comes.action}: {comes.reason}")
     return "; ".join(parts) or None
