@@ -22,9 +22,15 @@ from polynya.lake.maintenance.look.facts import (
 )
 from polynya.lake.maintenance.look.health import Health, health_of
 from polynya.lake.maintenance.look.record import Done, Record
-from polynya.lake.maintenance.look.rule import BUILT_NAMES, kept_for, rule_of
+from polynya.lake.maintenance.look.rule import (
+    BUILT_NAMES,
+    events_kept_for,
+    kept_for,
+    oldest_event,
+    rule_of,
+)
 from polynya.lake.maintenance.rewrite.plan import REWRITTEN
-from polynya.lake.read.inspect import data_files, data_manifests
+from polynya.lake.read.inspect import data_files, data_manifests, states
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.maintenance.actions import ActionName
 
@@ -72,6 +78,9 @@ def care_of(table: Table, dataset: ResolvedDataset, now: datetime) -> Care:
         metadata_bytes=len(text),
         retention=kept_for(dataset),
     )
+    if (events_kept := events_kept_for(dataset)) is not None:
+        _, apply = states(table)
+        facts = replace(facts, events_kept=events_kept, oldest_event=oldest_event(apply))
     if may_be_joined(facts):
         facts = replace(facts, data_manifests=data_manifests(table))
     wanted = Wanted.of(metadata, dataset.layout.sort_by)

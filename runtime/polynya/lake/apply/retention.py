@@ -51,6 +51,14 @@ class Retention:
         return replace(self.state, latest=time, oldest=oldest or time, rows=self.state.rows + count)
 
 
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """Files of kept events that are old enough to go, and what is kept without them."""
+
+    state: Retaining
+    files: tuple[DataFile, ...]
+
+
 def before(target: DatasetTable, shape: Shape, now: datetime) -> Retention:
     """What is kept before a step, and the time of the step: later than that of any before it."""
     if target.dataset.kept.changes_retention is None or shape.append_only:
@@ -74,9 +82,8 @@ def plan(run: Run, now: datetime) -> Retention:
         known = replace(known, add=_consumed(run, known.now), count=count)
     if fresh is not None and fresh.instead:
         return replace(known, state=Retaining(), remove=_all_files(run))
-    if target.dataset.kept.changes_retention == "keep":
-        return known
-    return _without_expired(run, known)
+    found = expired(target, run.snapshot, known)
+    return known if found is None else replace(known, state=found.state, remove=found.files)
 
 
 def events(run: Run, keeping: Retention) -> DataFrame | None:
@@ -125,32 +132,33 @@ def _all_files(run: Run) -> tuple[DataFile, ...]:
     return run.target.table.files(Partition.RETAINED, run.snapshot)
 
 
-def _without_expired(run: Run, known: Retention) -> Retention:
-    """Let go of files whose events were all applied too long ago: their versions join the base."""
-    state, keep = known.state, run.target.dataset.kept.changes_retention
-    assert state is not None
-    assert isinstance(keep, timedelta)
+def expired(target: DatasetTable, snapshot: int, known: Retention) -> Expired | None:
+    """Files whose events were all applied too long ago: their versions join the base.
+
+    None where there is none. `known` is what is kept, by `before`.
+    """
+    state, keep = known.state, target.dataset.kept.changes_retention
+    if state is None or state.oldest is None or not isinstance(keep, timedelta):
+        return None
     limit = known.now - keep
-    if state.oldest is None or datetime.fromisoformat(state.oldest) >= limit:
-        return known
+    if datetime.fromisoformat(state.oldest) >= limit:
+        return None
     old: list[tuple[DataFile, int]] = []
     oldest: list[int] = []
-    for file, bounds in run.target.table.ranges(
-        Partition.RETAINED, run.snapshot, h.WAS_CURRENT_FROM
-    ):
+    for file, bounds in target.table.ranges(Partition.RETAINED, snapshot, h.WAS_CURRENT_FROM):
         if bounds is not None and bounds[1] < _micros(limit):
             old.append((file, bounds[1]))
         elif bounds is not None:
             oldest.append(bounds[0])
     if not old:
-        return known
+        return None
     after = replace(
         state,
         since=_iso(max(newest for _, newest in old)),
         oldest=_iso(min(oldest)) if oldest else None,
         rows=state.rows - sum(file.rows for file, _ in old),
     )
-    return replace(known, state=after, remove=tuple(file for file, _ in old))
+    return Expired(after, tuple(file for file, _ in old))
 
 
 def _consumed(run: Run, now: datetime) -> DataFrame:

@@ -12,6 +12,7 @@ from polynya.lake.maintenance.expiry.expire import expire_snapshots
 from polynya.lake.maintenance.expiry.manifests import rewrite_manifests
 from polynya.lake.maintenance.expiry.orphans import remove_orphan_files
 from polynya.lake.maintenance.look.rule import rule_of
+from polynya.lake.maintenance.retention.changes import expire_changes
 from polynya.lake.maintenance.retention.expire import expire_rows
 from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files, rewrite_layout
 from polynya.lake.maintenance.rewrite.delete_files import rewrite_position_delete_files
@@ -61,6 +62,7 @@ BUILT: Final[Mapping[ActionName, Callable[[Call], Outcome]]] = {
     "rewrite_manifests": lambda call: rewrite_manifests(call.target, limits=call.limits),
     "expire_snapshots": _expire_snapshots,
     "remove_orphan_files": _remove_orphan_files,
+    "expire_changes": lambda call: expire_changes(call.target, call.limits),
     "expire_rows": lambda call: expire_rows(call.target, call.limits),
     "compute_statistics": lambda call: compute_statistics(call.target, call.limits),
 }

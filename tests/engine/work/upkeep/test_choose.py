@@ -253,6 +253,28 @@ def test_rows_are_looked_for_that_are_too_old_as_often_as_their_retention_asks()
     assert late.taken.action == "expire_rows"
 
 
+def test_kept_events_go_a_while_after_they_are_old_where_no_apply_comes() -> None:
+    keep = timedelta(days=20)
+    idle = fed(events_kept=keep, commits=0.0, applies=0.0, reads=0.0, record=Record(NOW))
+
+    def at(days: float, **more: Any) -> Choice:
+        return chosen(replace(idle, oldest_event=NOW - timedelta(days=days), **more))
+
+    # A file may have the events of a twentieth of that time.
+    assert at(20.5).look_at == NOW + timedelta(days=0.5)
+    choice = at(21)
+    assert choice.taken is not None
+    assert choice.taken.action == "expire_changes"
+    assert choice.taken.reason == (
+        "applied events since 2026-02-08 12:00 UTC are kept: due since 2026-03-01 12:00 UTC"
+    )
+    # A file that has more than that is not asked after all the time.
+    looked = Done(NOW - HOUR, "no file has only events that are old enough")
+    assert at(22, record=Record(NOW, {"expire_changes": looked})).look_at == NOW + 23 * HOUR
+    assert chosen(replace(idle, oldest_event=None)).look_at == NOW + timedelta(days=1)
+    assert at(99, events_kept=None).look_at == NOW + timedelta(days=1)
+
+
 def test_statistics_are_for_a_large_table_that_rests() -> None:
     large = fed(rows=5_000_000, size_bytes=2**33, commits=0.0, applies=0.0)
 

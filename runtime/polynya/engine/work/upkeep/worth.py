@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Final
 
 from polynya.lake.maintenance.look.facts import USUAL_MANIFESTS, FilesFacts, TableFacts
-from polynya.lake.maintenance.rewrite.plan import OPEN_BYTES, Rule
+from polynya.lake.maintenance.rewrite.plan import OPEN_BYTES, WINDOWS, Rule
 from polynya.model.config.maintenance.actions import ActionName
 from polynya.model.config.maintenance.settings import Maintenance
 from polynya.observe.events import counted
@@ -77,6 +77,7 @@ def worth(facts: TableFacts, settings: Maintenance, rule: Rule) -> list[Worth]:
         _expiring(facts, settings),
         _orphans(facts, settings),
         _old_rows(facts),
+        _old_events(facts),
         _statistics(facts),
     ]
     return [one for one in found if one is not None]
@@ -239,6 +240,27 @@ def _old_rows(facts: TableFacts) -> Worth | None:
         cost=FIXED_BYTES + facts.data_files * MANIFEST_BYTES,
         since=begins,
         due_at=None if begins is None else begins + wait,
+    )
+
+
+def _old_events(facts: TableFacts) -> Worth | None:
+    """Kept events are to be gone when they are too old, also where no apply comes that does it.
+
+    They go by whole files, which hold those of a share of their time.
+    """
+    if facts.events_kept is None or facts.oldest_event is None:
+        return None
+    last, wait = facts.record.last.get("expire_changes"), facts.events_kept / WINDOWS
+    due = facts.oldest_event + facts.events_kept + wait
+    if last is not None:
+        due = max(due, last.at + max(wait, LEAST_RETENTION))
+    return Worth(
+        "expire_changes",
+        f"applied events since {facts.oldest_event:%Y-%m-%d %H:%M} UTC are kept",
+        gain=0.0,
+        cost=FIXED_BYTES + facts.data_files * MANIFEST_BYTES,
+        since=facts.oldest_event,
+        due_at=due,
     )
 
 

@@ -80,6 +80,8 @@ class TableFacts:
         metadata_bytes: size of the newest metadata file.
         has_statistics: the current snapshot has numbers of distinct values.
         retention: how long rows are kept by their age, None where they stay.
+        events_kept: how long applied events are kept, None for not at all or for ever;
+            `oldest_event` is when the oldest of them was applied.
         commits, applies, reads: per hour.
         record: what was done before.
     """
@@ -104,6 +106,8 @@ class TableFacts:
     metadata_bytes: int = 0
     has_statistics: bool = False
     retention: timedelta | None = None
+    events_kept: timedelta | None = None
+    oldest_event: datetime | None = None
     commits: float = 0.0
     applies: float = 0.0
     reads: float = 0.0

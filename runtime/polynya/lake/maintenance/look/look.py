@@ -28,7 +28,7 @@ from polynya.lake.maintenance.look.facts import (
     table_facts,
 )
 from polynya.lake.maintenance.look.record import PROPERTY, Record
-from polynya.lake.maintenance.look.rule import kept_for
+from polynya.lake.maintenance.look.rule import events_kept_for, kept_for, oldest_event
 from polynya.lake.maintenance.rewrite.plan import REWRITTEN, Rule
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.contract.headers import Partition
@@ -60,6 +60,9 @@ def look(
         metadata_bytes=len(text),
         retention=kept_for(target.dataset),
     )
+    if (events_kept := events_kept_for(target.dataset)) is not None:
+        oldest = oldest_event(target.state.apply)
+        facts = replace(facts, events_kept=events_kept, oldest_event=oldest)
     if may_be_joined(facts):
         facts = replace(facts, data_manifests=target.table.data_manifests())
     snapshot = target.state.snapshot

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from polynya.lake.maintenance.base import ActionName
 from polynya.lake.maintenance.rewrite.plan import Rule
+from polynya.lake.table.state import ApplyState
 from polynya.model.config.dataset import ResolvedDataset
 
 #: The actions that there are. Others are never chosen.
@@ -19,6 +20,7 @@ BUILT_NAMES: Final[frozenset[ActionName]] = frozenset(
         "expire_snapshots",
         "remove_orphan_files",
         "expire_rows",
+        "expire_changes",
         "compute_statistics",
     }
 )
@@ -34,3 +36,15 @@ def kept_for(dataset: ResolvedDataset) -> timedelta | None:
     """For how long rows of a dataset are kept, None for ever."""
     retention = dataset.kept.retention
     return None if retention is None else retention.keep
+
+
+def events_kept_for(dataset: ResolvedDataset) -> timedelta | None:
+    """For how long applied events of a dataset are kept, None for not at all or for ever."""
+    keep = dataset.kept.changes_retention
+    return keep if isinstance(keep, timedelta) else None
+
+
+def oldest_event(state: ApplyState) -> datetime | None:
+    """When the oldest of the applied events that are kept was applied, None where none are."""
+    oldest = None if state.retaining is None else state.retaining.oldest
+    return None if oldest is None else datetime.fromisoformat(oldest)

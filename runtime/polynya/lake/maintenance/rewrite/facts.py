@@ -17,16 +17,13 @@ from polynya.lake.iceberg.files import DataFile, DeleteFile
 from polynya.lake.iceberg.gateway import IcebergTable, ThroughJava
 from polynya.lake.iceberg.parting.wanted import Wanted
 from polynya.lake.iceberg.reading import each_read, is_read_by, stored_file
-from polynya.lake.maintenance.rewrite.plan import REWRITTEN, FileFacts
+from polynya.lake.maintenance.rewrite.plan import REWRITTEN, WINDOWS, FileFacts
 from polynya.lake.maintenance.rewrite.sorting import ordered_by
 from polynya.model.config.dataset import Layout
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
 from polynya.observe.trace import span
 from polynya.store.data_files import DataFiles, ReadFiles
-
-#: Kept events leave the table file by file: a file has those of this part of their retention.
-WINDOWS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ REWRITTEN: Final = (
     Partition.RETAINED,
     Partition.QUARANTINE,
 )
+#: Kept events leave the table file by file: a file has those of this part of their retention.
+WINDOWS: Final = 20
 MEBIBYTE: Final = 2**20
 #: What a reader does to open one more file, in bytes that it would read in the same time.
 OPEN_BYTES: Final = MEBIBYTE // 4

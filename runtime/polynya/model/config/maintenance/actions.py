@@ -8,7 +8,7 @@ from pydantic import Field
 
 from polynya.model.config.fields import Frozen
 
-#: As the procedures of Iceberg are called; `rewrite_layout` and `expire_rows` are ours.
+#: As the procedures of Iceberg are called, but for those that it does not have.
 ActionName: TypeAlias = Literal[
     "rewrite_data_files",
     "rewrite_layout",
@@ -16,6 +16,7 @@ ActionName: TypeAlias = Literal[
     "rewrite_manifests",
     "expire_snapshots",
     "expire_rows",
+    "expire_changes",
     "remove_orphan_files",
     "compute_statistics",
 ]
@@ -47,6 +48,11 @@ class Actions(Frozen):
     )
     expire_rows: bool = Field(
         default=True, description="Rows go that are older than their retention. Default: true."
+    )
+    expire_changes: bool = Field(
+        default=True,
+        description="Applied events go that are older than `changes_retention`, also when no "
+        "apply comes that lets go of them. Default: true.",
     )
     remove_orphan_files: bool = Field(
         default=True, description="Files go that no snapshot has. Default: true."
