@@ -13,6 +13,7 @@ from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.tidying.beside import LOOK_SECONDS, MaintenanceBeside
 from polynya.engine.work.tidying.patience import Patience
 from polynya.engine.work.turns.unit import IDLE, Turn
+from polynya.engine.work.upkeep import choose as choosing
 from polynya.lake.maintenance import actions
 from polynya.lake.maintenance.look.record import PROPERTY, Record
 from polynya.model.contract.headers import Partition
@@ -66,6 +67,33 @@ def test_a_run_that_ends_takes_one_action_and_results_stay(fed: Feed) -> None:
     table = fed.table()
     assert len(table.table.files(Partition.CURRENT, table.state.snapshot)) == 1
     assert fed.current("id", "name") == ROWS
+
+
+def test_a_run_that_was_submitted_takes_all_that_pays_for_as_long_as_it_may(
+    fed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing, "CHEAP_BYTES", 0)
+    context = fed.lab.context(upkeep_seconds=600.0)
+
+    assert not run_once(context, units(context, [fed.task])).failures
+    assert [one.action for one in told(fed, MaintenanceDone)] == [
+        "rewrite_data_files",
+        "expire_snapshots",
+    ]
+    assert all(one.whole for one in told(fed, MaintenanceDone))
+    assert fed.current("id", "name") == ROWS
+
+
+@pytest.mark.parametrize("seconds", [None, 0.0], ids=["a person waits", "its time is over"])
+def test_nothing_large_is_begun_when_there_is_no_time_for_it(
+    fed: Feed, monkeypatch: pytest.MonkeyPatch, seconds: float | None
+) -> None:
+    monkeypatch.setattr(choosing, "CHEAP_BYTES", 0)
+    context = fed.lab.context(upkeep_seconds=seconds)
+
+    assert not run_once(context, units(context, [fed.task])).failures
+
+    assert told(fed, MaintenanceDone) == []
 
 
 def test_a_run_that_goes_on_takes_one_after_the_other_until_nothing_pays(fed: Feed) -> None:

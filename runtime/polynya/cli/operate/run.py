@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
@@ -29,6 +29,9 @@ from polynya.store.clock import SystemClock
 if TYPE_CHECKING:
     from polynya.engine.runner import Outcome
 
+#: What maintenance may take of a run that was submitted and ends: nobody waits for it, and no other
+#: process maintains its tables.
+SUBMITTED_SECONDS: Final = 600.0
 #: What else than an error may make a run fail.
 FailOn: TypeAlias = Literal["quarantine", "stale"]
 
@@ -57,7 +60,8 @@ def run(
             case.
         fail_on: exit code 1 also when a record went to `quarantine`, or when the run is `stale`:
             no new record had landed. May be given twice.
-        unit: of an agent that submits work: run this unit alone. The following are its, too.
+        unit: of an agent that submits work: run this unit alone, and with `--once` take ten minutes
+            for its maintenance. The following are its, too.
         owner: identity under which tables are taken over.
         epoch: epoch that was granted for the unit; the run ends when a table has a newer owner.
         config: take the project from this folder or `s3://BUCKET/PREFIX`.
@@ -88,7 +92,12 @@ def run(
             from polynya.engine.runner import run_once, run_until_stopped, units
 
             engine = start_engine(project, apply_mode=apply, sink=tell, long_lived=not once)
-            engine = replace(engine, owner=owner or engine.owner, epoch=epoch)
+            engine = replace(
+                engine,
+                owner=owner or engine.owner,
+                epoch=epoch,
+                upkeep_seconds=None if unit is None else SUBMITTED_SECONDS,
+            )
         stopping = Stopping.on_signals(engine.stop, context.output)
         stop_with_parent(engine.stop, os.environ)
         work = [one for one in units(engine, chosen) if unit in (None, one.name)]

@@ -39,6 +39,8 @@ class EngineContext:
     what waits in the landing zone. `loads` says which full loads are large enough for tasks,
     `apply_speeds` how fast applies went.
     `upkeep` is what maintenance has used of its budget, `readers` tells who reads in the warehouse.
+    `upkeep_seconds` are what maintenance may take of a run that ends, all in all, where somebody
+    has submitted it for that too; None: little of each dataset, because somebody waits for the end.
     `at_unknown` is told of columns that settings name and nobody has met; None: they stop their
     dataset. `worked` says that a step on tables has succeeded, so that there are some: `cause_of`
     then looks for what explains a failure. `access` is how the target reaches AWS. `is_alive` tells
@@ -62,6 +64,7 @@ class EngineContext:
     loads: LoadLimits = field(default_factory=LoadLimits)
     apply_speeds: Speeds = field(default_factory=Speeds)
     upkeep: Used = field(default_factory=Used)
+    upkeep_seconds: float | None = None
     readers: Readers = tuple
     at_unknown: Callable[[Sequence[UnknownColumn]], None] | None = None
     worked: bool = False

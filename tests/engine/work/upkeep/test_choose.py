@@ -305,6 +305,12 @@ def test_a_run_that_ends_takes_nothing_that_takes_long() -> None:
     assert lookless(large, Left(cheap_only=True)).taken is None
 
 
+def test_what_is_left_of_a_time_is_never_more_than_of_the_budget() -> None:
+    assert Left(seconds=900.0).within(600.0).seconds == 600.0
+    assert Left(seconds=30.0).within(600.0).seconds == 30.0
+    assert Left(written_bytes=7).within(600.0) == Left(7, 600.0)
+
+
 def test_a_large_table_is_written_again_a_part_at_a_time() -> None:
     large = with_small(*[40 * MEBIBYTE] * 6000, oldest=NOW - 100 * HOUR)
 

@@ -25,7 +25,7 @@ from polynya.observe.upkeep import MaintenanceFailed
 
 #: A table that changes is looked at this often, in seconds.
 LOOK_SECONDS: Final = 30.0
-#: Longest that a run that ends works on one dataset, in seconds.
+#: Longest that a run works on one dataset for whose end somebody waits, in seconds.
 ONCE_SECONDS: Final = 5.0
 #: After a failure nothing is tried for so long at first, in seconds, and for an hour at most.
 _FIRST_PAUSE: Final = 60.0
@@ -91,6 +91,9 @@ class MaintenanceBeside:
         facts = looked(table)
         budget = table.table.dataset.maintenance.budget
         left = context.upkeep.left(budget, now, cheap_only=turn.at_once)
+        if turn.at_once and context.upkeep_seconds is not None:
+            rest = context.upkeep_seconds - context.upkeep.seconds
+            left = replace(left, cheap_only=False).within(rest)
         choice = chosen(table, facts, left)
         tell_health(table, facts, choice)
         self._again_at = None
@@ -103,10 +106,13 @@ class MaintenanceBeside:
         context = table.context
         began = context.clock.monotonic()
         budget = table.table.dataset.maintenance.budget
+        submitted, longest = context.upkeep_seconds, ONCE_SECONDS
+        if submitted is not None:
+            longest = submitted - context.upkeep.seconds
 
         def give_way() -> bool:
             worked = context.clock.monotonic() - began
-            late = turn.at_once and worked > ONCE_SECONDS
+            late = turn.at_once and worked > longest
             wanted = worked >= self._patience.seconds and turn.is_wanted()
             return late or context.stop.is_set() or wanted
 
@@ -121,7 +127,8 @@ class MaintenanceBeside:
         self._not_before = ended if outcome.whole else ended + 1.0
         if not outcome.whole:
             self._seen = None
-        return OVER
+        # Nobody asks for another turn in a run that ends.
+        return Ended(more=True) if turn.at_once and submitted is not None else OVER
 
     def _failed(self, table: WorkingDataset, action: str, error: Exception) -> Ended:
         """Say so once, and leave the table alone for a while.

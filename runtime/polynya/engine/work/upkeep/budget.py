@@ -22,11 +22,18 @@ class Used:
 
     _entries: deque[tuple[float, int, float]] = field(default_factory=deque)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _seconds: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """What all actions took since the process began."""
+        return self._seconds
 
     def took(self, written_bytes: int, seconds: float, now: float) -> None:
         """Take note of an action that has ended."""
         with self._lock:
             self._entries.append((now, written_bytes, seconds))
+            self._seconds += seconds
 
     def left(self, budget: MaintenanceBudget, now: float, *, cheap_only: bool = False) -> Left:
         """What is left of a budget."""

@@ -14,7 +14,7 @@ fragments on is Amoro's rule; docs/adr/0061-what-to-maintain.md has the sources.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -46,6 +46,11 @@ class Left:
     written_bytes: int | None = None
     seconds: float | None = None
     cheap_only: bool = False
+
+    def within(self, seconds: float) -> Left:
+        """The same, of which no more than so many seconds are left."""
+        known = seconds if self.seconds is None else min(self.seconds, seconds)
+        return replace(self, seconds=known)
 
 
 @dataclass(frozen=True, slots=True)
