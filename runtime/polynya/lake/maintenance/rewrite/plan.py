@@ -217,10 +217,10 @@ def _of_place(files: Sequence[FileFacts], rule: Rule) -> list[Group]:
 
 def _laid_out(files: Sequence[FileFacts], rule: Rule) -> Iterator[Group]:
     """Groups of files that have not the partition spec, or the sort order, of the table."""
-    kind, how = ("part", "parted") if files[0].outdated else ("sort", "sorted")
+    kind: Kind = "part" if files[0].outdated else "sort"
     for part in _parts(sorted(files, key=_place), rule):
         size = sum(one.staying_bytes for one in part)
-        reason = f"{counted(len(part), 'file')} not {how} as the table is now"
+        reason = f"{counted(len(part), 'file')} not {kind}ed as the table is now"
         yield Group(kind, tuple(part), _outputs(size, rule), reason)
 
 
