@@ -28,7 +28,7 @@ from polynya.lake.iceberg.layout import (
     grow_columns,
     is_stored_as,
 )
-from polynya.lake.iceberg.user_layout import lacks, lay_out, refuse_age
+from polynya.lake.iceberg.user_layout import lay_out, refuse_age
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path, view_catalog
 from polynya.lake.table.copy_state import CopyState
@@ -163,14 +163,6 @@ class DatasetTable:
             self.refuse_beside_apply()
         lay_out(self.table, layout, known)
         self._laid_out = asked
-
-    @property
-    def awaits_layout(self) -> bool:
-        """Whether the table gets another layout when this owner takes it over."""
-        layout, settings = self.dataset.layout, self.state.copy.settings
-        if self.owned or (layout == Layout() and not any(settings.get(one) for one in LAYOUT)):
-            return False
-        return lacks(self.table, layout, self.known_schema())
 
     def take_layout_back(self) -> None:
         """Part and sort files by no column of the source, until the table grows again."""

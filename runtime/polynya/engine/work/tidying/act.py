@@ -11,7 +11,7 @@ from polynya.lake.maintenance.actions import BUILT, Call
 from polynya.lake.maintenance.base import ActionName, Limits, Outcome
 from polynya.lake.maintenance.look.facts import TableFacts
 from polynya.lake.maintenance.look.health import health_of
-from polynya.lake.maintenance.look.look import look, remember
+from polynya.lake.maintenance.look.look import awaits_layout, look, remember
 from polynya.lake.maintenance.look.record import Done
 from polynya.lake.maintenance.look.rule import BUILT_NAMES, rule_of
 from polynya.lake.table.guards import enter
@@ -26,7 +26,7 @@ def looked(table: WorkingDataset, *, committed_beside: bool = False) -> TableFac
     A table that nobody has written to since its layout was changed gets that first: only metadata.
     """
     target = table.table
-    if target.awaits_layout:
+    if awaits_layout(target):
         enter(target)
     return look(
         target,

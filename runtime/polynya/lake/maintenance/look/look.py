@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.parting.wanted import Wanted
+from polynya.lake.iceberg.user_layout import lacks
 from polynya.lake.maintenance.look.facts import (
     FilesFacts,
     FileSize,
@@ -31,6 +32,8 @@ from polynya.lake.maintenance.look.record import PROPERTY, Record
 from polynya.lake.maintenance.look.rule import events_kept_for, kept_for, oldest_event
 from polynya.lake.maintenance.rewrite.plan import REWRITTEN, Rule
 from polynya.lake.table.dataset import DatasetTable
+from polynya.model.config.dataset import Layout
+from polynya.model.config.recorded import LAYOUT
 from polynya.model.contract.headers import Partition
 from polynya.observe.trace import span
 
@@ -70,6 +73,14 @@ def look(
     if snapshot is None or not (may_be_rewritten(facts, rule) or may_be_outdated(metadata, wanted)):
         return facts
     return replace(facts, files=dict(_files(target.table, snapshot, rule, wanted)))
+
+
+def awaits_layout(target: DatasetTable) -> bool:
+    """Whether the table gets another layout when its owner takes it over."""
+    layout, settings = target.dataset.layout, target.state.copy.settings
+    if target.owned or (layout == Layout() and not any(settings.get(one) for one in LAYOUT)):
+        return False
+    return lacks(target.table, layout, target.known_schema())
 
 
 def _files(
