@@ -87,13 +87,20 @@ def is_healthy(report: Mapping[str, Any]) -> bool:
 
 
 def total(backlogs: Iterable[Waiting]) -> Waiting:
-    """The backlog of several jobs, of which `THREADS` work at the same time."""
-    found = [one for one in backlogs if one.files]
+    """The backlog of several jobs, of which `THREADS` work at the same time.
+
+    Of work that a service does only files and bytes are added: its time is none of this node's, and
+    its age nothing that another node would change.
+    """
+    waiting = list(backlogs)
+    found = [one for one in waiting if one.files]
+    here = [one for one in found if not one.elsewhere]
     return Waiting(
         files=sum(one.files for one in found),
         size_bytes=sum(one.size_bytes for one in found),
-        seconds=sum(one.seconds for one in found) / min(THREADS, len(found) or 1),
-        oldest_seconds=max((one.oldest_seconds for one in found), default=0.0),
+        seconds=sum(one.seconds for one in here) / min(THREADS, len(here) or 1),
+        oldest_seconds=max((one.oldest_seconds for one in here), default=0.0),
+        elsewhere=any(one.elsewhere for one in waiting),
     )
 
 
@@ -154,4 +161,5 @@ def _rounded(waiting: Waiting) -> dict[str, Any]:
         "bytes": waiting.size_bytes,
         "seconds": round(waiting.seconds, 3),
         "oldest_seconds": round(waiting.oldest_seconds, 3),
+        "elsewhere": waiting.elsewhere,
     }

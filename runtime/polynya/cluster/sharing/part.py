@@ -262,7 +262,7 @@ def _heard(job: Shown, epoch: int, load: float, now: float) -> UnitHeard:
         epoch=epoch,
         load=load,
         lag_seconds=round(waiting.oldest_seconds, 1),
-        backlog_seconds=round(waiting.seconds, 1),
+        backlog_seconds=round(waiting.node_seconds, 1),
     )
 
 
