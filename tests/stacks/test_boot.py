@@ -292,7 +292,8 @@ def test_user_data_fits_and_names_exactly_what_is_fetched(assembly: Assembly) ->
     )
 
     assert len(cheap.encode()) < 16_384
-    options = r"^AGENT_OPTIONS='--coordination s3://\S+/coordination --stream \S+ --target prod'$"
+    own = "--target prod --tasks-of steady"
+    options = rf"^AGENT_OPTIONS='--coordination s3://\S+/coordination --stream \S+ {own}'$"
     assert re.search(options, steady, re.MULTILINE)
     assert "/teams/sales'\n" in steady
     keys = set(re.findall(r"s3://[^/]+/(\S+?)'?$", cheap, re.MULTILINE))

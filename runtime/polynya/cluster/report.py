@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from polynya.cluster.accept import InForce
+from polynya.cluster.assigned import UNNAMED
 from polynya.cluster.jobs import Job
 from polynya.engine.work.backlog import Waiting
 from polynya.engine.work.turns.threads import THREADS
@@ -83,7 +84,8 @@ def is_healthy(report: Mapping[str, Any]) -> bool:
     """Whether nothing in a report needs anybody."""
     configuration = report["configuration"]
     fine = all(task["state"] in _FINE and not task["held"] for task in report["tasks"].values())
-    return fine and not configuration["errors"] and configuration["unread"] is None
+    nobodys = UNNAMED in configuration["elsewhere"].values()
+    return fine and not nobodys and not configuration["errors"] and configuration["unread"] is None
 
 
 def total(backlogs: Iterable[Waiting]) -> Waiting:
@@ -105,7 +107,7 @@ def total(backlogs: Iterable[Waiting]) -> Waiting:
 
 
 def _project(facts: Facts) -> str | None:
-    return facts.in_force.project.project.name if facts.in_force is not None else None
+    return facts.in_force.project.cluster_name if facts.in_force is not None else None
 
 
 def _configuration(facts: Facts) -> dict[str, Any]:
@@ -116,6 +118,7 @@ def _configuration(facts: Facts) -> dict[str, Any]:
         "revision": snapshot.revision if snapshot is not None else None,
         "edited": list(snapshot.edited) if snapshot is not None else [],
         "kept": list(in_force.kept) if in_force is not None else [],
+        "elsewhere": dict(sorted(in_force.elsewhere.items())) if in_force is not None else {},
         "errors": [error.as_dict() for error in in_force.errors.values()] if in_force else [],
         "unused": [error.as_dict() for error in facts.unused],
         "unread": facts.unread.as_dict() if facts.unread is not None else None,
