@@ -77,14 +77,14 @@ def show_plan(context: CommandContext, project: LoadedProject, found: Plan) -> N
         context.output.result("plan.task", {"task": task, "kind": "new_task", "means": means})
         tree.add(f"new task {task}").add(means)
     for moved in found.moved:
-        data = {
+        said = {
             "task": moved.task,
             "kind": "moved_task",
             "from": moved.before,
             "to": moved.after,
             "means": moved.means,
         }
-        context.output.result("plan.task", data)
+        context.output.result("plan.task", said)
         what = f"task {moved.task} moves from cluster {moved.before} to {moved.after}"
         tree.add(what).add(moved.means)
     for one in found.unconfigured:
