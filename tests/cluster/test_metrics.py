@@ -24,12 +24,15 @@ def report(
     busy: float = 0.0,
     records: int = 0,
     unowned: dict[str, float] | None = None,
-    elsewhere: bool = False,
+    keeps_node: bool = False,
 ) -> dict[str, Any]:
     job = {
         "records": records, "failures": 0, "fenced_total": 0, "maintenance_bytes": 0,
         "health_percent": None, "lag_seconds": oldest,
-        "backlog": {"seconds": backlog, "bytes": int(backlog * 1000), "elsewhere": False},
+        "backlog": {
+            "seconds": backlog, "bytes": int(backlog * 1000), "elsewhere": False,
+            "keeps_node": False,
+        },
         "streams": {"in/clicks": {"records": records, "bytes": 100 * records}} if records else {},
     }  # fmt: skip
     return {
@@ -41,7 +44,8 @@ def report(
             "seconds": backlog,
             "oldest_seconds": oldest,
             "bytes": 0,
-            "elsewhere": elsewhere,
+            "elsewhere": False,
+            "keeps_node": keeps_node,
         },
         "engine": {"threads": 4, "busy_seconds": busy},
         "sharing": {"unowned": unowned},
@@ -88,7 +92,7 @@ def test_a_node_that_waits_for_a_service_has_enough_to_do_to_be_kept() -> None:
     minutes: list[Minute] = []
 
     for backlog in (0.0, 200.0):
-        MetricsOutlet(minutes.append).put(report(NOON, backlog=backlog, elsewhere=True))
+        MetricsOutlet(minutes.append).put(report(NOON, backlog=backlog, keeps_node=True))
 
     assert [value(one, "BacklogSeconds") for one in minutes] == [ELSEWHERE_SECONDS, 200.0]
     assert value(minutes[0], "BacklogSeconds", Node="n1") == ELSEWHERE_SECONDS
@@ -120,7 +124,7 @@ def test_the_speed_is_that_of_what_is_worked_on() -> None:
     mixed["backlog"]["bytes"] = 9_050_000
     job = mixed["tasks"]['web"1']["jobs"]["x"]
     suspended = {**job, "backlog": {"seconds": 0, "bytes": 9e6, "elsewhere": False}}
-    away = {**job, "backlog": {"seconds": 7, "bytes": 9e9, "elsewhere": True}}
+    away = {**job, "backlog": {"seconds": 7, "bytes": 9e9, "elsewhere": True, "keeps_node": True}}
     mixed["tasks"]["ill"] = {"state": "suspended", "jobs": {"y": suspended}}
     mixed["tasks"]["away"] = {"state": "running", "jobs": {"z": away}}
 

@@ -89,12 +89,12 @@ def test_a_stream_waits_since_it_was_landed_to_its_end() -> None:
 
 def test_a_service_at_work_keeps_a_node_also_when_nothing_is_unread() -> None:
     backlog = Backlog()
-    backlog.elsewhere(active=True)
+    backlog.elsewhere(wanted=True)
 
-    assert backlog.waiting(0.0) == Waiting(elsewhere=True)
+    assert backlog.waiting(0.0) == Waiting(elsewhere=True, keeps_node=True)
     assert backlog.waiting(0.0).node_seconds == ELSEWHERE_SECONDS
-    backlog.elsewhere(active=False)
-    assert backlog.waiting(0.0) == Waiting()
     backlog.found("a", parts("1", size=1000 * MB), 0.0)
     # However much it is, it is no work of the node.
     assert backlog.waiting(0.0).node_seconds == ELSEWHERE_SECONDS
+    backlog.elsewhere(wanted=False)
+    assert backlog.waiting(0.0).node_seconds == 0.0

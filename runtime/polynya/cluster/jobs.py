@@ -212,4 +212,4 @@ class Job:
         """
         waiting = self.backlog.waiting(now)
         suspended = self.state == "suspended"
-        return replace(waiting, seconds=0.0, elsewhere=False) if suspended else waiting
+        return replace(waiting, seconds=0.0, keeps_node=False) if suspended else waiting

@@ -144,7 +144,7 @@ def _of_cluster(report: Mapping[str, Any]) -> list[Metric]:
 def _node_seconds(backlog: Mapping[str, Any]) -> float:
     """The work of this node; while a service works for it, enough that a group keeps a node."""
     seconds = float(backlog["seconds"])
-    return max(seconds, ELSEWHERE_SECONDS) if backlog["elsewhere"] else seconds
+    return max(seconds, ELSEWHERE_SECONDS) if backlog["keeps_node"] else seconds
 
 
 def _seconds(name: str, value: float) -> Metric:

@@ -102,7 +102,7 @@ def total(backlogs: Iterable[Waiting]) -> Waiting:
         size_bytes=sum(one.size_bytes for one in found),
         seconds=sum(one.seconds for one in here) / min(THREADS, len(here) or 1),
         oldest_seconds=max((one.oldest_seconds for one in here), default=0.0),
-        elsewhere=any(one.elsewhere for one in waiting),
+        keeps_node=any(one.keeps_node for one in waiting),
     )
 
 
@@ -165,4 +165,5 @@ def _rounded(waiting: Waiting) -> dict[str, Any]:
         "seconds": round(waiting.seconds, 3),
         "oldest_seconds": round(waiting.oldest_seconds, 3),
         "elsewhere": waiting.elsewhere,
+        "keeps_node": waiting.keeps_node,
     }

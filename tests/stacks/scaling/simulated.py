@@ -202,7 +202,8 @@ class SimulatedCluster:
             "seconds": seconds,
             "bytes": seconds * BYTES_PER_SECOND,
             "oldest_seconds": max((unit.age(minute) for unit in units), default=0.0),
-            "elsewhere": node == self.group.serving[0] and self._away(minute),
+            "elsewhere": False,
+            "keeps_node": node == self.group.serving[0] and self._away(minute),
         }
         outlet = self._outlets.setdefault(node, MetricsOutlet(self._take))
         said = outlet.put(_report(self.group.name, node, waiting, now))

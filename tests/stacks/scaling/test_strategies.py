@@ -81,10 +81,9 @@ def test_low_cost_keeps_one_node_while_a_service_works_for_it(
         return 33 <= minute < 120
 
     kept = sizes(cluster(LOW_COST, a_little_then_much, away=at_work).run(119))
-    forgotten = sizes(cluster(LOW_COST, a_little_then_much).run(119))
 
+    # Without it, it is gone by then: see above.
     assert set(kept[30:]) == {1}
-    assert forgotten[-1] == 0
 
 
 def test_to_wait_for_a_service_keeps_one_node_and_adds_none() -> None:

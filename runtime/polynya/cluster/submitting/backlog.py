@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from polynya.cluster.submitting.submission import Submission
+from polynya.engine.verbs.unread import Unread
 from polynya.engine.work.backlog import Backlog
 from polynya.store.clock import Clock
 
@@ -21,20 +23,28 @@ class SeenBacklog:
 
     def __init__(self, submission: Submission, backlog: Backlog, clock: Clock) -> None:
         self._submission, self._backlog, self._clock = submission, backlog, clock
-        self._due = float("-inf")
+        self._due = self._asked_due = float("-inf")
         self._known: set[str] = set()
 
-    def look(self, *, active: bool) -> None:
-        """Look if it is time; `active` tells whether a run is under way, or may be."""
-        if self._submission.away:
-            self._backlog.elsewhere(active=active)
+    def look(self, *, active: bool, more: Callable[[], bool]) -> None:
+        """Look if it is time.
+
+        `active`: a run is under way, or may be. `more`: whether files landed since the last one
+        began, so that there will be another. What such a run left unread brings none.
+        """
+        now = self._clock.monotonic()
+        if self._submission.away and (active or now >= self._asked_due):
+            self._backlog.elsewhere(wanted=active or more())
+            self._asked_due = now + _EVERY
+        if self._submission.unread is not None and now >= self._due:
+            self._due = now + _EVERY
+            self._look(self._submission.unread, active=active)
+
+    def _look(self, unread: Callable[[], Unread], *, active: bool) -> None:
         began = self._clock.monotonic()
-        if self._submission.unread is None or began < self._due:
-            return
         try:
-            found = self._submission.unread()
+            found = unread()
         except Exception:  # noqa: BLE001 - whatever is wrong, the run itself will say
-            self._due = began + _EVERY
             return
         now = self._clock.monotonic()
         if not active:
@@ -50,5 +60,5 @@ class SeenBacklog:
     def ended(self) -> None:
         """A run has ended: what it left is looked at next."""
         if self._submission.away:
-            self._backlog.elsewhere(active=False)
-        self._due = float("-inf")
+            self._backlog.elsewhere(wanted=False)
+        self._due = self._asked_due = float("-inf")

@@ -72,8 +72,12 @@ class SubmittedRun:
                 self._failures, self._trouble = 0, ""
         # What waits is looked at while there is time, and no other node waits for this one.
         if pause and not self._stopping.is_set():
-            self._backlog.look(active=self._is_active)
+            self._backlog.look(active=self._is_active, more=self._has_landed)
         return pause
+
+    def _has_landed(self) -> bool:
+        """Whether anything landed since the last submission; yes while that cannot be told."""
+        return self._landed is None or self._look_for_files() != self._landed
 
     @property
     def _is_active(self) -> bool:

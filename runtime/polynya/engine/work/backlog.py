@@ -30,7 +30,8 @@ class Waiting:
 
     A file waits from the moment at which it was first seen. It counts whole until it is read whole.
     What a stream has beyond its landed batches counts as a file, which waits since the stream was
-    landed to its end. `elsewhere`: a service works on it, or will, which more nodes make no faster.
+    landed to its end. `elsewhere`: a service does it, which more nodes make no faster; and while a
+    run of that is under way, or wanted, it `keeps_node`.
     """
 
     files: int = 0
@@ -38,11 +39,14 @@ class Waiting:
     seconds: float = 0.0
     oldest_seconds: float = 0.0
     elsewhere: bool = False
+    keeps_node: bool = False
 
     @property
     def node_seconds(self) -> float:
-        """What of the work is a node's: all of it, or to wait for the service that does it."""
-        return ELSEWHERE_SECONDS if self.elsewhere else self.seconds
+        """What of the work is a node's: all of it, or to follow the service that does it."""
+        if self.elsewhere:
+            return ELSEWHERE_SECONDS if self.keeps_node else 0.0
+        return self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +103,9 @@ class Backlog:
         self._streams: dict[str, _Stream] = {}
         self._away: bool | None = None
 
-    def elsewhere(self, *, active: bool) -> None:
-        """A service does the work of this job; whether it is at work now."""
-        self._away = active
+    def elsewhere(self, *, wanted: bool) -> None:
+        """A service does the work of this job; whether a run is under way, or wanted."""
+        self._away = wanted
 
     def found(self, subject: str, parts: Iterable[FilePart], now: float) -> None:
         """Take note of the unread files of a dataset; `now` in monotonic seconds."""
@@ -167,5 +171,6 @@ class Backlog:
             seconds=sum(size / rate for size, (_, rate) in zip(sizes, found, strict=True))
             + sum(one.seconds for one in streams),
             oldest_seconds=max([*ages, *(one.oldest_seconds for one in streams)], default=0.0),
-            elsewhere=self._away is True or (self._away is not None and bool(since)),
+            elsewhere=self._away is not None,
+            keeps_node=self._away is True,
         )
