@@ -39,8 +39,9 @@ install: $(DONE)/runtime ## Set up .venv with .venv/bin/polynya, Java and the ja
 demo: install ## Run the example project on a real PostgreSQL capture and check it against the source
 	@$(BIN)/python -m examples.demo
 
-# Needs the stand-in servers of the tests. With node_modules it has a local Kinesis server, too.
+# Needs the stand-in servers of the tests: moto, and that for Kinesis in node_modules.
 .PHONY: cluster-demo
+cluster-demo: node_modules/.package-lock.json
 cluster-demo: dev ## Four agents share a project, lose nodes and get new ones; the tables stay right
 	@$(BIN)/python -m tests.cluster_demo $(ARGS)
 

@@ -40,9 +40,17 @@ class Boot:
 
 
 def cluster_boot(
-    scope: Construct, *, settings: ClusterSettings, lakehouse: Lakehouse, log_group: logs.ILogGroup
+    scope: Construct,
+    *,
+    settings: ClusterSettings,
+    lakehouse: Lakehouse,
+    log_group: logs.ILogGroup,
+    only_named: bool = False,
 ) -> Boot:
-    """Return the boot of a cluster's nodes; their package is made below `scope`."""
+    """Return the boot of a cluster's nodes; their package is made below `scope`.
+
+    `only_named`: another cluster of the stage has the same project.
+    """
     if settings.boot:
         return Boot(boot_script(settings.boot))
     package = _package(scope, settings.architecture)
@@ -51,6 +59,8 @@ def cluster_boot(
         configuration=lakehouse.configuration,
         project=settings.project,
         target=settings.target,
+        tasks_of=settings.name,
+        only_named=only_named,
         stream=lakehouse.stream,
         log_group=log_group,
     )

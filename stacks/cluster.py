@@ -88,7 +88,13 @@ class ClusterStack(cdk.Stack):
             cdk.Annotations.of(self).add_warning_v2("polynya:idleNodes", idle)
         if unread := unread_streams(settings):
             cdk.Annotations.of(self).add_warning_v2("polynya:unreadStreams", unread)
-        boot = cluster_boot(self, settings=settings, lakehouse=lakehouse, log_group=log_group)
+        boot = cluster_boot(
+            self,
+            settings=settings,
+            lakehouse=lakehouse,
+            log_group=log_group,
+            only_named=stage.shares_project(settings),
+        )
         self.cluster = Cluster(
             self,
             "Cluster",

@@ -81,3 +81,22 @@ def aws_clients() -> Iterator[Callable[[str], Any]]:
 def client(service: str, endpoint: str) -> Any:
     """A client of the server for tests to set up and to look."""
     return boto3.client(service, endpoint_url=endpoint, region_name=REGION)
+
+
+@contextmanager
+def s3_whose_conditions_hold() -> Iterator[None]:
+    """Let the server check a condition and write in one step; moto has no lock in between.
+
+    On it rests that two nodes cannot both own a unit.
+    """
+    from moto.s3.responses import S3Response
+
+    plain, alone = S3Response.put_object, threading.Lock()
+
+    def put_object(self: Any) -> Any:
+        with alone:
+            return plain(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(S3Response, "put_object", put_object)
+        yield

@@ -36,7 +36,7 @@ def cluster_problems(stage: StageConfig) -> Iterator[Problem]:
             setting = wrong.setting if wrong.setting in cluster.model_fields_set else "strategy"
             yield Problem((*path, setting), "POLYNYA-STG-002", str(wrong))
         yield from _boot_problems(cluster.boot, (*path, "boot"))
-    yield from _same_project(stage)
+    yield from _overlapping_projects(stage)
     yield from _database_problems(stage)
     if agent := stage.network_agent:
         path = ("network_agent",)
@@ -70,17 +70,18 @@ def unread_streams(cluster: ClusterSettings) -> str | None:
     )
 
 
-def _same_project(stage: StageConfig) -> Iterator[Problem]:
+def _overlapping_projects(stage: StageConfig) -> Iterator[Problem]:
     seen: dict[str, str] = {}
     for index, cluster in enumerate(stage.clusters):
         if cluster.boot is not None:
             continue
         for project, other in seen.items():
             mine, theirs = f"{cluster.project}/", f"{project}/"
-            if mine.startswith(theirs) or theirs.startswith(mine):
-                message = f"project `{cluster.project}` is that of cluster `{other}`, too"
+            # One project is parted among clusters by its tasks, which name theirs.
+            if mine != theirs and (mine.startswith(theirs) or theirs.startswith(mine)):
+                message = f"project `{cluster.project}` and that of cluster `{other}` overlap"
                 key = "project" if "project" in cluster.model_fields_set else "name"
-                fix = "give each cluster a project of its own: nodes share within a cluster only"
+                fix = "give both the same project, or two of which none lies in the other"
                 yield Problem(("clusters", index, key), "POLYNYA-STG-002", message, fix)
         seen[cluster.project] = cluster.name
 
@@ -88,7 +89,7 @@ def _same_project(stage: StageConfig) -> Iterator[Problem]:
 def _database_problems(stage: StageConfig) -> Iterator[Problem]:
     """Yield databases that the stage has not, that two clusters write, or that nobody named."""
     there = (*stage.catalog.databases, *stage.catalog.existing_databases)
-    owners: dict[str, str] = {}
+    owners: dict[str, ClusterSettings] = {}
     for index, cluster in enumerate(stage.clusters):
         path: NodePath = ("clusters", index)
         if cluster.databases is None and there and len(stage.clusters) > 1:
@@ -100,11 +101,12 @@ def _database_problems(stage: StageConfig) -> Iterator[Problem]:
             if name not in there:
                 message = f"the stage has no database `{name}`"
                 yield Problem(place, "POLYNYA-STG-002", message, suggest(name, there))
-            elif name in owners:
-                message = f"database `{name}` is that of cluster `{owners[name]}`, too"
-                fix = "let one cluster keep the tables of a database"
+            # Of one project a task may go from one cluster to the other.
+            elif name in owners and owners[name].project != cluster.project:
+                message = f"database `{name}` is that of cluster `{owners[name].name}`, too"
+                fix = "let the clusters of one project keep the tables of a database"
                 yield Problem(place, "POLYNYA-STG-002", message, fix)
-            owners.setdefault(name, cluster.name)
+            owners.setdefault(name, cluster)
 
 
 def _boot_problems(boot: str | None, path: NodePath) -> Iterator[Problem]:

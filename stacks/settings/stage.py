@@ -170,6 +170,10 @@ class StageConfig(Frozen):
             return self.catalog.all_databases
         return _with_internal(cluster.databases)
 
+    def shares_project(self, cluster: ClusterSettings) -> bool:
+        """Whether another cluster has tasks of the same project."""
+        return sum(one.project == cluster.project for one in self.clusters) > 1
+
     @property
     def endpoints(self) -> tuple[str, ...]:
         """The interface endpoints to make."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from polynya.cluster.metrics import MetricsOutlet
+from polynya.engine.work.backlog import ELSEWHERE_SECONDS
 from polynya.observe.figures import Minute
 from polynya.observe.prometheus import PrometheusText
 
@@ -23,11 +24,15 @@ def report(
     busy: float = 0.0,
     records: int = 0,
     unowned: dict[str, float] | None = None,
+    keeps_node: bool = False,
 ) -> dict[str, Any]:
     job = {
         "records": records, "failures": 0, "fenced_total": 0, "maintenance_bytes": 0,
         "health_percent": None, "lag_seconds": oldest,
-        "backlog": {"seconds": backlog, "bytes": int(backlog * 1000)},
+        "backlog": {
+            "seconds": backlog, "bytes": int(backlog * 1000), "elsewhere": False,
+            "keeps_node": False,
+        },
         "streams": {"in/clicks": {"records": records, "bytes": 100 * records}} if records else {},
     }  # fmt: skip
     return {
@@ -35,7 +40,13 @@ def report(
         "node": node,
         "cluster": "shop",
         "state": "running",
-        "backlog": {"seconds": backlog, "oldest_seconds": oldest, "bytes": 0},
+        "backlog": {
+            "seconds": backlog,
+            "oldest_seconds": oldest,
+            "bytes": 0,
+            "elsewhere": False,
+            "keeps_node": keeps_node,
+        },
         "engine": {"threads": 4, "busy_seconds": busy},
         "sharing": {"unowned": unowned},
         "tasks": {'web"1': {"state": "running", "jobs": {"x": job}}},
@@ -77,6 +88,16 @@ def test_the_sum_over_the_nodes_is_the_work_of_the_cluster_with_unowned_work_onc
     assert value(minutes[0], "BacklogSeconds", Node="n1") == 60.0
 
 
+def test_a_node_that_waits_for_a_service_has_enough_to_do_to_be_kept() -> None:
+    minutes: list[Minute] = []
+
+    for backlog in (0.0, 200.0):
+        MetricsOutlet(minutes.append).put(report(NOON, backlog=backlog, keeps_node=True))
+
+    assert [value(one, "BacklogSeconds") for one in minutes] == [ELSEWHERE_SECONDS, 200.0]
+    assert value(minutes[0], "BacklogSeconds", Node="n1") == ELSEWHERE_SECONDS
+
+
 @pytest.mark.parametrize("before", [{"state": "starting"}, {"state": "draining", "cluster": None}])
 def test_a_node_without_a_configuration_publishes_nothing(before: dict[str, Any]) -> None:
     minutes: list[Minute] = []
@@ -101,8 +122,11 @@ def test_the_speed_is_that_of_what_is_worked_on() -> None:
     minutes: list[Minute] = []
     mixed = report(NOON, backlog=50.0)
     mixed["backlog"]["bytes"] = 9_050_000
-    suspended = {**mixed["tasks"]['web"1']["jobs"]["x"], "backlog": {"seconds": 0, "bytes": 9e6}}
+    job = mixed["tasks"]['web"1']["jobs"]["x"]
+    suspended = {**job, "backlog": {"seconds": 0, "bytes": 9e6, "elsewhere": False}}
+    away = {**job, "backlog": {"seconds": 7, "bytes": 9e9, "elsewhere": True, "keeps_node": True}}
     mixed["tasks"]["ill"] = {"state": "suspended", "jobs": {"y": suspended}}
+    mixed["tasks"]["away"] = {"state": "running", "jobs": {"z": away}}
 
     for one in (mixed, report(NOON)):
         MetricsOutlet(minutes.append).put(one)

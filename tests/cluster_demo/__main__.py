@@ -1,7 +1,8 @@
 """What `make cluster-demo` runs: agents that share a project, lose nodes and get new ones.
 
-A moto server holds the configuration and the coordination, a local Kinesis server (or a folder) the
-heartbeats. Files land all the time. Exit code 1 when a table does not hold exactly what landed.
+A moto server holds the configuration and the coordination, a local Kinesis server the heartbeats;
+where that is not installed it is a folder, which the first and the last lines say. Files land all
+the time. Exit code 1 when a table does not hold exactly what landed.
 """
 
 from __future__ import annotations
@@ -53,14 +54,15 @@ def tell(folder: Path, *, rows: int, short: bool, out: Callable[[str], None] = p
     tables = captured.datasets(rows)
     config, coordination = f"s3://{BUCKET}/config", f"s3://{BUCKET}/coordination"
     project.write(folder, config, tables)
-    with s3_server() as endpoint, stream(folder) as (name, more), fake_imds() as imds:
+    with s3_server() as endpoint, stream(folder) as told, fake_imds() as imds:
+        say(f"a moto server at {endpoint} has the bucket; {told.text}")
         variables = {
             **credentials(endpoint),
-            **more,
+            **told.variables,
             "POLYNYA_COORDINATION": coordination,
             "POLYNYA_CLUSTER": "demo",
         }
-        options = ["--config", config, "--stream", name, "--drain-seconds", "60"]
+        options = ["--config", config, "--stream", told.name, "--drain-seconds", "60"]
         agents = Agents(folder, options, variables)
         feeder = project.Feeder(
             folder / "landing", tables, files=rows // 20, shares=4 if short else 6
@@ -81,6 +83,7 @@ def tell(folder: Path, *, rows: int, short: bool, out: Callable[[str], None] = p
             verdicts = story.finish()
         finally:
             agents.end()
+    say(told.text)
     return _conclude(story, verdicts, say)
 
 

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +72,27 @@ def s3_client(endpoint: str) -> Any:
     )
 
 
-@contextmanager
-def stream(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """The workload stream for `--stream`, and environment variables by which it is reached.
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The workload stream: for `--stream`, the environment by which it is reached, in words."""
 
-    Without the stand-in for Kinesis it is a folder.
+    name: str
+    variables: dict[str, str]
+    text: str
+
+
+@contextmanager
+def stream(folder: Path) -> Iterator[Stream]:
+    """The workload stream: a Kinesis server, or where that is not installed a folder.
+
+    Its text says which of the two.
     """
     if not PROGRAM.is_file():
-        yield str(folder / "stream"), {}
+        text = (
+            "NO KINESIS: its stand-in is not installed (`make cluster-demo` does it, or `npm ci`); "
+            "nodes tell each other through files in a folder"
+        )
+        yield Stream(str(folder / "stream"), {}, text)
         return
     with kinesis_server() as endpoint:
         kinesis = boto3.client(
@@ -89,4 +103,5 @@ def stream(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
             aws_secret_access_key="testing",
         )
         kinesis.create_stream(StreamName=STREAM, ShardCount=1)
-        yield STREAM, {"AWS_ENDPOINT_URL_KINESIS": endpoint}
+        text = f"a Kinesis server at {endpoint} has the stream {STREAM}"
+        yield Stream(STREAM, {"AWS_ENDPOINT_URL_KINESIS": endpoint}, text)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.cluster_demo import __main__ as demo
-from tests.cluster_demo import captured, judge
+from tests.cluster_demo import captured, judge, servers
 from tests.oracle.fold import Event
+from tests.oracle.packs.driver import ROOT
 
 ONE = captured.Dataset("lines", "log", False, ("qty",), [Event(("a",), 1, "upsert", {"qty": "1"})])
 
@@ -26,6 +27,22 @@ def test_nodes_that_die_and_nodes_that_are_taken_back_lose_nothing(tmp_path: Pat
     assert "2 faults" in text
     assert " takeovers" in text
     assert " released" in text
+
+
+def test_a_demo_without_kinesis_says_so_loudly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "PROGRAM", tmp_path / "main.js")
+
+    with servers.stream(tmp_path) as told:
+        assert told.text.startswith("NO KINESIS")
+        assert told.name == str(tmp_path / "stream")
+
+
+def test_make_installs_what_stands_in_for_kinesis_before_the_demo() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+
+    assert "\ncluster-demo: node_modules/.package-lock.json\n" in makefile
 
 
 def test_the_capture_is_dealt_by_key_and_each_part_keeps_its_order() -> None:

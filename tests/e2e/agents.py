@@ -45,10 +45,10 @@ class Agent:
 
 
 @contextmanager
-def running_agent(folder: Path, *options: str) -> Iterator[Agent]:
+def running_agent(folder: Path, *options: str, node: str = "n1") -> Iterator[Agent]:
     """An agent with what it says in a folder; its processes never outlive the block."""
-    line = command("agent", "--poll-seconds", "1", "--node-id", "n1", *options)
-    output = folder / "agent.jsonl"
+    line = command("agent", "--poll-seconds", "1", "--node-id", node, *options)
+    output = folder / ("agent.jsonl" if node == "n1" else f"agent-{node}.jsonl")
     with output.open("wb") as sink:
         process = subprocess.Popen(
             line, env=environment(), cwd=ROOT, stdout=sink, stderr=sink, start_new_session=True

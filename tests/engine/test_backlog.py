@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polynya.engine.work.backlog import FIRST_GUESS, Backlog, Waiting
+from polynya.engine.work.backlog import ELSEWHERE_SECONDS, FIRST_GUESS, Backlog, Waiting
 from polynya.formats.batch import FilePart
 
 MB = 1_000_000
@@ -85,3 +85,16 @@ def test_a_stream_waits_since_it_was_landed_to_its_end() -> None:
     assert backlog.waiting(31.0) == Waiting()
     backlog.beyond("in/clicks", 1, 40.0)
     assert backlog.waiting(41.0).oldest_seconds == 1.0
+
+
+def test_a_service_at_work_keeps_a_node_also_when_nothing_is_unread() -> None:
+    backlog = Backlog()
+    backlog.elsewhere(wanted=True)
+
+    assert backlog.waiting(0.0) == Waiting(elsewhere=True, keeps_node=True)
+    assert backlog.waiting(0.0).node_seconds == ELSEWHERE_SECONDS
+    backlog.found("a", parts("1", size=1000 * MB), 0.0)
+    # However much it is, it is no work of the node.
+    assert backlog.waiting(0.0).node_seconds == ELSEWHERE_SECONDS
+    backlog.elsewhere(wanted=False)
+    assert backlog.waiting(0.0).node_seconds == 0.0

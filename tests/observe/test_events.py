@@ -92,9 +92,10 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
             edited=("tasks/a.yml",),
             kept=("tasks/b.yml",),
             tasks=("a", "b"),
+            elsewhere=("c",),
         ),
         Level.NOTE,
-        "config   n1: 2c7e, 2 tasks, 1 file as last good",
+        "config   n1: 2c7e, 2 tasks, 1 of other clusters, 1 file as last good",
         {
             "subject": "n1",
             "identity": "2c7e",
@@ -102,6 +103,7 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
             "edited": ["tasks/a.yml"],
             "kept": ["tasks/b.yml"],
             "tasks": ["a", "b"],
+            "elsewhere": ["c"],
         },
     ),
     (

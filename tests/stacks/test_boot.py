@@ -101,10 +101,11 @@ def test_a_node_boots_to_a_running_agent_and_drains(boot: Boot) -> None:
     assert node.printed.splitlines()[-1] == "all-well", node.printed
     started = json.loads(node.file("first"))
     agent, config, place, *options = started["arguments"]
-    assert (agent, config, options[:-1]) == (
+    assert (agent, config, options[:-3], options[-2:]) == (
         "agent", "--config",
         ["--work", "/var/lib/polynya", "--metrics", "emf",
          "--coordination", place.replace("/project", "/coordination"), "--stream"],
+        ["--tasks-of", "cheap"],
     )  # fmt: skip
     assert re.fullmatch(r"s3://\S*configurationbucket\S*/project", place)
     assert started["user"] != 0
@@ -209,7 +210,7 @@ def test_a_node_runs_the_tasks_that_were_pushed_to_its_bucket(
     script = with_jars(boot, script, tmp_path)
     script = script.replace("READY_SECONDS=360", "READY_SECONDS=120")
     script = script.replace("AGENT_OPTIONS='", "AGENT_OPTIONS='--target node ")
-    (bucket, stream) = re.findall(r"s3://(\S+)/project'|--stream (\S+)'", script)
+    (bucket, stream) = re.findall(r"s3://(\S+)/project'|--stream (\S+)", script)
     configuration = {"LocationConstraint": REGION}
     boot.s3.create_bucket(Bucket=bucket[0], CreateBucketConfiguration=configuration)
     client("kinesis", boot.endpoint).create_stream(StreamName=stream[1], ShardCount=1)
@@ -292,7 +293,8 @@ def test_user_data_fits_and_names_exactly_what_is_fetched(assembly: Assembly) ->
     )
 
     assert len(cheap.encode()) < 16_384
-    options = r"^AGENT_OPTIONS='--coordination s3://\S+/coordination --stream \S+ --target prod'$"
+    own = "--target prod --tasks-of steady"
+    options = rf"^AGENT_OPTIONS='--coordination s3://\S+/coordination --stream \S+ {own}'$"
     assert re.search(options, steady, re.MULTILINE)
     assert "/teams/sales'\n" in steady
     keys = set(re.findall(r"s3://[^/]+/(\S+?)'?$", cheap, re.MULTILINE))

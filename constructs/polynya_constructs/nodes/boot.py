@@ -28,6 +28,8 @@ def node_boot(
     stream: kinesis.IStream | None,
     log_group: logs.ILogGroup,
     target: str | None = None,
+    tasks_of: str | None = None,
+    only_named: bool = False,
     ready_within: cdk.Duration | None = None,
 ) -> ec2.UserData:
     """Return user data that fetches and verifies the runtime and starts its agent under systemd.
@@ -44,6 +46,8 @@ def node_boot(
         stream: where the agent tells its state; None: nowhere.
         log_group: where it logs; let the role write to it.
         target: target of the project; default: its only one.
+        tasks_of: name by which tasks name the cluster; default: that of its group.
+        only_named: other clusters have tasks of the project, too.
         ready_within: how long the agent may take for its first reading of the configuration;
             default 6 minutes. The launch hook has to wait longer, the boot before it included.
     """
@@ -51,6 +55,8 @@ def node_boot(
     options = ["--coordination", f"s3://{configuration.bucket_name}/{agreed}"]
     options += ["--stream", stream.stream_name] if stream else []
     options += ["--target", target] if target else []
+    options += ["--tasks-of", tasks_of] if tasks_of else []
+    options += ["--only-named"] if only_named else []
     return _boot(
         package,
         log_group,

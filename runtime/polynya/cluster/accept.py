@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from polynya.cluster.assigned import Mine
 from polynya.model.contract.paths import relative_path_problem
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.reading.kinds import Task
@@ -40,6 +41,7 @@ class InForce:
     Attributes:
         project: the files that make it, as a project.
         tasks: by name.
+        elsewhere: tasks of other clusters, and whose they are.
         files: the files that make it.
         errors: what is wrong with the newest files, by file; a file that has an error is in force
             as it was last good, if it ever was.
@@ -51,6 +53,7 @@ class InForce:
     files: Mapping[str, bytes]
     errors: Mapping[str, ConfigError]
     snapshot: Snapshot
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -65,9 +68,16 @@ class InForce:
 
 
 class Acceptance:
-    """Takes what was read and says what is in force, with `work` as its place on disk."""
+    """Takes what was read and says what is in force, with `work` as its place on disk.
 
-    def __init__(self, work: Path, target: str | None, base: Path) -> None:
+    Of the tasks those that are `mine`. The files of the others are kept, too: who gets one of them
+    with the next configuration has read it already.
+    """
+
+    def __init__(
+        self, work: Path, target: str | None, base: Path, mine: Mine | None = None
+    ) -> None:
+        self._mine = mine or Mine()
         self._work = work
         self._target = target
         self._base = base
@@ -104,8 +114,17 @@ class Acceptance:
             raise ConfigErrors(found)
         files = {path: content for path, content in files.items() if path not in wrong}
         write_to(Snapshot(identity_of(files), files), self._work / _IN_FORCE)
-        tasks = {task.name: _wanted(task, project, files) for task in project.works}
-        return InForce(project, tasks, files, dict(sorted(errors.items())), newest)
+        elsewhere = {
+            task.name: why
+            for task in project.works
+            if (why := self._mine.why_not(project, task)) is not None
+        }
+        tasks = {
+            task.name: _wanted(task, project, files)
+            for task in project.works
+            if task.name not in elsewhere
+        }
+        return InForce(project, tasks, files, dict(sorted(errors.items())), newest, elsewhere)
 
     def _load(
         self, files: Mapping[str, bytes], before: Mapping[str, bytes]

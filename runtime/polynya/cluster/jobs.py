@@ -211,4 +211,5 @@ class Job:
         What waits for a suspended job is no work for anybody, but it gets older.
         """
         waiting = self.backlog.waiting(now)
-        return replace(waiting, seconds=0.0) if self.state == "suspended" else waiting
+        suspended = self.state == "suspended"
+        return replace(waiting, seconds=0.0, keeps_node=False) if suspended else waiting

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from polynya.engine.work.backlog import ELSEWHERE_SECONDS
 from polynya.observe.figures import Figures, Metric, MetricsSink, Minute
 
 #: One value a minute is what alarms and scaling policies evaluate.
@@ -61,7 +62,7 @@ class MetricsOutlet:
             of_tasks += [Figures({"Task": name}, figures), *self._streams(name, jobs, at)]
         busy = self._saturation(report["engine"], at)
         yield Figures({}, (*_of_cluster(report), *_counts(*totals), *busy))
-        own = _seconds("BacklogSeconds", report["backlog"]["seconds"])
+        own = _seconds("BacklogSeconds", _node_seconds(report["backlog"]))
         yield Figures({"Node": report["node"]}, (own, *busy))
         yield from of_tasks
         self._at = at
@@ -120,7 +121,7 @@ def _of_cluster(report: Mapping[str, Any]) -> list[Metric]:
     unowned = (report["sharing"] or {}).get("unowned") or {}
     suspended = sum(task["state"] == "suspended" for task in report["tasks"].values())
     figures = [
-        _seconds("BacklogSeconds", backlog["seconds"] + unowned.get("seconds", 0.0)),
+        _seconds("BacklogSeconds", _node_seconds(backlog) + unowned.get("seconds", 0.0)),
         _seconds(
             "OldestUnmergedAge",
             max(backlog["oldest_seconds"], unowned.get("oldest_seconds", 0.0)),
@@ -129,15 +130,21 @@ def _of_cluster(report: Mapping[str, Any]) -> list[Metric]:
         Metric("SuspendedTasks", "Count", suspended),
     ]
     # What is known of the speed when no node is there to measure it. What waits for a suspended job
-    # is no work in these seconds.
+    # is no work in these seconds, nor is what a service does.
     jobs = [job["backlog"] for task in report["tasks"].values() for job in task["jobs"].values()]
-    work = sum(one["bytes"] for one in jobs if one["seconds"] > 0)
+    work = sum(one["bytes"] for one in jobs if one["seconds"] > 0 and not one["elsewhere"])
     if work > 0 and backlog["seconds"] > 0:
         speed = round(work / backlog["seconds"], 1)
         figures.append(Metric("BytesPerSecond", "Bytes/Second", speed))
     if unowned:
         figures.append(Metric("UnownedUnits", "Count", unowned["units"]))
     return figures
+
+
+def _node_seconds(backlog: Mapping[str, Any]) -> float:
+    """The work of this node; while a service works for it, enough that a group keeps a node."""
+    seconds = float(backlog["seconds"])
+    return max(seconds, ELSEWHERE_SECONDS) if backlog["keeps_node"] else seconds
 
 
 def _seconds(name: str, value: float) -> Metric:

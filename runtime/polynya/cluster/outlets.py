@@ -77,6 +77,8 @@ class HeartbeatOutlet:
                 load=loads.get(key, 0.0),
                 lag_seconds=job["lag_seconds"],
                 backlog_seconds=job["backlog"]["seconds"],
+                state=job["state"],
+                reason=job["reason"] if job["state"] in ("waiting", "suspended") else "",
             )
             for key, job in jobs.items()
         )

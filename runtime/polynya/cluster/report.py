@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from polynya.cluster.accept import InForce
+from polynya.cluster.assigned import UNNAMED
 from polynya.cluster.jobs import Job
 from polynya.engine.work.backlog import Waiting
 from polynya.engine.work.turns.threads import THREADS
@@ -83,22 +84,30 @@ def is_healthy(report: Mapping[str, Any]) -> bool:
     """Whether nothing in a report needs anybody."""
     configuration = report["configuration"]
     fine = all(task["state"] in _FINE and not task["held"] for task in report["tasks"].values())
-    return fine and not configuration["errors"] and configuration["unread"] is None
+    nobodys = UNNAMED in configuration["elsewhere"].values()
+    return fine and not nobodys and not configuration["errors"] and configuration["unread"] is None
 
 
 def total(backlogs: Iterable[Waiting]) -> Waiting:
-    """The backlog of several jobs, of which `THREADS` work at the same time."""
-    found = [one for one in backlogs if one.files]
+    """The backlog of several jobs, of which `THREADS` work at the same time.
+
+    Of work that a service does only files and bytes are added: its time is none of this node's, and
+    its age nothing that another node would change.
+    """
+    waiting = list(backlogs)
+    found = [one for one in waiting if one.files]
+    here = [one for one in found if not one.elsewhere]
     return Waiting(
         files=sum(one.files for one in found),
         size_bytes=sum(one.size_bytes for one in found),
-        seconds=sum(one.seconds for one in found) / min(THREADS, len(found) or 1),
-        oldest_seconds=max((one.oldest_seconds for one in found), default=0.0),
+        seconds=sum(one.seconds for one in here) / min(THREADS, len(here) or 1),
+        oldest_seconds=max((one.oldest_seconds for one in here), default=0.0),
+        keeps_node=any(one.keeps_node for one in waiting),
     )
 
 
 def _project(facts: Facts) -> str | None:
-    return facts.in_force.project.project.name if facts.in_force is not None else None
+    return facts.in_force.project.cluster_name if facts.in_force is not None else None
 
 
 def _configuration(facts: Facts) -> dict[str, Any]:
@@ -109,6 +118,7 @@ def _configuration(facts: Facts) -> dict[str, Any]:
         "revision": snapshot.revision if snapshot is not None else None,
         "edited": list(snapshot.edited) if snapshot is not None else [],
         "kept": list(in_force.kept) if in_force is not None else [],
+        "elsewhere": dict(sorted(in_force.elsewhere.items())) if in_force is not None else {},
         "errors": [error.as_dict() for error in in_force.errors.values()] if in_force else [],
         "unused": [error.as_dict() for error in facts.unused],
         "unread": facts.unread.as_dict() if facts.unread is not None else None,
@@ -154,4 +164,6 @@ def _rounded(waiting: Waiting) -> dict[str, Any]:
         "bytes": waiting.size_bytes,
         "seconds": round(waiting.seconds, 3),
         "oldest_seconds": round(waiting.oldest_seconds, 3),
+        "elsewhere": waiting.elsewhere,
+        "keeps_node": waiting.keeps_node,
     }

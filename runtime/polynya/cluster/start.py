@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from polynya.cluster.accept import Acceptance
 from polynya.cluster.agent import Agent, Pace, Ports
+from polynya.cluster.assigned import Mine
 from polynya.cluster.gossip.messages import Sender
 from polynya.cluster.gossip.port import Gossip
 from polynya.cluster.gossip.stream_gossip import StreamGossip
@@ -57,7 +58,9 @@ class Settings:
     under which metrics are found, None for the project's. `stream` is the workload stream.
     `metrics` takes the figures of each minute. `encode` makes a value one line of JSON.
     `coordination` is where nodes agree on who does what, None where this one does everything.
-    `imds` is where to ask for Spot notices, None where nobody is asked.
+    `imds` is where to ask for Spot notices, None where nobody is asked. `tasks_of` is the name by
+    which tasks name the cluster, None where it is the same; with `only_named` those of a project
+    that names no cluster are not taken.
     """
 
     config: str
@@ -71,6 +74,8 @@ class Settings:
     pace: Pace
     coordination: str | None = None
     imds: Imds | None = None
+    tasks_of: str | None = None
+    only_named: bool = False
 
 
 def make_agent(settings: Settings, tell: EventSink, inbox: Inbox) -> Agent:
@@ -95,7 +100,7 @@ def make_agent(settings: Settings, tell: EventSink, inbox: Inbox) -> Agent:
         engine = start_engine(project, long_lived=True)
         # Who shares work tells and hears on the stream by its member.
         if settings.stream is not None and settings.coordination is None:
-            cluster = settings.cluster or project.project.name
+            cluster = settings.cluster or project.cluster_name
             stream = stream_at(settings.stream, project.target.aws, clock)
             gossip = _teller(stream, cluster, settings.node_id)
             reports.append(HeartbeatOutlet(gossip, clock.monotonic).put)
@@ -118,7 +123,8 @@ def make_agent(settings: Settings, tell: EventSink, inbox: Inbox) -> Agent:
     if settings.imds is not None:
         watch_spot(settings.imds, settings.node_id, inbox)
     node = Node(settings.node_id, settings.cluster, clock.now())
-    acceptance = Acceptance(work, settings.target, base)
+    mine = Mine(settings.tasks_of or settings.cluster, settings.only_named)
+    acceptance = Acceptance(work, settings.target, base, mine)
     return Agent(node, acceptance, ports, clock=clock, inbox=inbox, pace=settings.pace)
 
 
@@ -140,7 +146,7 @@ def _joining(
     def joined(project: LoadedProject) -> Part:
         sharing = Sharing(
             place=place,
-            cluster=settings.cluster or project.project.name,
+            cluster=settings.cluster or project.cluster_name,
             node=settings.node_id,
             stream=settings.stream,
             on_demand=is_on_demand(settings.imds),

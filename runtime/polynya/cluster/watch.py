@@ -105,6 +105,7 @@ class Watch:
                 edited=tuple(found.snapshot.edited),
                 kept=found.kept,
                 tasks=tuple(sorted(found.tasks)),
+                elsewhere=tuple(sorted(found.elsewhere)),
             )
         )
         before = earlier.errors if earlier is not None else {}

@@ -98,7 +98,8 @@ class ConfigurationAccepted(Event):
     """A configuration is in force.
 
     `identity` is that of what was read, `revision` what was pushed. Files `edited` were changed by
-    hand; files `kept` are in force as they were last good.
+    hand; files `kept` are in force as they were last good. Tasks `elsewhere` are those of other
+    clusters.
     """
 
     type: ClassVar[str] = "configuration.accepted"
@@ -107,12 +108,15 @@ class ConfigurationAccepted(Event):
     edited: tuple[str, ...]
     kept: tuple[str, ...]
     tasks: tuple[str, ...]
+    elsewhere: tuple[str, ...] = ()
 
     def text(self) -> str:
         """See `Event`."""
         kept = f", {_counted(self.kept, 'file')} as last good" if self.kept else ""
         name = self.revision or self.identity
-        return line("config", self.subject, f"{name}, {_counted(self.tasks, 'task')}{kept}")
+        others = f", {len(self.elsewhere)} of other clusters" if self.elsewhere else ""
+        tasks = f"{_counted(self.tasks, 'task')}{others}"
+        return line("config", self.subject, f"{name}, {tasks}{kept}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

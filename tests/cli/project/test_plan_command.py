@@ -7,7 +7,7 @@ import json
 import sys
 
 from polynya.cli.main import main
-from tests.projects import BANK, USERS, write_project
+from tests.projects import BANK, PROJECT, USERS, write_project
 
 
 class Terminal(io.StringIO):
@@ -33,6 +33,22 @@ def test_a_new_project_is_all_new(tmp_path, capsys):
         "type": "plan", "changes": True, "datasets": 1, "to_decide": 0, "destructive": 0,
     }  # fmt: skip
     assert not (tmp_path / "warehouse").exists()
+
+
+def test_a_task_that_is_to_move_to_another_cluster_is_a_change(tmp_path, capsys):
+    shared = PROJECT.replace("./warehouse}", "./warehouse, config: ./pushed}") + "cluster: main\n"
+    project = write_project(tmp_path, project=shared, bank=BANK)
+    assert main(["config", "push", "-p", str(project)]) == 0
+    capsys.readouterr()
+
+    write_project(tmp_path, project=shared, bank=f"{BANK}cluster: big\n")
+
+    assert main(["plan", "-p", str(project)]) == 3
+    assert "task bank moves from cluster main to big" in capsys.readouterr().out
+    assert main(["plan", "-p", str(project), "--json"]) == 3
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    moved = [one for one in said if one.get("kind") == "moved_task"]
+    assert [(one["task"], one["from"], one["to"]) for one in moved] == [("bank", "main", "big")]
 
 
 def test_apply_asks_and_takes_no_for_an_answer(tmp_path, capsys, monkeypatch):

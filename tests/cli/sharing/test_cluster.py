@@ -83,6 +83,28 @@ def test_people_read_the_same(place: Path, capsys: pytest.CaptureFixture[str]) -
     assert "sales/shop.orders: owned on n1, epoch 3: nobody had it\n" in capsys.readouterr().out
 
 
+def test_what_the_leader_heard_is_shown_with_its_reason(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ill = {"task": "sales", "name": "shop.items", "epoch": 3, "state": "suspended", "reason": "no"}
+    heard = {"incarnation": "n1.aa", "at": datetime.now(UTC).isoformat(), "units": [ill]}
+    (place / "main" / "heard").write_text(json.dumps({"v": 1, **heard, "stream": "AGT-042: gone"}))
+
+    code, (status,) = call(capsys, "cluster", "status")
+
+    assert (code, status["status"]) == (1, "Running")
+    stream, unit = status["troubles"]
+    assert stream.startswith("workload stream: AGT-042: gone; work goes on")
+    assert unit == "sales/shop.items is suspended on n2: no"
+    _, units = call(capsys, "cluster", "tasks", "sales")
+    assert [(one["name"], one["work"], one["why"]) for one in units] == [
+        ("shop.items", "suspended", "no"),
+        ("shop.orders", None, None),
+    ]
+    assert main(["cluster", "tasks"]) == 0
+    assert "nobody had it\n  suspended: no\n" in capsys.readouterr().out
+
+
 def test_a_node_whose_lease_is_old_is_watched_and_then_silent(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

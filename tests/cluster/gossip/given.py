@@ -29,6 +29,7 @@ def unit(name: str = "orders", **parts: Any) -> UnitHeard:
         "load": 0.25,
         "lag_seconds": 1.5,
         "backlog_seconds": 2.0,
+        "state": "running",
     }
     return UnitHeard(**{**known, **parts})
 

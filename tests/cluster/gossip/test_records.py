@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from polynya.cluster.gossip.decode import Skipped, read_record
-from polynya.cluster.gossip.encode import MOST_BYTES, MOST_PARTS, heartbeat_records, hint_record
+from polynya.cluster.gossip.encode import (
+    MINOR,
+    MOST_BYTES,
+    MOST_PARTS,
+    MOST_REASON,
+    heartbeat_records,
+    hint_record,
+)
 from polynya.cluster.gossip.messages import Heartbeat, Hint
 from tests.cluster.gossip.given import AT, CLUSTER, heartbeat, names, process, unit
 
@@ -89,6 +96,50 @@ def test_fields_of_a_later_version_of_this_program_are_passed_over() -> None:
     assert read_record(json.dumps(written).encode(), CLUSTER) == told
 
 
+def test_a_unit_tells_its_state_and_why_its_work_waits() -> None:
+    ill = unit("orders", state="suspended", reason="null_key: a key column is NULL (file 7)")
+    told = heartbeat(7, ill, unit("users"))
+
+    (record,) = heartbeat_records(told)
+
+    assert read_record(record, CLUSTER) == told
+    assert [one.is_ill for one in told.units] == [True, False]
+    assert json.loads(record)["minor"] == MINOR
+
+
+def test_a_unit_of_an_earlier_version_tells_no_state() -> None:
+    written = json.loads(heartbeat_records(heartbeat(7, unit()))[0])
+    del written["minor"], written["units"][0]["state"]
+
+    read = read_record(json.dumps(written).encode(), CLUSTER)
+
+    assert read == heartbeat(7, unit(state=""))
+
+
+def test_a_reason_is_one_short_line_whatever_is_in_it() -> None:
+    ill = unit(state="suspended", reason="\x1b[2J\n\ud800" + "é" * MOST_BYTES)
+
+    records = heartbeat_records(heartbeat(1, ill, *(unit(f"t{one}") for one in range(200))))
+
+    read: list[Any] = [read_record(record, CLUSTER) for record in records]
+    assert max(map(len, records)) <= MOST_BYTES
+    (reason,) = [one.reason for part in read for one in part.units if one.is_ill]
+    assert len(reason) == MOST_REASON
+    assert reason.isprintable()
+
+
+def test_many_units_that_wait_leave_room_for_others() -> None:
+    units = [unit(f"t{one}", state="suspended", reason="x" * 500) for one in range(900)]
+
+    records = heartbeat_records(heartbeat(1, *units))
+
+    read: list[Any] = [read_record(record, CLUSTER) for record in records]
+    told = sum(len(one.units) for one in read)
+    assert max(map(len, records)) <= MOST_BYTES
+    assert told > 200
+    assert {one.left_out for one in read} == {900 - told}
+
+
 WRONG_FIELDS = [
     ("node", None), ("node", ""), ("node", 5), ("node", "x" * 513), ("node", "a\nb"),
     ("node", "\x1b[2J"), ("node", "\ud800"), ("node", ["n1"]), ("incarnation", {}),
@@ -113,7 +164,9 @@ def test_a_field_that_is_wrong_is_seen(field: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [("task", 1), ("name", "a\0b"), ("epoch", -1), ("epoch", 0.5), ("load", "1"), ("load", -1),
-     ("lag_seconds", None), ("backlog_seconds", True), ("backlog_seconds", 1e11)],
+     ("lag_seconds", None), ("backlog_seconds", True), ("backlog_seconds", 1e11),
+     ("state", None), ("state", ["running"]), ("state", ""), ("state", "x" * 513),
+     ("reason", 5), ("reason", "a\nb"), ("reason", "\x1b[2J"), ("reason", {"a": 1})],
 )  # fmt: skip
 def test_a_field_of_a_unit_that_is_wrong_is_seen(field: str, value: object) -> None:
     written = json.loads(heartbeat_records(heartbeat(7, unit()))[0])

@@ -11,6 +11,7 @@ from polynya.cluster.control.tasks import AskedOfTasks
 from polynya.cluster.control.unit_wishes import Asked, Settled
 from polynya.cluster.coordination.documents import Freeze
 from polynya.cluster.coordination.standing import Decided, NodeSeen, Seen, Standing
+from polynya.cluster.decide import Action, Decision, Failure
 from polynya.cluster.gossip.messages import Heard, Heartbeat, Picture, Report, Sender, UnitHeard
 from polynya.cluster.jobs import Job
 from polynya.cluster.messages import LeaveAdvised, TurnTaken
@@ -164,6 +165,28 @@ def test_the_others_hear_what_works_here(node: Node) -> None:
 
     (told,) = node.others.told[-1].units
     assert (told.unit, told.epoch) == (X, 7)
+    assert (told.state, told.reason) == ("running", "")
+
+
+def test_the_others_hear_what_its_work_waits_for(node: Node) -> None:
+    node.hears(READY)
+    job = node.jobs[X]
+    # About to begin: that is no reason for anybody to look.
+    job.decision = Decision(Action.WAIT, "the node drains")
+
+    def told() -> tuple[str, str]:
+        node.shows()
+        (one,) = node.others.told[-1].units
+        return one.state, one.reason
+
+    assert told() == ("waiting", "")
+    job.failures.append(Failure(at=0.0, pause=1.0, reason="no"))
+    job.decision = Decision(Action.WAIT, "failed once: no")
+    assert told() == ("waiting", "failed once: no")
+    job.decision = Decision(Action.SUSPEND, "failed 5 times, last: no")
+    assert told() == ("suspended", "failed 5 times, last: no")
+    job.failures, job.running, job.held = [], "v1", "shop.x waits for a decision"
+    assert told() == ("running", "shop.x waits for a decision")
 
 
 def test_decisions_and_their_reasons_become_events(node: Node) -> None:

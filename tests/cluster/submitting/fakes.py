@@ -7,9 +7,12 @@ from queue import SimpleQueue
 from typing import Any
 
 from polynya.cluster.messages import Observed, RunEnded
+from polynya.cluster.submitting.backlog import SeenBacklog
 from polynya.cluster.submitting.following import SubmittedRun
 from polynya.cluster.submitting.submission import Submission
 from polynya.cluster.unit import JobKey
+from polynya.engine.verbs.unread import Unread
+from polynya.engine.work.backlog import Backlog
 from polynya.model.errors import DependencyError
 from polynya.store.clock import SystemClock
 from polynya.store.job_runs import Label, Order, RunSeen, RunState
@@ -83,8 +86,10 @@ class Following:
         epoch: int | None = 5,
         owner: str = "n1:1:a",
         landed: Callable[[], str] | None = None,
+        unread: Callable[[], Unread] | None = None,
+        away: bool = True,
     ) -> None:
-        self.clock, self.inbox = Time(), SimpleQueue[Any]()
+        self.clock, self.inbox, self.backlog = Time(), SimpleQueue[Any](), Backlog()
         self.submission = Submission(
             job=JOB,
             runs=runs,
@@ -97,8 +102,11 @@ class Following:
             every_seconds=900.0,
             look_seconds=15.0,
             landed=landed,
+            unread=unread,
+            away=away,
         )
-        self.run = SubmittedRun(self.submission, 7, self.inbox, self.clock)
+        seen = SeenBacklog(self.submission, self.backlog, self.clock)
+        self.run = SubmittedRun(self.submission, 7, self.inbox, self.clock, seen)
 
     def label(self, *, epoch: int, ordinal: int = 0) -> Label:
         """The label that an owner of an epoch would give to a run of the same unit."""

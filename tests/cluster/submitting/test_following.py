@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from polynya.engine.verbs.unread import Unread
+from polynya.engine.work.backlog import Waiting
+from polynya.formats.batch import FilePart
 from polynya.model.errors import DependencyError, FencedError, OperationError
 from polynya.store.job_runs import RunState, exit_code_in, label_in
 from tests.cluster.submitting.fakes import FakeRuns, Following
@@ -209,3 +212,101 @@ def test_the_exit_code_is_read_from_what_a_service_says() -> None:
         "no capacity in 3 zones": None,
     }
     assert {text: exit_code_in(text) for text in said} == said
+
+
+def test_what_waits_for_a_service_is_seen_and_keeps_a_node_until_it_is_read() -> None:
+    runs, files = FakeRuns(), [FilePart("a", 1000)]
+    job = Following(runs, landed=lambda: "a", unread=lambda: {"shop.users": files})
+
+    job.turns()
+
+    waiting = job.backlog.waiting(job.clock.at)
+    assert (waiting.files, waiting.size_bytes, waiting.keeps_node) == (1, 1000, True)
+    files.clear()
+    job.clock.at += 100.0
+    job.turns()
+    # All is read, and the run has still to apply it.
+    assert job.backlog.waiting(job.clock.at) == Waiting(elsewhere=True, keeps_node=True)
+    runs.ends("r1", RunState.SUCCEEDED)
+    job.turns()
+    assert job.backlog.waiting(job.clock.at) == Waiting(elsewhere=True)
+
+
+def test_what_lands_between_two_runs_waits_for_the_next_one() -> None:
+    runs, files = FakeRuns(), list[FilePart]()
+    job = Following(runs, landed=lambda: str(len(files)), unread=lambda: {"shop.users": files})
+    job.turns()
+    runs.ends("r1", RunState.SUCCEEDED)
+    job.turns()
+
+    files.append(FilePart("b", 1_000_000))
+    for _ in range(10):
+        job.clock.at += 61.0
+        job.turns()
+
+    waiting = job.backlog.waiting(job.clock.at)
+    assert (waiting.files, waiting.keeps_node) == (1, True)
+    # Nobody worked meanwhile, so nothing is slow.
+    assert waiting.seconds == 1.0
+
+
+def test_a_service_that_is_down_does_not_hide_what_waits() -> None:
+    runs = FakeRuns()
+    runs.is_down = True
+    job = Following(runs, unread=lambda: {"shop.users": [FilePart("a", 1000)]})
+
+    job.turns()
+
+    assert job.backlog.waiting(job.clock.at).keeps_node
+
+
+def test_what_a_run_left_unread_keeps_no_node_before_more_lands() -> None:
+    """It would be kept for ever: without news there is no next run."""
+    runs, landed = FakeRuns(), ["a"]
+    job = Following(
+        runs, landed=lambda: ",".join(landed), unread=lambda: {"x": [FilePart("a", 1000)]}
+    )
+    job.turns()
+    # While the run works.
+    landed.append("b")
+    runs.ends("r1", RunState.SUCCEEDED)
+    job.turns()
+    assert job.backlog.waiting(job.clock.at).keeps_node
+    job.clock.at += 900.0
+    job.turns()
+    runs.ends("r2", RunState.SUCCEEDED)
+
+    job.turns()
+
+    waiting = job.backlog.waiting(job.clock.at)
+    assert (waiting.files, waiting.keeps_node, waiting.node_seconds) == (1, False, 0.0)
+
+
+def test_a_process_beside_the_agent_does_work_of_this_node() -> None:
+    job = Following(FakeRuns(), away=False, unread=lambda: {"x": [FilePart("a", 2_000_000)]})
+
+    job.turns()
+
+    assert job.backlog.waiting(job.clock.at) == Waiting(1, 2_000_000, 2.0, 0.0)
+
+
+def test_what_cannot_be_looked_at_ends_nothing() -> None:
+    def broken() -> Unread:
+        raise OSError("no such bucket")
+
+    job = Following(FakeRuns(), unread=broken)
+
+    assert job.turns() == 15.0
+    assert job.backlog.waiting(job.clock.at) == Waiting(elsewhere=True, keeps_node=True)
+
+
+def test_a_job_that_ends_works_nowhere() -> None:
+    runs = FakeRuns()
+    job = Following(runs)
+    job.turns()
+    assert job.backlog.waiting(job.clock.at).keeps_node
+
+    runs.ends("r1", RunState.FAILED, "no capacity")
+    job.turns()
+
+    assert not job.backlog.waiting(job.clock.at).keeps_node

@@ -134,7 +134,10 @@ class Minute:
 
 
 class SimulatedCluster:
-    """`curve` is the work that lands in each minute, in seconds of one node."""
+    """`curve` is the work that lands in each minute, in seconds of one node.
+
+    `away` tells in which minutes a service works for the first node.
+    """
 
     def __init__(
         self,
@@ -143,7 +146,9 @@ class SimulatedCluster:
         curve: Callable[[int], float],
         *,
         boot: int = BOOT_MINUTES,
+        away: Callable[[int], bool] = lambda _: False,
     ) -> None:
+        self._away = away
         self.group, self.metrics = Group(client, template, boot), Metrics()
         self._policies, self._curve = Policies(_resolved(template), self.metrics), curve
         rules = resources(template, "AWS::Events::Rule")
@@ -197,6 +202,8 @@ class SimulatedCluster:
             "seconds": seconds,
             "bytes": seconds * BYTES_PER_SECOND,
             "oldest_seconds": max((unit.age(minute) for unit in units), default=0.0),
+            "elsewhere": False,
+            "keeps_node": node == self.group.serving[0] and self._away(minute),
         }
         outlet = self._outlets.setdefault(node, MetricsOutlet(self._take))
         said = outlet.put(_report(self.group.name, node, waiting, now))

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from polynya.engine.work.backlog import ELSEWHERE_SECONDS
+from polynya_constructs.cluster.strategies import STRATEGIES, Signal
 from tests.aws import aws_clients
 from tests.stacks.house_rules import Template
 from tests.stacks.scaling.metric_values import value_of
@@ -70,6 +72,28 @@ def test_low_cost_goes_to_zero_and_comes_back(
     assert set(size[500:560]) == {1}
     assert size[-1] == 0
     assert simulated.group.ended_while_booting == 0
+
+
+def test_low_cost_keeps_one_node_while_a_service_works_for_it(
+    cluster: Callable[..., SimulatedCluster],
+) -> None:
+    def at_work(minute: int) -> bool:
+        return 33 <= minute < 120
+
+    kept = sizes(cluster(LOW_COST, a_little_then_much, away=at_work).run(119))
+
+    # Without it, it is gone by then: see above.
+    assert set(kept[30:]) == {1}
+
+
+def test_to_wait_for_a_service_keeps_one_node_and_adds_none() -> None:
+    steps = [step for one in STRATEGIES.values() for step in one.steps]
+    idle = [step.threshold for step in steps if step.signal is Signal.IDLENESS]
+    grow = [step.threshold for step in steps if step.signal is Signal.BACKLOG_PER_NODE]
+    targets = [one.tracking.target_seconds for one in STRATEGIES.values() if one.tracking]
+
+    assert max(idle) < ELSEWHERE_SECONDS < 2 * min(idle)
+    assert min([*targets, *grow]) >= ELSEWHERE_SECONDS
 
 
 def test_an_empty_cluster_has_figures_while_its_first_node_boots(

@@ -251,10 +251,6 @@ def test_the_stages_of_the_repository_are_right() -> None:
             "4:40: clusters[0].emr_serverless[0].application_id: `/x` is not the id of an",
         ),
         (
-            "clusters: [{name: a}, {name: b}]",
-            "4:24: clusters[1].name: project `project` is that of cluster `a`, too; give each",
-        ),
-        (
             TWO_OWNERS.replace("project: x, databases: [s]", "project: x"),
             "5:13: clusters[0].name: with several clusters it is not known whose tables these",
         ),
@@ -265,11 +261,11 @@ def test_the_stages_of_the_repository_are_right() -> None:
         (EIGHT_STREAMS, "14:28: consumption.firehose[7].buffer_seconds: an alarm looks at 7"),
         (
             TWO_OWNERS,
-            "5:73: clusters[1].databases[0]: database `s` is that of cluster `a`, too; let one",
+            "5:73: clusters[1].databases[0]: database `s` is that of cluster `a`, too; let the",
         ),
         (
             "clusters: [{name: a, project: x/y}, {name: b, project: x}]",
-            "4:47: clusters[1].project: project `x` is that of cluster `a`, too; give each",
+            "4:47: clusters[1].project: project `x` and that of cluster `a` overlap; give both",
         ),
         ("clusters: [{name: a, datasets: 0}]", "4:22: clusters[0].datasets: `0` is out of range"),
         (
@@ -355,6 +351,19 @@ def test_stages_that_may_share_a_catalog_name_the_stage_in_their_databases(
         for name, text in files.items():
             (tmp_path / f"{name}.yml").write_text(text)
         assert len(load_deployment(tmp_path, environment={}).stages) == 2
+
+
+def test_clusters_may_share_a_project_and_its_databases(tmp_path: Path) -> None:
+    """Its tasks name the cluster that works on them, and may move from one to the other."""
+    text = (
+        f"{HEAD}catalog: {{databases: [s, t]}}\nclusters: [{{name: a, databases: [s, t]}}, "
+        "{name: b, databases: [s]}, {name: c, project: other, databases: []}]\n"
+    )
+    (tmp_path / "dev.yml").write_text(text, "utf-8")
+
+    (stage,) = load_deployment(tmp_path).stages
+
+    assert [stage.shares_project(one) for one in stage.clusters] == [True, True, False]
 
 
 def test_a_folder_needs_a_stage_and_a_stage_one_file(tmp_path: Path) -> None:

@@ -102,15 +102,34 @@ def _show(context: CommandContext, patterns: Sequence[str], now: datetime) -> No
         care = care_of(entry.table, entry.dataset, now)
         context.output.result(
             "dataset.status",
-            {"task": entry.task.name, **asdict(one), **care.as_json()},
-            block(one, now, care, positions=context.options.verbose),
+            {
+                "task": entry.task.name,
+                "cluster": project.cluster_of(entry.task),
+                **asdict(one),
+                **care.as_json(),
+            },
+            block(
+                one,
+                now,
+                care,
+                positions=context.options.verbose,
+                cluster=project.cluster_of(entry.task),
+            ),
         )
 
 
 def block(
-    one: DatasetStatus, now: datetime, care: Care | None = None, *, positions: bool = False
+    one: DatasetStatus,
+    now: datetime,
+    care: Care | None = None,
+    *,
+    positions: bool = False,
+    cluster: str | None = None,
 ) -> str:
-    """A status as people read it; `positions` are those in the order of events."""
+    """A status as people read it.
+
+    `positions` are those in the order of events, `cluster` is whose the task is, if that is said.
+    """
     pending = "nothing"
     if one.pending_rows:
         age = one.pending_age_seconds
@@ -132,6 +151,8 @@ def block(
         "last copy": moment_in_words(one.copied_at, now),
         "last apply": applied,
     }
+    if cluster is not None:
+        lines["cluster"] = cluster
     if care is not None:
         lines |= {"shape": health_line(care), "upkeep": upkeep_line(care, now)}
     if positions:

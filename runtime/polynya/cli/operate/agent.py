@@ -51,6 +51,8 @@ def agent(
     stream: str | None = None,
     coordination: str | None = None,
     imds: str = "auto",
+    tasks_of: str | None = None,
+    only_named: bool = False,
     poll_seconds: float = 10.0,
     drain_seconds: float = 90.0,
     context: Context,
@@ -63,7 +65,8 @@ def agent(
             `.polynya/agent` in the project folder.
         node_id: name of the node; default `POLYNYA_NODE_ID`, else the host's name.
         cluster: its name: the dimension of its metrics, and whom it shares work with; default
-            `POLYNYA_CLUSTER`, else the project's name.
+            `POLYNYA_CLUSTER`, else `cluster` of the project, else the project's name. It works on
+            the tasks of that cluster only.
         metrics: `emf` writes metrics in CloudWatch's embedded metric format once a minute,
             `prometheus` a file for the textfile collector of Prometheus' node exporter.
         metrics_file: file for them, which `prometheus` needs; of `emf` default standard output.
@@ -73,6 +76,9 @@ def agent(
             what; default `POLYNYA_COORDINATION`, else this node does everything.
         imds: `auto` asks the instance metadata service for Spot notices on EC2, `off` never; or the
             URL of a stand-in on this machine.
+        tasks_of: name by which tasks name the cluster of this agent; default the cluster's name.
+        only_named: several clusters share the project: while its `polynya.yml` names no `cluster`,
+            none of its tasks is taken.
         poll_seconds: time between two looks at the configuration.
         drain_seconds: longest time that running steps are given when it is told to end.
         context: given by `main`.
@@ -104,6 +110,8 @@ def agent(
         pace=Pace(poll=poll_seconds, drain=drain_seconds),
         coordination=coordination or environment.get("POLYNYA_COORDINATION") or None,
         imds=imds_at(imds),
+        tasks_of=tasks_of,
+        only_named=only_named,
     )
     signals = _Signals(lambda name: inbox.put(DrainAsked(name)))
     ended = make_agent(settings, voice(output), inbox).run()

@@ -85,6 +85,8 @@ def _block(report: Mapping[str, Any], age: float, *, alive: bool) -> str:
         f"  not used       {one.get('where', '')}: {one['message']}"
         for one in configuration["unused"]
     ]
+    others = configuration.get("elsewhere") or {}
+    lines += [f"  not here       {task}: {why}" for task, why in others.items()]
     for task in report["tasks"].values():
         for name, job in task["jobs"].items():
             step = f", last {job['last_step']['type']}" if job["last_step"] else ""

@@ -9,6 +9,7 @@ from rich.tree import Tree
 
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
+from polynya.model.errors import PolynyaError
 from polynya.model.reading.loader import LoadedProject
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ def plan(*, context: Context) -> int:
     """Compare the configuration with the tables and say what it means for the data.
 
     Each change has its consequence, and who carries it out: `polynya migrate` what needs no landed
-    records, the next `polynya run` the rest. Reads the catalog only, needs no Java, writes
-    nothing. Exit code 3 when something changes, 0 when nothing does.
+    records, the next `polynya run` the rest. Reads the catalog only; where `polynya.yml` names a
+    `cluster` what was pushed, too, to show tasks that move. Needs no Java, writes nothing. Exit
+    code 3 when something changes, 0 when nothing does.
 
     For example: `polynya plan --json`.
     """
@@ -45,7 +47,22 @@ def make_plan(context: CommandContext) -> tuple[LoadedProject, Plan]:
 
     project = context.load()
     catalog = python_catalog(project.target) if has_tables(project.target) else None
-    return project, plan_project(project, catalog)
+    return project, plan_project(project, catalog, _pushed(context, project))
+
+
+def _pushed(context: CommandContext, project: LoadedProject) -> LoadedProject | None:
+    """What was pushed; None where that says nothing about whose tasks are whose."""
+    place = project.target.config
+    if place is None or project.project.cluster is None:
+        return None
+    # Start-up time: the store.
+    from polynya.cluster.submitting.configured import load_from
+
+    try:
+        return load_from(str(place), project.target.name, None)
+    except PolynyaError as error:
+        context.output.warning(f"what was pushed is not compared: {error.message}")
+        return None
 
 
 def show_plan(context: CommandContext, project: LoadedProject, found: Plan) -> None:
@@ -59,6 +76,17 @@ def show_plan(context: CommandContext, project: LoadedProject, found: Plan) -> N
     for task, means in new.items():
         context.output.result("plan.task", {"task": task, "kind": "new_task", "means": means})
         tree.add(f"new task {task}").add(means)
+    for moved in found.moved:
+        said = {
+            "task": moved.task,
+            "kind": "moved_task",
+            "from": moved.before,
+            "to": moved.after,
+            "means": moved.means,
+        }
+        context.output.result("plan.task", said)
+        what = f"task {moved.task} moves from cluster {moved.before} to {moved.after}"
+        tree.add(what).add(moved.means)
     for one in found.unconfigured:
         _tell(context, tree, one)
     changes = list(found.changes())

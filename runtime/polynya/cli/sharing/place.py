@@ -32,7 +32,8 @@ class Where:
     Attributes:
         coordination: folder or `s3://BUCKET/PREFIX` as the agents have it; default
             `POLYNYA_COORDINATION`.
-        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
+        cluster: its name; default `POLYNYA_CLUSTER`, else `cluster` of the project, else the
+            project's name.
     """
 
     coordination: str | None = None
@@ -83,7 +84,7 @@ def place_of(context: CommandContext, where: Where) -> Place:
         project = _project(context)
         if project is None:
             raise usage_error("no cluster is named", "add `--cluster NAME`, or set POLYNYA_CLUSTER")
-        named = project.project.name
+        named = project.cluster_name
     return Place(name, named, store)
 
 

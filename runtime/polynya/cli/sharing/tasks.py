@@ -34,6 +34,7 @@ def tasks(
         place = f" on {one.node}" if one.node is not None else ""
         why = f": {one.reason}" if one.reason else ""
         text = f"{one.task}/{one.name}: {one.state}{place}, epoch {one.epoch}{why}"
+        text += f"\n  {one.work}: {one.why}" if one.work is not None else ""
         text += "".join(f"\n  {said}" for said in (one.asked, one.outcome) if said is not None)
         context.output.result("cluster.unit", asdict(one), text)
     return ExitCode.OK

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from polynya.cluster.control.heard import HEARD, Heard
 from polynya.cluster.coordination import paths
 from polynya.cluster.coordination.documents import (
     MAX_DOCUMENT_BYTES,
@@ -45,6 +46,7 @@ class Reading:
         drains: by node.
         tasks: by task.
         wishes, outcomes: what is asked of units, and what became of what was asked last; by unit.
+        heard: what the leader heard of all nodes, None when none ever wrote it.
         network: the sign of life of the network agent, None when there never was one.
         troubles: objects that could not be read, and why.
     """
@@ -60,6 +62,7 @@ class Reading:
     tasks: Mapping[str, TaskWish] = field(default_factory=dict)
     wishes: Mapping[JobKey, UnitWish] = field(default_factory=dict)
     outcomes: Mapping[JobKey, UnitOutcome] = field(default_factory=dict)
+    heard: Heard | None = None
     network: AgentReport | None = None
     troubles: Sequence[str] = ()
 
@@ -76,7 +79,7 @@ def read_cluster(store: ObjectStore, cluster: str) -> Reading:
     versions = {info.path.removeprefix(f"{root}/"): info.version for info in store.list(root)}
     found, troubles = _documents(store, root, list(versions))
     leader, freeze = found.get(paths.LEADER), found.get(paths.FREEZE)
-    network = found.get(NETWORK_AGENT)
+    network, heard = found.get(NETWORK_AGENT), found.get(HEARD)
     return Reading(
         leader=leader if isinstance(leader, LeaderLease) else None,
         freeze=freeze if isinstance(freeze, Freeze) else None,
@@ -89,6 +92,7 @@ def read_cluster(store: ObjectStore, cluster: str) -> Reading:
         tasks=_named(found, paths.TASKS, TaskWish),
         wishes=_of_units(found, paths.WISHES, UnitWish),
         outcomes=_of_units(found, paths.OUTCOMES, UnitOutcome),
+        heard=heard if isinstance(heard, Heard) else None,
         network=network if isinstance(network, AgentReport) else None,
         troubles=troubles,
     )
@@ -120,6 +124,7 @@ _KINDS: Final[Mapping[str, type[Document]]] = {
     paths.TASKS: TaskWish,
     paths.WISHES: UnitWish,
     paths.OUTCOMES: UnitOutcome,
+    HEARD: Heard,
     NETWORK_AGENT: AgentReport,
 }
 

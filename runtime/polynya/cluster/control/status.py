@@ -7,12 +7,13 @@ more is known than which nodes live.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
 from polynya.cluster.control.asked import asked, in_words, outcome_of
+from polynya.cluster.control.heard import Heard, IllUnit
 from polynya.cluster.control.reading import Reading
 from polynya.cluster.coordination.documents import NodeLease
 from polynya.cluster.unit import JobKey
@@ -58,7 +59,8 @@ class UnitStatus:
     """A unit of work: who has it, since when and why.
 
     `asked` is what is to be done with it and what that waits for, `outcome` what became of what was
-    asked last; both in words.
+    asked last; both in words. `work` is what its node says of its work when that does not just run,
+    and `why`; None when it runs, or when nobody knows.
     """
 
     task: str
@@ -70,6 +72,8 @@ class UnitStatus:
     since: datetime | None
     asked: str | None = None
     outcome: str | None = None
+    work: str | None = None
+    why: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +131,37 @@ def cluster_status(
         frozen=None if freeze is None else f"{freeze.by}: {freeze.reason}",
         nodes=nodes,
         units=units,
-        troubles=(*reading.troubles, *said),
+        troubles=(
+            *reading.troubles,
+            *said,
+            *_of_stream(reading, alive),
+            *_ill(units, _heard(reading, alive)),
+        ),
         asked=asked(reading, alive),
     )
+
+
+def _of_stream(reading: Reading, alive: Collection[str]) -> list[str]:
+    """Why nodes do not hear each other, as the one that leads says."""
+    heard = _heard(reading, alive)
+    if heard is None or not heard.stream:
+        return []
+    return [f"workload stream: {heard.stream}; work goes on, hand-offs and balance are slower"]
+
+
+def _heard(reading: Reading, alive: Collection[str]) -> Heard | None:
+    """What the process that leads now has heard."""
+    heard, leader = reading.heard, reading.leader
+    leads = heard is not None and leader is not None and leader.incarnation == heard.incarnation
+    return heard if heard is not None and leads and heard.incarnation in alive else None
+
+
+def _ill(units: Sequence[UnitStatus], heard: Heard | None) -> list[str]:
+    """Units whose work waits for something, the first of them by name."""
+    ill = [one for one in units if one.work is not None]
+    said = [f"{one.task}/{one.name} is {one.work} on {one.node}: {one.why}" for one in ill[:_NAMED]]
+    more = len(ill) - _NAMED + (heard.more if heard is not None else 0)
+    return [*said, f"{more} more units wait: `polynya cluster tasks`"] if more > 0 else said
 
 
 def _nodes(reading: Reading, silent: Collection[str]) -> list[NodeStatus]:
@@ -173,7 +205,19 @@ def _units(reading: Reading, alive: Collection[str]) -> list[UnitStatus]:
     }
     owned = {unit for unit, one in reading.units.items() if one.owner}
     known = sorted(planned.keys() | owned | reading.wishes.keys())
-    return [_unit(reading, unit, planned.get(unit), alive) for unit in known]
+    heard = _heard(reading, alive)
+    ill = {JobKey(one.task, one.name): one for one in heard.units} if heard is not None else {}
+    found = (_unit(reading, unit, planned.get(unit), alive) for unit in known)
+    return [_with_work(one, ill.get(JobKey(one.task, one.name))) for one in found]
+
+
+def _with_work(unit: UnitStatus, ill: IllUnit | None) -> UnitStatus:
+    """The unit with what was told of its work, if that was told by the node that has it."""
+    if ill is None or unit.node is None or unit.state == "stopped" or ill.epoch != unit.epoch:
+        return unit
+    # One that runs has a reason when one of its datasets waits for a decision.
+    work = ill.state if ill.state != "running" else "held"
+    return replace(unit, work=work, why=ill.reason)
 
 
 def _unit(

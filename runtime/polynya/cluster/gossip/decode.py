@@ -101,6 +101,8 @@ def _unit(found: object) -> UnitHeard:
         load=_number(found["load"]),
         lag_seconds=_number(found["lag_seconds"]),
         backlog_seconds=_number(found["backlog_seconds"]),
+        state=_added_text(found, "state"),
+        reason=_added_text(found, "reason"),
     )
 
 
@@ -115,6 +117,11 @@ def _text(value: object) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= _LONGEST or not value.isprintable():
         raise ValueError("no name")
     return value
+
+
+def _added_text(found: dict[str, Any], field: str) -> str:
+    """A text that an earlier version did not tell."""
+    return _text(found[field]) if field in found else ""
 
 
 def _whole(value: object) -> int:

@@ -11,10 +11,14 @@ from polynya.cluster.gossip.messages import Heartbeat, Hint, Sender, UnitHeard
 
 #: Version of the records. Fields may be added to it; another meaning is another version.
 VERSION: Final = 1
+#: Grows with each field that is added; who reads may pass over what it does not know.
+MINOR: Final = 1
 #: A record has at most so many bytes.
 MOST_BYTES: Final = 10 * 1024
 #: A heartbeat has at most so many records: some 700 units, those that matter most.
 MOST_PARTS: Final = 8
+#: A reason has at most so many characters: the state of the node has all of it.
+MOST_REASON: Final = 160
 #: A hint that concerns more processes than this is for all.
 MOST_ADDRESSEES: Final = 64
 
@@ -75,6 +79,7 @@ def _importance(unit: UnitHeard) -> tuple[float, float, str, str]:
 def _head(kind: str, sender: Sender, seq: int, at: datetime) -> dict[str, Any]:
     return {
         "v": VERSION,
+        "minor": MINOR,
         "type": kind,
         "cluster": sender.cluster,
         "node": sender.node,
@@ -98,6 +103,7 @@ def _of_heartbeat(heartbeat: Heartbeat) -> dict[str, Any]:
 
 
 def _of_unit(unit: UnitHeard) -> dict[str, Any]:
+    more = {"state": unit.state, "reason": shortened(unit.reason)}
     return {
         "task": unit.unit.task,
         "name": unit.unit.name,
@@ -105,7 +111,14 @@ def _of_unit(unit: UnitHeard) -> dict[str, Any]:
         "load": _rounded(unit.load),
         "lag_seconds": _rounded(unit.lag_seconds),
         "backlog_seconds": _rounded(unit.backlog_seconds),
+        **{name: text for name, text in more.items() if text},
     }
+
+
+def shortened(reason: str) -> str:
+    """A reason as a record has it: one short line."""
+    line = "".join(each if each.isprintable() else " " for each in reason)
+    return line if len(line) <= MOST_REASON else f"{line[: MOST_REASON - 1]}…"
 
 
 def _rounded(value: float | None) -> float | None:

@@ -34,6 +34,8 @@ class UnitHeard:
         load: busy seconds per second, a moving average.
         lag_seconds: how long its oldest landed file that no view shows yet has been known.
         backlog_seconds: work that waits, in seconds.
+        state: of its work there, such as `running` or `suspended`; empty when it was not told.
+        reason: what its work waits for, after a failure or for somebody; empty when it does not.
     """
 
     unit: JobKey
@@ -41,6 +43,13 @@ class UnitHeard:
     load: float
     lag_seconds: float
     backlog_seconds: float
+    state: str = ""
+    reason: str = ""
+
+    @property
+    def is_ill(self) -> bool:
+        """Whether its work waits for something, or for somebody."""
+        return bool(self.reason)
 
 
 @dataclass(frozen=True, slots=True)

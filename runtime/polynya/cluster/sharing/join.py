@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from polynya import __version__
+from polynya.cluster.control.heard import HeardWriter
 from polynya.cluster.control.leaving import Leaving
 from polynya.cluster.control.place import coordination_store
 from polynya.cluster.control.tasks import WorkWishes
@@ -83,6 +84,7 @@ def join(sharing: Sharing, access: AwsAccess, inbox: Inbox, tell: EventSink) -> 
         WorkWishes(register, sharing.node, clock),
         Leaving(Wishes(register, BY_AWS, clock.now), sharing.node),
         inbox,
+        watcher=HeardWriter(register, clock, stream=sharing.stream is not None),
     )
     thread.start()
     return Part(sharing.node, thread, tell, clock.monotonic)

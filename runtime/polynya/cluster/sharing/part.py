@@ -6,7 +6,7 @@ know goes to it as `Seen`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from polynya.cluster.control.tasks import AskedOfTasks
@@ -36,6 +36,22 @@ class Shown(Protocol):
     epoch: int | None
     fenced: int | None
     busy_seconds: float
+    held: str | None
+
+    @property
+    def failures(self) -> Sequence[object]:
+        """What went wrong since it last went well."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """Its state, in a word."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Why it is in that state."""
+        ...
 
     def waiting(self, now: float) -> Waiting:
         """What waits for it."""
@@ -262,8 +278,16 @@ def _heard(job: Shown, epoch: int, load: float, now: float) -> UnitHeard:
         epoch=epoch,
         load=load,
         lag_seconds=round(waiting.oldest_seconds, 1),
-        backlog_seconds=round(waiting.seconds, 1),
+        backlog_seconds=round(waiting.node_seconds, 1),
+        state=job.state,
+        reason=job.reason if _is_ill(job) else "",
     )
+
+
+def _is_ill(job: Shown) -> bool:
+    """Whether its work waits after a failure, or for somebody; not that it is about to begin."""
+    after_failure = bool(job.failures) and job.state == "waiting"
+    return after_failure or job.state == "suspended" or job.held is not None
 
 
 _DECIDED: Final[Mapping[Deed, type[events.UnitDecided]]] = {

@@ -53,6 +53,14 @@ class Leave(Protocol):
         ...
 
 
+class Watcher(Protocol):
+    """Is told what comes of each turn, for people."""
+
+    def __call__(self, standing: Standing, own: Report | None, picture: Picture) -> None:
+        """Take note. Raises nothing."""
+        ...
+
+
 class MemberThread:
     """Takes turns until the member has left. What it offers to other threads waits for nothing.
 
@@ -63,6 +71,7 @@ class MemberThread:
         asked: what a person asks.
         leave: asked before each turn but the first.
         inbox: takes what comes of each turn.
+        watcher: is told after each turn what this node tells, and what the others told.
     """
 
     def __init__(
@@ -72,7 +81,11 @@ class MemberThread:
         asked: Wishes,
         leave: Leave,
         inbox: Inbox,
+        *,
+        watcher: Watcher | None = None,
     ) -> None:
+        self._watcher = watcher
+        self._told: Report | None = None
         self._member, self._opened, self._inbox = member, opened, inbox
         self._asked, self._leave = asked, leave
         self._gossip: Gossip | None = None
@@ -92,6 +105,7 @@ class MemberThread:
 
     def tell(self, report: Report) -> None:
         """Let the other nodes know this."""
+        self._told = report
         if self._gossip is not None:
             self._gossip.tell(report)
 
@@ -128,6 +142,8 @@ class MemberThread:
         asked = self._asked.confirmed(asked, standing.grants)
         self._inbox.put(TurnTaken(standing, asked, picture))
         self._hint(standing)
+        if self._watcher is not None:
+            self._watcher(standing, self._told, picture)
         return standing
 
     def _hint(self, standing: Standing) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from polynya.cluster.messages import Inbox, Observed, RoundEnded, RunEnded
+from polynya.cluster.submitting.backlog import SeenBacklog
 from polynya.cluster.submitting.decide import Act, Decision, Facts, decide
 from polynya.cluster.submitting.submission import IDLE_SECONDS, Submission
 from polynya.engine.errors import as_polynya
@@ -33,8 +34,11 @@ class SubmittedRun:
     service does not answer it tries again for as long as it takes.
     """
 
-    def __init__(self, submission: Submission, run: int, inbox: Inbox, clock: Clock) -> None:
+    def __init__(
+        self, submission: Submission, run: int, inbox: Inbox, clock: Clock, backlog: SeenBacklog
+    ) -> None:
         self._submission, self._run, self._inbox, self._clock = submission, run, inbox, clock
+        self._backlog = backlog
         self._early, self._stopping = threading.Event(), threading.Event()
         self._ordinal = 0
         self._seen: RunSeen | None = None
@@ -62,10 +66,23 @@ class SubmittedRun:
         try:
             pause = self._carry_out(decision)
         except PolynyaError as error:
-            return self._held_up(error)
-        if decision.act in {Act.LOOK, Act.SUBMIT}:
-            self._failures, self._trouble = 0, ""
+            pause = self._held_up(error)
+        else:
+            if decision.act in {Act.LOOK, Act.SUBMIT}:
+                self._failures, self._trouble = 0, ""
+        # What waits is looked at while there is time, and no other node waits for this one.
+        if pause and not self._stopping.is_set():
+            self._backlog.look(active=self._is_active, more=self._has_landed)
         return pause
+
+    def _has_landed(self) -> bool:
+        """Whether anything landed since the last submission; yes while that cannot be told."""
+        return self._landed is None or self._look_for_files() != self._landed
+
+    @property
+    def _is_active(self) -> bool:
+        """Whether a run is under way, or may be."""
+        return self._asked or (self._seen is not None and self._seen.state is RunState.ACTIVE)
 
     def _follow(self) -> None:
         try:
@@ -199,6 +216,7 @@ class SubmittedRun:
 
     def _next(self) -> None:
         self._seen, self._found, self._ordinal = None, None, self._ordinal + 1
+        self._backlog.ended()
         self._due_at = self._clock.monotonic() + self._submission.every_seconds
 
     def _held_up(self, error: PolynyaError) -> float:
@@ -229,6 +247,7 @@ class SubmittedRun:
         )
 
     def _end(self, error: PolynyaError | None) -> None:
+        self._backlog.ended()
         self._inbox.put(RunEnded(self._submission.job, self._run, error))
 
     def _tell(self, event: Event) -> None:

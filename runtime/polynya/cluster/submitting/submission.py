@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from polynya.cluster.unit import JobKey
+from polynya.engine.verbs.unread import Unread
 from polynya.store.job_runs import JobRuns, Label, Order
 
 #: Without news a unit is run all the same after so many seconds: maintenance, retention.
@@ -29,6 +30,8 @@ class Submission:
         every_seconds: pause between two runs.
         look_seconds: time between two looks at a run.
         landed: something that changes when files land; None where each run is wanted.
+        unread: the unread files of its datasets; None where nobody can tell.
+        away: a service does the work, and more nodes make it no faster.
     """
 
     job: JobKey
@@ -42,6 +45,8 @@ class Submission:
     every_seconds: float
     look_seconds: float
     landed: Callable[[], str] | None = None
+    unread: Callable[[], Unread] | None = None
+    away: bool = False
 
     def label(self, ordinal: int) -> Label:
         """The label of the run with this ordinal: the same one whenever it is submitted again."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from polynya.cluster.messages import Inbox, Run, RunEnded, Workers
+from polynya.cluster.submitting.backlog import SeenBacklog
 from polynya.cluster.submitting.following import SubmittedRun
 from polynya.cluster.submitting.processes import ProcessRuns
 from polynya.cluster.submitting.submission import Submission, arguments_of
 from polynya.cluster.unit import JobKey
 from polynya.engine.verbs.errand import Errand
+from polynya.engine.verbs.unread import Unread, unread_files
 from polynya.engine.work.backlog import Backlog
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.capture.connected import ConnectedCapture
@@ -101,7 +104,7 @@ class RoutedWorkers:
         return self._here.alive()
 
     def start(self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None) -> Run:
-        """See `Workers`. What a job elsewhere has waiting is not known here.
+        """See `Workers`.
 
         Streams and databases are landed here: that takes little work and goes on all the time.
         Tables that read their stream themselves are here and not in a job of AWS, which ends when
@@ -119,7 +122,8 @@ class RoutedWorkers:
         except ConfigError as error:
             self._inbox.put(RunEnded(job, run, error))
             return _Nothing()
-        started = SubmittedRun(submission, run, self._inbox, self._clock)
+        seen = SeenBacklog(submission, backlog, self._clock)
+        started = SubmittedRun(submission, run, self._inbox, self._clock, seen)
         started.start()
         return started
 
@@ -156,6 +160,8 @@ class RoutedWorkers:
             every_seconds=every,
             look_seconds=_LOOK_AWS if in_aws else _LOOK_HERE,
             landed=_digest_of(target, task) if in_aws else None,
+            unread=_unread_of(target, task, job),
+            away=in_aws,
         )
 
 
@@ -182,6 +188,15 @@ def _refuse_unreachable(
             state="nothing was submitted, no data was touched",
             fix="landing and warehouse on S3, and an agent with `--config s3://BUCKET/PREFIX`",
         )
+
+
+def _unread_of(
+    target: ResolvedTarget, task: StorageTask, job: JobKey
+) -> Callable[[], Unread] | None:
+    """What tells the unread files of a job; None of a table that reads its stream itself."""
+    if isinstance(task, DirectTask):
+        return None
+    return partial(unread_files, target, task, job.name)
 
 
 def _digest_of(target: ResolvedTarget, task: StorageTask) -> Callable[[], str]:

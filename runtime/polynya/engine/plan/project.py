@@ -9,6 +9,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from polynya.engine.plan.change import Change
+from polynya.engine.plan.clusters import MovedTask, moved_tasks
 from polynya.engine.plan.dataset import DatasetPlan, Facts, plan_dataset
 from polynya.engine.plan.inventory import Entry, inventory
 from polynya.engine.plan.landings import new_landings
@@ -38,13 +39,15 @@ class Plan:
     """What a project's configuration does to its tables; datasets without changes are left out.
 
     `undiscovered` are tasks that find their tables and have not run yet; `unconfigured` are tables
-    that no task fills any more; `landings` are tasks that have landed nothing yet.
+    that no task fills any more; `landings` are tasks that have landed nothing yet; `moved` are
+    tasks that another cluster is to work on.
     """
 
     datasets: tuple[PlannedDataset, ...]
     undiscovered: tuple[str, ...]
     unconfigured: tuple[DatasetPlan, ...]
     landings: tuple[str, ...] = ()
+    moved: tuple[MovedTask, ...] = ()
 
     def changes(self) -> Iterator[Change]:
         """All changes of all configured datasets."""
@@ -55,11 +58,16 @@ class Plan:
     def has_changes(self) -> bool:
         """Whether `apply`, a run or somebody has anything to do."""
         acted_on = (change.action != "nobody" for change in self.changes())
-        return bool(self.undiscovered or self.landings) or any(acted_on)
+        return bool(self.undiscovered or self.landings or self.moved) or any(acted_on)
 
 
-def plan_project(project: LoadedProject, catalog: Catalog | None) -> Plan:
-    """Compare a project with its tables; `catalog` None: nothing was ever run."""
+def plan_project(
+    project: LoadedProject, catalog: Catalog | None, pushed: LoadedProject | None = None
+) -> Plan:
+    """Compare a project with its tables, and with what was pushed of it, if anything was.
+
+    `catalog` None: nothing was ever run.
+    """
     tasks = frozenset(task.name for task in project.tasks)
     entries = list(inventory(project, catalog))
     undiscovered = [e.task for e in entries if e.is_ledger and e.table is None]
@@ -79,6 +87,7 @@ def plan_project(project: LoadedProject, catalog: Catalog | None) -> Plan:
         tuple(task.name for task in undiscovered),
         tuple(_unconfigured(one) for one in orphans if one.internal not in taken),
         new_landings(project),
+        moved_tasks(pushed, project),
     )
 
 

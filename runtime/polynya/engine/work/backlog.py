@@ -19,6 +19,9 @@ FIRST_GUESS: Final = 1_000_000.0
 _FIRST_RECORD_BYTES: Final = 1000.0
 #: Weight of what was measured before, each time something is added to it.
 _FADING: Final = 0.8
+#: What a node has to do in any case while a service works for it, in seconds. More than a group may
+#: have when its last node is ended, less than for two nodes, and far from what adds one.
+ELSEWHERE_SECONDS: Final = 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +30,23 @@ class Waiting:
 
     A file waits from the moment at which it was first seen. It counts whole until it is read whole.
     What a stream has beyond its landed batches counts as a file, which waits since the stream was
-    landed to its end.
+    landed to its end. `elsewhere`: a service does it, which more nodes make no faster; and while a
+    run of that is under way, or wanted, it `keeps_node`.
     """
 
     files: int = 0
     size_bytes: int = 0
     seconds: float = 0.0
     oldest_seconds: float = 0.0
+    elsewhere: bool = False
+    keeps_node: bool = False
+
+    @property
+    def node_seconds(self) -> float:
+        """What of the work is a node's: all of it, or to follow the service that does it."""
+        if self.elsewhere:
+            return ELSEWHERE_SECONDS if self.keeps_node else 0.0
+        return self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +101,11 @@ class Backlog:
         self._lock = threading.Lock()
         self._subjects: dict[str, _Subject] = {}
         self._streams: dict[str, _Stream] = {}
+        self._away: bool | None = None
+
+    def elsewhere(self, *, wanted: bool) -> None:
+        """A service does the work of this job; whether a run is under way, or wanted."""
+        self._away = wanted
 
     def found(self, subject: str, parts: Iterable[FilePart], now: float) -> None:
         """Take note of the unread files of a dataset; `now` in monotonic seconds."""
@@ -153,4 +171,6 @@ class Backlog:
             seconds=sum(size / rate for size, (_, rate) in zip(sizes, found, strict=True))
             + sum(one.seconds for one in streams),
             oldest_seconds=max([*ages, *(one.oldest_seconds for one in streams)], default=0.0),
+            elsewhere=self._away is not None,
+            keeps_node=self._away is True,
         )

@@ -42,6 +42,8 @@ from polynya.model.datatypes.foreign import type_advice
 
 API_VERSION: Final = "polynya/v1"
 _MAX_EXPRESSION: Final = 4000
+#: What a cluster may be called.
+CLUSTER_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}"
 
 
 class Frozen(BaseModel):
@@ -63,6 +65,16 @@ def _name(text: str) -> str:
             "polynya_name",
             f"{shown(text)} is not usable as a name; use 1 to 128 of A-Z a-z 0-9 _, "
             "not starting with a digit",
+        )
+    return text
+
+
+def _cluster_name(text: str) -> str:
+    if not re.fullmatch(CLUSTER_NAME, text):
+        raise _refuse(
+            "polynya_name",
+            f"{shown(text)} is no name of a cluster; use 1 to 128 of A-Z a-z 0-9 _ . -, "
+            "a letter or a digit first",
         )
     return text
 
@@ -197,6 +209,9 @@ def _text_schema(**extra: Any) -> WithJsonSchema:
 
 Name: TypeAlias = Annotated[
     str, AfterValidator(_name), _text_schema(pattern="^[A-Za-z_][A-Za-z0-9_]{0,127}$")
+]
+ClusterName: TypeAlias = Annotated[
+    str, AfterValidator(_cluster_name), _text_schema(pattern=f"^{CLUSTER_NAME}$")
 ]
 Prefix: TypeAlias = Annotated[
     str, AfterValidator(_prefix), _text_schema(pattern="^([A-Za-z_][A-Za-z0-9_]{0,127})?$")

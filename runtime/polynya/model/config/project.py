@@ -9,7 +9,7 @@ from pydantic_core import CoreSchema
 
 from polynya.model.config.aws import Aws
 from polynya.model.config.engines.engine import EngineSetting
-from polynya.model.config.fields import Frozen, Name
+from polynya.model.config.fields import ClusterName, Frozen, Name
 from polynya.model.config.settings import DatasetSettings
 
 CatalogType: TypeAlias = Literal["jdbc", "glue"]
@@ -107,6 +107,11 @@ class Project(Frozen):
     )
     kind: Literal["project"] = Field(description="Always `project`.")
     name: Name = Field(description="Name of the project.")
+    cluster: ClusterName | None = Field(
+        default=None,
+        description="Cluster whose agents work on the tasks that name none. Needed when a task "
+        "names one. Default: the agents of the one cluster that the project has.",
+    )
     targets: dict[Name, Target] = Field(
         min_length=1, description="Places to run in, by name. `local` is taken when none is chosen."
     )

@@ -19,7 +19,7 @@ from polynya.model.config.dataset import (
 from polynya.model.config.engines.engine import EngineSetting
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.extracts import Extracts
-from polynya.model.config.fields import Frozen, Name, Pattern, Prefix
+from polynya.model.config.fields import ClusterName, Frozen, Name, Pattern, Prefix
 from polynya.model.config.maintenance.settings import Maintenance
 from polynya.model.config.mapping.columns import ColumnMapping, mapping_of
 from polynya.model.config.settings import (
@@ -84,6 +84,10 @@ class StorageTask(Frozen):
         default=None,
         description="Where an agent lets this task work: `local`, a standalone Spark cluster, EMR "
         "Serverless or Glue. Default: `engine` of the target.",
+    )
+    cluster: ClusterName | None = Field(
+        default=None,
+        description="Cluster whose agents work on this task. Default: `cluster` of the project.",
     )
 
 

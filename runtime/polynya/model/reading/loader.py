@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from polynya.model.checks.capture import capture_problems, connected_problems
+from polynya.model.checks.cluster import cluster_problems
 from polynya.model.checks.streaming import landing_problems
 from polynya.model.checks.task import task_problems
 from polynya.model.config.capture.connected import ConnectedCapture, connected
@@ -79,6 +80,15 @@ class LoadedProject:
     def works(self) -> tuple[Task, ...]:
         """The tasks of all kinds. Landings come first: what they land the others read."""
         return (*self.landings, *self.captures, *self.tasks)
+
+    @property
+    def cluster_name(self) -> str:
+        """The cluster of an agent, or of a command, that is not told another one."""
+        return self.project.cluster or self.project.name
+
+    def cluster_of(self, task: Task) -> str | None:
+        """The cluster that a task belongs to; None where the project has one and does not say."""
+        return task.cluster or self.project.cluster
 
     @property
     def stream_jars(self) -> frozenset[str]:
@@ -222,6 +232,8 @@ def _task(
     elif task is None:
         return None
     problems += [*written_passwords(file.document), *written_properties(file.document)]
+    if project is not None:
+        problems += cluster_problems(task.cluster, project.cluster)
     errors.extend(located(problems, file.document, file.shown_as))
     return task if file.sound and not problems else None
 

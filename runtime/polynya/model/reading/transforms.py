@@ -108,6 +108,7 @@ def as_storage(task: StreamingTransform, landing: StreamingLanding) -> StorageTa
         batch=task.batch,
         views=task.views,
         engine=task.engine,
+        cluster=task.cluster or (landing.cluster if landing.direct else None),
     )
     if not landing.direct:
         return made

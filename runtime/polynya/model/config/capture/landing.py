@@ -13,6 +13,7 @@ from polynya.model.config.capture.masks import MaskSetting
 from polynya.model.config.capture.patterns import takes
 from polynya.model.config.capture.schedule import Schedule
 from polynya.model.config.fields import (
+    ClusterName,
     Column,
     Duration,
     Expression,
@@ -118,6 +119,10 @@ class CaptureLanding(Frozen):
         "`30 2 * * *`, or as a rule of iCalendar (RFC 5545), such as "
         "`FREQ=WEEKLY;BYDAY=MO,TH;BYHOUR=2`, in UTC or with "
         "`DTSTART;TZID=Europe/Berlin:20260101T023000` before it.",
+    )
+    cluster: ClusterName | None = Field(
+        default=None,
+        description="Cluster whose agents work on this task. Default: `cluster` of the project.",
     )
     tables: TableChoice = Field(description="Which tables are captured.")
     load: Load = Field(default_factory=Load, description="How the rows that are there are loaded.")

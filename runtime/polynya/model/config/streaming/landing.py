@@ -9,7 +9,15 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Wi
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from polynya.model.config.evolution import WrittenPolicy
-from polynya.model.config.fields import Duration, Frozen, Name, RelativePath, Retention, Size
+from polynya.model.config.fields import (
+    ClusterName,
+    Duration,
+    Frozen,
+    Name,
+    RelativePath,
+    Retention,
+    Size,
+)
 from polynya.model.config.streaming.content import JSON_CONTENT, ContentSetting
 from polynya.model.config.streaming.files import FilesSource
 from polynya.model.config.streaming.kafka import KafkaSource
@@ -163,6 +171,10 @@ class StreamingLanding(Frozen):
     )
     batch: LandingBatch = Field(
         default_factory=LandingBatch, description="Limits of a landed batch."
+    )
+    cluster: ClusterName | None = Field(
+        default=None,
+        description="Cluster whose agents work on this task. Default: `cluster` of the project.",
     )
     on_new_topic: WrittenPolicy = Field(
         default="apply",

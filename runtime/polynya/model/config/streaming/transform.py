@@ -11,6 +11,7 @@ from polynya.model.config.durations import DURATION_PATTERN, format_duration
 from polynya.model.config.engines.engine import EngineSetting
 from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.fields import (
+    ClusterName,
     Column,
     Duration,
     Expression,
@@ -167,4 +168,8 @@ class StreamingTransform(Frozen):
     )
     engine: EngineSetting | None = Field(
         default=None, description="Where an agent lets this task work, as for `storage`."
+    )
+    cluster: ClusterName | None = Field(
+        default=None,
+        description="Cluster whose agents work on this task. Default: `cluster` of the project.",
     )
