@@ -49,6 +49,7 @@ class Pace:
         trust: part of `ttl` for which a node trusts its own lease since it sent the last renewal.
         hand_off: longest wait for an owner that lives to release a unit.
         balance: between two plans that only balance; what is urgent is planned at once.
+        learn: a node whose units have differed from the leader's for so long says how.
         forget: leases and plans that are dead for so long are deleted.
         claims_per_second: of all nodes together, below the limits of an object store.
         most: requests of one kind in one turn, of a node that does not lead.
@@ -62,6 +63,7 @@ class Pace:
     trust: float = 0.8
     hand_off: float = 90.0
     balance: float = 30.0
+    learn: float = 60.0
     forget: float = 3600.0
     claims_per_second: float = 2500.0
     most: int = 100
