@@ -44,7 +44,7 @@ def settle(
         elif had in fleet.places and had not in unit.unknown_to:
             fleet.keep(unit, fleet.places[had])
         else:
-            homeless.append(_Homeless(unit, had, _why(unit, had, known)))
+            homeless.append(_Homeless(unit, had, _why(had, known)))
     for unit, had, place in sorted(asked, key=lambda each: each[0].unit):
         fleet.move(unit, had, place, f"a person wants it on {place.facts.node}")
     if fleet.places:
@@ -57,7 +57,7 @@ def _newest(fleet: Fleet) -> dict[str, Place]:
     return {place.facts.node: place for place in by_age}
 
 
-def _why(unit: UnitFacts, had: str | None, known: Mapping[str, NodeFacts]) -> str:
+def _why(had: str | None, known: Mapping[str, NodeFacts]) -> str:
     if had is None:
         return "no node had it"
     if had not in known:
@@ -69,8 +69,8 @@ def _why(unit: UnitFacts, had: str | None, known: Mapping[str, NodeFacts]) -> st
 def _place(fleet: Fleet, homeless: Homeless, rules: Rules) -> None:
     """Give each unit to the node with the lowest level; some to nodes of a kind, with room there.
 
-    What not all nodes know comes first. Heavy ones go to On-Demand. What a dead node had goes to no newcomer, which would first watch
-    the lease of the dead one run out, as the others have done.
+    What not all nodes know comes first, heavy ones go to On-Demand. What a dead node had goes to
+    no newcomer, which would first watch the lease of the dead one run out, as the others have done.
 
     The largest first, each to the node with the least ("LPT"), is at most a third above the best
     possible (Graham, Bounds on multiprocessing timing anomalies, 1969).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -166,7 +166,14 @@ class Planner:
         self._loads = self._loads.after(now - self._loads_at, seen.loads, wanted)
         self._loads_at = now
         typical = self._loads.typical
-        units = [self._unit(unit, typical, seen, pins, known, now) for unit in wanted]
+        units = [
+            replace(
+                self._unit(unit, typical, seen, now),
+                pinned_to=pins.get(unit),
+                unknown_to=known.unknown_to.get(unit, _NOBODY),
+            )
+            for unit in wanted
+        ]
         proposal = self._propose(nodes, units, self._placed)
         self._facts, self._proposed_at = facts, now
         self._settled = None
@@ -179,24 +186,14 @@ class Planner:
             Decided("planned", move.unit, move.reason, node=move.target) for move in proposal.moves
         ]
 
-    def _unit(
-        self,
-        unit: JobKey,
-        typical: float,
-        seen: Seen,
-        pins: Mapping[JobKey, str],
-        known: Known,
-        now: float,
-    ) -> UnitFacts:
+    def _unit(self, unit: JobKey, typical: float, seen: Seen, now: float) -> UnitFacts:
         moved, had = self._moved_at.get(unit), (self._placed or {}).get(unit, "")
         return UnitFacts(
             unit=unit,
             load=self._loads.values.get(unit, typical),
             heavy=unit in seen.heavy,
             moved_seconds_ago=None if moved is None else now - moved,
-            pinned_to=pins.get(unit),
             orphaned=self._census.dead(had),
-            unknown_to=known.unknown_to.get(unit, _NOBODY),
         )
 
     def _stored(self) -> dict[str, Plan]:
