@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tests.cluster.simulation.drill import Drill, Under
@@ -28,11 +28,17 @@ class Outcome:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def run(seed: int, under: Under | None = None, plan: Plan | None = None) -> Outcome:
-    """The history of a seed."""
+def run(
+    seed: int,
+    under: Under | None = None,
+    plan: Plan | None = None,
+    prepare: Callable[[Drill], None] = lambda drill: None,
+) -> Outcome:
+    """The history of a seed; `prepare` may change what strikes it before it begins."""
     plan = plan or drawn(seed)
     world = World(seed)
     drill = Drill(world, plan, under or Under())
+    prepare(drill)
     failure = None
     try:
         _live(drill)
