@@ -163,12 +163,12 @@ class Agent:
 
     def _makes_room(self, job: Job) -> bool:
         assert self._errands is not None and self.standing is not None
-        return self._errands.takes_turns(job, held=self.standing.frozen is not None)
+        return self._errands.takes_turns(job, held=self.standing.held)
 
     def _asked(self, unit: JobKey) -> Asked | None:
         """What a job does instead of its work. While the cluster is frozen nothing is begun."""
         assert self._errands is not None and self.standing is not None
-        asked = self._errands.due(unit) if self.standing.frozen is None else None
+        asked = None if self.standing.held else self._errands.due(unit)
         if asked is not None:
             self.place.watching.begins_errand(self, unit, asked)
         return asked

@@ -284,6 +284,7 @@ class Member:
             leader=self._leadership.holder,
             leading=self._leadership.leading,
             frozen=self._frozen,
+            held=not self._moves_allowed,
             nodes=self._nodes(),
             waiting=self._claims.waiting | self._unknown(seen),
             decided=tuple(self._decided),

@@ -149,6 +149,7 @@ class Standing:
         leader: the incarnation that leads, as far as known.
         leading: it is this one.
         frozen: nothing moves, and who said so.
+        held: nothing moves, because of that or because the store did not say in this turn.
         nodes: all processes with a lease.
         waiting: units of our plan that are not ours yet, each with what it waits for.
         decided: what was done in this turn.
@@ -165,6 +166,7 @@ class Standing:
     leader: str | None = None
     leading: bool = False
     frozen: Freeze | None = None
+    held: bool = False
     nodes: Mapping[str, NodeSeen] = field(default_factory=dict)
     waiting: Mapping[JobKey, str] = field(default_factory=dict)
     decided: tuple[Decided, ...] = ()
