@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import ClientError
 
-from polynya.cli.operate.doctor_aws import aws_checks
+from polynya.cli.operate.checked.coordination import coordination_check
+from polynya.cli.operate.doctor_aws import aws_checks, stream_check
+from polynya.model.config.aws import AwsAccess
+from polynya.model.errors import DependencyError, OperationError
 from polynya.model.reading.loader import load_project
 from polynya.store.aws import probe as aws_probe
 from polynya.store.aws.s3 import S3ObjectStore
@@ -49,7 +52,7 @@ def test_everything_is_tried_and_taken_back(checks, endpoint) -> None:
         ("aws identity", "landing", "config", "warehouse", "catalog", "views", "workload stream"),
         "ok",
     )
-    assert "active, shards: 1; one record was put" in found["workload stream"].detail
+    assert "one record was put; read, shards: 1" in found["workload stream"].detail
     assert client("glue", endpoint).get_tables(DatabaseName="shop_internal")["TableList"] == []
     for bucket in ("acme-config", "acme-lake"):
         assert client("s3", endpoint).list_objects_v2(Bucket=bucket)["KeyCount"] == 0
@@ -59,8 +62,8 @@ def test_everything_is_tried_and_taken_back(checks, endpoint) -> None:
     ("refused", "grants"),
     [
         (
-            {"glue": "create_table", "kinesis": "describe_stream_summary"},
-            ("glue:CreateTable on the catalog", "kinesis:DescribeStreamSummary on the stream load"),
+            {"glue": "create_table", "kinesis": "put_record"},
+            ("glue:CreateTable on the catalog", "kinesis:PutRecord on the stream load"),
         ),
         (
             {"glue": "delete_table", "kinesis": "put_record"},
@@ -75,6 +78,71 @@ def test_the_missing_grant_is_named(monkeypatch, checks, refused, grants) -> Non
     for name, grant in zip(("catalog", "workload stream"), grants, strict=True):
         assert (found[name].status, found[name].exit_code) == ("fail", 4)
         assert grant in found[name].fix
+
+
+@pytest.mark.parametrize(
+    ("method", "grant"),
+    [
+        ("list_shards", "kinesis:ListShards"),
+        ("get_shard_iterator", "kinesis:GetShardIterator"),
+        ("get_records", "kinesis:GetRecords"),
+    ],
+)
+def test_who_may_not_read_the_stream_is_told_what_sharing_needs(
+    monkeypatch, endpoint, method, grant
+) -> None:
+    refuse(monkeypatch, kinesis=method)
+
+    check = stream_check("load", AwsAccess(region=REGION, endpoint=endpoint))
+
+    assert (check.status, "one record was put" in check.detail) == ("warn", True)
+    assert f"{grant} on the stream load" in str(check.fix)
+
+
+def test_only_what_nodes_may_do_is_asked_of_the_stream(monkeypatch, endpoint) -> None:
+    """The rights of a node's role are in constructs/polynya_constructs/nodes/access.py."""
+    refuse(monkeypatch, kinesis="describe_stream_summary")
+
+    check = stream_check("load", AwsAccess(region=REGION, endpoint=endpoint))
+
+    assert check.status == "ok"
+
+
+def test_a_place_where_nodes_agree_is_tried_and_left_as_it_was(endpoint) -> None:
+    access = AwsAccess(region=REGION, endpoint=endpoint)
+
+    check = coordination_check("s3://acme-config/coordination", "shop", access)
+
+    assert (check.status, "leases of shop: 0" in check.detail) == ("ok", True)
+    assert client("s3", endpoint).list_objects_v2(Bucket="acme-config")["KeyCount"] == 0
+
+
+def test_a_place_that_does_not_compare_is_refused_for_coordination(monkeypatch, endpoint) -> None:
+    def blind(self, path, data, *_):
+        self.put(path, data)
+        return True
+
+    monkeypatch.setattr(S3ObjectStore, "put_if_absent", blind)
+    access = AwsAccess(region=REGION, endpoint=endpoint)
+
+    with pytest.raises(OperationError) as caught:
+        coordination_check("s3://acme-config/coordination", "shop", access)
+
+    assert caught.value.code == "POLYNYA-AGT-010"
+
+
+def test_a_right_to_delete_that_is_missing_is_named(monkeypatch, endpoint) -> None:
+    def refused(self, path, version):
+        answer = {"Error": {"Code": "AccessDenied", "Message": "not authorized"}}
+        return self._of(path, "delete the object", lambda of: _raise(ClientError(answer, "Del")))
+
+    monkeypatch.setattr(S3ObjectStore, "delete_if_unchanged", refused)
+    access = AwsAccess(region=REGION, endpoint=endpoint)
+
+    with pytest.raises(DependencyError) as caught:
+        coordination_check("s3://acme-config/coordination", "shop", access)
+
+    assert "s3:DeleteObject on arn:aws:s3:::acme-config/coordination/*" in str(caught.value.fix)
 
 
 def test_a_node_may_only_read_the_configuration_and_a_stream_is_missing(

@@ -95,3 +95,17 @@ def test_doctor_warns_of_an_encoding_that_lacks_characters(
     lines = [json.loads(line) for line in raw.getvalue().splitlines()]
     (found,) = (line for line in lines if line.get("name") == "output")
     assert found["status"] == "warn"
+
+
+def test_doctor_looks_where_the_nodes_agree_when_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project, place = write_project(tmp_path), tmp_path / "agreed"
+
+    assert "coordination" not in checks(project, capsys)
+    monkeypatch.setenv("POLYNYA_COORDINATION", str(place))
+    found = checks(project, capsys)["coordination"]
+
+    assert found["status"] == "ok"
+    assert "written under conditions, compared, deleted; leases of shop: 0" in found["detail"]
+    assert [one.name for one in (place / "shop").rglob("*") if one.is_file()] == []

@@ -1,7 +1,8 @@
 """What `make cluster-faults` runs: agents merge live input while machines and the store fail.
 
 Each row that landed is looked for in the tables at the end, by code that shares nothing with the
-runtime. Exit code 1 when one is lost or there twice, or when too little happened to prove anything.
+runtime. Exit code 1 when one is lost or there twice, when units had to wait for an owner for too
+long, or when too little happened to prove anything.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tests.cluster_faults import figures
 from tests.cluster_faults.faults import Struck
 from tests.cluster_faults.feed import Feed, Source
 from tests.cluster_faults.figures import Spread
+from tests.cluster_faults.judging import COMMIT, CRASH, NOTICE, too_late, vacuous
 from tests.cluster_faults.world import Arm, World, world
 from tests.oracle.packs.driver import ROOT
 
@@ -41,6 +43,8 @@ class Found:
     spreads: dict[str, Spread | None]
     verdicts: tuple[Verdict, ...]
     problems: tuple[str, ...]
+    late: tuple[str, ...]
+    vacuous: tuple[str, ...]
 
     @property
     def wrong(self) -> int:
@@ -57,6 +61,8 @@ class Found:
             "seconds": spreads,
             "tables": [asdict(one) for one in self.verdicts],
             "problems": self.problems,
+            "late": self.late,
+            "vacuous": self.vacuous,
         }
 
 
@@ -78,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     if options.json is not None:
         options.json.write_text(json.dumps(found.as_json(), indent=1), "utf-8")
-    return int(bool(found.wrong or found.problems))
+    return int(bool(found.wrong or found.problems or found.late or found.vacuous))
 
 
 def suffered(
@@ -118,12 +124,13 @@ def suffered(
             at.agents.polynya("run", "--once", "--apply", "always", "--project", str(folder))
         except Failed as failure:
             at.problems.append(str(failure))
-    found = _found(at, judge(folder, tables), arm, rows=sum(len(one.events) for one in sources))
+    rows = sum(len(one.events) for one in sources)
+    found = _found(at, judge(folder, tables), arm, rows=rows, faults=faults)
     _tell(found, told)
     return found
 
 
-def _found(at: World, verdicts: Sequence[Verdict], arm: Arm, *, rows: int) -> Found:
+def _found(at: World, verdicts: Sequence[Verdict], arm: Arm, *, rows: int, faults: int) -> Found:
     said = at.agents.said()
     kinds = Counter(one["type"] for one in said)
     counts = Counter(
@@ -141,22 +148,19 @@ def _found(at: World, verdicts: Sequence[Verdict], arm: Arm, *, rows: int) -> Fo
     for node in at.nodes.values():
         counts.update({f"requests: {fate}": n for fate, n in node.proxy.fates.items()})
     counts.update({f"ended by itself, {what}": n for what, n in at.unplanned.items()})
+    spreads = {
+        NOTICE: Spread.of(list(figures.notice_to_released(said, at.struck))),
+        COMMIT: Spread.of(list(figures.release_to_commit(said))),
+        CRASH: Spread.of(list(figures.crash_to_claimed(said, at.struck, arm.lease))),
+    }
     return Found(
         tuple(at.struck),
         counts,
-        {
-            "notice or SIGTERM until all units are released": Spread.of(
-                list(figures.notice_to_released(said, at.struck))
-            ),
-            "release until the successor's first commit": Spread.of(
-                list(figures.release_to_commit(said))
-            ),
-            "crash until a unit has an owner": Spread.of(
-                list(figures.crash_to_claimed(said, at.struck, arm.lease))
-            ),
-        },
+        spreads,
         tuple(verdicts),
         tuple(at.problems),
+        too_late(spreads, arm.lease),
+        vacuous(counts, spreads, faults),
     )
 
 
@@ -172,7 +176,7 @@ def _tell(found: Found, say: Callable[[str], None]) -> None:
             )
     for what, number in found.counts.items():
         say(f"   {what:<40} {number:8,}")
-    for problem in found.problems:
+    for problem in (*found.problems, *found.late, *found.vacuous):
         say(problem)
     say("0 lost, 0 duplicated" if not found.wrong else f"{found.wrong} rows are wrong")
 

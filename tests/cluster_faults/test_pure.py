@@ -6,8 +6,12 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from tests.cluster_faults import figures
 from tests.cluster_faults.faults import Kind, Struck, drawn
+from tests.cluster_faults.figures import Spread
+from tests.cluster_faults.judging import COMMIT, CRASH, LIMITS, NOTICE, too_late, vacuous
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -69,3 +73,41 @@ def test_a_crash_is_timed_for_each_unit_that_the_node_had() -> None:
     short, long = (struck(Kind.STOP, "a", 10, lasts) for lasts in (20, 50))
     assert list(figures.crash_to_claimed(events, [crash, short, long], lease=30)) == [30.0, 30.0]
     assert figures.owned(events, "a", NOW + timedelta(seconds=3)) == {"s.t", "s.u"}
+
+
+GOOD = {NOTICE: Spread(9, 5.0, 60.0, 60.0), COMMIT: Spread(9, 3.0, 15.0, 15.0)}
+GOOD |= {CRASH: Spread(9, 40.0, 60.0, 60.0)}
+BUSY = {
+    "faults": 100, "claims": 40, "batches": 100, "rows": 1500, "requests: applied, answer lost": 1
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LIMITS)
+def test_each_figure_is_judged_by_the_lease(what: str) -> None:
+    late = {**GOOD, what: Spread(9, 1.0, GOOD[what].p99 + 0.1, 99.0)}
+
+    assert too_late(GOOD, lease=30.0) == ()
+    assert [what in why for why in too_late(late, lease=30.0)] == [True]
+    # A shorter lease makes the protocol faster, not the work.
+    assert len(too_late(GOOD, lease=6.0)) == 3
+    assert too_late({**GOOD, CRASH: Spread(9, 8.0, 12.0, 12.0)}, lease=6.0)[0].startswith(
+        f"too late: {NOTICE}: p99 60.0 s, at most 36.0 s"
+    )
+
+
+def test_what_was_never_measured_is_not_late() -> None:
+    assert too_late(dict.fromkeys(LIMITS), lease=30.0) == ()
+
+
+@pytest.mark.parametrize("what", BUSY)
+def test_a_run_in_which_too_little_happened_proves_nothing(what: str) -> None:
+    assert vacuous(BUSY, GOOD, faults=100) == ()
+    assert len(vacuous({**BUSY, what: BUSY[what] - 1}, GOOD, faults=100)) == 1
+    assert len(vacuous({one: n for one, n in BUSY.items() if one != what}, GOOD, faults=100)) == 1
+
+
+def test_many_faults_without_a_crash_of_an_owner_prove_nothing() -> None:
+    never = {**GOOD, CRASH: None}
+
+    assert vacuous(BUSY, never, faults=100) == (f"it proves nothing: never measured: {CRASH}",)
+    assert vacuous(BUSY, never, faults=30) == ()

@@ -178,8 +178,7 @@ class Agent:
             supervisor.act(draining=draining)
             return
         supervisor.ask(part.asked())
-        held = "the cluster is frozen" if part.frozen else None
-        supervisor.act(draining=draining, rights=part.rights(), held=held)
+        supervisor.act(draining=draining, rights=part.rights(), held=part.held)
         for one in supervisor.settled():
             part.settle(one)
 

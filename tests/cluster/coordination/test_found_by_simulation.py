@@ -112,8 +112,11 @@ def test_nothing_moves_while_nobody_knows_whether_the_cluster_is_frozen() -> Non
     node.store.before = lost
     lab.passes(30)
     moved = list(node.history)
+    assert node.standing is not None
+    assert node.standing.held
     node.store.before = lambda kind, path: None
     lab.passes(10)
+    assert not node.standing.held
 
     assert moved == []
     assert lab.settled()

@@ -21,6 +21,7 @@ from polynya.cluster.control.unit_wishes import Asked, Settled, UnitWishes
 from polynya.cluster.control.wishes import Wishes
 from polynya.cluster.coordination import documents, paths
 from polynya.cluster.coordination.documents import Document, Plan, parse
+from polynya.cluster.coordination.leading.knowledge import Knowledge
 from polynya.cluster.coordination.leading.leadership import Leadership
 from polynya.cluster.coordination.owning.holdings import Holdings
 from polynya.cluster.coordination.owning.records import Records
@@ -73,7 +74,14 @@ def marked_gone(register: Register, clock: FakeClock) -> None:
 
 
 def followed(register: Register, clock: FakeClock) -> None:
-    Leadership(register, ME, clock, Pace()).turn("n1.aa", willing=True, over=lambda _: True)
+    leadership = Leadership(register, ME, clock, Pace())
+    leadership.turn("n1.aa", willing=True, configuration="cc", over=lambda _: True)
+
+
+def published(register: Register, _clock: FakeClock) -> None:
+    knowledge = Knowledge(register, one_by_one)
+    assert knowledge.refresh(lambda: True)
+    knowledge.publish(frozenset({X}), "cc")
 
 
 def released(register: Register, clock: FakeClock) -> None:
@@ -113,6 +121,7 @@ OBJECTS: Mapping[str, Rewritten] = {
         marked_gone,
     ),
     "leader": Rewritten(paths.LEADER, documents.LeaderLease(term=4), followed),
+    "wanted": Rewritten(paths.WANTED_UNITS, documents.Wanted(configuration="bb"), published),
     "ownership": Rewritten(
         paths.unit_path(X), documents.Ownership(owner="n1.aa", epoch=3, since=AT), released
     ),
@@ -150,6 +159,9 @@ PARSED: Mapping[str, Document] = {
     **{name: one.document for name, one in OBJECTS.items()},
     "plan": Plan(term=1, number=1, units=(("t", "s.n", "new"),)),
     "wish": documents.UnitWish(kind="reload", by="lee", since=AT),
+    "difference": documents.Difference(
+        configuration="aa", base="bb", more=(("t", "s.n", "new"),), less=(("t", "s.m"),)
+    ),
 }
 
 

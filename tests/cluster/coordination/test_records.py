@@ -94,7 +94,7 @@ def test_a_unit_that_is_no_longer_wanted_is_released_and_one_that_is_new_is_clai
     assert lab.record(gone)["epoch"] == 1
 
 
-def test_a_unit_that_this_node_does_not_know_yet_is_waited_for_and_said_so() -> None:
+def test_a_unit_that_this_node_does_not_know_yet_is_waited_for_a_moment_and_said_so() -> None:
     lab = Lab(2, wanted=4)
     for node in lab.nodes:
         node.turn()
@@ -110,6 +110,8 @@ def test_a_unit_that_this_node_does_not_know_yet_is_waited_for_and_said_so() -> 
     late.wanted = lab.wanted
     lab.passes(10)
     assert lab.settled()
+    # It was the one that it was planned for, and not another one in the meantime.
+    assert late.granted
 
 
 def test_a_store_that_refuses_for_a_moment_is_tried_again() -> None:

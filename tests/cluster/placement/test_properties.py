@@ -15,6 +15,8 @@ from polynya.cluster.unit import JobKey
 
 RULES = Rules()
 NAMES = [f"n{number}" for number in range(6)]
+NOBODY, SOME = frozenset[str](), frozenset({"n0.1", "n1.1", "n2.1"})
+EVERYBODY = frozenset(f"{name}.1" for name in NAMES)
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ def cases(draw: st.DrawFn) -> Case:
             draw(st.booleans()),
             draw(st.sampled_from([None, None, 10.0, 100.0, 400.0])),
             draw(st.sampled_from([None, None, None, *NAMES])),
+            unknown_to=draw(st.sampled_from([NOBODY, NOBODY, SOME, EVERYBODY])),
         )
         for number in range(draw(st.integers(0, 24)))
     ]
@@ -62,8 +65,11 @@ def faults(case: Case, proposal: Proposal, rules: Rules = RULES) -> Iterator[str
     """What is wrong with a proposal."""
     ready = {node.incarnation: node for node in case.nodes if node.state == "ready"}
     facts = {unit.unit: unit for unit in case.units}
-    if set(proposal.assignment) != (set(facts) if ready else set()):
+    placed = {unit for unit, one in facts.items() if ready.keys() - one.unknown_to}
+    if set(proposal.assignment) != placed:
         yield "not every unit has a node"
+    if any(node in facts[unit].unknown_to for unit, node in proposal.assignment.items()):
+        yield "a unit is on a node that does not know it"
     if not set(proposal.assignment.values()) <= set(ready):
         yield "a unit is on a node that is not ready"
     after = {unit: case.current.get(unit) for unit in facts}
@@ -73,14 +79,20 @@ def faults(case: Case, proposal: Proposal, rules: Rules = RULES) -> Iterator[str
         if not move.reason:
             yield "a move without a reason"
         after[move.unit] = move.target
-    if ready and after != proposal.assignment:
+    if {unit: node for unit, node in after.items() if unit in placed} != proposal.assignment:
         yield "the moves do not lead to the assignment"
     for unit, node in proposal.assignment.items():
         wish = facts[unit].pinned_to
-        there = {each.node for each in ready.values()}
+        there = {one.node for name, one in ready.items() if name not in facts[unit].unknown_to}
         if wish in there and ready.get(node, case.nodes[0]).node != wish:
             yield "a wish is not followed"
-    free = [move for move in proposal.moves if move.source in ready and "person" not in move.reason]
+    free = [
+        move
+        for move in proposal.moves
+        if move.source in ready
+        and move.source not in facts[move.unit].unknown_to
+        and "person" not in move.reason
+    ]
     for move in free:
         moved = facts[move.unit].moved_seconds_ago
         if moved is not None and moved < rules.rest_seconds:
@@ -103,7 +115,10 @@ def test_only_what_must_move_moves_when_nothing_else_may(case: Case) -> None:
 
     moves = case.proposal(Rules(most_moves=0, most_share=0.0)).moves
 
-    assert all(move.source not in ready or "person" in move.reason for move in moves)
+    assert all(
+        move.source not in ready or "person" in move.reason or "not know" in move.reason
+        for move in moves
+    )
 
 
 @given(cases(), st.randoms(use_true_random=False))
@@ -163,6 +178,14 @@ def planted(moves: Sequence[Move], assignment: Mapping[JobKey, str]) -> Proposal
 def test_a_planted_fault_is_seen(wrong: Proposal, said: str) -> None:
     assert list(faults(SOUND, SOUND.proposal())) == []
     assert said in list(faults(SOUND, wrong))
+
+
+def test_a_unit_where_it_is_not_known_is_seen() -> None:
+    units = [replace(SOUND.units[0], unknown_to=frozenset({"a.1"})), SOUND.units[1]]
+
+    wrong = list(faults(replace(SOUND, units=units), planted([], {})))
+
+    assert wrong == ["a unit is on a node that does not know it"]
 
 
 def test_too_many_moves_are_seen() -> None:

@@ -250,6 +250,19 @@ def test_advice_to_leave_goes_on_to_the_member(node: Node) -> None:
     assert node.others.leaves == ["rebalance recommendation"]
 
 
+def test_while_a_freeze_cannot_be_ruled_out_nothing_that_is_asked_is_begun(node: Node) -> None:
+    frozen = Freeze(by="kim", reason="audit", since=NOW)
+
+    node.hears(replace(READY, held=True))
+    unsure = node.part.held
+    node.hears(replace(READY, held=True, frozen=frozen))
+
+    assert (unsure, node.part.held) == (
+        "nobody knows whether the cluster is frozen",
+        "the cluster is frozen",
+    )
+
+
 def test_load_is_work_per_second_and_follows_slowly() -> None:
     meter = LoadMeter()
     assert meter.measured({X: 100.0}, 0.0) == {}
@@ -263,7 +276,7 @@ def test_what_became_of_a_wish_is_told_here_and_to_all(node: Node) -> None:
     wish = Asked("1f", Errand("reload"), "kim", NOW)
     node.part.taken(TurnTaken(READY, AskedOfTasks(units={X: wish}), Picture()))
     assert node.part.asked() == {X: wish}
-    assert not node.part.frozen
+    assert node.part.held is None
     settled = Settled(X, wish, done=False, text="no file", epoch=7)
 
     node.part.settle(settled)

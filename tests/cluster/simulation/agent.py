@@ -60,6 +60,7 @@ class Place:
     ended: Callable[[Agent, PolynyaError | None], None]
     member: Callable[..., Member]
     clock: Callable[[Machine, Process], MachineClock]
+    knows: Callable[[Machine], frozenset[JobKey]]
 
 
 def proposing(
@@ -134,7 +135,7 @@ class Agent:
         fenced, self._fenced = self._fenced, {}
         heard = self._voice.heard() if self._voice is not None else {}
         return Seen(
-            wanted=frozenset(self.place.feeds),
+            wanted=self.place.knows(self.machine),
             working=frozenset(self.jobs),
             draining=self.draining,
             loads={**heard, **{unit: self.place.loads.get(unit, 1.0) for unit in self.jobs}},
@@ -147,6 +148,7 @@ class Agent:
         self.place.watching.knows(self, standing)
         for unit, job in self.jobs.items():
             gone = standing.grants.get(unit) != job.epoch or unit in standing.revoked
+            gone = gone or unit not in self.place.knows(self.machine)
             if gone or self._makes_room(job):
                 job.stopping = True
         for unit in standing.grants:
@@ -161,12 +163,12 @@ class Agent:
 
     def _makes_room(self, job: Job) -> bool:
         assert self._errands is not None and self.standing is not None
-        return self._errands.takes_turns(job, held=self.standing.frozen is not None)
+        return self._errands.takes_turns(job, held=self.standing.held)
 
     def _asked(self, unit: JobKey) -> Asked | None:
         """What a job does instead of its work. While the cluster is frozen nothing is begun."""
         assert self._errands is not None and self.standing is not None
-        asked = self._errands.due(unit) if self.standing.frozen is None else None
+        asked = None if self.standing.held else self._errands.due(unit)
         if asked is not None:
             self.place.watching.begins_errand(self, unit, asked)
         return asked
@@ -175,6 +177,8 @@ class Agent:
         standing, feed = self.standing, self.place.feeds.get(unit)
         assert standing is not None
         if unit in self.jobs or unit in self._fenced or feed is None or self.draining:
+            return
+        if unit not in self.place.knows(self.machine):
             return
         granted = unit in standing.grants and unit not in standing.revoked
         if not granted or self._clock.peek() >= standing.grants_until:

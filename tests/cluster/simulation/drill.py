@@ -83,11 +83,15 @@ class Drill:
             self._ended,
             self.under.member,
             self.under.clock,
+            self._knows,
         )
         self.machines = [
             Machine(world, f"n{number}", drift=one.drift, skew=one.skew)
             for number, one in enumerate(plan.machines)
         ]
+        self.counts["late or never in a configuration"] += sum(
+            one.since > 0 for nodes in plan.knows.values() for one in nodes
+        )
         if "meddle" in plan.kinds:
             # Ownership as a version that this one does not know writes it: not to be touched.
             later = {"v": 2, "nonce": "x", "owner": None, "epoch": 7, "since": SINCE, "holders": []}
@@ -104,6 +108,12 @@ class Drill:
         if machine.process is None or machine.process.dead:
             self._processes += 1
             self.agents[machine.name] = Agent(self.place, machine, self._processes)
+
+    def _knows(self, machine: Machine) -> frozenset[JobKey]:
+        """The units that the configuration of a machine has now."""
+        knows, number, now = self.plan.knows, int(machine.name[1:]), self.world.now
+        missing = {unit for unit, nodes in knows.items() if not nodes[number].at(now)}
+        return frozenset(self.feeds.keys() - missing)
 
     def twin(self, node: int) -> None:
         """Start another process with the id of a node, as a copy of its machine does."""
@@ -248,7 +258,7 @@ class Drill:
             self.oracle.by_hand(path, json.dumps(fields).encode())
 
     def damage(self, folder: str, draw: float, data: bytes | None) -> None:
-        """Destroy an object that can be made again."""
+        """Destroy an object that can be made again, if there is one in that folder."""
         found = self.objects.below(f"{CLUSTER}/{folder}")
         if found:
             self.counts["object destroyed"] += 1
@@ -310,7 +320,20 @@ class Drill:
 
     @property
     def units_done(self) -> dict[JobKey, bool]:
-        """Whether all that ever arrives is in the table of a unit."""
+        """Whether all that ever arrives is in the table of a unit that some node at work knows."""
+        known = self._known()
         return {
-            unit: feed.table.state.position >= feed.source.rows for unit, feed in self.feeds.items()
+            unit: feed.table.state.position >= feed.source.rows
+            for unit, feed in self.feeds.items()
+            if unit in known
         }
+
+    @property
+    def open_wishes(self) -> list[str]:
+        """What is asked of units that some node at work knows."""
+        known = {f"{unit.task}/{unit.name}" for unit in self._known()}
+        return [unit for unit in self.oracle.wishes.open if unit in known]
+
+    def _known(self) -> frozenset[JobKey]:
+        working = [one for one in self.agents.values() if not one.process.dead and not one.draining]
+        return frozenset[JobKey]().union(*(self._knows(one.machine) for one in working))

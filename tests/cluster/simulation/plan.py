@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -22,6 +23,18 @@ class MachinePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Knows:
+    """When a machine has a unit in its configuration."""
+
+    since: float = 0.0
+    until: float = math.inf
+
+    def at(self, moment: float) -> bool:
+        """Whether it has it then."""
+        return self.since <= moment < self.until
+
+
+@dataclass(frozen=True, slots=True)
 class Strike:
     """A fault: a method of `Drill` and what it is called with."""
 
@@ -35,7 +48,8 @@ class Plan:
     """All of a run. No fault begins after `heals`; input arrives until `feeds`.
 
     `kinds` are those faults that this run has; none in a calm one. `epochs` are those of tables
-    that somebody owned before there was a cluster.
+    that somebody owned before there was a cluster. `knows` has the units that not all machines
+    know all the time, with what becomes of each on every machine.
     """
 
     kinds: frozenset[str]
@@ -50,6 +64,7 @@ class Plan:
     commits: CommitRates
     stream: StreamRates
     strikes: tuple[Strike, ...]
+    knows: Mapping[JobKey, tuple[Knows, ...]]
 
     @property
     def calm(self) -> bool:
@@ -75,6 +90,7 @@ KINDS: Mapping[str, float] = {
     "twin": 0.08,
     "before": 0.25,
     "wishes": 0.35,
+    "configuration": 0.3,
 }
 #: Steps that outlast all patience: only beside faults that leave the other nodes alive.
 STICK_SHARE = 0.05
@@ -84,13 +100,17 @@ CALM_SHARE = 0.06
 QUIET = frozenset({"stream", "clocks"})
 #: With these alone the time to recover is judged.
 PROMPT = QUIET | {"crash", "loads"}
+#: With these alone it is judged when a unit that some know is where it is known.
+SLOW_TO_KNOW = QUIET | {"configuration", "loads"}
 SINGLE_SHARE = 0.14
+#: Besides: only where nothing else is wrong it can be judged how soon a unit is where it is known.
+CONFIGURATION_SHARE = 0.02
 
 
-def drawn(seed: int) -> Plan:
-    """The plan of a seed."""
+def drawn(seed: int, only: frozenset[str] | None = None) -> Plan:
+    """The plan of a seed; with faults of these kinds `only`, if that is said."""
     random = Random(f"plan {seed}")
-    kinds = _kinds(random)
+    kinds = _kinds(random) if only is None else only
     nodes = random.randint(2, 4)
     begins, lasts = 15.0, 50.0 + 65.0 * random.random()
     heals = begins + lasts if kinds else begins
@@ -110,7 +130,33 @@ def drawn(seed: int) -> Plan:
         commits=_commits(random) if "commits" in kinds else CommitRates(),
         stream=_stream(random) if "stream" in kinds else StreamRates(),
         strikes=tuple(_strikes(random, kinds, nodes, begins, heals)),
+        knows=_knows(random, units, nodes, begins, heals) if "configuration" in kinds else {},
     )
+
+
+def _knows(
+    random: Random, units: Iterable[JobKey], nodes: int, begins: float, heals: float
+) -> dict[JobKey, tuple[Knows, ...]]:
+    """Units that are added to the configuration, some of which are deleted, and who takes it in."""
+    found = {}
+    for unit in units:
+        if random.random() < 0.4:
+            continue
+        added = random.choice((0.0, random.uniform(begins, begins + 0.6 * (heals - begins))))
+        deleted = random.uniform(added, heals) if random.random() < 0.2 else math.inf
+        since = [_taken_in(random, added, heals) for _ in range(nodes)]
+        if math.isinf(min(since)):
+            since[random.randrange(nodes)] = added
+        found[unit] = tuple(Knows(one, _taken_in(random, deleted, heals)) for one in since)
+    return found
+
+
+def _taken_in(random: Random, changed: float, heals: float) -> float:
+    """When a machine takes in a change of the configuration: soon, late or never."""
+    draw = random.random()
+    if math.isinf(changed) or draw < 0.3:
+        return math.inf
+    return changed + 15 * random.random() if draw < 0.65 else random.uniform(changed, heals)
 
 
 def _kinds(random: Random) -> frozenset[str]:
@@ -119,6 +165,8 @@ def _kinds(random: Random) -> frozenset[str]:
         return frozenset()
     if draw < CALM_SHARE + SINGLE_SHARE:
         return frozenset({random.choice(sorted(KINDS))})
+    if draw < CALM_SHARE + SINGLE_SHARE + CONFIGURATION_SHARE:
+        return frozenset({"configuration"})
     kinds = frozenset(kind for kind, share in KINDS.items() if random.random() < share)
     return (kinds & STICK_BESIDE) | {"stick"} if random.random() < STICK_SHARE else kinds
 
@@ -242,5 +290,6 @@ def _by_hand(
                 strike("meddle", random.choice(("", "units", "plans", "nodes")), random.random())
             else:
                 data = random.choice((None, b"", b"{", b"[]", b'{"v": 1}', b"\xff\x00"))
-                strike("damage", "plans", random.random(), data)
+                folder = random.choice(("plans", "plans", "wanted", "differences"))
+                strike("damage", folder, random.random(), data)
     return found

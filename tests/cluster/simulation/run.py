@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tests.cluster.simulation.drill import Drill, Under
+from tests.cluster.simulation.judge import knowing
 from tests.cluster.simulation.judge.oracle import Violation
 from tests.cluster.simulation.parts.world import World
-from tests.cluster.simulation.plan import PROMPT, Plan, drawn
+from tests.cluster.simulation.plan import PROMPT, SLOW_TO_KNOW, Plan, drawn
 
 #: When faults are healed and a node works, all that waits is done after so many seconds.
 PROGRESS = 120.0
+#: So much later where configurations differ: until the leader hears of it.
+LEARNING = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +28,17 @@ class Outcome:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def run(seed: int, under: Under | None = None, plan: Plan | None = None) -> Outcome:
-    """The history of a seed."""
+def run(
+    seed: int,
+    under: Under | None = None,
+    plan: Plan | None = None,
+    prepare: Callable[[Drill], None] = lambda drill: None,
+) -> Outcome:
+    """The history of a seed; `prepare` may change what strikes it before it begins."""
     plan = plan or drawn(seed)
     world = World(seed)
     drill = Drill(world, plan, under or Under())
+    prepare(drill)
     failure = None
     try:
         _live(drill)
@@ -46,8 +55,9 @@ def _live(drill: Drill) -> None:
     world, plan, oracle = drill.world, drill.plan, drill.oracle
     last = max(plan.heals, plan.feeds)
     world.run(last)
-    deadline = last + PROGRESS
-    while world.now < deadline and not (all(drill.units_done.values()) and not oracle.wishes.open):
+    progress = PROGRESS + (LEARNING if plan.knows else 0.0)
+    deadline = last + progress
+    while world.now < deadline and not (all(drill.units_done.values()) and not drill.open_wishes):
         world.run(world.now + 5)
     oracle.judge_tables()
     if plan.calm:
@@ -55,10 +65,14 @@ def _live(drill: Drill) -> None:
         oracle.counts["calm lives judged"] += 1
     if plan.kinds <= PROMPT and "crash" in plan.kinds:
         oracle.counts["recoveries judged"] += len(oracle.judge_recovery(world.now))
+    if plan.knows and plan.kinds <= SLOW_TO_KNOW:
+        settled = knowing.settled(plan)
+        world.run(max(settled.values()))
+        oracle.counts["units judged that not all know"] += knowing.judge(oracle, plan, settled)
     late = sorted(unit.name for unit, done in drill.units_done.items() if not done)
-    late += [f"what is asked of {unit}" for unit in oracle.wishes.open]
+    late += [f"what is asked of {unit}" for unit in drill.open_wishes]
     if late:
-        oracle.fail(f"no progress in {PROGRESS:g} s after all faults were healed: {late}")
+        oracle.fail(f"no progress in {progress:g} s after all faults were healed: {late}")
 
 
 def _counted(drill: Drill) -> Counter[str]:

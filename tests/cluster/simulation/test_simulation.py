@@ -10,11 +10,14 @@ from collections import Counter
 
 import pytest
 
-from tests.cluster.simulation.many import vacuous
+from tests.cluster.simulation.drill import Under
+from tests.cluster.simulation.many import first_caught, vacuous
 from tests.cluster.simulation.plan import KINDS, drawn
+from tests.cluster.simulation.planted.bug import Bug
 from tests.cluster.simulation.planted.bugs import BUGS
 from tests.cluster.simulation.planted.catching import catch
-from tests.cluster.simulation.run import run
+from tests.cluster.simulation.planted.knowing import KNOWING
+from tests.cluster.simulation.run import Outcome, run, total
 
 QUICK = 100
 #: Enough seeds for each planted bug; the table in docs/reliability.md says how many it takes.
@@ -57,6 +60,26 @@ def test_every_kind_of_fault_is_drawn() -> None:
     drawn_kinds = Counter(kind for seed in range(300) for kind in drawn(seed).kinds)
 
     assert drawn_kinds.keys() == {*KINDS, "stick"}
+
+
+def configured(seed: int, under: Under | None = None) -> Outcome:
+    """A life in which nothing is wrong but configurations that are late, or never there."""
+    return run(seed, under, drawn(seed, frozenset({"configuration"})))
+
+
+def test_a_unit_that_some_nodes_know_is_on_one_of_them_soon() -> None:
+    outcomes = [configured(seed) for seed in range(1, 21)]
+
+    assert {one.seed: one.failure for one in outcomes if one.failure is not None} == {}
+    assert total(outcomes)["units judged that not all know"] > 20
+
+
+@pytest.mark.parametrize("bug", KNOWING, ids=lambda bug: bug.name)
+def test_configurations_that_differ_and_nobody_hears_of_it_are_caught(bug: Bug) -> None:
+    with bug.planted() as under:
+        caught = first_caught(lambda seed: configured(seed, under), most=40)
+
+    assert caught is not None
 
 
 def test_a_run_in_which_nothing_happens_proves_nothing() -> None:

@@ -9,7 +9,7 @@ from tests.cluster.simulation.later import Mixed
 from tests.cluster.simulation.planted.owning import forgetful
 from tests.cluster.simulation.run import run, total
 
-QUICK, LONG = 40, 2_000
+QUICK, LONG = 60, 2_000
 
 
 def lives(mixed: Mixed, first: int, count: int) -> dict[int, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +12,7 @@ from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.operate.adopt import tell_adopted
 from polynya.cli.operate.checked.captures import capture_checks
+from polynya.cli.operate.checked.coordination import coordination_check
 from polynya.cli.operate.checks import Check, Status, guarded
 from polynya.cli.operate.doctor_machine import machine_checks, memory_check, output_check
 from polynya.model.errors import ConfigErrors
@@ -19,18 +22,28 @@ _STYLES: Final[dict[Status, str]] = {"ok": "green", "warn": "yellow", "fail": "b
 
 
 def doctor(
-    *, stream: str | None = None, aws: bool = False, repair: bool = False, context: Context
+    *,
+    stream: str | None = None,
+    coordination: str | None = None,
+    cluster: str | None = None,
+    aws: bool = False,
+    repair: bool = False,
+    context: Context,
 ) -> int:
     """Check everything that a run needs: Java, memory, jars, project, landing, warehouse, catalog.
 
     Of captures also the engine, and each database as `polynya connection test` does.
     Of a target on AWS: identity, buckets, catalog and stream too, each with the grant that is
-    missing. What it writes to try it takes back, but for one record in the stream.
+    missing. Of a coordination place: whether nodes can agree there. What it writes to try it takes
+    back, but for one record in the stream.
 
     For example: `polynya doctor --json`.
 
     Args:
         stream: the workload stream, a Kinesis data stream by name or ARN; default: none.
+        coordination: where nodes of a cluster agree, as the agents have it; default
+            `POLYNYA_COORDINATION`, else it is not looked at.
+        cluster: its name; default `POLYNYA_CLUSTER`, else the project's name.
         aws: look at the account, too: its quotas, and the defaults of Lake Formation.
         repair: first register the tables of the warehouse again if the catalog on this machine is
             lost or damaged, or names files that are gone. A damaged catalog is put aside.
@@ -40,7 +53,9 @@ def doctor(
         _repair(context)
     worst = 0
     failed = 0
-    for check in _checks(context, stream, aws=aws):
+    place = coordination or os.environ.get("POLYNYA_COORDINATION")
+    named = cluster or os.environ.get("POLYNYA_CLUSTER")
+    for check in _checks(context, stream, place, named, aws=aws):
         _say(context, check)
         if check.status == "fail":
             failed += 1
@@ -50,7 +65,14 @@ def doctor(
     return worst
 
 
-def _checks(context: CommandContext, stream: str | None, *, aws: bool) -> Iterator[Check]:
+def _checks(
+    context: CommandContext,
+    stream: str | None,
+    coordination: str | None,
+    cluster: str | None,
+    *,
+    aws: bool,
+) -> Iterator[Check]:
     yield guarded("java", _java)
     yield guarded("memory", memory_check)
     yield output_check()
@@ -72,6 +94,9 @@ def _checks(context: CommandContext, stream: str | None, *, aws: bool) -> Iterat
         from polynya.cli.operate.doctor_aws import aws_checks
 
         yield from aws_checks(project, stream)
+    if coordination:
+        named, access = cluster or project.project.name, project.target.aws
+        yield guarded("coordination", partial(coordination_check, coordination, named, access))
     if aws:
         from polynya.cli.operate.doctor_account import account_checks
 

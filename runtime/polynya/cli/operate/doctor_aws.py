@@ -19,8 +19,8 @@ from polynya.model.reading.loader import LoadedProject
 from polynya.store.aws.probe import (
     database_state,
     identity,
-    stream_state,
     try_catalog_writes,
+    try_stream_read,
     try_stream_write,
 )
 from polynya.store.aws.s3 import S3ObjectStore
@@ -54,7 +54,7 @@ def aws_checks(project: LoadedProject, stream: str | None) -> Iterator[Check]:
         if readable:
             yield guarded("views", partial(_views, project))
     if stream is not None:
-        yield guarded("workload stream", partial(_stream, stream, target.aws))
+        yield guarded("workload stream", partial(stream_check, stream, target.aws))
 
 
 def _identity(access: AwsAccess) -> Check:
@@ -133,13 +133,24 @@ def _views(project: LoadedProject) -> Check:
     return Check("views", "ok", f"those of {seen} datasets are published for Athena and Trino")
 
 
-def _stream(name: str, access: AwsAccess) -> Check:
-    state = stream_state(access, name, _PATIENCE)
-    if state is None:
+def stream_check(name: str, access: AwsAccess) -> Check:
+    """Do what nodes do with it: put a record, and read, as they do where they share work."""
+    try:
+        try_stream_write(access, name, _PATIENCE)
+    except DependencyError as error:
+        if error.code != "POLYNYA-AGT-042":
+            raise
         fix = "`WorkloadStreamName` among the outputs of the stage's storage stack has its name"
         return Check("workload stream", "fail", f"there is no stream {name} in this region", fix)
-    try_stream_write(access, name, _PATIENCE)
-    return Check("workload stream", "ok", f"{name}: {state}; one record was put")
+    try:
+        shards = try_stream_read(access, name, _PATIENCE)
+    except DependencyError as error:
+        if error.code != "POLYNYA-AWS-002":
+            raise
+        detail = f"{name}: one record was put; it cannot be read: {error.why}"
+        fix = f"where nodes share work, {error.fix}; a node that works alone needs no more"
+        return Check("workload stream", "warn", detail, fix)
+    return Check("workload stream", "ok", f"{name}: one record was put; read, shards: {shards}")
 
 
 def _writable(place: S3Location, access: AwsAccess) -> Check:

@@ -61,11 +61,16 @@ class NodeLease(Document):
 
 
 class LeaderLease(Document):
-    """`leader`: who plans; nobody when `incarnation` is None. `term` grows with each holder."""
+    """`leader`: who plans; nobody when `incarnation` is None. `term` grows with each holder.
+
+    `configuration` is the fingerprint of the units that its configuration has; empty: of a version
+    that does not say so.
+    """
 
     node: Name | None = None
     incarnation: Name | None = None
     term: Count
+    configuration: Text = ""
 
 
 _KNOWN_OF_UNIT: Final = TypeAdapter(tuple[Name, Name, Text])
@@ -78,6 +83,52 @@ def _of_unit(value: tuple[Any, ...]) -> tuple[Any, ...]:
 
 #: A unit of a plan: its task, its name and why it is there; a later version may add to it.
 PlannedUnit: TypeAlias = Annotated[tuple[Any, ...], AfterValidator(_of_unit)]
+
+
+_NAME_OF_UNIT: Final = TypeAdapter(tuple[Name, Name])
+
+
+def _named(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (*_NAME_OF_UNIT.validate_python(value[:2]), *value[2:])
+
+
+#: A unit in a list: its task and its name; a later version may add to it.
+ListedUnit: TypeAlias = Annotated[tuple[Any, ...], AfterValidator(_named)]
+
+
+class Wanted(Document):
+    """`wanted/units`: the units of the leader's configuration, with their fingerprint.
+
+    It is for nodes whose own configuration is another one for long.
+    """
+
+    configuration: Text
+    units: tuple[ListedUnit, ...] = ()
+
+    def keys(self) -> frozenset[JobKey]:
+        """The units."""
+        return keys_of(self.units)
+
+
+class Difference(Document):
+    """`differences/<incarnation>`: how what a process knows differs from what the leader knows.
+
+    Attributes:
+        configuration: fingerprint of the units that this process knows.
+        base: of those of the leader, when this was written.
+        more: units that this process knows and the leader does not.
+        less: units that the leader knows and this process does not.
+    """
+
+    configuration: Text
+    base: Text
+    more: tuple[ListedUnit, ...] = ()
+    less: tuple[ListedUnit, ...] = ()
+
+
+def keys_of(units: tuple[tuple[Any, ...], ...]) -> frozenset[JobKey]:
+    """The units of a list."""
+    return frozenset(JobKey(task, name) for task, name, *_ in units)
 
 
 class Plan(Document):

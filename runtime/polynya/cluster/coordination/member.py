@@ -8,6 +8,7 @@ from typing import Final
 
 from polynya.cluster.coordination.census import Census
 from polynya.cluster.coordination.documents import Freeze, Plan
+from polynya.cluster.coordination.knowing import Knowing
 from polynya.cluster.coordination.leading.leadership import Leadership
 from polynya.cluster.coordination.leading.planner import Planner, Propose
 from polynya.cluster.coordination.owning.claiming import Claims
@@ -72,6 +73,7 @@ class Member:
         self._census = Census(register, clock, pace, together)
         self._session = Session(register, me, clock, pace)
         self._leadership = Leadership(register, me, clock, pace)
+        self._knowing = Knowing(register, clock, pace)
         self._planner = Planner(register, self._census, propose, clock=clock, together=together)
         self._holdings = Holdings(records, clock, pace)
         self._claims = Claims(records, self._census, self._holdings, me=me, clock=clock)
@@ -101,6 +103,7 @@ class Member:
             self._step("renew the session", lambda: self._keep(seen))
             self._step("look for a freeze", self._look_for_freeze)
             self._step("look who leads", lambda: self._look_for_leader(seen))
+            self._step("tell what is known here", lambda: self._tell(seen))
             self._step("lead", lambda: self._lead(seen))
             self._step("read the plan", self._read_plan)
             self._reconcile(seen)
@@ -182,7 +185,21 @@ class Member:
 
     def _look_for_leader(self, seen: Seen) -> None:
         willing = not seen.draining and seen.wanted is not None and self._session.trusted
-        self._leadership.turn(self._session.incarnation, willing=willing, over=self._over)
+        self._leadership.turn(
+            self._session.incarnation,
+            willing=willing,
+            configuration=self._configuration(seen),
+            over=self._over,
+        )
+
+    def _configuration(self, seen: Seen) -> str:
+        return self._knowing.fingerprint(seen.wanted or frozenset())
+
+    def _tell(self, seen: Seen) -> None:
+        """Let the leader know if this node knows other units."""
+        if seen.wanted is not None and not seen.draining:
+            leaders = self._leadership.configuration
+            self._knowing.turn(self._session.incarnation, seen.wanted, leaders)
 
     def _over(self, incarnation: str) -> bool:
         """Whether a process is known to be no member any more."""
@@ -199,7 +216,9 @@ class Member:
         if not self._leadership.leading:
             self._planner.resign()
         elif self._moves_allowed:
-            planned = self._planner.turn(self._leadership.term, seen, self._go_on)
+            planned = self._planner.turn(
+                self._leadership.term, seen, self._configuration(seen), self._go_on
+            )
             self._decided += planned.decided
             self._troubles += planned.troubles
             self._unfinished = self._unfinished or planned.unfinished
@@ -265,6 +284,7 @@ class Member:
             leader=self._leadership.holder,
             leading=self._leadership.leading,
             frozen=self._frozen,
+            held=not self._moves_allowed,
             nodes=self._nodes(),
             waiting=self._claims.waiting | self._unknown(seen),
             decided=tuple(self._decided),
@@ -273,7 +293,7 @@ class Member:
         )
 
     def _unknown(self, seen: Seen) -> dict[JobKey, str]:
-        """Units of the plan that only the leader's configuration has, so far."""
+        """Units of the plan that the configuration of this node does not have, so far."""
         if seen.draining or seen.wanted is None:
             return {}
         missing = self._plan.keys() - seen.wanted - self._holdings.units

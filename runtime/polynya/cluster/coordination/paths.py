@@ -13,6 +13,8 @@ from polynya.cluster.unit import JobKey
 
 NODES: Final = "nodes"
 PLANS: Final = "plans"
+WANTED: Final = "wanted"
+DIFFERENCES: Final = "differences"
 UNITS: Final = "units"
 DRAINS: Final = "drains"
 MOVES: Final = "moves"
@@ -22,6 +24,7 @@ OUTCOMES: Final = "outcomes"
 PROBES: Final = "probes"
 LEADER: Final = "leader"
 FREEZE: Final = "freeze"
+WANTED_UNITS: Final = f"{WANTED}/units"
 
 
 def element(name: str) -> str:
@@ -45,6 +48,11 @@ def node_path(incarnation: str) -> str:
 def plan_path(incarnation: str) -> str:
     """What the leader wants an incarnation to have."""
     return f"{PLANS}/{element(incarnation)}"
+
+
+def difference_path(incarnation: str) -> str:
+    """How the units that an incarnation knows differ from those that the leader knows."""
+    return f"{DIFFERENCES}/{element(incarnation)}"
 
 
 def unit_path(unit: JobKey) -> str:

@@ -20,7 +20,7 @@ def probe(store: ObjectStore, cluster: str, token: str) -> None:
         OperationError: a condition is not enforced (POLYNYA-AGT-010).
         DependencyError: what the store raises.
     """
-    path = f"{element(cluster)}/{PROBES}/{token}"
+    path = probe_path(cluster, token)
     try:
         _try_conditions(store, path)
     finally:
@@ -28,6 +28,11 @@ def probe(store: ObjectStore, cluster: str, token: str) -> None:
         # bucket may be set up to refuse others here.
         with suppress(*STORE_ERRORS):
             store.delete_if_unchanged(path, store.read(path, 64).version)
+
+
+def probe_path(cluster: str, token: str) -> str:
+    """The object with which a store is tried."""
+    return f"{element(cluster)}/{PROBES}/{token}"
 
 
 def _try_conditions(store: ObjectStore, path: str) -> None:

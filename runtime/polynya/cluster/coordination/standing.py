@@ -49,6 +49,7 @@ class Pace:
         trust: part of `ttl` for which a node trusts its own lease since it sent the last renewal.
         hand_off: longest wait for an owner that lives to release a unit.
         balance: between two plans that only balance; what is urgent is planned at once.
+        learn: a node whose units have differed from the leader's for so long says how.
         forget: leases and plans that are dead for so long are deleted.
         claims_per_second: of all nodes together, below the limits of an object store.
         most: requests of one kind in one turn, of a node that does not lead.
@@ -62,6 +63,7 @@ class Pace:
     trust: float = 0.8
     hand_off: float = 90.0
     balance: float = 30.0
+    learn: float = 60.0
     forget: float = 3600.0
     claims_per_second: float = 2500.0
     most: int = 100
@@ -147,6 +149,7 @@ class Standing:
         leader: the incarnation that leads, as far as known.
         leading: it is this one.
         frozen: nothing moves, and who said so.
+        held: nothing moves, because of that or because the store did not say in this turn.
         nodes: all processes with a lease.
         waiting: units of our plan that are not ours yet, each with what it waits for.
         decided: what was done in this turn.
@@ -163,6 +166,7 @@ class Standing:
     leader: str | None = None
     leading: bool = False
     frozen: Freeze | None = None
+    held: bool = False
     nodes: Mapping[str, NodeSeen] = field(default_factory=dict)
     waiting: Mapping[JobKey, str] = field(default_factory=dict)
     decided: tuple[Decided, ...] = ()

@@ -44,6 +44,8 @@ class UnitFacts:
             that the leader knows. The first placement of a unit is no move.
         pinned_to: the node that a person wants it on.
         orphaned: its node died without a word.
+        unknown_to: incarnations whose configuration does not have it; they do not get it. Empty
+            in most cases. What not all nodes know is not moved for balance.
     """
 
     unit: JobKey
@@ -52,6 +54,7 @@ class UnitFacts:
     moved_seconds_ago: float | None = None
     pinned_to: str | None = None
     orphaned: bool = False
+    unknown_to: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ class Move:
 class Proposal:
     """The incarnation that should have each unit, and the moves that lead there.
 
-    A unit is missing from the assignment only when no node is ready.
+    A unit is missing from the assignment only when no node is ready that knows it.
     """
 
     assignment: Mapping[JobKey, str]

@@ -39,9 +39,9 @@ def settle(
     for unit in units:
         had = current.get(unit.unit)
         wish = wished.get(unit.pinned_to) if unit.pinned_to is not None else None
-        if wish is not None and wish.name != had:
+        if wish is not None and wish.name != had and wish.name not in unit.unknown_to:
             asked.append((unit, had, wish))
-        elif had in fleet.places:
+        elif had in fleet.places and had not in unit.unknown_to:
             fleet.keep(unit, fleet.places[had])
         else:
             homeless.append(_Homeless(unit, had, _why(had, known)))
@@ -60,19 +60,23 @@ def _newest(fleet: Fleet) -> dict[str, Place]:
 def _why(had: str | None, known: Mapping[str, NodeFacts]) -> str:
     if had is None:
         return "no node had it"
-    return f"{known[had].node} drains" if had in known else f"{had} is gone"
+    if had not in known:
+        return f"{had} is gone"
+    why = "does not know it" if known[had].state == "ready" else "drains"
+    return f"{known[had].node} {why}"
 
 
 def _place(fleet: Fleet, homeless: Homeless, rules: Rules) -> None:
     """Give each unit to the node with the lowest level; some to nodes of a kind, with room there.
 
-    Heavy ones go to On-Demand. What a dead node had goes to no newcomer, which would first watch
-    the lease of the dead one run out, as the others have done.
+    What not all nodes know comes first, heavy ones go to On-Demand. What a dead node had goes to
+    no newcomer, which would first watch the lease of the dead one run out, as the others have done.
 
     The largest first, each to the node with the least ("LPT"), is at most a third above the best
     possible (Graham, Bounds on multiprocessing timing anomalies, 1969).
     """
     homeless.sort(key=lambda each: (-fleet.weights[each.unit.unit], each.unit.unit))
+    homeless = _where_known(fleet, homeless)
     waiting = sum(fleet.weights[each.unit.unit] for each in homeless)
     capacity = sum(place.facts.capacity for place in fleet.places.values())
     full = (fleet.mean + waiting / capacity) * (1 + rules.band)
@@ -84,6 +88,16 @@ def _place(fleet: Fleet, homeless: Homeless, rules: Rules) -> None:
     everywhere = _heap(places)
     for one in rest:
         _lowest(fleet, everywhere, one)
+
+
+def _where_known(fleet: Fleet, homeless: Homeless) -> Homeless:
+    """Place what not all nodes know, where it is known; returns all else."""
+    for one in homeless:
+        knowing = [place for name, place in fleet.places.items() if name not in one.unit.unknown_to]
+        if one.unit.unknown_to and knowing:
+            least = min(knowing, key=lambda place: (place.level, place.name))
+            fleet.move(one.unit, one.had, least, one.why)
+    return [one for one in homeless if not one.unit.unknown_to]
 
 
 def _to_some(

@@ -87,7 +87,7 @@ class Giver:
         sides: tuple[Choices, Choices] = ([], [])
         for unit in self.place.units.values():
             rests = unit.moved_seconds_ago is not None and unit.moved_seconds_ago < rest
-            if not rests and unit.pinned_to != self.place.facts.node:
+            if not rests and not unit.unknown_to and unit.pinned_to != self.place.facts.node:
                 sides[unit.heavy].append((self._fleet.weights[unit.unit], unit))
         for choices in sides:
             choices.sort(key=lambda each: (each[0], each[1].unit))

@@ -144,9 +144,12 @@ class Part:
         return self._asked.units
 
     @property
-    def frozen(self) -> bool:
-        """Whether somebody froze the cluster: then nothing that is asked of units is begun."""
-        return self._standing is not None and self._standing.frozen is not None
+    def held(self) -> str | None:
+        """Why nothing that is asked of units is begun; None when it may be."""
+        if self._standing is None or not self._standing.held:
+            return None
+        frozen = self._standing.frozen is not None
+        return "the cluster is frozen" if frozen else "nobody knows whether the cluster is frozen"
 
     def settle(self, settled: Settled) -> None:
         """Say what became of a wish for a unit."""

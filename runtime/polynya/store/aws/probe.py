@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from polynya.model.config.aws import AwsAccess
 from polynya.store.aws.clients import AWS_ERRORS, client, code_of, explained, is_transient
+from polynya.store.aws.kinesis import KinesisStream
 from polynya.store.retry import Retry
 
 T = TypeVar("T")
@@ -81,45 +82,28 @@ def try_catalog_writes(
         _asked(retry, step, (action, where, on))
 
 
-def stream_state(access: AwsAccess, name: str, retry: Retry) -> str | None:
-    """Status and number of shards of a Kinesis stream, None when there is none of this name.
-
-    Raises DependencyError.
-    """
-    kinesis = client("kinesis", access)
-
-    def ask() -> str | None:
-        try:
-            answer = kinesis.describe_stream_summary(**stream_named(name))
-        except AWS_ERRORS as error:
-            if code_of(error) == "ResourceNotFoundException":
-                return None
-            raise
-        found = answer["StreamDescriptionSummary"]
-        return f"{found['StreamStatus'].lower()}, shards: {found['OpenShardCount']}"
-
-    grant = f"kinesis:DescribeStreamSummary on the stream {name}"
-    return _asked(retry, ask, ("describe the stream", f"stream {name}", grant))
-
-
 def try_stream_write(access: AwsAccess, name: str, retry: Retry) -> None:
     """Put one record that says what it is; whoever reads the stream passes over it.
 
-    Raises DependencyError.
+    Raises DependencyError: POLYNYA-AGT-042 when there is no such stream.
     """
-    kinesis = client("kinesis", access)
-    record = {"PartitionKey": PROBE_TABLE, "Data": b'{"type": "doctor"}'}
-    grant = f"kinesis:PutRecord on the stream {name}"
-    _asked(
-        retry,
-        lambda: kinesis.put_record(**stream_named(name), **record),
-        ("put a record", f"stream {name}", grant),
-    )
+    _stream(access, name, retry).put(PROBE_TABLE, b'{"type": "doctor"}')
 
 
-def stream_named(name: str) -> dict[str, str]:
-    """How the API names a stream that a person named, be it by its ARN."""
-    return {"StreamARN" if name.startswith("arn:") else "StreamName": name}
+def try_stream_read(access: AwsAccess, name: str, retry: Retry) -> int:
+    """Read what is newest in one shard, as nodes read it; returns the number of open shards.
+
+    Raises DependencyError with the grant that is missing.
+    """
+    stream = _stream(access, name, retry)
+    shards = stream.shards()
+    for shard in shards[:1]:
+        stream.read(stream.newest(shard))
+    return len(shards)
+
+
+def _stream(access: AwsAccess, name: str, retry: Retry) -> KinesisStream:
+    return KinesisStream(name, access, retry=retry, kinesis=client("kinesis", access))
 
 
 def _asked(retry: Retry, question: Callable[[], T], meaning: tuple[str, str, str]) -> T:

@@ -27,6 +27,7 @@ class Records:
     Attributes:
         owners: of each unit, the epochs that it was given and to whom.
         claims: how often a unit got an owner; `claimed_at` when, `claimed_by` when each did last.
+        held: of each unit, from when on who owned it, by node id; None: nobody.
         lost_at: when an owner lost a unit, by both.
     """
 
@@ -37,6 +38,7 @@ class Records:
         self.claims = 0
         self.claimed_at: dict[str, list[float]] = {}
         self.claimed_by: dict[tuple[str, str], float] = {}
+        self.held: dict[str, list[tuple[float, str | None]]] = {}
         self._written: dict[str, float] = {}
         self.lost_at: dict[tuple[str, str], float] = {}
         self._terms: dict[int, str] = {}
@@ -86,6 +88,7 @@ class Records:
         if after["epoch"] < old["epoch"]:
             self._fail(f"the epoch of {unit} fell from {old['epoch']} to {after['epoch']}")
         owner = after["owner"]
+        self.held.setdefault(unit, []).append((self._now(), after["node"]))
         if old["owner"] not in {None, owner}:
             self.lost_at[unit, str(old["owner"])] = self._now()
         self.lost_at.pop((unit, str(owner)), None)

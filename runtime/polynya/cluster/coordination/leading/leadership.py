@@ -19,6 +19,7 @@ class Leadership:
     Attributes:
         holder: the incarnation that leads, as far as known.
         term: of the holder.
+        configuration: fingerprint of the units that the holder knows, empty when it does not say.
     """
 
     def __init__(self, register: Register, me: Me, clock: Clock, pace: Pace) -> None:
@@ -27,18 +28,22 @@ class Leadership:
         self._sent = self._until = -math.inf
         self.holder: str | None = None
         self.term = 0
+        self.configuration = ""
 
     @property
     def leading(self) -> bool:
         """Whether this member leads, and no other can take it for dead yet."""
         return self._clock.monotonic() < self._until
 
-    def turn(self, me: str, *, willing: bool, over: Callable[[str], bool]) -> None:
+    def turn(
+        self, me: str, *, willing: bool, configuration: str, over: Callable[[str], bool]
+    ) -> None:
         """Look who leads; renew or resign when it is us, follow on when nobody does.
 
         Args:
             me: our incarnation.
             willing: we may lead.
+            configuration: fingerprint of the units that we know.
             over: whether an incarnation is known to be dead or to have no lease.
 
         Raises what the store raises.
@@ -50,29 +55,39 @@ class Leadership:
         self._sightings.look(versions, asked=asked, answered=answered)
         self.holder = found.document.incarnation if found else None
         self.term = found.document.term if found else 0
+        self.configuration = found.document.configuration if found and self.holder else ""
         if found is not None and self.holder == me:
-            self._hold(found, willing=willing)
+            self._hold(found, configuration, willing=willing)
             return
         self._until = -math.inf
         silent = self._sightings.silent(LEADER) or 0.0
         vacant = self.holder is None or silent >= self._pace.ttl or over(self.holder)
         if willing and vacant:
-            self._follow(me, found)
+            self._follow(me, found, configuration)
 
-    def _hold(self, found: Found[LeaderLease], *, willing: bool) -> None:
+    def _hold(self, found: Found[LeaderLease], configuration: str, *, willing: bool) -> None:
         if not willing:
             self._until = -math.inf
             nobody = found.document.model_copy(update={"node": None, "incarnation": None})
             if self._register.write(LEADER, nobody, found.version):
                 self.holder = None
-        elif self._clock.monotonic() >= self._sent + self._pace.renew:
-            self._write(found.document, found.version)
+            return
+        due = self._clock.monotonic() >= self._sent + self._pace.renew
+        if due or self.configuration != configuration:
+            lease = found.document.model_copy(update={"configuration": configuration})
+            if self._write(lease, found.version):
+                self.configuration = configuration
 
-    def _follow(self, me: str, found: Found[LeaderLease] | None) -> None:
-        ours = {"node": self._me.node, "incarnation": me, "term": self.term + 1}
+    def _follow(self, me: str, found: Found[LeaderLease] | None, configuration: str) -> None:
+        ours = {
+            "node": self._me.node,
+            "incarnation": me,
+            "term": self.term + 1,
+            "configuration": configuration,
+        }
         before = found.document if found is not None else LeaderLease(term=0)
         if self._write(before.model_copy(update=ours), found.version if found else None):
-            self.holder, self.term = me, self.term + 1
+            self.holder, self.term, self.configuration = me, self.term + 1, configuration
 
     def _write(self, lease: LeaderLease, version: str | None) -> bool:
         sent = self._clock.monotonic()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeAlias
 
 from polynya.cluster.coordination.census import Census
 from polynya.cluster.coordination.documents import DrainWish, MoveWish, Plan
+from polynya.cluster.coordination.leading.knowledge import Knowledge, Known
 from polynya.cluster.coordination.leading.plans import Change, assignment, by_incarnation, changes
 from polynya.cluster.coordination.paths import (
     DRAINS,
@@ -35,6 +36,7 @@ Propose: TypeAlias = Callable[
 
 #: Leases that are deleted in one turn at most.
 _TIDIED: Final = 20
+_NOBODY: Final[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class Planner:
         self._plans = Shelf(register, Plan, PLANS, together)
         self._drains = Shelf(register, DrainWish, DRAINS, together)
         self._moves = Shelf(register, MoveWish, MOVES, together)
+        self._knowledge = Knowledge(register, together)
         self._placed: dict[JobKey, str] | None = None
         self._reasons: dict[JobKey, str] = {}
         self._moved_at: dict[JobKey, float] = {}
@@ -88,23 +91,35 @@ class Planner:
         """How many units each plan has."""
         return {one: len(plan.units) for one, plan in self._stored().items()}
 
-    def turn(self, term: int, seen: Seen, go_on: GoOn) -> Planned:
-        """Plan once. Raises what the store raises."""
+    def turn(self, term: int, seen: Seen, configuration: str, go_on: GoOn) -> Planned:
+        """Plan once. Raises what the store raises.
+
+        Args:
+            term: of this leader.
+            seen: what it was told.
+            configuration: fingerprint of the units that it knows.
+            go_on: whether there is time for more.
+        """
         complete = [
             self._census.study(go_on),
             self._plans.refresh(go_on),
             self._drains.refresh(go_on),
             self._moves.refresh(go_on),
+            self._knowledge.refresh(go_on),
         ]
         troubles = (
             *self._census.troubles,
             *self._plans.troubles,
             *self._drains.troubles,
             *self._moves.troubles,
+            *self._knowledge.troubles,
         )
         if not all(complete) or seen.wanted is None:
             return Planned(troubles=troubles, unfinished=seen.wanted is not None)
-        decided = self._place(self._nodes(), seen, seen.wanted)
+        self._knowledge.publish(seen.wanted, configuration)
+        nodes = self._nodes()
+        known = self._knowledge.known(seen.wanted, [one.incarnation for one in nodes])
+        decided = self._place(nodes, seen, known)
         wrong, unfinished = self._write(term, go_on)
         self._tidy()
         return Planned(tuple(decided), (*troubles, *wrong), unfinished)
@@ -130,10 +145,9 @@ class Planner:
             )
         return facts
 
-    def _place(
-        self, nodes: list[NodeFacts], seen: Seen, wanted: frozenset[JobKey]
-    ) -> list[Decided]:
+    def _place(self, nodes: list[NodeFacts], seen: Seen, known: Known) -> list[Decided]:
         """Have units placed: at once if nodes, units or wishes changed, else now and then."""
+        wanted = known.units
         pins = {
             unit: found.document.to
             for path, found in self._moves.documents.items()
@@ -141,7 +155,7 @@ class Planner:
         }
         now = self._clock.monotonic()
         who = [(one.incarnation, one.state, one.on_demand, one.capacity) for one in nodes]
-        facts = (who, wanted, pins)
+        facts = (who, known, pins)
         due = now >= self._proposed_at + self._pace.balance
         if self._placed is not None and facts == self._facts and not due:
             return []
@@ -152,7 +166,14 @@ class Planner:
         self._loads = self._loads.after(now - self._loads_at, seen.loads, wanted)
         self._loads_at = now
         typical = self._loads.typical
-        units = [self._unit(unit, typical, seen, pins, now) for unit in wanted]
+        units = [
+            replace(
+                self._unit(unit, typical, seen, now),
+                pinned_to=pins.get(unit),
+                unknown_to=known.unknown_to.get(unit, _NOBODY),
+            )
+            for unit in wanted
+        ]
         proposal = self._propose(nodes, units, self._placed)
         self._facts, self._proposed_at = facts, now
         self._settled = None
@@ -165,16 +186,13 @@ class Planner:
             Decided("planned", move.unit, move.reason, node=move.target) for move in proposal.moves
         ]
 
-    def _unit(
-        self, unit: JobKey, typical: float, seen: Seen, pins: Mapping[JobKey, str], now: float
-    ) -> UnitFacts:
+    def _unit(self, unit: JobKey, typical: float, seen: Seen, now: float) -> UnitFacts:
         moved, had = self._moved_at.get(unit), (self._placed or {}).get(unit, "")
         return UnitFacts(
             unit=unit,
             load=self._loads.values.get(unit, typical),
             heavy=unit in seen.heavy,
             moved_seconds_ago=None if moved is None else now - moved,
-            pinned_to=pins.get(unit),
             orphaned=self._census.dead(had),
         )
 
@@ -255,6 +273,7 @@ class Planner:
             for one, info in self._census.listed.items()
             if self._census.silent(one) >= self._pace.forget
         ]
+        old += self._knowledge.tidy(self._census.listed.keys())
         old += [
             (path, found.version)
             for path, found in self._plans.documents.items()

@@ -103,4 +103,14 @@ PAGES: Final = (
         "nodes idle and cost money. Nothing is wrong with the data. Lower the `maximum` of the "
         "cluster, or its `minimum`; or leave it, if more tasks are to come.",
     ),
+    ErrorPage(
+        "POLYNYA-AGT-055",
+        "a node has another configuration than the leader",
+        "All nodes read the same configuration, seconds apart. This one has had other units of "
+        "work than the leader for a minute: one of the two cannot read the configuration, or "
+        "refuses a file that the other had accepted before it was broken. Work goes on, and "
+        "each unit is on a node that knows it; what was deleted goes on where nobody has heard "
+        "of that. Look at the events `configuration.unread` and `configuration.broken` of both "
+        "nodes, and mend the file or the access.",
+    ),
 )

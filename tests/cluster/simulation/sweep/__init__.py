@@ -1,0 +1,1 @@
+"""Each call of a short life, struck in each way."""
