@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from examples.servers.mariadb import Server
+from polynya.gateway.compare.mysql import ComparedMysql
 from polynya.gateway.mysql.database import MysqlDatabase
 from polynya.gateway.source import Chunk, Key, Snapshot, SourceTable
 from polynya.model.errors import OperationError
@@ -158,6 +160,15 @@ def test_a_column_that_has_the_name_of_the_number_is_refused(
 
     with pytest.raises(OperationError, match="a column polynya_row and no key"):
         database.look(database.tables(["shop.log"], []), None)
+
+
+def test_a_server_without_binlog_is_compared_as_of_now(
+    plain: Server, database: MysqlDatabase
+) -> None:
+    plain.execute("CREATE TABLE log (n INT)", "INSERT INTO log VALUES (1), (1)", database="shop")
+
+    with closing(ComparedMysql(access_to(plain, **READER, follows=False)).moment()) as moment:
+        assert (moment.position, moment.count("shop.log", None)) == ("now", 2)
 
 
 def test_each_load_leaves_each_row_once(
