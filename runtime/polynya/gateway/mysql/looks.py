@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Final
 
-from polynya.gateway.landing.places import place_of_offset
 from polynya.gateway.mysql.catalog import Column, Table
 from polynya.gateway.mysql.moments import begin_view, clock, end_view, place_of_view
 from polynya.gateway.mysql.reading import Cursor, Cursors, as_now, query
@@ -38,14 +37,18 @@ def place_of_load(session: Session, connector: str, beyond: Offset | None) -> Pl
     end_view(session)
     places = [_FIRST]
     if said is not None:
-        file, position = said
-        places.append(place_of_offset(connector, {"file": file, "pos": position}))
+        places.append(_numbers(*said))
     if beyond:
-        number, position = place_of_offset(connector, beyond)
+        number, position = _numbers(beyond["file"], beyond["pos"])
         # The event that empties a table stands between the rows of both loads.
         places.append((number, position + 2))
     number, position = max(places)
     return Place(connector, f"{LOAD_FILE}{number:06d}", position, clock(session))
+
+
+def _numbers(file: Any, position: Any) -> tuple[int, int]:
+    """A place in a binlog as it is compared."""
+    return int(str(file).rpartition(".")[2]), int(position)
 
 
 class MysqlLook:
