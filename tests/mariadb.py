@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from examples.servers import mariadb
 from examples.servers.mariadb import Server
@@ -21,6 +22,8 @@ def new_server(folder: Path, settings: Mapping[str, str] | None = None) -> Serve
 
 def access_to(server: Server, **more: object) -> Access:
     """How its superuser reaches it."""
-    given = {"database": "", "user": server.user, "password": server.password} | more
-    return Access("mariadb", "127.0.0.1", server.port, task="shop_db",
-                  **{"tls": "disable"} | given)  # type: ignore[arg-type]  # fmt: skip
+    given: dict[str, Any] = {
+        "type": "mariadb", "host": "127.0.0.1", "port": server.port, "database": "",
+        "user": server.user, "password": server.password, "task": "shop_db", "tls": "disable",
+    }  # fmt: skip
+    return Access(**{**given, **more})

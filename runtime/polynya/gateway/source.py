@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 Key: TypeAlias = tuple[Any, ...]
 """Values of a row by which a table is read in order, as JSON has them."""
@@ -20,6 +20,9 @@ Offset: TypeAlias = Mapping[str, Any]
 
 Seen: TypeAlias = Mapping[str, Any]
 """Which transactions a view has, as `polynya.gateway.landing.seen` reads it; JSON."""
+
+ROW_NUMBER: Final = "polynya_row"
+"""The column that is the key of rows without one, in loads without changes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,10 @@ def settings_of(server: Server, landing: Path, **more: Any) -> WorkerSettings:
 class Process:
     """The capture as a process that can be killed."""
 
-    def __init__(self, settings: WorkerSettings, module: str = "polynya.gateway.worker") -> None:
-        command = [sys.executable, "-m", module]
+    def __init__(
+        self, settings: WorkerSettings, module: str = "polynya.gateway.worker", *given: str
+    ) -> None:
+        command = [sys.executable, "-m", module, *given]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.events: list[dict[str, Any]] = []
         assert self._process.stdin is not None

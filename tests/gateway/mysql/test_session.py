@@ -10,6 +10,7 @@ import pytest
 from examples.servers.mariadb import Server
 from polynya.gateway.mysql.session import Session
 from polynya.model.errors import DependencyError, PolynyaError
+from tests.gateway.mysql.capturing import Process, settings_of
 from tests.mariadb import access_to, new_server
 from tests.streaming.kafka.certificates import Authority
 
@@ -62,6 +63,36 @@ def test_a_certificate_of_another_authority_is_refused(
 def test_a_server_without_tls_is_refused_where_it_is_asked_for(server: Server) -> None:
     assert refusal(server, tls="verify") == "POLYNYA-GTW-042"
     assert refusal(server, tls="require") == "POLYNYA-GTW-042"
+
+
+def untrusted(secured: tuple[Server, Path], landing: Path, trusted: Path, *module: str) -> Process:
+    """What is left of a capture of a server of another authority."""
+    server = secured[0]
+    server.execute("CREATE DATABASE IF NOT EXISTS shop", "CREATE OR REPLACE TABLE shop.a (id INT)")
+    access = {"tls": "verify", "ca": str(trusted)}
+    process = Process(settings_of(server, landing, access=access), *module)
+    assert process.wait() == 3
+    return process
+
+
+def test_a_capture_ends_where_the_server_does_not_prove_itself(
+    secured: tuple[Server, Path], tmp_path: Path
+) -> None:
+    process = untrusted(secured, tmp_path, Authority.of(tmp_path, "theirs").certificate)
+
+    assert process.events[-1]["error"]["code"] == "POLYNYA-GTW-042"
+    assert not process.events[-1]["error"]["retryable"]
+
+
+@pytest.mark.slow
+def test_debezium_takes_the_server_only_by_its_certificate_too(
+    secured: tuple[Server, Path], tmp_path: Path
+) -> None:
+    other = Authority.of(tmp_path, "theirs").certificate
+    process = untrusted(secured, tmp_path, secured[1], "tests.gateway.distrustful", str(other))
+
+    assert process.events[-1]["error"]["code"] == "POLYNYA-GTW-006"
+    assert "valid certification path" in process.events[-1]["error"]["message"]
 
 
 def test_some_certificate_is_enough_where_only_encryption_is_asked_for(

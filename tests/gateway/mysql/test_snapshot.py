@@ -107,13 +107,40 @@ def test_a_filter_leaves_rows_out_and_goes_on_through_empty_chunks(
     assert [chunk.rows for chunk in many] == [0, 0, 1, 0, 1, 0]
 
 
-def test_a_table_without_a_key_comes_whole(server: Server, database: MysqlDatabase) -> None:
-    server.execute("CREATE TABLE a (n INT)", "INSERT INTO a VALUES (1), (1)", database="shop")
+@pytest.mark.parametrize("key", ["kind", "n, kind"])
+def test_a_key_that_cannot_be_followed_is_read_in_parts_of_one_view(
+    server: Server, database: MysqlDatabase, key: str
+) -> None:
+    server.execute(
+        f"CREATE TABLE a (n INT, kind ENUM('b','a') NOT NULL, PRIMARY KEY ({key}))",
+        "INSERT INTO a VALUES (1, 'a'), (2, 'b')", database="shop",
+    )  # fmt: skip
+    (table,) = database.tables(["shop.a"], [])
+    snapshot = database.resume([table])
 
-    (whole,) = chunks(database, "shop.a", 1)
+    first = snapshot.read(table, None, 1, None)
+    server.execute("DELETE FROM a", database="shop")
+    second = snapshot.read(table, first.last, 1, None)
+    third = snapshot.read(table, second.last, 1, None)
+    # Of another capture, which has only what the header says.
+    again = database.resume([table]).read(table, (1,), 9, None)
+    snapshot.close()
 
-    assert [event["key"] for event in events([whole])] == [None, None]
-    assert whole.is_last
+    assert sorted(one["key"]["kind"] for one in events([first, second])) == ["a", "b"]
+    assert [one.rows for one in (first, second, third, again)] == [1, 1, 0, 0]
+    assert [one.is_last for one in (first, second, third, again)] == [False, False, True, True]
+
+
+def test_long_rows_come_in_smaller_parts(
+    server: Server, database: MysqlDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polynya.gateway.mysql.reading.MOST_BYTES", 10_000)
+    server.execute(
+        "CREATE TABLE a (id FLOAT PRIMARY KEY, t TEXT)",
+        "INSERT INTO a SELECT seq, REPEAT('x', 3000) FROM seq_1_to_10", database="shop",
+    )  # fmt: skip
+
+    assert [one.rows for one in chunks(database, "shop.a", 1000)] == [4, 4, 2]
 
 
 def test_a_unique_index_without_null_stands_in_for_a_key(

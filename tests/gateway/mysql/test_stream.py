@@ -1,12 +1,16 @@
 """A capture of MariaDB that is killed: each type is the same in load and stream, nothing is lost.
 
-Its user has the rights that the page gives, and no other.
+Its user has the rights that the page gives, and no other; the server proves itself by a certificate
+of an authority of its own, to the load and to Debezium; a table has masks.
 One server and two captures for all tests here: starting them is what takes long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,10 +31,21 @@ from tests.gateway.mysql.capturing import (
 )
 from tests.gateway.mysql.cases import CASES, ROWS, create, insert, insert_nulls
 from tests.mariadb import new_server
+from tests.streaming.kafka.certificates import Authority
 
 UTC = "SET sql_mode = '', time_zone = '+00:00'"
 #: The instants that are written are others when the session's clock is.
 ELSEWHERE = "SET sql_mode = '', time_zone = '-03:30'"
+
+
+PERSON = "'078-05-1120', 'ann@example.org', '+4912345', 'a secret note'"
+HIDDEN = ("078-05-1120", "ann@example.org", "12345", "a secret note")
+MASKS = {
+    "shop.people": {
+        "ssn": "drop", "mail": {"hash": {"key": "a-key"}}, "phone": {"truncate": 3},
+        "note": {"replace": "hidden"},
+    }
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -40,6 +55,7 @@ class Captured:
     tables: dict[str, dict[str, dict[str, Any]]]
     source: dict[str, dict[str, dict[str, Any]]]
     streamed: list[dict[str, Any]]
+    landed: str
 
     def kinds(self) -> dict[int, dict[str, Any]]:
         """The rows of all types: 1 and 2 were loaded, 3 to 5 streamed."""
@@ -50,25 +66,40 @@ class Captured:
 def captured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Captured]:
     """Killed within its load; then what was changed meanwhile comes too, and a new table."""
     folder = tmp_path_factory.mktemp("capture")
-    server, landing = new_server(folder / "server"), folder / "landing"
+    authority = Authority.of(folder, "ours")
+    whole = str(authority.signs("server", host="DNS:localhost"))
+    server = new_server(folder / "server", {"ssl_cert": whole, "ssl_key": whole})
+    trust = {"host": "localhost", "tls": "verify", "ca": str(authority.certificate)}
+    landing, access = folder / "landing", LIMITED | trust
     try:
         server.start()
         server.execute("CREATE DATABASE shop", *rights())
-        server.execute(UTC, create(), insert(1), insert_nulls(2), database="shop")
+        server.execute("ALTER USER polynya@'%' REQUIRE SSL")
+        server.execute(
+            UTC, create(), insert(1), insert_nulls(2),
+            "CREATE TABLE people (id INT PRIMARY KEY, ssn CHAR(11) NOT NULL, mail VARCHAR(50),"
+            " phone VARCHAR(20), note TEXT)",
+            f"INSERT INTO people VALUES (1, {PERSON}), (2, {PERSON})",
+            database="shop",
+        )  # fmt: skip
         fill(server)
-        killed_at_batch(server, landing, 6)
+        killed_at_batch(server, landing, 6, access)
         change(server)
-        finish(server, landing, access=LIMITED)
+        finish(server, landing, access=access, masks=MASKS)
         names = ("shop.orders", "shop.notes", "shop.later")
         streamed = [one["value"] for one in lines(landing) if one["value"].get("op") != "r"]
         source = {name: source_rows(server, name) for name in names}
-        yield Captured(folded(landing), source, streamed)
+        landed = "".join(map(json.dumps, lines(landing)))
+        yield Captured(folded(landing), source, streamed, landed)
     finally:
         server.close()
 
 
-def killed_at_batch(server: Server, landing: Path, number: int) -> None:
-    process = Process(settings_of(server, landing, chunk_rows=300, access=LIMITED))
+def killed_at_batch(
+    server: Server, landing: Path, number: int, access: Mapping[str, object]
+) -> None:
+    settings = settings_of(server, landing, chunk_rows=300, access=access, masks=MASKS)
+    process = Process(settings)
     while process.landed() < number:
         process.wait_for("landed")
     process.kill()
@@ -82,6 +113,8 @@ def change(server: Server) -> None:
         "DELETE FROM notes WHERE a = 7",
         "CREATE TABLE later (id INT PRIMARY KEY, d DECIMAL(5,2))",
         "INSERT INTO later VALUES (1, 1.25)",
+        f"INSERT INTO people VALUES (3, {PERSON})", "UPDATE people SET id = 4 WHERE id = 1",
+        "UPDATE people SET note = 'a secret note, too' WHERE id = 2",
         database="shop",
     )  # fmt: skip
 
@@ -121,3 +154,16 @@ def test_a_kill_within_the_load_loses_and_doubles_nothing(captured: Captured) ->
         if "op" in one
     ]
     assert len(places) == len(set(places)) > 1400
+
+
+def test_masks_hide_the_same_in_load_and_stream(captured: Captured) -> None:
+    digest = hmac.new(b"a-key", b"ann@example.org", hashlib.sha256).hexdigest()
+    hidden = {"mail": digest, "phone": "+49", "note": "hidden"}
+
+    people = captured.tables["shop.people"].values()
+
+    assert sorted(people, key=lambda row: row["id"]) == [{"id": n, **hidden} for n in (2, 3, 4)]
+    assert {
+        one["op"] for one in captured.streamed if one.get("source", {}).get("table") == "people"
+    } == {"c", "d", "u"}
+    assert [text for text in HIDDEN if text in captured.landed] == []

@@ -31,6 +31,7 @@ class CaptureProcess:
     landing: Path
     access: Access
     settings: Mapping[str, Any] = field(default_factory=dict)
+    module: tuple[str, ...] = ("polynya.gateway.worker",)
     process: subprocess.Popen[bytes] | None = None
 
     def start(self, mode: Mode = "follow") -> None:
@@ -42,7 +43,7 @@ class CaptureProcess:
         out = (self.landing.parent / "capture.out").open("ab")
         said = (self.landing.parent / "capture.err").open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "polynya.gateway.worker"],
+            [sys.executable, "-m", *self.module],
             stdin=subprocess.PIPE, stdout=out, stderr=said, env=dict(os.environ),
         )  # fmt: skip
         assert self.process.stdin is not None
@@ -71,7 +72,7 @@ class CaptureProcess:
     def wait_for(self, event: str, *, times: int = 1) -> None:
         until = time.monotonic() + _PATIENCE
         while sum(one["type"] == event for one in self.events()) < times:
-            assert time.monotonic() < until, self.events()[-3:]
+            self._assert_goes_on(until)
             time.sleep(0.1)
 
     def wait_for_line(self, table: str, **key: Any) -> None:
@@ -81,8 +82,13 @@ class CaptureProcess:
             line["key"] == key and line["value"]["source"]["table"] == table
             for line in self.landed()
         ):
-            assert time.monotonic() < until, self.events()[-3:]
+            self._assert_goes_on(until)
             time.sleep(0.2)
+
+    def _assert_goes_on(self, until: float) -> None:
+        told = self.events()[-3:]
+        assert time.monotonic() < until, told
+        assert not any(one["type"] == "failed" for one in told), told
 
     def events(self) -> list[dict[str, Any]]:
         lines = (self.landing.parent / "capture.out").read_bytes().splitlines()

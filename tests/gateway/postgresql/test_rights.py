@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from examples.servers.door import certificate, door
 from polynya.model.errors import OperationError
+from tests.gateway.postgresql.captured import CaptureProcess
 from tests.gateway.postgresql.shop import Shop, rows
 
 PAGE = Path(__file__).parents[3] / "docs" / "capture-postgresql.md"
@@ -58,6 +61,53 @@ def test_a_capture_begins_and_goes_on_with_these_rights_alone(secured: Shop) -> 
     database.drop()
     assert list(secured.run("SELECT 1 FROM pg_replication_slots WHERE database = 'shop'")) == []
     assert secured.run("SELECT pubname FROM pg_publication") == [["polynya_shop_db"]]
+
+
+@pytest.fixture
+def capturing(secured: Shop, tmp_path: Path) -> Iterator[CaptureProcess]:
+    """A capture of that user that runs, through TLS with a certificate that is verified."""
+    shown = certificate(tmp_path)
+    (tmp_path / "landing").mkdir()
+    with door(secured.server.port, certificate=shown) as tls:
+        given = capture(secured) | {"tls": "verify", "ca": str(shown)}
+        process = CaptureProcess(tmp_path / "landing", secured.access(port=tls.port, **given))
+        process.start()
+        process.wait_for("loaded", times=2)
+        yield process
+        process.end()
+
+
+def test_a_capture_loads_and_streams_with_these_rights_alone(
+    secured: Shop, capturing: CaptureProcess
+) -> None:
+    secured.run("UPDATE orders SET n = 3 WHERE id = 1", "INSERT INTO orders VALUES (2, 2)")
+    capturing.wait_for_line("orders", id=2)
+
+    rows = capturing.tables()["public.orders"].values()
+    assert [*rows] == [{"id": 1, "n": 3}, {"id": 2, "n": 2}]
+
+
+@pytest.mark.slow
+def test_the_slot_moves_on_with_these_rights_where_only_other_tables_are_written(
+    secured: Shop, capturing: CaptureProcess
+) -> None:
+    """Each sign of life may write a message into the log, without which the slot would stay."""
+    place = (
+        "SELECT confirmed_flush_lsn - '0/0' FROM pg_replication_slots WHERE slot_type = 'logical'"
+    )
+    capturing.wait_for("streaming")
+    secured.run(
+        "CREATE SCHEMA elsewhere",
+        "CREATE TABLE elsewhere.other (t text)",
+        "ALTER TABLE elsewhere.other ALTER t SET STORAGE EXTERNAL",
+        "INSERT INTO elsewhere.other SELECT repeat('x', 3000) FROM generate_series(1, 9000)",
+    )
+    (written,) = secured.run("SELECT pg_current_wal_lsn() - '0/0'")[0]
+
+    deadline = time.monotonic() + 240
+    while secured.run(place)[0][0] < written:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from examples.servers.door import certificate, door
 from polynya.gateway.postgresql.session import Session
 from polynya.model.errors import DependencyError, OperationError
+from tests.gateway.postgresql.captured import CaptureProcess
 from tests.gateway.postgresql.shop import Shop
+
+WORKER: Final = ("polynya.gateway.worker",)
 
 
 def test_a_server_is_proven_by_its_certificate_and_name(shop: Shop, tmp_path: Path) -> None:
@@ -34,6 +38,42 @@ def test_a_server_is_proven_by_its_certificate_and_name(shop: Shop, tmp_path: Pa
         with pytest.raises(OperationError) as caught:
             Session(shop.access(port=tls.port, tls="verify", ca=str(for_somebody_else)))
         assert caught.value.code == "POLYNYA-GTW-022"
+
+
+def untrusted(shop: Shop, folder: Path, trusted: str, *module: str) -> dict[str, Any]:
+    """What ends a capture of a server that shows a certificate of its own."""
+    shop.run("CREATE TABLE orders (id int PRIMARY KEY)")
+    (folder / "landing").mkdir()
+    with door(shop.server.port, certificate=certificate(folder)) as tls:
+        access = shop.access(port=tls.port, tls="verify", ca=str(folder / trusted))
+        capture = CaptureProcess(folder / "landing", access, module=module or WORKER)
+        capture.start()
+        assert capture.process is not None
+        assert capture.process.wait(120) == 3
+    found: dict[str, Any] = capture.events()[-1]["error"]
+    return found
+
+
+def another(folder: Path) -> Path:
+    """A certificate that nobody shows."""
+    (folder / "other").mkdir()
+    return certificate(folder / "other")
+
+
+def test_a_capture_ends_where_the_server_does_not_prove_itself(shop: Shop, tmp_path: Path) -> None:
+    error = untrusted(shop, tmp_path, str(another(tmp_path)))
+
+    assert (error["code"], error["retryable"]) == ("POLYNYA-GTW-022", False)
+
+
+@pytest.mark.slow
+def test_debezium_takes_the_server_only_by_its_certificate_too(shop: Shop, tmp_path: Path) -> None:
+    other = str(another(tmp_path))
+
+    error = untrusted(shop, tmp_path, "door.pem", "tests.gateway.distrustful", other)
+
+    assert error["code"] == "POLYNYA-GTW-006"
+    assert "CertPathValidatorException" in error["message"]
 
 
 def test_a_server_without_tls_is_not_spoken_to_where_tls_is_wanted(shop: Shop) -> None:

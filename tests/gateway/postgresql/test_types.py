@@ -5,6 +5,9 @@ The page of types says what is tried here, and nothing else.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +25,14 @@ from tests.gateway.postgresql.shop import Shop
 #: Rows that were inserted while the capture ran have their number and this.
 LATER = 1000
 LONG = 300_000
+PERSON = "'078-05-1120', 'ann@example.org', '+4912345', 'a secret note'"
+HIDDEN = ("078-05-1120", "ann@example.org", "12345", "a secret note")
+MASKS = {
+    "public.people": {
+        "ssn": "drop", "mail": {"hash": {"key": "a-key"}}, "phone": {"truncate": 3},
+        "note": {"replace": "hidden"},
+    }
+}  # fmt: skip
 #: By table, its replica identity; their `body` is stored out of line.
 DOCUMENTS = {
     "by_key": "DEFAULT",
@@ -42,6 +53,12 @@ OTHERS = (
     "INSERT INTO sales VALUES (1, '2024-01-05')",
     "CREATE TABLE squares (id int PRIMARY KEY, n int, s int GENERATED ALWAYS AS (n * n) STORED)",
     "INSERT INTO squares VALUES (1, 3)",
+    "CREATE TABLE people (id int PRIMARY KEY, ssn text NOT NULL, mail text, phone text, note text)",
+    "ALTER TABLE people REPLICA IDENTITY FULL",
+    f"INSERT INTO people VALUES (1, {PERSON}), (2, {PERSON})",
+    "CREATE TABLE stock (id int PRIMARY KEY, region text, n int)",
+    "ALTER TABLE stock REPLICA IDENTITY FULL",
+    "INSERT INTO stock VALUES (1, 'eu', 0), (2, 'us', 0), (3, 'eu', 0), (4, 'us', 0)",
 )
 CHANGES = (
     *(f"UPDATE {name} SET n = 1 WHERE id = 1" for name in DOCUMENTS),
@@ -51,6 +68,14 @@ CHANGES = (
     "INSERT INTO sales VALUES (2, '2024-02-07')",
     "UPDATE sales SET day = '2024-02-05' WHERE id = 1",
     "INSERT INTO squares VALUES (2, 4)",
+    f"INSERT INTO people VALUES (3, {PERSON})",
+    "UPDATE people SET id = 4 WHERE id = 1",
+    "UPDATE people SET note = 'a secret note, too' WHERE id = 2",
+    "UPDATE stock SET n = 1",
+    "UPDATE stock SET region = 'us' WHERE id = 1",
+    "UPDATE stock SET region = 'eu' WHERE id = 2",
+    "INSERT INTO stock VALUES (5, 'eu', 2), (6, 'us', 2)",
+    "DELETE FROM stock WHERE id IN (3, 4)",
     "INSERT INTO by_key VALUES (3, 30, 0, '')",
 )
 
@@ -72,10 +97,19 @@ PAGE = Path(__file__).parents[3] / "docs" / "capture-postgresql.md"
 
 @dataclass(frozen=True)
 class Captured:
-    """What landed: by table the events, and the schemas of its envelopes."""
+    """What landed: by table the events, the schemas of its envelopes, and what it comes to."""
 
     events: dict[str, list[dict[str, Any]]]
     shapes: dict[str, list[Any]]
+    tables: dict[str, dict[str, dict[str, Any]]]
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """The rows of a table by their number."""
+        return sorted(self.tables[table].values(), key=lambda row: row["id"])
+
+    def operations(self, table: str) -> set[str]:
+        """What its events are."""
+        return {line["value"]["op"] for line in self.events[table]}
 
 
 def columns_of(shape: dict[str, Any]) -> dict[str, Any]:
@@ -93,10 +127,11 @@ def captured(
     shop = Shop(server, "streamed")
     shop.run(*create(), insert(), *OTHERS)
     (folder / "landing").mkdir()
-    capture = CaptureProcess(folder / "landing", shop.access(), {"parallel": 1})
+    access = shop.access(rows={"public.stock": "region = 'eu'"})
+    capture = CaptureProcess(folder / "landing", access, {"parallel": 1, "masks": MASKS})
     capture.start()
     capture.wait_for("streaming")
-    capture.wait_for("loaded", times=len(DOCUMENTS) + 3)
+    capture.wait_for("loaded", times=len(DOCUMENTS) + 5)
     shop.run(insert(LATER), *CHANGES)
     capture.wait_for_line("by_key", id=3)
     capture.end()
@@ -104,7 +139,8 @@ def captured(
     for line in capture.landed():
         source = line["value"]["source"]
         events.setdefault(f"{source['schema']}.{source['table']}", []).append(line)
-    yield Captured(events, {name: capture.shapes(name) for name in events})
+    shapes = {name: capture.shapes(name) for name in events}
+    yield Captured(events, shapes, capture.tables())
     shop.close()
     server.run("SELECT pg_drop_replication_slot('polynya_streamed')")
     server.run("DROP DATABASE streamed WITH (FORCE)")
@@ -177,6 +213,26 @@ def test_a_generated_column_is_in_neither(captured: Captured) -> None:
     }
 
     assert found == {1: {"id": 1, "n": 3}, 2: {"id": 2, "n": 4}}
+
+
+def test_masks_hide_the_same_in_load_and_stream(captured: Captured) -> None:
+    digest = hmac.new(b"a-key", b"ann@example.org", hashlib.sha256).hexdigest()
+    hidden = {"mail": digest, "phone": "+49", "note": "hidden"}
+
+    assert captured.rows("public.people") == [{"id": n, **hidden} for n in (2, 3, 4)]
+    assert captured.operations("public.people") == {"r", "c", "d", "u"}
+    landed = json.dumps([captured.events["public.people"], captured.shapes["public.people"]])
+    assert [text for text in (*HIDDEN, "ssn") if text in landed] == []
+
+
+def test_rows_come_and_go_as_they_meet_the_condition(captured: Captured) -> None:
+    assert captured.rows("public.stock") == [
+        {"id": 2, "region": "eu", "n": 1}, {"id": 5, "region": "eu", "n": 2}
+    ]  # fmt: skip
+    assert captured.operations("public.stock") == {"r", "c", "d", "u"}
+    assert '"us"' not in json.dumps(
+        [line["value"]["after"] for line in captured.events["public.stock"]]
+    )
 
 
 def cells() -> list[str]:

@@ -211,6 +211,26 @@ def test_a_table_that_cannot_be_read_is_tried_again_then_suspended(
     assert [one["suspended"] for one in told.of("table_failed")] == [False, False, False, True]
 
 
+@pytest.mark.parametrize("mode", ["once", "reload"])
+def test_a_table_that_cannot_be_read_stops_the_capture_where_the_task_says_so(
+    monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr("polynya.gateway.worker.loading._RETRY_SECONDS", 0.0)
+    database, store, told = a_database(), MemoryObjectStore(), Told()
+    database.failing["public.t1"] = [OperationError("POLYNYA-GTW-030", "no right") for _ in "12"]
+    settings: dict[str, Any] = {"mode": mode, "table_retries": 1, "table_then": "stop"}
+
+    with pytest.raises(OperationError, match="no right"):
+        a_capture(database, store, told, **settings).run()
+
+    assert [one["suspended"] for one in told.of("table_failed")] == [False, False]
+    assert Position.of(newest(store)).tables["public.t1"].state == "queued"
+    assert database.views == []
+    # Somebody has removed the cause, and the task is started again.
+    a_capture(database, store, **settings).run()
+    assert folded(landed_values(store, "shop")) == database.rows
+
+
 def test_a_suspended_table_is_taken_up_again_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polynya.gateway.worker.loading._RETRY_SECONDS", 0.0)
     database, store = a_database(), MemoryObjectStore()

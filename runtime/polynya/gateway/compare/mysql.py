@@ -16,7 +16,7 @@ from polynya.gateway.compare.mysql_texts import Text, text_of
 from polynya.gateway.compare.ranges import Range, RowState
 from polynya.gateway.landing.places import place_of_offset, place_of_rows
 from polynya.gateway.mysql.catalog import Table, read_tables
-from polynya.gateway.mysql.moments import MARIADB, newest_place, open_view
+from polynya.gateway.mysql.moments import MARIADB, begin_view, newest_place, open_view
 from polynya.gateway.mysql.quoting import quoted
 from polynya.gateway.mysql.session import Session
 from polynya.gateway.source import Access
@@ -43,15 +43,13 @@ class MysqlMoment:
         self._session, self._access = session, access
         self._tables: dict[str, Table] = {}
         self._long: set[str] = set()
-        place = open_view(session, access.type)
-        # Of MySQL the place of a view is not known: it is not after the place of now.
-        file, at = (place.file, place.position) if access.type == MARIADB else newest_place(session)
-        self.position = f"{file}:{at}"
-        self._place = place_of_rows(access.type, {"file": file, "pos": at})
+        file, at = _opened(session, access)
+        self.position = f"{file}:{at}" if at else file
+        self._place = place_of_rows(access.type, {"file": file, "pos": at}) if at else None
 
     def is_reached(self, offset: Mapping[str, Any]) -> bool:
         """Whether a capture that landed as far as an offset has all that is in the view."""
-        if not offset:
+        if not offset or self._place is None:
             return False
         return place_of_offset(self._access.type, offset) >= self._place
 
@@ -183,6 +181,16 @@ class MysqlMoment:
         columns = ", ".join(one.value or one.sql for one in texts.values()) or "NULL"
         sql = f"SELECT {columns} FROM {self._from(table, where)}"
         return hashed(self._session.stream(sql, f"comparing {table}"), texts, layout.key)
+
+
+def _opened(session: Session, access: Access) -> tuple[str, int]:
+    """Begin a view; the place of the binlog that is not before it, 0 where none is needed."""
+    if not access.follows:
+        begin_view(session)
+        return "now", 0
+    place = open_view(session, access.type)
+    # Of MySQL the place of a view is not known: it is not after the place of now.
+    return (place.file, place.position) if access.type == MARIADB else newest_place(session)
 
 
 def _joined(texts: Sequence[Text]) -> str:

@@ -36,6 +36,7 @@ class Table:
         key: its primary key, else its first unique index without NULL, else ().
         engine: `InnoDB` or another one; only some can be read as they were at one moment.
         is_versioned: keeps the rows of the past itself (system versioning).
+        is_view: has no changes of its own.
     """
 
     database: str
@@ -46,6 +47,7 @@ class Table:
     is_versioned: bool
     rows: int | None
     size: int | None
+    is_view: bool = False
 
     @property
     def full_name(self) -> str:
@@ -77,20 +79,20 @@ def field_schema(facts: Facts, coding: Coding) -> dict[str, object]:
 
 
 def read_tables(session: Session, only: str | None = None) -> dict[str, Table]:
-    """The tables that the user may read, by full name, without those of the server itself."""
+    """Tables and views that the user may read, by full name, without those of the server."""
     these = _NOT_SYSTEM if only is None else _only(only)
     columns, keys = _columns(session, these), _keys(session, these)
     found = {}
     for database, name, kind, engine, rows, size in session.rows(
         "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH"
         f" FROM information_schema.TABLES WHERE {these}"
-        " AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY 1, 2",
+        " AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'VIEW') ORDER BY 1, 2",
         "the list of tables",
     ):
         table = Table(
             _text(database), _text(name), tuple(columns[database, name]),
             keys.get((_text(database), _text(name)), ()), engine or "", kind == "SYSTEM VERSIONED",
-            int(rows) if rows else None, int(size) if size else None,
+            int(rows) if rows else None, int(size) if size else None, is_view=kind == "VIEW",
         )  # fmt: skip
         found[table.full_name] = table
     return found

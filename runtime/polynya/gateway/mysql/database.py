@@ -13,8 +13,10 @@ from typing import Final
 from polynya.gateway.mysql.catalog import Table, matching, read_tables
 from polynya.gateway.mysql.findings import binlog_settings, findings_of, of_binlog
 from polynya.gateway.mysql.history import history_of
+from polynya.gateway.mysql.looks import MysqlLook, place_of_load
 from polynya.gateway.mysql.moments import end_view, offset_at, open_view
 from polynya.gateway.mysql.properties import properties
+from polynya.gateway.mysql.refusals import refuse_unfollowed, refuse_unnumbered, refuse_unread
 from polynya.gateway.mysql.retention import lag_of, lost_of
 from polynya.gateway.mysql.session import Session
 from polynya.gateway.mysql.snapshot import MysqlSnapshot
@@ -46,10 +48,17 @@ class MysqlDatabase:
         return findings_of(self._access)
 
     def tables(self, include: Sequence[str], exclude: Sequence[str]) -> tuple[SourceTable, ...]:
-        """The tables that there are now, by name. The stream follows the same patterns."""
+        """The tables that patterns choose; a view only where its own name is written.
+
+        The stream follows the same patterns.
+        """
         self._include, self._exclude = tuple(include), tuple(exclude)
         found = self._tables()
-        names = sorted(matching(found, include, exclude))
+        names = sorted(
+            name
+            for name in matching(found, include, exclude)
+            if not found[name].is_view or name in include
+        )
         return tuple(found[name].source_table() for name in names)
 
     def begin(self, tables: Sequence[SourceTable]) -> Beginning:
@@ -62,7 +71,7 @@ class MysqlDatabase:
         session = self._session()
         self._refuse_incomplete(session)
         before = self._tables()
-        self._refuse([before[one.name] for one in tables if one.name in before])
+        refuse_unfollowed(self._access, _of(tables, before))
         for _ in range(_ATTEMPTS):
             try:
                 place = open_view(session, self.connector)
@@ -83,19 +92,23 @@ class MysqlDatabase:
     def resume(self, tables: Sequence[SourceTable]) -> MysqlSnapshot:
         """Views for what is still to be loaded."""
         session = self._session()
-        found = self._tables()
-        self._refuse([found[one.name] for one in tables if one.name in found])
+        refuse_unfollowed(self._access, _of(tables, self._tables()))
         place = open_view(session, self.connector)
         end_view(session)
         return MysqlSnapshot(self._access, place)
 
-    def look(
-        self,
-        tables: Sequence[SourceTable],
-        beyond: Offset | None,  # noqa: ARG002 - a binlog does not go back
-    ) -> Beginning:
-        """A view from which everything is loaded: a beginning makes nothing on the server."""
-        return self.begin(tables)
+    def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> Beginning:
+        """Views without a binlog, by whoever may read. Each table is of a moment of its own.
+
+        Raises:
+            OperationError: POLYNYA-GTW-048, what would not be captured as it is.
+        """
+        chosen = _of(tables, self._tables())
+        refuse_unread(self._access, chosen)
+        refuse_unnumbered(self._access, chosen)
+        place = place_of_load(self._session(), self.connector, beyond)
+        offset = {"file": place.file, "pos": place.position}
+        return Beginning(offset, MysqlLook(self._access, place))
 
     def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
         """Debezium's settings; a store with the authority's certificate is made for it.
@@ -161,27 +174,6 @@ class MysqlDatabase:
                 "`polynya landing reload`; `polynya connection test` says what each has to be",
             )  # fmt: skip
 
-    def _refuse(self, tables: Sequence[Table]) -> None:
-        """Raise for what would be captured wrongly."""
-        versioned = [one.full_name for one in tables if one.is_versioned]
-        unknown = [
-            f"{table.full_name}.{column.facts.name} ({column.facts.told})"
-            for table in tables
-            for column in table.columns
-            if column.coding is None
-        ]
-        for names, what in ((versioned, "have system versioning"), (unknown, "are of such a type")):
-            if names:
-                raise self._refused(f"{', '.join(names)} {what}, which cannot be captured")
-        if self._access.rows:
-            raise self._refused("a binlog cannot be filtered by rows, as `rows` asks for")
-
-    def _refused(self, why: str) -> OperationError:
-        return OperationError(
-            "POLYNYA-GTW-048", why, where=self._access.task, state="nothing was captured",
-            fix="leave them out with `tables: {exclude: …}`, or take the setting away",
-        )  # fmt: skip
-
     def _trust(self, pem: str) -> dict[str, str]:
         if self._scratch is None:
             self._scratch = Path(tempfile.mkdtemp(prefix="polynya-trust-"))
@@ -197,6 +189,11 @@ class MysqlDatabase:
             "database.ssl.truststore": str(store),
             "database.ssl.truststore.password": password,
         }
+
+
+def _of(tables: Sequence[SourceTable], found: Mapping[str, Table]) -> list[Table]:
+    """Those that are still there."""
+    return [found[one.name] for one in tables if one.name in found]
 
 
 def _definitions(tables: Mapping[str, Table]) -> dict[str, object]:

@@ -35,11 +35,9 @@ def findings_of(access: Access) -> tuple[Finding, ...]:
                 Finding(ok=True, what=f"{access.user} reaches {access.host}:{access.port}")
             )
             said = binlog_settings(session)
-            found += [*_of_tls(session, access), *_of_settings(access.type, said)]
-            rights = list(_of_rights(session))
-            found += rights
-            if access.type == MARIADB and all(one.ok for one in rights):
-                found += _of_filters(session)
+            found += [*_of_tls(session, access), *_of_version(access.type, said)]
+            found += _of_changes(session, access.type, said) if access.follows else []
+            found.append(_of_reading(_granted(session)))
         finally:
             session.close()
     except PolynyaError as error:
@@ -85,7 +83,7 @@ def _of_tls(session: Session, access: Access) -> Iterator[Finding]:
         yield Finding(ok=True, what="no TLS, as the connection says")
 
 
-def _of_settings(kind: str, said: Mapping[str, str]) -> Iterator[Finding]:
+def _of_version(kind: str, said: Mapping[str, str]) -> Iterator[Finding]:
     version = said.get("version", "")
     number = tuple(int(one) for one in re.findall(r"\d+", version)[:2])
     is_this = ("MariaDB" in version) == (kind == MARIADB)
@@ -94,6 +92,18 @@ def _of_settings(kind: str, said: Mapping[str, str]) -> Iterator[Finding]:
         is_this and number >= _OLDEST[kind], f"version {version}",
         f"a connection of type {kind} needs that server, {oldest} or later",
     )  # fmt: skip
+
+
+def _of_changes(session: Session, kind: str, said: Mapping[str, str]) -> Iterator[Finding]:
+    """What only a capture needs that follows the binlog."""
+    yield from _of_settings(kind, said)
+    rights = list(_of_rights(_granted(session)))
+    yield from rights
+    if kind == MARIADB and all(one.ok for one in rights):
+        yield from _of_filters(session)
+
+
+def _of_settings(kind: str, said: Mapping[str, str]) -> Iterator[Finding]:
     yield from of_binlog(said)
     yield _of_retention(said)
     if said.get("gtid_slave_pos"):
@@ -120,8 +130,11 @@ def _of_retention(said: Mapping[str, str]) -> Finding:
     )  # fmt: skip
 
 
-def _of_rights(session: Session) -> Iterator[Finding]:
-    granted = " ".join(str(row[0]).upper() for row in session.rows("SHOW GRANTS"))
+def _granted(session: Session) -> str:
+    return " ".join(str(row[0]).upper() for row in session.rows("SHOW GRANTS"))
+
+
+def _of_rights(granted: str) -> Iterator[Finding]:
     whole = re.search(r"\bALL PRIVILEGES ON \*\.\*", granted) is not None
     for purpose, words in _RIGHTS.items():
         has = whole or any(word in granted for word in words)
@@ -129,8 +142,11 @@ def _of_rights(session: Session) -> Iterator[Finding]:
             has, f"the right {words[0]}, to {purpose}",
             f"GRANT {words[0]} ON *.* TO the user of the connection",
         )  # fmt: skip
+
+
+def _of_reading(granted: str) -> Finding:
     may_read = re.search(r"\b(SELECT|ALL PRIVILEGES)\b[^;]*? ON ", granted) is not None
-    yield Finding(
+    return Finding(
         may_read, "the right SELECT, to load tables",
         "GRANT SELECT ON the tables TO the user of the connection",
     )  # fmt: skip

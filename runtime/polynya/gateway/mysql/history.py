@@ -17,7 +17,10 @@ from polynya.gateway.mysql.rows import NAME
 
 
 def history_of(tables: Iterable[Table], offset: Mapping[str, Any]) -> bytes:
-    """The content of the history's file: a line for each table, at the place of an offset."""
+    """The content of the history's file: a line for each table, at the place of an offset.
+
+    Views are not in it, since no row of the log is of one.
+    """
     return b"".join(
         json.dumps(
             {
@@ -27,6 +30,7 @@ def history_of(tables: Iterable[Table], offset: Mapping[str, Any]) -> bytes:
             ensure_ascii=False,
         ).encode() + b"\n"
         for table in tables
+        if not table.is_view
     )  # fmt: skip
 
 

@@ -18,15 +18,38 @@ def open_view(session: Session, connector: str) -> Place:
 
     MariaDB says where exactly that moment is in its binlog. MySQL does not: there it is a place
     shortly before, after which the stream repeats some changes that the view has already.
+
+    Raises:
+        OperationError: POLYNYA-GTW-050, the server has no binlog.
     """
     place = None if connector == MARIADB else newest_place(session)
-    session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    begin_view(session)
+    place = place or place_of_view(session)
     if place is None:
-        rows = session.rows("SHOW STATUS LIKE 'Binlog_snapshot_%'")
-        said = {str(name): str(value) for name, value in rows}
-        place = said["Binlog_snapshot_file"], int(said["Binlog_snapshot_position"])
-    (clock,) = session.rows("SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)")[0]
-    return Place(connector, *place, int(clock or 0))
+        raise OperationError(
+            "POLYNYA-GTW-050", "the server has no binlog", state="nothing was read",
+            fix="start it with log_bin, or load without changes: `update_method: reload`",
+        )  # fmt: skip
+    return Place(connector, *place, clock(session))
+
+
+def begin_view(session: Session) -> None:
+    """Begin a transaction that sees one moment, wherever that is in a binlog."""
+    session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+
+
+def place_of_view(session: Session) -> tuple[str, int] | None:
+    """Where the view of a session is in MariaDB's binlog; None: there is none."""
+    rows = session.rows("SHOW STATUS LIKE 'Binlog_snapshot_%'")
+    said = {str(name): str(value) for name, value in rows}
+    file = said.get("Binlog_snapshot_file")
+    return (file, int(said["Binlog_snapshot_position"])) if file else None
+
+
+def clock(session: Session) -> int:
+    """The server's clock, in milliseconds since 1970."""
+    (millis,) = session.rows("SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)")[0]
+    return int(millis or 0)
 
 
 def end_view(session: Session) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from polynya.gateway.mysql.looks import LOAD_FILE
 from polynya.gateway.mysql.moments import MARIADB, gtids_at, log_files
 from polynya.gateway.mysql.session import Session
 from polynya.gateway.source import Lag, Offset
@@ -38,6 +39,8 @@ def lost_of(session: Session, connector: str, offset: Offset) -> str | None:
     """Why the binlog does not go on from an offset; None: it does."""
     files = dict(log_files(session))
     file, position = str(offset["file"]), int(offset["pos"])
+    if file.startswith(LOAD_FILE):
+        return "what has landed last is a load without changes, and has no place in the binlog"
     if file not in files:
         first = min(files, default="none")
         return f"the server has deleted {file} of its binlog; the oldest that it has is {first}"

@@ -65,9 +65,13 @@ class Session:
             self._link.use_unicode = True
 
     def close(self) -> None:
-        """End it; what was open on the server is rolled back."""
+        """End it; what was open on the server is rolled back, rows on their way are dropped."""
         with suppress(pymysql.err.Error):  # closed already
             self._link.close()
+        # Else the driver would read on where nothing comes any more.
+        result = self._link._result
+        if result is not None:
+            result.unbuffered_active = False
 
 
 def _tls(access: Access) -> dict[str, Any]:

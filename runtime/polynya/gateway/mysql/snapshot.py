@@ -1,8 +1,9 @@
 """The first load: a table in chunks, each with a view and a place in the binlog of its own.
 
-Views cost nothing and take no lock, so none is held for longer than a chunk takes: the server keeps
-no old rows for us, and nothing is lost by a kill. It is exact because the place of each row decides
-between it and the changes of the stream, not the order in which they were read.
+Views cost nothing and take no lock, and where the key can be followed none is held for longer than
+a chunk takes: the server keeps no old rows for us, and nothing is lost by a kill. It is exact
+because the place of each row decides between it and the changes of the stream, not the order in
+which they were read.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
+from functools import partial
 from typing import Any
 
-from polynya.gateway.mysql.catalog import Table, read_tables
+from polynya.gateway.mysql.catalog import Table
 from polynya.gateway.mysql.keyset import beyond, key_kinds, key_values, order, up_to
 from polynya.gateway.mysql.moments import MARIADB, end_view, has_transactions, open_view
 from polynya.gateway.mysql.quoting import quoted
-from polynya.gateway.mysql.rows import Place, envelope, line_of, select_list
+from polynya.gateway.mysql.reading import Cursor, Cursors, as_now, query
+from polynya.gateway.mysql.rows import Place, envelope, line_of
 from polynya.gateway.mysql.session import Session
 from polynya.gateway.source import Access, Chunk, Key, SourceTable, Whole
-from polynya.model.errors import DependencyError, OperationError
+from polynya.model.errors import OperationError
 
 
 class MysqlSnapshot:
@@ -31,6 +33,7 @@ class MysqlSnapshot:
         self._access, self._first = access, first
         self._tables: dict[str, Table] = {}
         self._idle: list[Session] = []
+        self._cursors = Cursors()
         self._lock = threading.Lock()
 
     @property
@@ -47,27 +50,57 @@ class MysqlSnapshot:
         return envelope(known, self._first.connector)
 
     def read(self, table: SourceTable, after: Key | None, rows: int, where: str | None) -> Chunk:
-        """The next rows of a table; one without a key that can be followed comes whole.
+        """The next rows of a table, in the order of its key.
+
+        With a key that cannot be followed they come by one query, from one view. When that has
+        ended in the middle they come from the beginning again, which their keys make harmless.
 
         Raises:
             DependencyError: what may pass; POLYNYA-GTW-045, the table changed meanwhile.
             OperationError: POLYNYA-GTW-047, its key is another one since `after` was read.
         """
+        chunk = None
+        if after is None or not self._cursors.stands_at(table.name, after):
+            chunk = self._page(table, after, rows, where)
+        begin = partial(self._begun, table, where)
+        return chunk or self._cursors.read(table.name, after, rows, begin)
+
+    def _page(
+        self, table: SourceTable, after: Key | None, rows: int, where: str | None
+    ) -> Chunk | None:
+        """The next rows in the order of the key; None: they are read in another way."""
         with self._session() as session:
             place = open_view(session, self._first.connector)
             known = self._look(session, table)
             kinds = key_kinds(known)
-            if after is not None and len(after) != len(kinds or ()):
+            if after is not None and not _fits(after, kinds):
                 raise self._another_key(table)
-            conditions = [] if after is None else [beyond(known, kinds or (), after)]
-            bound = None
-            if kinds:
+            chunk = None
+            if kinds is not None:
+                conditions = [] if after is None else [beyond(known, kinds, after)]
                 bound = _bound(session, known, kinds, conditions, rows)
-            if kinds and bound is not None:
-                conditions.append(up_to(known, kinds, bound))
-            lines = self._lines(session, known, place, conditions, where)
+                if bound is not None:
+                    conditions.append(up_to(known, kinds, bound))
+                line, sql = line_of(known, place), query(known, [*conditions, *_given(where)])
+                lines = [line(row) for row in session.stream(sql, f"reading {table.name}")]
+                chunk = Chunk(b"".join(lines), len(lines), bound, bound is None)
             end_view(session)
-        return Chunk(b"".join(lines), len(lines), bound, bound is None)
+        return chunk
+
+    def _begun(self, table: SourceTable, where: str | None) -> Cursor:
+        """A view of a table that stays open until all of it was read."""
+        session = Session(self._access)
+        try:
+            place = open_view(session, self._first.connector)
+            return self._cursor(session, self._look(session, table), place, where)
+        except BaseException:
+            session.close()
+            raise
+
+    def _cursor(self, session: Session, table: Table, place: Place, where: str | None) -> Cursor:
+        found = session.stream(query(table, _given(where)), f"reading {table.full_name}")
+        line = line_of(table, place)
+        return Cursor(session, found, lambda _, row: line(row))
 
     @contextmanager
     def whole(self, table: SourceTable, rows: int, where: str | None) -> Iterator[Whole]:
@@ -81,17 +114,8 @@ class MysqlSnapshot:
             known = self._look(session, table)
             self._require_exact(session, known)
             seen = {"file": place.file, "pos": place.position}
-            yield Whole(seen, self._chunks(session, known, place, rows, where))
+            yield Whole(seen, self._cursor(session, known, place, where).chunks(rows))
             end_view(session)
-
-    def _chunks(
-        self, session: Session, table: Table, place: Place, rows: int, where: str | None
-    ) -> Iterator[Chunk]:
-        query, line = self._query(table, [], where), line_of(table, place)
-        found = session.stream(query, f"reading {table.full_name}")
-        while lines := [line(row) for row in islice(found, rows)]:
-            yield Chunk(b"".join(lines), len(lines), None, is_last=False)
-        yield Chunk(b"", 0, None, is_last=True)
 
     def _require_exact(self, session: Session, table: Table) -> None:
         """See that the rows of a view are those of its place in the binlog, and no others."""
@@ -117,32 +141,12 @@ class MysqlSnapshot:
             idle, self._idle = self._idle, []
         for session in idle:
             session.close()
+        self._cursors.close()
 
     def _look(self, session: Session, table: SourceTable) -> Table:
         """The table as it is now: rows and their schema have to fit."""
-        known = read_tables(session, only=table.name).get(table.name)
-        if known is None:
-            raise DependencyError(
-                "POLYNYA-GTW-045", f"the table {table.name} is gone, or may not be read any more",
-                where=self._access.task, state="what has landed of it stays",
-                fix="nothing to do when it was dropped or renamed",
-            )  # fmt: skip
-        self._tables[table.name] = known
+        known = self._tables[table.name] = as_now(session, self._access, table.name)
         return known
-
-    def _lines(
-        self, session: Session, table: Table, place: Place, conditions: list[str],
-        where: str | None,
-    ) -> list[bytes]:  # fmt: skip
-        line = line_of(table, place)
-        query = self._query(table, conditions, where)
-        return [line(row) for row in session.stream(query, f"reading {table.full_name}")]
-
-    def _query(self, table: Table, conditions: list[str], where: str | None) -> str:
-        both = [f"({one})" for one in (*conditions, *([where] if where else []))]
-        sql = f"SELECT {select_list(table)} FROM {quoted(table.database, table.name)}"
-        sql += f" WHERE {' AND '.join(both)}" if both else ""
-        return sql + (f" ORDER BY {order(table)}" if key_kinds(table) else "")
 
     def _another_key(self, table: SourceTable) -> OperationError:
         return OperationError(
@@ -165,6 +169,16 @@ class MysqlSnapshot:
             raise
         with self._lock:
             self._idle.append(session)
+
+
+def _given(where: str | None) -> list[str]:
+    return [where] if where else []
+
+
+def _fits(after: Key, kinds: tuple[str, ...] | None) -> bool:
+    """Whether rows that were read up to `after` were read by the key that the table has now."""
+    by_number = len(after) == 1 and isinstance(after[0], int)
+    return by_number if kinds is None else not by_number and len(after) == len(kinds)
 
 
 def _bound(

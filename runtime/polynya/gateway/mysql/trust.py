@@ -6,23 +6,21 @@ Java has no setting for a PEM file, and the tool that would make the store is no
 from __future__ import annotations
 
 import hashlib
-import re
 import ssl
 import struct
 from typing import Final
+
+from polynya.gateway.certificates import certificates_of
 
 _MAGIC: Final = 0xFEEDFEED
 _VERSION: Final = 2
 _TRUSTED: Final = 2
 _SALT: Final = b"Mighty Aphrodite"
-_PEM: Final = re.compile(
-    r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL | re.ASCII
-)
 
 
 def java_trust_store(pem: str, password: str) -> bytes:
     """The store; the password only guards it against damage. Raises ValueError for a bad PEM."""
-    certificates = [ssl.PEM_cert_to_DER_cert(one) for one in _PEM.findall(pem)]
+    certificates = [ssl.PEM_cert_to_DER_cert(one) for one in certificates_of(pem)]
     if not certificates:
         raise ValueError("there is no certificate in it")
     store = struct.pack(">III", _MAGIC, _VERSION, len(certificates))

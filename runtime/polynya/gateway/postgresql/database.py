@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from polynya.gateway.certificates import certificates_of
 from polynya.gateway.postgresql import publication, slots
 from polynya.gateway.postgresql.health import findings
 from polynya.gateway.postgresql.health.monitor import lag_of, lost_of, place_of
@@ -15,7 +19,7 @@ from polynya.gateway.postgresql.lines import source_of
 from polynya.gateway.postgresql.looks import Look, export
 from polynya.gateway.postgresql.properties import properties_of
 from polynya.gateway.postgresql.refusals import refuse
-from polynya.gateway.postgresql.session import Session
+from polynya.gateway.postgresql.session import Session, authorities
 from polynya.gateway.postgresql.sql import lsn_number
 from polynya.gateway.postgresql.tables import PgTable, chosen, is_named, read_tables
 from polynya.gateway.postgresql.views import View
@@ -42,6 +46,7 @@ class PostgresDatabase:
         self._slot, self._publication = access.slot or name, access.publication or name
         self._tables: Mapping[str, PgTable] = {}
         self._session: Session | None = None
+        self._scratch: Path | None = None
         self._lock = threading.Lock()
 
     def findings(self) -> tuple[Finding, ...]:
@@ -109,8 +114,9 @@ class PostgresDatabase:
     def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
         """Debezium's settings for the stream; they have the password."""
         return properties_of(
-            self._access, slot=self._slot, publication=self._publication, tables=self._of(tables)
-        )
+            self._access, slot=self._slot, publication=self._publication, tables=self._of(tables),
+            trusted=self._trusted(),
+        )  # fmt: skip
 
     def lag(self, offset: Offset) -> Lag:
         """How far the database is beyond an offset, and what its slot costs it."""
@@ -142,6 +148,20 @@ class PostgresDatabase:
             session, self._session = self._session, None
         if session is not None:
             session.close()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch = None
+
+    def _trusted(self) -> str | None:
+        """A file for Debezium with the authorities' certificates; None: those of Java."""
+        given = authorities(self._access)
+        if given is None or self._access.tls != "verify":
+            return None
+        self._scratch = self._scratch or Path(tempfile.mkdtemp(prefix="polynya-trust-"))
+        made = self._scratch / "authorities.pem"
+        # Java stops at anything else that such a file may have.
+        made.write_text("\n".join(certificates_of(Path(given).read_text("utf-8"))) + "\n")
+        return str(made)
 
     def _view(self, exported: slots.Exported, lsn: int) -> View:
         return View(self._access, exported, self._tables, self._source(exported, lsn))

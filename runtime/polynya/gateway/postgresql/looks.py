@@ -17,10 +17,8 @@ from polynya.gateway.postgresql.sql import identifier, lsn_number
 from polynya.gateway.postgresql.tables import PgColumn, PgTable
 from polynya.gateway.postgresql.types.known import ROW_NUMBER_TYPE
 from polynya.gateway.postgresql.views import View
-from polynya.gateway.source import Access, Chunk, Key, SourceTable
+from polynya.gateway.source import ROW_NUMBER, Access, Chunk, Key, SourceTable
 
-#: The column that is the key of rows without one.
-ROW_NUMBER: Final = "polynya_row"
 #: Rows that are read first of what has no statistics; then their length is known.
 _FIRST_ROWS: Final = 1_000
 _CURSOR: Final = "polynya_rows"

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from polynya.gateway.postgresql.session import authorities
 from polynya.gateway.postgresql.sql import literal
 from polynya.gateway.postgresql.tables import PgTable
 from polynya.gateway.source import Access
@@ -38,9 +37,18 @@ _TLS_MODES: Final = {"verify": "verify-full", "require": "require", "disable": "
 
 
 def properties_of(
-    access: Access, *, slot: str, publication: str, tables: Sequence[PgTable]
+    access: Access,
+    *,
+    slot: str,
+    publication: str,
+    tables: Sequence[PgTable],
+    trusted: str | None = None,
 ) -> dict[str, str]:
-    """The settings; they have the password."""
+    """The settings; they have the password.
+
+    `trusted` is a file that has certificates of authorities and nothing else, by which the server
+    is proven; None: those of Java.
+    """
     given = {
         **_FIXED,
         "database.hostname": access.host,
@@ -52,7 +60,7 @@ def properties_of(
         "publication.name": publication,
         "heartbeat.action.query": _MOVE_ON.format(slot=literal(slot), bytes=_QUIET_BYTES),
         "table.include.list": _patterns(table.name for table in tables),
-        **_tls(access),
+        **_tls(access, trusted),
     }
     left_out = [f"{table.name}.{name}" for table in tables for name, _ in table.left_out]
     if left_out:
@@ -67,11 +75,10 @@ def properties_of(
     return given
 
 
-def _tls(access: Access) -> dict[str, str]:
+def _tls(access: Access, trusted: str | None) -> dict[str, str]:
     given = {"database.sslmode": _TLS_MODES[access.tls]}
     if access.tls != "verify":
         return given
-    trusted = authorities(access)
     if trusted is None:
         return {**given, "database.sslfactory": "org.postgresql.ssl.DefaultJavaSSLFactory"}
     return {**given, "database.sslrootcert": trusted}

@@ -21,7 +21,7 @@ from polynya.model.errors import OperationError, PolynyaError
 
 _RETRY_SECONDS: Final = 5.0
 #: What another try would meet again, after all rows were read.
-_LASTING: Final = frozenset({"POLYNYA-GTW-011", "POLYNYA-GTW-051"})
+_LASTING: Final = frozenset({"POLYNYA-GTW-011", "POLYNYA-GTW-051", "POLYNYA-GTW-056"})
 
 
 @dataclass(slots=True)

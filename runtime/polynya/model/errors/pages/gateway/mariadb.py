@@ -65,9 +65,12 @@ PAGES: Final = (
         "POLYNYA-GTW-048",
         "MariaDB or MySQL cannot be captured like this",
         "Nothing was captured. Either a table would come wrongly (it has system versioning, or a "
-        "column of a type that is not known), or `rows` asks for a filter, which a binlog does not "
+        "column of a type that is not known), or a view has no changes that could be followed, or "
+        "a table without a key has a column `polynya_row`, which is the name of the number of its "
+        "rows in a load without changes, or `rows` asks for a filter, which a binlog does not "
         "have, or the binlog has no transaction yet that a capture could begin after. The message "
-        "says which; leave the table out, take the setting away, or change a row.",
+        "says which; leave the table out, load it in a task of its own with `update_method: "
+        "reload`, take the setting away, or change a row.",
     ),
     ErrorPage(
         "POLYNYA-GTW-049",
@@ -99,5 +102,15 @@ PAGES: Final = (
         "(MyISAM, Aria), and MySQL does not at all. The table is suspended and nothing of it has "
         "landed. Give it a primary key, or load it in a task of its own with "
         "`update_method: reload`.",
+    ),
+    ErrorPage(
+        "POLYNYA-GTW-056",
+        "a table of MariaDB or MySQL cannot be read on in the middle of its load",
+        "A load without changes (`update_method: reload`) reads each table by one query, as it was "
+        "at one moment. The query has ended before all rows were read, for the reason that the "
+        "message says. Another one would see another moment, in which a row may have another "
+        "number. The table is left out of this load, or the load ends, as `errors.table` says. "
+        "Rows of this load have landed beside those of the load before it, until the next load "
+        "replaces both: remove the cause, and load it again with `polynya landing reload`.",
     ),
 )

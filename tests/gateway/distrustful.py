@@ -1,0 +1,38 @@
+"""A capture process whose Debezium trusts another authority: `-m tests.gateway.distrustful CA`.
+
+Its own sessions trust the one of the settings, so that what refuses the server is Debezium.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from polynya.gateway.mysql.database import MysqlDatabase
+from polynya.gateway.postgresql.database import PostgresDatabase
+from polynya.gateway.source import SourceTable
+from polynya.gateway.worker import __main__ as worker
+
+
+def _trusting(kind: type[Any], ca: str) -> None:
+    real = kind.engine_properties
+
+    def engine_properties(database: Any, tables: Sequence[SourceTable]) -> Mapping[str, str]:
+        own, database._access = database._access, replace(database._access, ca=ca)
+        try:
+            return dict(real(database, tables))
+        finally:
+            database._access = own
+
+    kind.engine_properties = engine_properties
+
+
+if __name__ == "__main__":
+    for each in (MysqlDatabase, PostgresDatabase):
+        _trusting(each, sys.argv[1])
+    code = worker.main()
+    sys.stdout.flush()
+    os._exit(code)
