@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from polynya.lake.iceberg.gateway import IcebergTable
+from polynya.lake.maintenance.fenced import commit_fenced
 from polynya.lake.maintenance.look.facts import (
     TableFacts,
     files_facts,
@@ -69,11 +70,16 @@ def look(
 
 
 def remember(target: DatasetTable, record: Record) -> None:
-    """Write down what was done. It is a change of metadata alone, which no step conflicts with."""
+    """Write down what was done. It is a change of metadata alone, which no step conflicts with.
+
+    Raises ConflictError when another owner has taken the table over.
+    """
+
+    def write(transaction: Any) -> None:
+        transaction.updateProperties().set(PROPERTY, record.to_json()).commit()
+
     with target.changing:
-        properties: Any = target.table.java.updateProperties()
-        properties.set(PROPERTY, record.to_json()).commit()
-        target.table.show_to_spark()
+        commit_fenced(target, target.table, write)
 
 
 def _metadata(table: IcebergTable) -> str:
