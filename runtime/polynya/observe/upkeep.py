@@ -18,7 +18,7 @@ class MaintenanceDone(Event):
 
     `reason` says why it was taken, `ended` how it ended; `whole` is false when there is more to do.
     Gains are bytes in an hour that are no longer read, as they were expected and as they came true;
-    so are costs, in bytes.
+    costs are bytes that could be read in the same time, likewise.
     """
 
     type: ClassVar[str] = "maintenance.done"
@@ -29,6 +29,7 @@ class MaintenanceDone(Event):
     expected_gain_bytes: int
     gain_bytes: int
     expected_cost_bytes: int
+    cost_bytes: int
     read_bytes: int
     written_bytes: int
     freed_bytes: int
@@ -74,7 +75,10 @@ class MaintenanceFailed(Event):
 class TableHealth(Event):
     """The shape of a table was looked at.
 
-    `health_percent` is 100 in the best shape. `next_action` comes next, `reason` says why not now.
+    `health_percent` is 100 in the best shape, the figures after it are what makes it.
+    `removed_orphan_bytes` is what the last look for orphans found, None before it. `last_action`
+    was taken at `last_action_at`, a time as ISO 8601. `next_action` comes next, `reason` says why
+    not now.
     """
 
     type: ClassVar[str] = "table.health"
@@ -86,6 +90,10 @@ class TableHealth(Event):
     manifests: int
     metadata_bytes: int
     snapshots: int
+    rows_not_optimised: int
+    removed_orphan_bytes: int | None = None
+    last_action: str | None = None
+    last_action_at: str | None = None
     next_action: str | None = None
     reason: str | None = None
 
