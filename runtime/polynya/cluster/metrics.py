@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from polynya.cluster.shape import Shape, joined
 from polynya.observe.figures import Figures, Metric, MetricsSink, Minute
+from polynya.observe.upkeep import Shape, joined
 
 #: One value a minute is what alarms and scaling policies evaluate.
 _MINUTE: Final = 60.0

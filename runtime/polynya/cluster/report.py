@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from polynya.cluster.accept import InForce
 from polynya.cluster.jobs import Job
-from polynya.cluster.shape import shape_of
 from polynya.engine.work.backlog import Waiting
 from polynya.engine.work.turns.threads import THREADS
 from polynya.model.errors import PolynyaError
+from polynya.observe.upkeep import shape_of
 
 FORMAT_VERSION: Final = "1.0"
 

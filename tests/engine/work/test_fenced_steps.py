@@ -11,7 +11,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -27,17 +26,11 @@ from polynya.lake.copy.copy import copy_batch
 from polynya.lake.iceberg import commit
 from polynya.lake.iceberg.commit import Committed, Step
 from polynya.lake.iceberg.gateway import IcebergTable
-from polynya.lake.maintenance import fenced
 from polynya.lake.maintenance.base import Limits
-from polynya.lake.maintenance.expiry.manifests import rewrite_manifests
-from polynya.lake.maintenance.expiry.orphans import Orphans, find_orphans
-from polynya.lake.maintenance.look.look import remember
-from polynya.lake.maintenance.look.record import Record
 from polynya.lake.maintenance.retention.expire import expire_rows
 from polynya.lake.maintenance.rewrite import delete_files
 from polynya.lake.maintenance.rewrite.data_files import RULE, rewrite_data_files
 from polynya.lake.maintenance.rewrite.delete_files import rewrite_position_delete_files
-from polynya.lake.maintenance.statistics.compute import compute_statistics
 from polynya.lake.table import dataset
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.reload import DELETING
@@ -296,61 +289,6 @@ def test_without_the_fence_its_rows_would_be_there_twice(
 
     assert stage.rows == stage.kind.left
     assert len(rows(stage.old.users)) > len(stage.rows)
-
-
-#: Changes of metadata that replace no state.
-CHANGES: dict[str, Callable[[Node], Any]] = {
-    "what was done": lambda node: remember(node.owned(), Record(STARTED)),
-    "manifests": lambda node: rewrite_manifests(node.owned(), limits=Limits(STARTED), many=2),
-    "statistics": lambda node: compute_statistics(node.owned(), Limits(STARTED)),
-}
-
-
-@pytest.mark.parametrize("name", ["what was done", slow("manifests"), slow("statistics")])
-def test_a_change_of_metadata_by_such_a_node_is_not_made(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    users, work = in_many_files(lab), CHANGES[name]
-    epoch = users.table().state.epoch
-    old, new = Node(users, "node-1", epoch + 1), Node(users, "node-2", epoch + 2)
-    real, left = fenced.swap, []
-
-    def late(transaction: Any) -> None:
-        monkeypatch.setattr(fenced, "swap", real)
-        work(new)
-        left.append(users.table().table.metadata())
-        real(transaction)
-
-    monkeypatch.setattr(fenced, "swap", late)
-    with pytest.raises(FencedError) as refused:
-        work(old)
-
-    assert (refused.value.code, refused.value.epoch) == ("POLYNYA-LAKE-002", new.epoch)
-    table = users.table().table
-    assert [table.metadata()] == left
-    # Nor is there a file that it had staged.
-    found = find_orphans(table, now=datetime.now(UTC) + timedelta(days=9))
-    assert isinstance(found, Orphans)
-    left_over = [one.location for one in found.files]
-    assert [one for one in left_over if not one.endswith(".metadata.json")] == []
-
-
-def test_a_change_of_metadata_is_made_again_when_a_step_was_faster(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    users = in_many_files(lab)
-    table, real = owned(users), fenced.swap
-
-    def late(transaction: Any) -> None:
-        monkeypatch.setattr(fenced, "swap", real)
-        users.lab.spark.sql(f"ALTER TABLE {users.relation} SET TBLPROPERTIES ('other' = '1')")
-        real(transaction)
-
-    monkeypatch.setattr(fenced, "swap", late)
-    remember(table, Record(STARTED))
-
-    properties = users.table().table.properties()
-    assert (properties["other"], Record.of(properties)) == ("1", Record(STARTED))
 
 
 @pytest.mark.slow
