@@ -67,6 +67,8 @@ def a_look(subject: str, health_percent: int) -> TableHealth:
         manifests=1,
         metadata_bytes=1,
         snapshots=1,
+        rows_not_optimised=10,
+        removed_orphan_bytes=100,
     )
 
 

@@ -340,6 +340,8 @@ def test_metrics_have_the_names_that_the_cluster_scales_by(node: Node) -> None:
     assert (of_node["Node"], of_node["BacklogSeconds"]) == ("n1", 4.0)
     assert (of_a["Task"], of_a["LagSeconds"], of_a["Failures"]) == ("a", 10.0, 0)
     assert (of_a["TableHealth"], of_a["MaintenanceBytes"]) == (87, 0)
+    # Two tables were looked at.
+    assert (of_a["TableFiles"], of_a["TableRowsNotOptimised"], of_a["TableSnapshots"]) == (2, 20, 2)
 
 
 def test_a_report_is_in_the_work_folder(node: Node, tmp_path: Path) -> None:

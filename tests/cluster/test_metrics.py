@@ -28,7 +28,7 @@ def report(
 ) -> dict[str, Any]:
     job = {
         "records": records, "failures": 0, "fenced_total": 0, "maintenance_bytes": 0,
-        "health_percent": None, "lag_seconds": oldest,
+        "health_percent": None, "shape": None, "lag_seconds": oldest,
         "backlog": {
             "seconds": backlog, "bytes": int(backlog * 1000), "elsewhere": False,
             "keeps_node": False,

@@ -21,6 +21,7 @@ from polynya.observe import capture, data, node, run, streams, upkeep
 from polynya.observe.events import Event, Level
 from tests.observe.kinds_of_captures import OF_CAPTURES
 from tests.observe.kinds_of_events import OF_THE_ENGINE, OUTAGE
+from tests.observe.kinds_of_upkeep import OF_MAINTENANCE
 
 BROKEN = ConfigError("POLYNYA-CFG-007", "unknown key `keyz`", where="tasks/users.yml:9:5")
 
@@ -162,7 +163,7 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
     ),
 ]
 
-EVENTS = [*OF_THE_ENGINE, *OF_CAPTURES, *OF_A_NODE]
+EVENTS = [*OF_THE_ENGINE, *OF_MAINTENANCE, *OF_CAPTURES, *OF_A_NODE]
 #: How the name of a figure ends or begins that has a unit, or counts things.
 UNIT = re.compile(
     r"(^|_)(seconds|bytes|percent|share|files|epoch)$|^(rows|files)(_|$)"

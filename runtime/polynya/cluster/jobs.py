@@ -56,7 +56,7 @@ class Job:
         records, failed, fences: totals since the agent started; so is `maintained`, in bytes that
             maintenance wrote, and `busy_seconds`, the time of steps that moved data.
         where: see `Right`; None where nodes share nothing.
-        health: of its tables when they were looked at last, in percent of the best shape.
+        looks: its tables, by name, as they were looked at last.
         step: the last one.
         asked: what a person wants done before its work goes on.
         doing: what of that runs now, instead of its work.
@@ -83,7 +83,7 @@ class Job:
     where: Where | None = None
     epoch: int | None = None
     fenced: int | None = None
-    health: dict[str, int] = field(default_factory=dict)
+    looks: dict[str, TableHealth] = field(default_factory=dict)
     step: Step | None = None
     asked: Asked | None = None
     doing: Asked | None = None
@@ -203,7 +203,7 @@ class Job:
         if isinstance(event, MaintenanceDone):
             self.maintained += event.written_bytes
         if isinstance(event, TableHealth):
-            self.health[event.subject] = event.health_percent
+            self.looks[event.subject] = event
 
     def waiting(self, now: float) -> Waiting:
         """What waits for it, as far as it looked; `now` in monotonic seconds.

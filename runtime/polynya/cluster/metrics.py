@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from polynya.engine.work.backlog import ELSEWHERE_SECONDS
 from polynya.observe.figures import Figures, Metric, MetricsSink, Minute
+from polynya.observe.upkeep import Shape, joined
 
 #: One value a minute is what alarms and scaling policies evaluate.
 _MINUTE: Final = 60.0
@@ -97,14 +98,21 @@ class MetricsOutlet:
         return [Metric("Saturation", "Percent", round(100 * min(max(share, 0.0), 1.0), 1))]
 
     def _maintenance(self, task: str, jobs: Iterable[Mapping[str, Any]]) -> list[Metric]:
-        """Of the table in the worst shape, and what it took to keep them; nothing before a look."""
+        """The shape of its tables, and what it took to keep them; nothing before a look."""
         written = self._since(task, "maintenance_bytes", jobs)
-        known = [job["health_percent"] for job in jobs if job["health_percent"] is not None]
-        if not known:
+        shape = joined(Shape(**job["shape"]) for job in jobs if job["shape"] is not None)
+        if shape is None:
             return []
         return [
-            Metric("TableHealth", "Percent", min(known)),
+            Metric("TableHealth", "Percent", shape.health_percent),
             Metric("MaintenanceBytes", "Bytes", written, grown=True),
+            Metric("TableFiles", "Count", shape.files),
+            Metric("TableFileBytes", "Bytes", shape.average_bytes),
+            Metric("TableDeleted", "Percent", round(100 * shape.deleted_share, 2)),
+            Metric("TableRowsNotOptimised", "Count", shape.rows_not_optimised),
+            Metric("TableMetadataBytes", "Bytes", shape.metadata_bytes),
+            Metric("TableSnapshots", "Count", shape.snapshots),
+            Metric("TableRemovedOrphanBytes", "Bytes", shape.removed_orphan_bytes),
         ]
 
     def _since(self, task: str, what: str, jobs: Iterable[Mapping[str, Any]]) -> int:

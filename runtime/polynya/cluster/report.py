@@ -13,6 +13,7 @@ from polynya.cluster.jobs import Job
 from polynya.engine.work.backlog import Waiting
 from polynya.engine.work.turns.threads import THREADS
 from polynya.model.errors import PolynyaError
+from polynya.observe.upkeep import shape_of
 
 FORMAT_VERSION: Final = "1.0"
 
@@ -133,6 +134,7 @@ def _tasks(facts: Facts) -> dict[str, Any]:
             job.key.task, {"file": files.get(job.key.task), "state": "", "held": False, "jobs": {}}
         )
         task["held"] = task["held"] or job.held is not None
+        shape = shape_of(job.looks.values())
         task["jobs"][job.key.name] = {
             "state": job.state,
             "reason": job.reason,
@@ -143,7 +145,8 @@ def _tasks(facts: Facts) -> dict[str, Any]:
             "epoch": job.epoch if job.running is not None else None,
             "fenced_total": job.fences,
             "maintenance_bytes": job.maintained,
-            "health_percent": min(job.health.values(), default=None),
+            "health_percent": shape.health_percent if shape is not None else None,
+            "shape": asdict(shape) if shape is not None else None,
             "last_step": asdict(job.step) if job.step is not None else None,
             "lag_seconds": round(waiting.oldest_seconds, 3),
             "backlog": _rounded(waiting),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ class MaintenanceDone(Event):
 
     `reason` says why it was taken, `ended` how it ended; `whole` is false when there is more to do.
     Gains are bytes in an hour that are no longer read, as they were expected and as they came true;
-    so are costs, in bytes.
+    costs are bytes that could be read in the same time, likewise.
     """
 
     type: ClassVar[str] = "maintenance.done"
@@ -29,6 +29,7 @@ class MaintenanceDone(Event):
     expected_gain_bytes: int
     gain_bytes: int
     expected_cost_bytes: int
+    cost_bytes: int
     read_bytes: int
     written_bytes: int
     freed_bytes: int
@@ -74,7 +75,10 @@ class MaintenanceFailed(Event):
 class TableHealth(Event):
     """The shape of a table was looked at.
 
-    `health_percent` is 100 in the best shape. `next_action` comes next, `reason` says why not now.
+    `health_percent` is 100 in the best shape, the figures after it are what makes it.
+    `removed_orphan_bytes` is what the last look for orphans found, None before it. `last_action`
+    was taken at `last_action_at`, a time as ISO 8601. `next_action` comes next, `reason` says why
+    not now.
     """
 
     type: ClassVar[str] = "table.health"
@@ -86,6 +90,10 @@ class TableHealth(Event):
     manifests: int
     metadata_bytes: int
     snapshots: int
+    rows_not_optimised: int
+    removed_orphan_bytes: int | None = None
+    last_action: str | None = None
+    last_action_at: str | None = None
     next_action: str | None = None
     reason: str | None = None
 
@@ -104,3 +112,60 @@ class TableHealth(Event):
             f"{self.average_bytes / _MEBIBYTE:,.1f} MiB, {self.deleted_share:.0%} deleted, "
             f"{self.snapshots:,} snapshots{comes}",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The shape of several tables as one, as they were looked at last. Sizes in bytes.
+
+    `health_percent` and `deleted_share` (0 to 1) are those of the table in the worst shape; other
+    figures are sums. `size_bytes` is that of the data files.
+    """
+
+    health_percent: int
+    files: int
+    size_bytes: int
+    deleted_share: float
+    rows_not_optimised: int
+    metadata_bytes: int
+    snapshots: int
+    removed_orphan_bytes: int
+
+    @property
+    def average_bytes(self) -> int:
+        """Size of a data file."""
+        return self.size_bytes // max(1, self.files)
+
+
+def shape_of(looks: Iterable[TableHealth]) -> Shape | None:
+    """The shape of tables as they were looked at last; None before a look."""
+    return joined(
+        Shape(
+            health_percent=one.health_percent,
+            files=one.files,
+            size_bytes=one.files * one.average_bytes,
+            deleted_share=one.deleted_share,
+            rows_not_optimised=one.rows_not_optimised,
+            metadata_bytes=one.metadata_bytes,
+            snapshots=one.snapshots,
+            removed_orphan_bytes=one.removed_orphan_bytes or 0,
+        )
+        for one in looks
+    )
+
+
+def joined(shapes: Iterable[Shape]) -> Shape | None:
+    """Several shapes as one; None without any."""
+    every = list(shapes)
+    if not every:
+        return None
+    return Shape(
+        health_percent=min(one.health_percent for one in every),
+        files=sum(one.files for one in every),
+        size_bytes=sum(one.size_bytes for one in every),
+        deleted_share=max(one.deleted_share for one in every),
+        rows_not_optimised=sum(one.rows_not_optimised for one in every),
+        metadata_bytes=sum(one.metadata_bytes for one in every),
+        snapshots=sum(one.snapshots for one in every),
+        removed_orphan_bytes=sum(one.removed_orphan_bytes for one in every),
+    )

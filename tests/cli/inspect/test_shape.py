@@ -6,12 +6,13 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from polynya.cli.inspect.shape import health_line, upkeep_line, verdict_line
+from polynya.cli.inspect.shape import came_true_line, health_line, upkeep_line, verdict_line
 from polynya.engine.plan.care import Care
 from polynya.engine.work.upkeep.choose import choose
+from polynya.engine.work.upkeep.spent import came_true
 from polynya.lake.maintenance.look.facts import FilesFacts, TableFacts
 from polynya.lake.maintenance.look.health import health_of
-from polynya.lake.maintenance.look.record import Done, Record
+from polynya.lake.maintenance.look.record import PROPERTY, Done, Record
 from polynya.lake.maintenance.rewrite.plan import Rule
 from polynya.model.config.maintenance.settings import Maintenance
 
@@ -64,10 +65,31 @@ def test_what_was_done_last_and_what_comes_next_and_why_not_sooner() -> None:
     )
 
 
+def test_what_came_true_stands_beside_what_was_expected() -> None:
+    earlier = NOW - timedelta(hours=1)
+    joined = Done(NOW, "", expected_cost=200, cost=500, expected_gain=1000, gain=900, whole=False)
+    record = Record(NOW, {"expire_rows": Done(earlier, "", cost=9), "rewrite_data_files": joined})
+
+    first, second = (came_true_line(one) for one in came_true(record))
+    assert first == (
+        "  rewrite_data_files            last     cost 2.50 of what was expected, "
+        "gain 0.90 of what was expected (a part of it)"
+    )
+    assert second == "  expire_rows                   last     nothing was expected"
+    newest, _ = care(record=record).as_json()["came_true"]
+    assert newest == {
+        "action": "rewrite_data_files", "at": NOW.isoformat(), "whole": False,
+        "expected_cost": 200, "cost": 500, "cost_ratio": 2.5,
+        "expected_gain": 1000, "gain": 900, "gain_ratio": 0.9,
+    }  # fmt: skip
+    assert Record.of({PROPERTY: record.to_json()}) == record
+
+
 def test_programs_get_all_of_it() -> None:
     said = json.loads(json.dumps(CROWDED.as_json()))
 
     assert said["health"]["score"] == 80
     assert said["last_action"]["action"] == "expire_snapshots"
+    assert [one["action"] for one in said["came_true"]] == ["expire_snapshots"]
     assert said["next_action"]["at"].startswith("2026-11-21T16:06")
     assert not said["next_action"]["due"]

@@ -13,7 +13,11 @@ import pytest
 from tests.oracle.packs.driver import ROOT, environment
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-TESTS = ("tests/lake/apply/test_two_owners.py", "tests/engine/work/test_fenced_steps.py")
+TESTS = (
+    "tests/lake/apply/test_two_owners.py",
+    "tests/engine/work/test_fenced_steps.py",
+    "tests/engine/work/test_fenced_metadata.py",
+)
 
 
 def test_the_lake_works_with_a_rest_catalog_as_with_a_file() -> None:

@@ -28,13 +28,16 @@ from polynya.lake.iceberg.commit import Committed, Step
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.maintenance.base import Limits
 from polynya.lake.maintenance.retention.expire import expire_rows
+from polynya.lake.maintenance.rewrite import delete_files
 from polynya.lake.maintenance.rewrite.data_files import RULE, rewrite_data_files
+from polynya.lake.maintenance.rewrite.delete_files import rewrite_position_delete_files
 from polynya.lake.table import dataset
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.reload import DELETING
 from polynya.model.errors import ConflictError, FencedError, PolynyaError
 from tests.lab.chosen import slow
 from tests.lab.lab import STARTED, Feed, Lab, Row, put
+from tests.lab.owned import owned, step
 
 BY_TASKS = LoadLimits(least_bytes=1, split_bytes=100)
 #: So often a commit and a takeover race.
@@ -121,6 +124,15 @@ def in_many_files(lab: Lab) -> Feed:
     return users
 
 
+def with_deletes(lab: Lab) -> Feed:
+    users = lab.feed(history=False, maintenance={"enabled": False})
+    users.apply(*(put(key, 1, name="first") for key in (1, 2, 3)))
+    table = owned(users)
+    for key in (1, 2):
+        step(users, table, put(key, 2, name="second"))
+    return users
+
+
 def aged(lab: Lab) -> Feed:
     retention = {"column": "day", "keep": "90d"}
     users = lab.feed(history=False, retention=retention, columns={"day": "date"})
@@ -159,6 +171,14 @@ KINDS = {
         in_many_files,
         lambda node: rewrite_data_files(node.owned(), Limits(STARTED), RULE.thorough()),
         "rewrite-data-files",
+        in_partition("current", 1, 2, 3),
+    ),
+    "delete files": Kind(
+        with_deletes,
+        lambda node: rewrite_position_delete_files(
+            node.owned(), Limits(STARTED), delete_files.RULE.thorough()
+        ),
+        "rewrite-position-delete-files",
         in_partition("current", 1, 2, 3),
     ),
     "expiry of rows": Kind(
@@ -225,6 +245,7 @@ def staged(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Stage]:
         slow("first load"),
         slow("reload"),
         slow("rewrite"),
+        slow("delete files"),
         slow("expiry of rows"),
     ],
 )

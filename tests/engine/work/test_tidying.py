@@ -14,6 +14,7 @@ from polynya.engine.work.tidying.beside import LOOK_SECONDS, MaintenanceBeside
 from polynya.engine.work.tidying.patience import Patience
 from polynya.engine.work.turns.unit import IDLE, Turn
 from polynya.engine.work.upkeep import choose as choosing
+from polynya.engine.work.upkeep.spent import came_true, spent
 from polynya.lake.maintenance import actions
 from polynya.lake.maintenance.look.record import PROPERTY, Record
 from polynya.model.contract.headers import Partition
@@ -158,12 +159,16 @@ def test_what_is_switched_off_is_not_even_looked_at(fed: Feed) -> None:
     assert told(fed, MaintenanceDone) == []
 
     # Who asks for it by hand gets it.
-    taken = [verdict.action for verdict, _ in maintain(context, fed.dataset, ())]
-    assert taken[0] == "rewrite_data_files"
+    taken = list(maintain(context, fed.dataset, ()))
+    assert taken[0].verdict.action == "rewrite_data_files"
+    # What it cost stands beside what was expected, here and in the table.
+    done = taken[0].done
+    assert done.cost == spent(taken[0].outcome.seconds) > 0 < done.expected_cost
+    assert came_true(record(fed))[-1].cost == done.cost
     assert fed.current("id", "name") == ROWS
-    ((verdict, outcome),) = maintain(context, fed.dataset, ("remove_orphan_files",))
-    assert verdict.reason == "asked for"
-    assert outcome.files_removed == 0
+    (one,) = maintain(context, fed.dataset, ("remove_orphan_files",))
+    assert one.verdict.reason == "asked for"
+    assert one.outcome.files_removed == 0
 
 
 def test_maintenance_that_fails_stops_no_data(fed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,52 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import struct
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
+from pyiceberg.table.statistics import StatisticsFile
 
 from polynya.lake.maintenance.base import Limits
+from polynya.lake.maintenance.expiry.deleting import sizes
 from polynya.lake.maintenance.statistics.compute import compute_statistics
-from tests.lab.lab import STARTED, Lab, put
+from polynya.lake.read.inspect import load
+from polynya.lake.spark.catalog import python_catalog
+from polynya.model.reading.loader import load_project
+from tests.lab.lab import STARTED, Feed, Lab, put
 from tests.lab.owned import owned
+
+MAGIC = b"PFA1"
+#: A sketch that holds each value that it has seen says so by two longs before them, or by one.
+EXACT = {2: lambda sketch: struct.unpack_from("<i", sketch, 8)[0], 1: lambda _: 1}
+
+
+def by_pyiceberg(users: Feed) -> list[StatisticsFile]:
+    catalog = python_catalog(load_project(users.lab.project, tolerant=True).target)
+    table = load(catalog, users.dataset)
+    assert table is not None
+    return table.metadata.statistics
+
+
+def sketched(puffin: Path) -> dict[int, int]:
+    """Distinct values by field of a Puffin file, read by its specification and that of a sketch."""
+    data = puffin.read_bytes()
+    size, _, end = struct.unpack("<ii4s", data[-12:])
+    assert data[:4] == end == data[-16 - size : -12 - size][:4] == MAGIC
+    found = {}
+    for blob in json.loads(data[-12 - size : -12])["blobs"]:
+        assert blob["type"] == "apache-datasketches-theta-v1"
+        packed = data[blob["offset"] : blob["offset"] + blob["length"]]
+        codec = blob.get("compression-codec")
+        sketch = (
+            pa.CompressedInputStream(pa.BufferReader(packed), codec).read() if codec else packed
+        )
+        (field,) = blob["fields"]
+        found[field] = EXACT[sketch[0] & 0x3F](sketch)
+    return found
 
 
 @pytest.mark.slow
@@ -16,13 +56,36 @@ def test_readers_of_iceberg_find_them(lab: Lab, version: int) -> None:
     users = lab.feed(history=True, format_version=version)
     users.apply(*(put(key, key, name=f"n{key % 7}", tags=["x"]) for key in range(1, 41)))
     table = owned(users)
+
     done = compute_statistics(table, Limits(STARTED))
 
     assert (done.commits, done.why.partition(" of snapshot")[0]) == (
         1, "distinct values of 2 columns",
     )  # fmt: skip
-    (file,) = table.table.metadata()["statistics"]
-    counts = {blob["fields"][0]: int(blob["properties"]["ndv"]) for blob in file["blob-metadata"]}
     ids = {one["name"]: one["id"] for one in table.table.columns()}
-    assert counts == {ids["id"]: 40, ids["name"]: 7}
-    assert file["snapshot-id"] == table.state.snapshot
+    wanted = {ids["id"]: 40, ids["name"]: 7}
+    # Java wrote them; PyIceberg reads the metadata, and the sketches are read here.
+    (file,) = by_pyiceberg(users)
+    assert file.snapshot_id == table.state.snapshot
+    blobs = file.blob_metadata
+    assert {one.fields[0]: int((one.properties or {})["ndv"]) for one in blobs} == wanted
+    path = Path(file.statistics_path.removeprefix("file:"))
+    assert path.stat().st_size == file.file_size_in_bytes == done.written_bytes
+    assert sketched(path) == wanted
+
+
+def test_they_give_way_in_the_middle_of_the_scan(lab: Lab) -> None:
+    users = lab.feed()
+    users.apply(*(put(key, key, name=f"n{key}") for key in range(1, 41)))
+    table = owned(users)
+    asked = itertools.count()
+
+    # Nobody waits when it begins.
+    done = compute_statistics(table, Limits(STARTED, give_way=lambda: next(asked) > 0))
+
+    assert (done.commits, done.whole, done.why) == (0, False, "it gave way")
+    assert next(asked) > 1
+    assert table.table.metadata().get("statistics", []) == []
+    assert not [path for path in sizes(table.table) if path.endswith(".stats")]
+    # The session is of use as before.
+    assert compute_statistics(table, Limits(STARTED)).commits == 1

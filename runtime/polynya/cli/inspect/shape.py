@@ -11,12 +11,24 @@ from polynya.observe.events import counted
 if TYPE_CHECKING:
     from polynya.engine.plan.care import Care
     from polynya.engine.work.upkeep.choose import Verdict
+    from polynya.engine.work.upkeep.spent import CameTrue
 
 
 def verdict_line(one: Verdict) -> str:
     """What is thought of one action."""
     mark = "now" if one.taken else "not now"
     return f"  {one.action:<30}{mark:<9}{one.reason}"
+
+
+def came_true_line(one: CameTrue) -> str:
+    """What an action cost and gained when it was last taken, beside what was expected."""
+    sides = [
+        f"{what} {ratio:.2f} of what was expected"
+        for what, ratio in (("cost", one.cost_ratio), ("gain", one.gain_ratio))
+        if ratio is not None
+    ]
+    part = "" if one.whole else " (a part of it)"
+    return f"  {one.action:<30}{'last':<9}{', '.join(sides) or 'nothing was expected'}{part}"
 
 
 def health_line(care: Care) -> str:
@@ -32,8 +44,8 @@ def health_line(care: Care) -> str:
         else None,
         counted(one.manifests, "manifest"),
         f"{counted(one.snapshots, 'snapshot')} in {size_in_words(one.metadata_bytes)} of metadata",
-        f"{size_in_words(one.orphan_bytes)} of orphans at the last look"
-        if one.orphan_bytes
+        f"{size_in_words(one.removed_orphan_bytes)} of orphans removed by the last look"
+        if one.removed_orphan_bytes
         else None,
     ]
     return f"{one.score} of 100: {', '.join(part for part in parts if part)}"

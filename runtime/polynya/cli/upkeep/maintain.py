@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.inspect.chosen import chosen_entries
-from polynya.cli.inspect.shape import verdict_line
+from polynya.cli.inspect.shape import came_true_line, verdict_line
 from polynya.model.config.maintenance.actions import ActionName
 from polynya.model.errors import ConfigError, PolynyaError
 from polynya.store.clock import SystemClock
@@ -61,11 +61,13 @@ def maintain(
 
 def _explain(context: CommandContext, entry: Entry) -> None:
     from polynya.engine.plan.care import care_of
+    from polynya.engine.work.upkeep.spent import came_true
 
     assert entry.table is not None
     now = SystemClock().now()
     care = care_of(entry.table, entry.dataset, now)
     lines = [verdict_line(one) for one in care.choice.verdicts]
+    lines += [came_true_line(one) for one in came_true(care.record)]
     data = {
         "dataset": entry.name,
         **care.as_json(),
@@ -98,11 +100,20 @@ def _run(context: CommandContext, entries: list[Entry], actions: tuple[ActionNam
     for entry in entries:
         done = 0
         try:
-            for verdict, outcome in maintain_dataset(engine, entry.dataset, actions):
+            for one in maintain_dataset(engine, entry.dataset, actions):
                 done += 1
-                data = {"dataset": entry.name, "reason": verdict.reason, **asdict(outcome)}
+                outcome, reason = one.outcome, one.verdict.reason
+                data = {
+                    "dataset": entry.name,
+                    "reason": reason,
+                    **asdict(outcome),
+                    "expected_cost": one.done.expected_cost,
+                    "cost": one.done.cost,
+                    "expected_gain": one.done.expected_gain,
+                    "gain": one.done.gain,
+                }
                 text = f"{entry.name}: {outcome.action}: {outcome.why}, in {outcome.seconds:.1f} s"
-                context.output.result("maintained", data, f"{text} ({verdict.reason})")
+                context.output.result("maintained", data, f"{text} ({reason})")
         except PolynyaError as error:
             context.output.error(error)
             code = max(code, error.exit_code)

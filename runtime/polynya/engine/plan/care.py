@@ -11,6 +11,7 @@ from typing import Any
 from pyiceberg.table import Table
 
 from polynya.engine.work.upkeep.choose import Choice, choose
+from polynya.engine.work.upkeep.spent import came_true
 from polynya.lake.iceberg.parting.wanted import Wanted
 from polynya.lake.maintenance.look.facts import (
     FileSize,
@@ -46,7 +47,7 @@ class Care:
     @property
     def last(self) -> tuple[ActionName, Done] | None:
         """The action that was taken last."""
-        return max(self.record.last.items(), key=lambda one: one[1].at, default=None)
+        return self.record.newest
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -54,6 +55,7 @@ class Care:
         return {
             "health": _plain(asdict(self.health)),
             "last_action": None if last is None else {"action": last[0], **_plain(asdict(last[1]))},
+            "came_true": [one.as_json() for one in came_true(self.record)],
             "next_action": None
             if comes is None
             else {

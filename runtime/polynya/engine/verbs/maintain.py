@@ -7,10 +7,10 @@ from typing import Final
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
-from polynya.engine.work.tidying.act import act, chosen, looked
+from polynya.engine.work.tidying.act import Taken, act, chosen, looked
 from polynya.engine.work.upkeep.choose import Left, Verdict
 from polynya.engine.work.upkeep.worth import worth
-from polynya.lake.maintenance.base import ActionName, Limits, Outcome
+from polynya.lake.maintenance.base import ActionName, Limits
 from polynya.lake.maintenance.look.facts import TableFacts
 from polynya.lake.maintenance.look.rule import rule_of
 from polynya.model.config.dataset import ResolvedDataset
@@ -22,8 +22,8 @@ _MOST: Final = 20
 
 def maintain(
     context: EngineContext, dataset: ResolvedDataset, actions: Sequence[ActionName]
-) -> Iterator[tuple[Verdict, Outcome]]:
-    """Take actions, each with why it was taken; without a name those that pay, until none does.
+) -> Iterator[Taken]:
+    """Take actions; without a name those that pay, until none does.
 
     The budget is not that of runs: there is none. Settings that switch maintenance off do not hold
     for who asks for it by hand; those of single actions do, unless they are named.
@@ -35,7 +35,7 @@ def maintain(
     for action in actions:
         facts = looked(table)
         verdict = _asked(action, facts, table)
-        yield verdict, act(table, verdict, facts, _limits(context))
+        yield act(table, verdict, facts, _limits(context))
     if actions:
         return
     switched_on = dataset.maintenance.model_copy(update={"enabled": True})
@@ -44,7 +44,7 @@ def maintain(
         taken = chosen(table, facts, Left(), switched_on).taken
         if taken is None or context.stop.is_set():
             return
-        yield taken, act(table, taken, facts, _limits(context))
+        yield act(table, taken, facts, _limits(context))
 
 
 def _limits(context: EngineContext) -> Limits:

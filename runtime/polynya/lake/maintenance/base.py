@@ -1,8 +1,10 @@
 """What the actions of maintenance have in common: their names, their limits, how one ended.
 
-An action is a function of a `DatasetTable` that this process has taken over. It commits under the
-same compare-and-swap as a copy or an apply, in pieces, so that what was committed stays when it
-gives way or the process dies.
+An action is a function of a `DatasetTable` that this process has taken over. It commits in pieces,
+so that what was committed stays when it gives way or the process dies. No commit of it is made once
+another owner has taken the table over: those that change rows or their files are steps, as a copy
+or an apply is, and others follow metadata whose owner was looked at (`fenced.py`). Expired
+snapshots and files are the exception, since nobody can need them (`expiry/`).
 """
 
 from __future__ import annotations

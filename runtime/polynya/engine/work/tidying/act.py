@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.upkeep.choose import Choice, Left, Verdict, choose
+from polynya.engine.work.upkeep.spent import spent
 from polynya.engine.work.upkeep.worth import worth
 from polynya.lake.maintenance.actions import BUILT, Call
 from polynya.lake.maintenance.base import ActionName, Limits, Outcome
@@ -18,6 +19,15 @@ from polynya.lake.table.guards import enter
 from polynya.model.config.maintenance.settings import Maintenance
 from polynya.observe.trace import span
 from polynya.observe.upkeep import MaintenanceDone, TableHealth
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An action that was taken: why, what it did, and that beside what was expected of it."""
+
+    verdict: Verdict
+    outcome: Outcome
+    done: Done
 
 
 def looked(table: WorkingDataset, *, committed_beside: bool = False) -> TableFacts:
@@ -51,7 +61,7 @@ def chosen(
 
 
 @span("maintain")
-def act(table: WorkingDataset, verdict: Verdict, facts: TableFacts, limits: Limits) -> Outcome:
+def act(table: WorkingDataset, verdict: Verdict, facts: TableFacts, limits: Limits) -> Taken:
     """Take an action, write down what it did, and say so.
 
     Raises what the action raises, and ConflictError when another process has the table.
@@ -73,15 +83,16 @@ def act(table: WorkingDataset, verdict: Verdict, facts: TableFacts, limits: Limi
     # What is wasted from now on, at the same rate of reading.
     same_rates = replace(after, reads=facts.reads, applies=facts.applies, commits=facts.commits)
     wasted = _wasted(verdict.action, same_rates, table)
-    done = replace(done, gain=gain - int(wasted))
+    done = replace(done, gain=gain - int(wasted), cost=spent(outcome.seconds))
     remember(table.table, after.record.with_done(verdict.action, done))
     _tell(table, verdict, done)
-    return outcome
+    return Taken(verdict, outcome, done)
 
 
 def tell_health(table: WorkingDataset, facts: TableFacts, choice: Choice) -> None:
     """Say how good the shape of a table is, and what comes next."""
     one, comes = health_of(facts, rule_of(table.table.dataset)), choice.next
+    last = facts.record.newest
     table.tell(
         TableHealth(
             subject=table.name,
@@ -93,6 +104,10 @@ def tell_health(table: WorkingDataset, facts: TableFacts, choice: Choice) -> Non
             manifests=one.manifests,
             metadata_bytes=one.metadata_bytes,
             snapshots=one.snapshots,
+            rows_not_optimised=one.rows_not_optimised,
+            removed_orphan_bytes=one.removed_orphan_bytes,
+            last_action=None if last is None else last[0],
+            last_action_at=None if last is None else last[1].at.isoformat(),
             next_action=None if comes is None else comes.action,
             reason=None if comes is None else comes.reason,
         )
@@ -116,6 +131,7 @@ def _tell(table: WorkingDataset, verdict: Verdict, done: Done) -> None:
             expected_gain_bytes=done.expected_gain,
             gain_bytes=done.gain,
             expected_cost_bytes=done.expected_cost,
+            cost_bytes=done.cost,
             read_bytes=done.read_bytes,
             written_bytes=done.written_bytes,
             freed_bytes=done.freed_bytes,

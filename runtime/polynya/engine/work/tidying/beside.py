@@ -118,7 +118,7 @@ class MaintenanceBeside:
 
         left = context.upkeep.left(budget, began).written_bytes
         limits = Limits(context.clock.now(), budget_bytes=left, give_way=give_way)
-        outcome = act(table, verdict, facts, limits)
+        outcome = act(table, verdict, facts, limits).outcome
         ended = context.clock.monotonic()
         context.upkeep.took(outcome.written_bytes, ended - began, ended)
         self._pause = 0.0

@@ -7,15 +7,15 @@ So this is for tables on which somebody has turned that off, or that were writte
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from polynya.lake.iceberg.commit import is_refusal
 from polynya.lake.iceberg.files import listed
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.maintenance.base import Limits, Outcome
-from polynya.lake.spark.api import Py4JJavaError
+from polynya.lake.maintenance.fenced import commit_fenced
 from polynya.lake.table.dataset import DatasetTable
+from polynya.model.errors import ConflictError, FencedError
 from polynya.observe.trace import span
 
 #: Twice as many as a commit leaves.
@@ -43,10 +43,11 @@ def rewrite_manifests(target: DatasetTable, *, limits: Limits, many: int = MANY)
     if why is not None:
         return Outcome("rewrite_manifests", why, whole=not limits.give_way())
     try:
-        _join(beside)
-    except Py4JJavaError as error:
-        if not is_refusal(error):
-            raise
+        # Once: who was faster has moved manifests, and it is looked again whether that pays.
+        commit_fenced(target, beside, _joined(beside), tries=1)
+    except FencedError:
+        raise
+    except ConflictError:
         return Outcome("rewrite_manifests", "a step of the table was faster", whole=False)
     with target.changing:
         target.reload()
@@ -72,13 +73,16 @@ def _why_not(table: IcebergTable, sizes: Sequence[int], many: int) -> str | None
     return None
 
 
-def _join(table: IcebergTable) -> None:
+def _joined(table: IcebergTable) -> Callable[[Any], None]:
     """Iceberg joins the manifests whose files have the same key: here all have."""
     jvm: Any = table.spark._jvm
     same = jvm.com.google.common.base.Functions.constant("all")
-    change = table.java.rewriteManifests().clusterBy(same)
-    change.set("polynya.step", "rewrite_manifests").commit()
-    table.show_to_spark()
+
+    def join(transaction: Any) -> None:
+        change = transaction.rewriteManifests().clusterBy(same)
+        change.set("polynya.step", "rewrite_manifests").commit()
+
+    return join
 
 
 def _sizes(table: IcebergTable) -> list[int]:

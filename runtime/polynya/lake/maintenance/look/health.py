@@ -30,8 +30,9 @@ class Health:
         outdated_bytes: size of the files of another layout than the table has now.
         metadata_bytes: size of the newest metadata file.
         snapshots: all that there are, since `oldest`.
-        orphan_bytes: size of the files without a snapshot that the last look found, at
-            `orphans_at`; None before the first look.
+        removed_orphan_bytes: size of the old files without a snapshot that the last look for them
+            found and removed, at `orphans_at`; None before it. What came since nobody knows before
+            the next look, nor is what is younger than `older_than` told from a commit under way.
     """
 
     score: int
@@ -46,7 +47,7 @@ class Health:
     small_files: int
     rows_not_optimised: int
     outdated_bytes: int
-    orphan_bytes: int | None
+    removed_orphan_bytes: int | None
     orphans_at: datetime | None
 
 
@@ -67,7 +68,7 @@ def health_of(facts: TableFacts, rule: Rule) -> Health:
         small_files=facts.small_files,
         rows_not_optimised=facts.rows_not_optimised,
         outdated_bytes=facts.rewritable.outdated_bytes,
-        orphan_bytes=None if orphans is None else orphans.freed_bytes,
+        removed_orphan_bytes=None if orphans is None else orphans.freed_bytes,
         orphans_at=None if orphans is None else orphans.at,
     )
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.parting.wanted import Wanted
 from polynya.lake.iceberg.user_layout import lacks
+from polynya.lake.maintenance.fenced import commit_fenced
 from polynya.lake.maintenance.look.facts import (
     FilesFacts,
     FileSize,
@@ -97,11 +98,16 @@ def _files(
 
 
 def remember(target: DatasetTable, record: Record) -> None:
-    """Write down what was done. It is a change of metadata alone, which no step conflicts with."""
+    """Write down what was done. It is a change of metadata alone, which no step conflicts with.
+
+    Raises ConflictError when another owner has taken the table over.
+    """
+
+    def write(transaction: Any) -> None:
+        transaction.updateProperties().set(PROPERTY, record.to_json()).commit()
+
     with target.changing:
-        properties: Any = target.table.java.updateProperties()
-        properties.set(PROPERTY, record.to_json()).commit()
-        target.table.show_to_spark()
+        commit_fenced(target, target.table, write)
 
 
 def _metadata(table: IcebergTable) -> str:

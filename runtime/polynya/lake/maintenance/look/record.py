@@ -24,8 +24,8 @@ PROPERTY: Final = "polynya.maintenance"
 class Done:
     """One action that was taken. Sizes in bytes, `gain` in bytes per hour.
 
-    `expected_*` are what the rule reckoned with. `rows` are those of the table then, `delete_files`
-    those that it had afterwards.
+    `expected_*` are what the rule reckoned with, `gain` and `cost` what came true. `rows` are those
+    of the table then, `delete_files` those that it had afterwards.
     """
 
     at: datetime
@@ -35,6 +35,7 @@ class Done:
     expected_cost: int = 0
     expected_written: int = 0
     gain: int = 0
+    cost: int = 0
     seconds: float = 0.0
     read_bytes: int = 0
     written_bytes: int = 0
@@ -81,6 +82,11 @@ class Record:
 
     began: datetime | None = None
     last: Mapping[ActionName, Done] = field(default_factory=dict)
+
+    @property
+    def newest(self) -> tuple[ActionName, Done] | None:
+        """The action that was taken last."""
+        return max(self.last.items(), key=lambda one: one[1].at, default=None)
 
     def with_done(self, action: ActionName, done: Done) -> Record:
         """The same after an action."""

@@ -1,0 +1,108 @@
+"""A table in which every action of maintenance has something to do, and each action by its name."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from polynya.lake.maintenance import fenced
+from polynya.lake.maintenance.base import Limits, Outcome
+from polynya.lake.maintenance.expiry import expire, orphans
+from polynya.lake.maintenance.expiry.choice import Keep
+from polynya.lake.maintenance.expiry.expire import expire_snapshots
+from polynya.lake.maintenance.expiry.manifests import rewrite_manifests
+from polynya.lake.maintenance.expiry.orphans import remove_orphan_files
+from polynya.lake.maintenance.retention.expire import expire_rows
+from polynya.lake.maintenance.rewrite import data_files, delete_files
+from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files
+from polynya.lake.maintenance.rewrite.delete_files import rewrite_position_delete_files
+from polynya.lake.maintenance.statistics.compute import compute_statistics
+from polynya.lake.table import dataset
+from polynya.lake.table.dataset import DatasetTable
+from tests.lab.lab import STARTED, Feed, Lab, put
+from tests.lab.owned import copied, owned, step
+
+#: The clock is at 1 June: rows of days before this one are too old.
+LIMIT = date(2026, 3, 3)
+OLD, YOUNG = "2026-01-10", "2026-05-10"
+
+
+def worn(lab: Lab) -> Feed:
+    """Small files, deleted and old rows, many manifests and snapshots, and a file of nobody."""
+    users = lab.feed(
+        retention={"column": "day", "keep": "90d"},
+        columns={"day": "date"},
+        maintenance={"enabled": False},
+    )
+    users.apply(put(1, 1, name="Ann", day=OLD), put(2, 2, name="Ben", day=OLD))
+    users.apply(put(3, 3, name="Cid", day=OLD), put(4, 4, name="Dan", day=YOUNG))
+    lab.spark.sql(
+        f"ALTER TABLE {users.relation} "
+        "SET TBLPROPERTIES ('commit.manifest-merge.enabled' = 'false')"
+    )
+    table = owned(users)
+    step(users, table, put(4, 5, name="Dana", day=YOUNG), put(5, 6, name="Eve", day=YOUNG))
+    step(users, table, put(5, 7, name="Eva", day=YOUNG), put(6, 8, name="Flo", day=YOUNG))
+    copied(users, table, put(7, 9, name="Gil", day=YOUNG), put(6, 10, name="Floh", day=YOUNG))
+    for number in range(2):
+        lost = Path(str(table.table.java.location())) / "data" / f"lost-{number}.parquet"
+        lost.write_bytes(b"nobody")
+        os.utime(lost, (time.time() - 9 * 86_400,) * 2)
+    return users
+
+
+def seen(users: Feed, action: str) -> Any:
+    """What the views show; of what `expire_rows` leaves.
+
+    The first version of a key that is left is an update by then, so its operation does not count.
+    """
+    views = [
+        users.current("id", "name", "day"),
+        users.history("id", "name", "day"),
+        users.changes("id", "name", "day"),
+    ]
+    if action != "expire_rows":
+        return views
+    young = [[row for row in rows if row[2] >= LIMIT] for rows in views]
+    return [[(*row[:3], *row[4:]) for row in rows] for rows in young]
+
+
+def _expire_snapshots(table: DatasetTable) -> Outcome:
+    later = Limits(datetime.now(UTC) + timedelta(hours=3))
+    return expire_snapshots(table, limits=later, keep=Keep(at_least=1), readers=lambda: [])
+
+
+#: Each does something to a worn table.
+ACTIONS: dict[str, Callable[[DatasetTable], Outcome]] = {
+    "rewrite_data_files": lambda table: rewrite_data_files(
+        table, Limits(STARTED), data_files.RULE.thorough()
+    ),
+    "rewrite_position_delete_files": lambda table: rewrite_position_delete_files(
+        table, Limits(STARTED), delete_files.RULE.thorough()
+    ),
+    "rewrite_manifests": lambda table: rewrite_manifests(table, limits=Limits(STARTED), many=2),
+    "expire_snapshots": _expire_snapshots,
+    "remove_orphan_files": lambda table: remove_orphan_files(
+        table, limits=Limits(datetime.now(UTC))
+    ),
+    "expire_rows": lambda table: expire_rows(table, Limits(STARTED)),
+    "compute_statistics": lambda table: compute_statistics(table, Limits(STARTED)),
+}
+
+STEP, SWAP = (dataset, "commit_row_delta"), (fenced, "swap")
+#: The boundaries of each: the functions, by their modules, that change what others see, and how
+#: often each is called.
+BOUNDARIES: dict[str, list[tuple[tuple[Any, str], int]]] = {
+    "rewrite_data_files": [(STEP, 1)],
+    "rewrite_position_delete_files": [(STEP, 1)],
+    "rewrite_manifests": [(SWAP, 1)],
+    "expire_snapshots": [((expire, "_expired"), 1), ((expire, "delete"), 1)],
+    "remove_orphan_files": [((orphans, "delete"), 1)],
+    # First whole files, then rows of others.
+    "expire_rows": [(STEP, 2)],
+    "compute_statistics": [(SWAP, 1)],
+}
