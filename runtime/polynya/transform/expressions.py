@@ -95,6 +95,12 @@ def expression_over(
     return _generate(tree.this)
 
 
+def has_all(text: str, columns: Mapping[str, DataType]) -> bool:
+    """Whether rows of these columns have every column and field that an expression reads."""
+    paths = ([part.name for part in one.parts] for one in parse(text, None).find_all(exp.Column))
+    return all(_is_there(path, columns) for path in paths)
+
+
 def _generate(tree: exp.Expr) -> str:
     return _Generator(dialect=Spark(), identify=True, comments=False).generate(tree)
 

@@ -79,7 +79,7 @@ def lay_out(table: IcebergTable, layout: Layout, known: Mapping[str, DataType]) 
     if change:
         log.info("the files of %s are parted by %s from now on", table.name, layout.partition_by)
         change_spec(table, change)
-    change_sort_order(table, layout.sort_by)
+    change_sort_order(table, layout.sort_by, known)
     change_file_size(table, layout.file_bytes)
 
 
@@ -146,14 +146,18 @@ def change_spec(table: IcebergTable, change: SpecChange) -> None:
     table.refresh()
 
 
-def change_sort_order(table: IcebergTable, wanted: Sequence[SortTerm]) -> bool:
+def change_sort_order(
+    table: IcebergTable, wanted: Sequence[SortTerm], known: Mapping[str, DataType]
+) -> bool:
     """Give the table the sort order, if it has another; whether it had.
 
-    Iceberg knows no Z-order: such a table has none.
+    It waits for the types of all its columns: one of which only NULLs were seen is replaced by the
+    first value. Iceberg knows no Z-order: such a table has none.
     """
     ids = {one["name"]: one["id"] for one in table.columns()}
     terms = [one for one in wanted if one.order != "zorder"]
-    if any(one.columns[0] not in ids for one in terms):
+    names = [one.columns[0] for one in terms]
+    if any(one not in ids or isinstance(known.get(one, Void()), Void) for one in names):
         return False
     have = json.loads(table.iceberg.SortOrderParser.toJson(table.java.sortOrder()))["fields"]
     if [(one["source-id"], one["direction"]) for one in have] == [

@@ -23,7 +23,7 @@ from polynya.model.reading.document import DocumentFile
 #: Settings of a transform that a dataset has under the same name.
 _SAME: Final = (
     "mode", "nested", "where", "except_columns", "history", "sequence_by", "timestamp",
-    "schema_evolution", "on_bad_record", "sort_by", "retention",
+    "schema_evolution", "on_bad_record", "sort_by", "retention", "optional_columns",
 )  # fmt: skip
 _RENAMED: Final = {"soft_delete": "apply_as_deletes", "snapshot_expiry": "maintenance"}
 

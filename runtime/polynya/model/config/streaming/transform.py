@@ -110,6 +110,12 @@ class StreamingTransform(Frozen):
         default=None,
         description="Columns of messages that expressions may use but that are not in the table.",
     )
+    optional_columns: tuple[Column, ...] | None = Field(
+        default=None,
+        description="Columns that come later although one of a similar name is there. A column "
+        "that no message has had yet is NULL, with a warning; one that looks like a typing error "
+        "of another stops the task.",
+    )
     soft_delete: Expression | None = Field(
         default=None,
         description="Spark SQL condition; a message for which it is true deletes its record, which "

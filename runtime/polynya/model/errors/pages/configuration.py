@@ -200,8 +200,9 @@ PAGES: Final = (
         "something else than it says: a condition over it is never true, a time is never found. "
         "Most often it is a typing error; the message names the column that may be meant, and "
         "upper and lower case count. Nothing of the batch was copied. Correct the name and run "
-        "again. A column that comes later, such as one that only deletes have, belongs under "
-        "`optional_columns` too; then it is a warning.",
+        "again. In a stream a column may come at any time, so there it stops only where the name "
+        "is most likely a typing error. A column that comes later, such as one that only deletes "
+        "have, belongs under `optional_columns` too; then it is a warning.",
     ),
     ErrorPage(
         "POLYNYA-CFG-040",
