@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, cast
 
 from polynya.engine.runner import run_once, units
 from polynya.engine.work.policy import ApplyMode
-from polynya.formats.landed.batch import batch_name
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.streaming.transform import StreamingTransform
 from polynya.model.config.task import StorageTask, resolved
+from polynya.model.contract.stream_headers import StreamSource
 from polynya.model.reading.transforms import as_storage
-from tests.formats.stream.streams import landed
-from tests.lab.lab import Lab, Look
+from polynya.streaming.landing.by_hand import ByHand, Message
+from tests.lab.lab import STARTED, Lab, Look
 
 HEAD = {"apiVersion": "polynya/v1"}
 KAFKA = {"kafka": {"bootstrap_servers": "b:1", "topics": ["clicks"]}}
+FILES = {"files": {"url": "in", "pattern": "<yyyy>/part-*"}}
 
 
 @dataclass
@@ -56,16 +58,16 @@ class LandedTable:
         """The table as its readers see it."""
         return Look(self.lab, resolved(self.task, self.task.datasets[0]))
 
-    def land(self, *messages: dict[str, Any] | bytes) -> None:
-        """Land a batch of these messages of a topic; bytes stand for themselves."""
+    def land(self, *messages: dict[str, Any] | bytes, at: datetime = STARTED) -> None:
+        """Land a batch of messages; `at` is when they were taken, and when they were landed."""
         values = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in messages]
-        self.put(landed(values, self.batches + 1, self.messages))
-        self.messages += len(values)
-
-    def put(self, data: bytes) -> None:
-        """Put a landed batch after those that there are."""
+        (kind,) = self.landing.source.chosen
+        landed = ByHand("clicks", "clicks", cast("StreamSource", kind))
+        given = [Message(value, {}) for value in values]
+        path, data = landed.batch(self.batches + 1, self.messages, given, at)
         self.batches += 1
-        file = self.lab.landing / self.task.landing.path / "clicks" / batch_name(self.batches)
+        self.messages += len(values)
+        file = self.lab.landing / self.task.landing.path / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
 
@@ -75,7 +77,7 @@ class LandedTable:
         for failure in run_once(context, units(context, [self.task])).failures.values():
             raise failure
 
-    def take(self, *messages: dict[str, Any] | bytes) -> None:
+    def take(self, *messages: dict[str, Any] | bytes, at: datetime = STARTED) -> None:
         """Land a batch and copy it."""
-        self.land(*messages)
+        self.land(*messages, at=at)
         self.run()

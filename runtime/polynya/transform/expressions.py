@@ -17,7 +17,7 @@ from sqlglot.generators.spark import SparkGenerator
 from polynya.model.contract.identifiers import literal, shown
 from polynya.model.datatypes import Array, DataType, MapType, Struct, Void
 from polynya.model.errors import ConfigError
-from polynya.transform.calls import check_call
+from polynya.transform.calls import check_call, own_function
 from polynya.transform.functions.base import Place
 from polynya.transform.parsing import parse, refuse
 from polynya.transform.rewriting import rewrite
@@ -140,6 +140,10 @@ def _columns(nodes: list[exp.Expr]) -> Iterator[str]:
         if isinstance(node, exp.Column):
             # `a.b.c` parses as a qualified column, but only `a` can be a column of the batch.
             yield node.parts[0].name
+        elif isinstance(node, exp.Anonymous):
+            own = own_function(node)
+            if own is not None and own.header is not None:
+                yield own.header
 
 
 def _check_node(node: exp.Expr, where: str | None) -> None:

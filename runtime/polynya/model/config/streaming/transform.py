@@ -29,7 +29,7 @@ from polynya.model.config.settings import (
     ViewSettings,
 )
 
-#: The column with the day on which the source took a message.
+#: The column with the day on which the source took a message, or on which a file was landed.
 INGESTION_DATE: Final = "ingestion_date"
 
 
@@ -144,8 +144,9 @@ class StreamingTransform(Frozen):
         default=None,
         max_length=8,
         description="What the files are parted by: `ingestion_date`, the day on which the source "
-        "took the message, other columns, or transforms of them as `bucket(16, user_id)`; an empty "
-        "list: nothing. Default: `[ingestion_date]`, for files nothing.",
+        "took the message or on which the file was landed, other columns, or transforms of them as "
+        "`bucket(16, user_id)`; an empty list: nothing. Default: `[ingestion_date]`, for files "
+        "that are read with `direct: true` nothing.",
     )
     sort_by: tuple[SortBy, ...] | None = Field(
         default=None,

@@ -287,7 +287,8 @@ PAGES: Final = (
         "POLYNYA-FUN-003",
         "function cannot be computed here",
         "The function is known, but an expression cannot compute it, because it would have to see "
-        "other rows or data that Polynya does not have. `polynya functions NAME` says what to do "
+        "other rows or data that Polynya does not have, or a time that only landed messages have "
+        "for good (`get_processing_time`). `polynya functions NAME` says what to do "
         "instead.",
     ),
     ErrorPage(
