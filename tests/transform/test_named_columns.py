@@ -77,6 +77,30 @@ def test_lists_for_many_datasets_only_warn_where_a_typing_error_is_likely() -> N
     ]
 
 
+@pytest.mark.parametrize(
+    ("column", "meant", "stops"),
+    [("oop", "op", True), ("nme", "name", True), ("gone", None, False), ("mount", "amount", True),
+     ("game", "name", False)],
+)  # fmt: skip
+def test_in_a_stream_only_what_looks_like_a_typing_error_stops(
+    column: str, meant: str | None, stops: bool
+) -> None:
+    users = dataset(form="stream", sequence_by=["seq"], apply_as_deletes=f"{column} = 'x'")
+
+    assert unknown_columns(users, MET) == [
+        UnknownColumn("apply_as_deletes", column, meant, stops=stops)
+    ]
+
+
+def test_what_a_mapping_makes_is_not_meant_by_what_it_reads() -> None:
+    columns = [{"name": "user_id", "expression": "userid"}]
+    users = dataset(form="stream", sequence_by=["seq"], keys=["user_id"], columns=columns)
+
+    assert unknown_columns(users, ("seq", "user_id")) == [
+        UnknownColumn("columns", "userid", None, stops=False)
+    ]
+
+
 def test_a_full_load_need_not_have_what_only_events_have() -> None:
     users = dataset(
         timestamp="when",

@@ -78,7 +78,7 @@ def _check_arguments(own: Function, call: exp.Anonymous, where: str | None) -> N
         raise refuse(
             "POLYNYA-EXP-004", f"function {shown(own.name)} has a qualifier", where, position
         )
-    if own.build is None:
+    if not own.is_callable:
         error = refuse(
             "POLYNYA-FUN-003",
             f"function {shown(own.name)} cannot be computed here",

@@ -17,7 +17,7 @@ from sqlglot.generators.spark import SparkGenerator
 from polynya.model.contract.identifiers import literal, shown
 from polynya.model.datatypes import Array, DataType, MapType, Struct, Void
 from polynya.model.errors import ConfigError
-from polynya.transform.calls import check_call
+from polynya.transform.calls import check_call, own_function
 from polynya.transform.functions.base import Place
 from polynya.transform.parsing import parse, refuse
 from polynya.transform.rewriting import rewrite
@@ -95,6 +95,12 @@ def expression_over(
     return _generate(tree.this)
 
 
+def has_all(text: str, columns: Mapping[str, DataType]) -> bool:
+    """Whether rows of these columns have every column and field that an expression reads."""
+    paths = ([part.name for part in one.parts] for one in parse(text, None).find_all(exp.Column))
+    return all(_is_there(path, columns) for path in paths)
+
+
 def _generate(tree: exp.Expr) -> str:
     return _Generator(dialect=Spark(), identify=True, comments=False).generate(tree)
 
@@ -134,6 +140,10 @@ def _columns(nodes: list[exp.Expr]) -> Iterator[str]:
         if isinstance(node, exp.Column):
             # `a.b.c` parses as a qualified column, but only `a` can be a column of the batch.
             yield node.parts[0].name
+        elif isinstance(node, exp.Anonymous):
+            own = own_function(node)
+            if own is not None and own.header is not None:
+                yield own.header
 
 
 def _check_node(node: exp.Expr, where: str | None) -> None:

@@ -23,6 +23,17 @@ _OF_EVENTS: Final = frozenset(
 _DECIDING: Final = frozenset(
     {"keys", "sequence_by", "timestamp", "apply_as_deletes", "apply_as_truncates"}
 )
+#: Settings that name columns of the table, which a mapping makes. The others name the source's.
+_OF_TABLE: Final = frozenset(
+    {
+        "keys", "ignore_null_updates", "track_history_columns", "track_history_except",
+        "retention", "partition_by", "sort_by",
+    }
+)  # fmt: skip
+#: How alike two names are, from 0 to 1, of which one may be meant by the other, and of which one is
+#: most likely a typing error.
+_ALIKE: Final = 0.6
+_TYPING_ERROR: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +120,37 @@ def unknown_columns(
 ) -> list[UnknownColumn]:
     """Columns that settings name and that are neither met nor accepted.
 
-    What stops is a name in the dataset's own settings, or one without which no event is right. The
-    lists under `defaults` are for many datasets, of which some may lack a column: such a name is
-    only worth a warning, and only where a similar one was met.
+    What stops is a name in the dataset's own settings, or one without which no event is right. In a
+    stream the column may come at any time, so there it stops only where the name is most likely a
+    typing error of one that was met. The lists under `defaults` are for many datasets, of which
+    some may lack a column: such a name is only worth a warning, and only where a similar one was
+    met.
     """
     found = []
     for one in named_columns(dataset, of_load=of_load):
         if one.column in met or one.column in accepted:
             continue
-        meant = next(iter(get_close_matches(one.column[:100], sorted(met), n=1)), None)
+        meant = _similar(dataset, one, met, _ALIKE)
         if meant is None and _may_lack(dataset, one):
             continue
-        stops = not _is_inherited(dataset, one) and one.column not in dataset.events.optional
-        found.append(UnknownColumn(one.setting, one.column, meant, stops))
+        found.append(UnknownColumn(one.setting, one.column, meant, _stops(dataset, one, met)))
     return found
+
+
+def _similar(
+    dataset: ResolvedDataset, one: NamedColumn, met: Collection[str], likeness: float
+) -> str | None:
+    """The column of the most similar name; what a mapping makes is none that it may read."""
+    made = () if one.setting in _OF_TABLE else dataset.mapping.names
+    there = sorted({*met} - {*made})
+    return next(iter(get_close_matches(one.column[:100], there, n=1, cutoff=likeness)), None)
+
+
+def _stops(dataset: ResolvedDataset, one: NamedColumn, met: Collection[str]) -> bool:
+    awaited = rules_of(dataset.landing.format).awaits_columns
+    if awaited and _similar(dataset, one, met, _TYPING_ERROR) is None:
+        return False
+    return not _is_inherited(dataset, one) and one.column not in dataset.events.optional
 
 
 def _is_inherited(dataset: ResolvedDataset, one: NamedColumn) -> bool:

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from polynya.model.config.settings import Dataset, DatasetSettings, Mode
+from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.task import StorageTask, merged
+from polynya.model.contract.stream_headers import LANDED_AT
 from polynya.model.errors import ConfigError
 from polynya.model.formats.registry import rules_of
 from polynya.model.reading.loader import LoadedProject
 from polynya.transform.expressions import validate_expression
 from polynya.transform.mapping import array_of
-from polynya.transform.unnesting import Flat, flattened
+from polynya.transform.unnesting import Flat, columns_read, flattened
 
 EXPRESSION_SETTINGS: Final = ("apply_as_deletes", "apply_as_truncates", "where")
 _Path: TypeAlias = tuple[str | int, ...]
@@ -37,6 +39,7 @@ def expression_errors(project: LoadedProject) -> list[ConfigError]:
                 where = project.where(task.name, *one.path)
                 try:
                     validate_expression(flattened(one.text, where).text, where=where)
+                    _refuse_landing_time(task, one.text, where)
                 except ConfigError as error:
                     errors.setdefault(where, error)
         for mode, dataset in _whole(task):
@@ -46,6 +49,25 @@ def expression_errors(project: LoadedProject) -> list[ConfigError]:
             for found in (*_array_errors(places), *_capture_errors(task, mode, places)):
                 errors.setdefault(found.where or "", found)
     return list(errors.values())
+
+
+def _refuse_landing_time(task: StorageTask, text: str, where: str) -> None:
+    """Raise ConfigError for a time of landing that records do not have, or not for good."""
+    if LANDED_AT not in columns_read(text):
+        return
+    if isinstance(task, DirectTask):
+        why = "with `direct: true` nothing lands, and a reload would give other times"
+    elif LANDED_AT not in rules_of(task.landing.format).header_columns:
+        why = f"format `{task.landing.format}` does not say when a record was landed"
+    else:
+        return
+    raise ConfigError(
+        "POLYNYA-FUN-003",
+        f"there is no time of processing here: {why}",
+        where=where,
+        state="nothing was read",
+        fix="name a column that holds a time",
+    )
 
 
 def _settings(task: StorageTask) -> Iterator[tuple[DatasetSettings, _Path]]:

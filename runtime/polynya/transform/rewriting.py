@@ -6,14 +6,24 @@ that cannot be told from here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from sqlglot import exp
 
-from polynya.model.datatypes import BIGINT, BOOLEAN, INT, STRING, DataType, Decimal, Void
+from polynya.model.contract.identifiers import quote
+from polynya.model.datatypes import (
+    BIGINT,
+    BOOLEAN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    DataType,
+    Decimal,
+    Void,
+)
 from polynya.transform.calls import constant_of, is_qualified, own_calls
-from polynya.transform.functions.base import Place, Value, is_simple
+from polynya.transform.functions.base import Function, Place, Value, is_simple, null
 from polynya.transform.parsing import refuse
 
 _MOST_CHARACTERS: Final = 400_000
@@ -41,13 +51,24 @@ def rewrite(
             [arg for call, _ in ready for arg in call.expressions], columns, place, generate
         )
         for call, own in ready:
-            assert own.build is not None, "the check refuses what cannot be called"
-            value = own.build([_value(arg, told, generate) for arg in call.expressions], place)
+            value = _built(
+                own, [_value(arg, told, generate) for arg in call.expressions], columns, place
+            )
             if len(value.sql) > _MOST_CHARACTERS:
                 raise refuse("POLYNYA-EXP-006", f"too many calls of {own.name}", where)
             _put(call, value)
         done = {id(call) for call, _ in ready}
         calls = [one for one in calls if id(one[0]) not in done]
+
+
+def _built(
+    own: Function, arguments: Sequence[Value], columns: Mapping[str, DataType], place: Place
+) -> Value:
+    if own.header is not None:
+        there = own.header in columns
+        return Value(quote(own.header), columns[own.header]) if there else null(TIMESTAMP)
+    assert own.build is not None, "the check refuses what cannot be called"
+    return own.build(arguments, place)
 
 
 def _is_within(inner: exp.Expr, outer: exp.Expr) -> bool:

@@ -183,7 +183,9 @@ def test_what_is_right_by_now_gets_the_place_that_it_had() -> None:
     assert rows_of(again, "id", "__ci", "hdr__kafka_offset") == [
         {"id": "1.5", "__ci": "0" * 19 + "1" + "0" * 15, "hdr__kafka_offset": 10}
     ]
-    assert rows_of(again, "__ts") == [AT.replace(second=10)]
+    assert rows_of(again, "__ts", "hdr__landed_at") == [
+        {"__ts": AT.replace(second=10), "hdr__landed_at": AT}
+    ]
 
 
 def test_rows_can_be_read_again_too() -> None:

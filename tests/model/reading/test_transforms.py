@@ -10,7 +10,7 @@ from polynya.model.config.task import resolved
 from polynya.model.errors import ConfigErrors
 from polynya.model.reading.loader import load_project
 from polynya.transform.project import expression_errors
-from tests.projects import CLICKS, write_project
+from tests.projects import CLICKS, USERS, write_project
 
 FACTS = """\
 apiVersion: polynya/v1
@@ -106,19 +106,48 @@ def test_other_partitions_take_the_place_of_the_day(tmp_path, line, terms, has_d
     assert ("ingestion_date" in dataset.mapping.names) is has_date
 
 
-def test_files_have_no_day_of_ingestion(tmp_path):
-    facts = without("retention").replace("from: clicks\nstream: clicks", "from: exports")
+def test_the_day_of_files_is_that_on_which_they_landed(tmp_path):
+    facts = FACTS.replace("from: clicks\nstream: clicks", "from: exports")
     dataset = dataset_of(loaded(tmp_path, facts, EXPORTS))
 
-    assert dataset.layout.partition_by == ()
+    assert [str(term) for term in dataset.layout.partition_by] == ["ingestion_date"]
+    assert str(dataset.kept.retention) == "ingestion_date 90d"
+    assert dataset.mapping.columns[-1].expression == "CAST(hdr__landed_at AS DATE)"
     assert dataset.landing.glob == "exports/*"
+
+
+def test_files_that_do_not_land_have_no_day_of_ingestion(tmp_path):
+    direct = f"{EXPORTS}direct: true\n"
+    facts = without("retention").replace("from: clicks\nstream: clicks", "from: exports")
+    dataset = dataset_of(loaded(tmp_path, facts, direct))
+
+    assert dataset.layout.partition_by == ()
     own = facts.replace(
         "  - {name: city", '  - {name: ingestion_date, expression: "day"}\n  - {name: city'
     )
-    parted = dataset_of(loaded(tmp_path / "own", f"{own}retention: 1d\n", EXPORTS))
+    parted = dataset_of(loaded(tmp_path / "own", f"{own}retention: 1d\n", direct))
     assert str(parted.kept.retention) == "ingestion_date 1d"
-    [error] = errors_of(tmp_path / "wrong", f"{facts}retention: 1d\n", EXPORTS)
+    [error] = errors_of(tmp_path / "wrong", f"{facts}retention: 1d\n", direct)
     assert "POLYNYA-STR-053" in error
+
+
+@pytest.mark.parametrize("more", ["", "direct: true\n"])
+def test_only_what_has_landed_has_a_time_of_processing(tmp_path, more):
+    kafka = CLICKS.replace(', "orders-%"', "")
+    taken = FACTS.replace("upper(user.address.city)", "get_processing_time()")
+    errors = expression_errors(loaded(tmp_path, taken, f"{kafka}{more}"))
+
+    assert [error.code for error in errors] == (["POLYNYA-FUN-003"] if more else [])
+
+
+def test_other_records_have_no_time_of_processing(tmp_path):
+    users = USERS.replace("operation = 'DELETE'", "get_processing_time() > '2026'")
+    folder = write_project(tmp_path, users=users)
+
+    [error] = expression_errors(load_project(folder))
+
+    assert error.code == "POLYNYA-FUN-003"
+    assert "format `json` does not say when" in error.message
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ def preview(
     column more than a column or a field.
 
     Of a task of kind `streaming_landing` that is named, its source is read: up to 1,000 messages
-    that have not landed, what they are taken for, and those that a table would quarantine. Kafka
-    takes Java.
+    that have not landed, what they are taken for, and those that a table would quarantine. The
+    source of a table that reads its stream itself (`direct: true`) is read, too. Kafka takes Java.
 
     With `--file` it is one file, wherever it lies, as if it had just landed. Without a project the
     settings are those that `polynya init --from` would propose for it.

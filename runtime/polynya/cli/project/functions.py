@@ -28,7 +28,7 @@ def functions(name: str | None = None, *, snippets: bool = False, context: Conte
     """
     found = _chosen(name)
     if snippets:
-        content = _snippets([one for one in found if one.build is not None])
+        content = _snippets([one for one in found if one.is_callable])
         context.output.result("snippets", {"snippets": content}, json.dumps(content, indent=2))
         return
     for one in found:
@@ -38,7 +38,7 @@ def functions(name: str | None = None, *, snippets: bool = False, context: Conte
             "signature": one.signature,
             "family": one.family,
             "about": one.about,
-            "callable": one.build is not None,
+            "callable": one.is_callable,
             "examples": [{"call": each.call, "gives": each.gives} for each in one.examples],
         }
         text = f"{one.signature}  {_first(one)}" if name is None else _full(one)

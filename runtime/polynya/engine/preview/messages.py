@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from polynya.engine.preview.looks import Known, Look
 from polynya.engine.preview.preview import preview_of
 from polynya.engine.preview.seen import DatasetPreview, SeenMessages
 from polynya.formats.base import ReadRequest
 from polynya.formats.batch import BatchLimits, FilePart
+from polynya.formats.landed.batch import Lost
 from polynya.formats.registry import format_of
 from polynya.lake.copy.mapping.values import Session
 from polynya.model.config.aws import AwsAccess
@@ -32,6 +33,21 @@ _RECORDS: Final = 1_000
 _BYTES: Final = 16 * 1024 * 1024
 
 
+#: Opens the source of a landing.
+Opens: TypeAlias = Callable[[StreamingLanding], Source]
+
+
+def opening(session: Session, access: AwsAccess, clock: Clock) -> Opens:
+    """Opens the sources of landings; `session` is asked for where one is read by Spark."""
+
+    def opened(task: StreamingLanding) -> Source:
+        # Only Kafka is read by Spark.
+        spark: Any = session() if task.source.kafka is not None else None
+        return source_of(spark, task, access, clock)
+
+    return opened
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where the sources of landings are looked at.
@@ -50,11 +66,9 @@ class Sources:
 
     def previews(self, task: StreamingLanding) -> Iterator[DatasetPreview | PolynyaError]:
         """Preview the landed tables of a landing; an error where one cannot be read."""
-        few = _few(task, self.limit)
+        few = with_little(task, self.limit)
         try:
-            # Only Kafka is read by Spark.
-            spark: Any = self.session() if task.source.kafka is not None else None
-            source = source_of(spark, few, self.access, self.clock)
+            source = opening(self.session, self.access, self.clock)(few)
             found = source.find()
             if found.refused is not None:
                 yield found.refused
@@ -68,7 +82,7 @@ class Sources:
     ) -> DatasetPreview:
         log = LandedLog(self.landing, task.place, table)
         read = sample(Lander(task, source, log), log, streams, self.clock.now())
-        lost = (f"{one.at}: {one.begin} to {one.end} is lost ({one.why})" for one in read.lost)
+        lost = lost_in_words(read.lost)
         seen = preview_of(_look(task, read, self.folder), self.session, self.limit)
         content = task.content.type
         messages = SeenMessages(source.kind, content, streams, read.messages, read.behind)
@@ -81,7 +95,12 @@ class Sources:
         )
 
 
-def _few(task: StreamingLanding, limit: int) -> StreamingLanding:
+def lost_in_words(lost: Iterable[Lost]) -> list[str]:
+    """What a source has no more, for people."""
+    return [f"{one.at}: {one.begin} to {one.end} is lost ({one.why})" for one in lost]
+
+
+def with_little(task: StreamingLanding, limit: int) -> StreamingLanding:
     """The task with little to read, and nothing to delete in its source."""
     batch = task.batch.model_copy(
         update={

@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from polynya.engine.preview.direct import direct_look
 from polynya.engine.preview.looks import Looking, Wanted
+from polynya.engine.preview.messages import Opens, opening
 from polynya.engine.preview.one_file import Reader, as_landed
 from polynya.engine.preview.preview import preview_of
 from polynya.engine.preview.seen import DatasetPreview
@@ -17,9 +19,10 @@ from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.contract.location import Location
-from polynya.model.errors import OperationError, PolynyaError
+from polynya.model.errors import PolynyaError
 from polynya.model.formats.registry import rules_of
 from polynya.model.reading.loader import LoadedProject
+from polynya.store.clock import SystemClock
 from polynya.store.object_store import LocalObjectStore, ObjectStore
 from polynya.store.places import store_at
 
@@ -35,12 +38,14 @@ def previews(
     limit: int,
     file: Path | None = None,
     may_read: Callable[[StorageTask], bool] = lambda _: True,
+    opens: Opens | None = None,
 ) -> Iterator[DatasetPreview | PolynyaError]:
     """Preview the wanted datasets of all tasks, task by task; an error where one cannot be read.
 
     `limit` is how many records, rows and refusals are shown; `session` is asked for where
     something takes SQL. With a `file` it is that one for the
-    dataset that reads it; `may_read` says which tasks that find their tables are asked.
+    dataset that reads it; `may_read` says which tasks that find their tables are asked. `opens`
+    opens the sources of tables that read their streams themselves, by default as settings say.
 
     Raises ConfigError when nobody can be found who reads the file, and what the catalog raises.
     """
@@ -57,8 +62,7 @@ def previews(
         tasks = (landed.task,)
     for task in tasks:
         if isinstance(task, DirectTask):
-            if any(wanted(task, resolved(task, one)) for one in task.datasets):
-                yield _never_landed(task)
+            yield from _direct(looking, task, opens or _opening(project, session), session, limit)
             continue
         most = min(task.batch.max_rows, max(READ, limit))
         limits = BatchLimits(most, task.batch.max_bytes)
@@ -69,15 +73,22 @@ def previews(
             yield error
 
 
-def _never_landed(task: DirectTask) -> OperationError:
-    return OperationError(
-        "POLYNYA-STR-070",
-        f"the stream of {task.name} never lands, so there is nothing to look at before it is read",
-        where=f"task {task.name}",
-        state="nothing was read",
-        fix=f"take `direct` out of {task.reads.name} and run it once to preview what has landed; "
-        "put it back before the transform has run",
-    )
+def _direct(
+    looking: Looking, task: DirectTask, opens: Opens, session: Session, limit: int
+) -> Iterator[DatasetPreview | PolynyaError]:
+    """Preview a table that reads its stream itself."""
+    for dataset in (resolved(task, one) for one in task.datasets):
+        if not looking.wanted(task, dataset):
+            continue
+        try:
+            look = direct_look(task, looking.known(dataset), opens, limit, SystemClock().now())
+            yield preview_of(look, session, limit)
+        except PolynyaError as error:
+            yield error
+
+
+def _opening(project: LoadedProject, session: Session) -> Opens:
+    return opening(session, project.target.aws, SystemClock())
 
 
 def landing_zone(project: LoadedProject) -> ObjectStore:

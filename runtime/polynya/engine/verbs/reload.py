@@ -18,11 +18,12 @@ from polynya.lake.copy import reload as lake
 from polynya.lake.table.guards import refuse_direct
 from polynya.model.config.capture.connected import ConnectedCapture
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.reload import ReloadMode
+from polynya.model.config.reload import KEEPING, ReloadMode
 from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.task import StorageTask
 from polynya.model.contract.headers import Partition
 from polynya.model.errors import OperationError
+from polynya.model.formats.registry import rules_of
 from polynya.streaming.source import Source
 
 
@@ -96,7 +97,7 @@ def _reloaded(
         load = CapturedLoad(context, working, task, capture, mode=mode)
         opened.callback(load.close)
     else:
-        load = _FilesLoad(working, load_of(working, landing, files))
+        load = _FilesLoad(working, load_of(working, landing, files or _of_all(dataset, mode)))
     table.take_over()
     load.refuse(files)
     is_new = table.state.copy.reloading is None
@@ -123,6 +124,12 @@ def _reloaded(
         removed=figures.removed,
         seconds=seconds,
     )
+
+
+def _of_all(dataset: ResolvedDataset, mode: ReloadMode) -> str | None:
+    """All batches of a stream, also where the first are gone: nothing is deleted for that then."""
+    keeps = mode == KEEPING and rules_of(dataset.landing.format).in_order
+    return dataset.landing.glob if keeps else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pyarrow as pa
@@ -20,7 +20,12 @@ from polynya.formats.landed.batch import VALUE, StreamFooter
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.exact import json_text
 from polynya.model.config.streaming.content import Content, content_of, written_content
-from polynya.model.contract.stream_headers import PLACE_HEADERS, STREAM_HEADERS, StreamSource
+from polynya.model.contract.stream_headers import (
+    LANDED_AT,
+    PLACE_HEADERS,
+    STREAM_HEADERS,
+    StreamSource,
+)
 from polynya.model.datatypes import TIMESTAMP, DataType
 
 
@@ -60,10 +65,15 @@ class Messages:
         values = columns.pop(VALUE)
         return cls(file, source, content, columns, values)
 
+    def with_time(self, written_at: datetime) -> Messages:
+        """The same messages, each with the time at which their landed batch was made."""
+        time = pa.scalar(written_at.astimezone(UTC), arrow_type(TIMESTAMP))
+        return replace(self, headers={**self.headers, LANDED_AT: pa.repeat(time, len(self))})
+
     @property
     def types(self) -> Mapping[str, DataType]:
         """Types of the header columns."""
-        return STREAM_HEADERS[self.source]
+        return _types(self.source, self.headers)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -120,10 +130,16 @@ def kept_message(file: str, raw: bytes) -> Kept:
     if not line_end or not isinstance(said, dict) or said.get("source") not in STREAM_HEADERS:
         raise ValueError("this is no message of a stream")
     source = cast("StreamSource", said["source"])
-    headers = {name: _column(said.get(name), kind) for name, kind in STREAM_HEADERS[source].items()}
+    headers = {name: _column(said.get(name), kind) for name, kind in _types(source, said).items()}
     values = pa.array([None if said.get("tombstone") else value], pa.binary())
     messages = Messages(file, source, content_of(said["content"]), headers, values)
     return Kept(messages, bool(said.get("spelled")), said.get("place"))
+
+
+def _types(source: StreamSource, named: Mapping[str, Any]) -> dict[str, DataType]:
+    """Types of the header columns of a source, and of the time of landing where that is named."""
+    landed: dict[str, DataType] = {LANDED_AT: TIMESTAMP} if LANDED_AT in named else {}
+    return {**STREAM_HEADERS[source], **landed}
 
 
 def _plain(value: Any) -> Any:

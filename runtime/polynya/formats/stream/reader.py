@@ -86,4 +86,4 @@ def _messages(request: ReadRequest, part: FilePart, taken: Taken) -> Messages | 
         counts = footer.counts
         if not taken.is_empty and not taken.has_room_for(counts.records, counts.bytes):
             return None
-        return Messages.of(part.path, footer, reader)
+        return Messages.of(part.path, footer, reader).with_time(footer.written_at)

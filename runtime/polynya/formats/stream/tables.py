@@ -45,8 +45,8 @@ def full_load(
         raise nothing_to_reload(
             dataset,
             f"its first landed batch is number {first}, those before it are gone",
-            fix=f"name what is there with `--files '{dataset.landing.glob}'`; with `--mode "
-            "compare_and_apply_without_deleted_rows` records that it lacks stay",
+            fix="`--mode compare_and_apply_without_deleted_rows` takes what is there and keeps the "
+            f"other records; `--files '{dataset.landing.glob}'` takes it and deletes them",
         )
     return found
 

@@ -19,9 +19,10 @@ from polynya.lake.copy.after import named_after, remembered, source_after
 from polynya.lake.copy.compare import Comparison, events
 from polynya.lake.copy.derive import HELPERS, derive, first_rejected
 from polynya.lake.copy.queried import staged_rows
+from polynya.lake.copy.rejected_before import without_rejected_before
 from polynya.lake.copy.times import Times
 from polynya.lake.copy.way import CopyResult
-from polynya.lake.table.books import booked, rows_by_partition
+from polynya.lake.table.books import booked, discounted, rows_by_partition
 from polynya.lake.table.copy_state import CopyState, Reloading
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import agreed_keys, enter, has_rows
@@ -72,7 +73,10 @@ def begin(
 
 
 def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyResult:
-    """Commit one batch of the load to the partition `reload`; rejected records to quarantine."""
+    """Commit one batch of the load to the partition `reload`; rejected records to quarantine.
+
+    Those of a stream that are there since they were copied stay there, and the load lacks nothing.
+    """
     keys = agreed_keys(target, batch)
     target.grow(batch.schema)
     shape = target.shape(batch.schema, keys)
@@ -81,6 +85,7 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     if under_way(target).extract is not None:
         # A reload that a user asked for is refused at its end when it is not whole.
         refuse_bad_records(target, lambda: first_rejected(frame), now)
+    frame, known = without_rejected_before(target, frame)
     rows = frame.drop(*HELPERS).replace(
         str(Partition.CHANGES), str(Partition.RELOAD), [h.PARTITION]
     )
@@ -90,10 +95,10 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     loaded = sum(counts.values())
     following = _after(target, batch, keys, loaded, quarantined)
     following, summary = booked(
-        target, batch, following, step="reload", out=loaded, quarantined=quarantined
+        target, batch, following, step="reload", out=loaded, quarantined=quarantined + known
     )
-    snapshot = target.commit(copy=following, add=staged, summary=summary)
-    return CopyResult(batch.rows_in, loaded, batch.rows_filtered, quarantined, snapshot)
+    snapshot = target.commit(copy=discounted(following, known), add=staged, summary=summary)
+    return CopyResult(batch.rows_in, loaded, batch.rows_filtered, quarantined + known, snapshot)
 
 
 def finish(

@@ -79,7 +79,7 @@ def lay_out(table: IcebergTable, layout: Layout, known: Mapping[str, DataType]) 
     if change:
         log.info("the files of %s are parted by %s from now on", table.name, layout.partition_by)
         change_spec(table, change)
-    change_sort_order(table, layout.sort_by)
+    change_sort_order(table, layout.sort_by, known)
     change_file_size(table, layout.file_bytes)
 
 
@@ -87,7 +87,7 @@ def lacks(table: IcebergTable, layout: Layout, known: Mapping[str, DataType]) ->
     """Whether `lay_out` would give the table another partition spec or sort order."""
     ids = {one["name"]: one["id"] for one in table.columns()}
     change = spec_change(layout.partition_by, table.java_files().newest, ids, known)
-    return bool(change) or _lacks_order(table, _plain(layout.sort_by))
+    return bool(change) or _lacks_order(table, _plain(layout.sort_by), known)
 
 
 def refuse_types(layout: Layout, known: Mapping[str, DataType], name: str) -> None:
@@ -153,13 +153,16 @@ def change_spec(table: IcebergTable, change: SpecChange) -> None:
     table.refresh()
 
 
-def change_sort_order(table: IcebergTable, wanted: Sequence[SortTerm]) -> bool:
+def change_sort_order(
+    table: IcebergTable, wanted: Sequence[SortTerm], known: Mapping[str, DataType]
+) -> bool:
     """Give the table the sort order, if it has another; whether it had.
 
-    Iceberg knows no Z-order: such a table has none.
+    It waits for the types of all its columns: one of which only NULLs were seen is replaced by the
+    first value. Iceberg knows no Z-order: such a table has none.
     """
     terms = _plain(wanted)
-    if not _lacks_order(table, terms):
+    if not _lacks_order(table, terms, known):
         return False
     update, nulls = table.java.replaceSortOrder(), table.iceberg.NullOrder
     for one in terms:
@@ -177,10 +180,13 @@ def _plain(wanted: Sequence[SortTerm]) -> list[SortTerm]:
     return [one for one in wanted if one.order != "zorder"]
 
 
-def _lacks_order(table: IcebergTable, terms: Sequence[SortTerm]) -> bool:
-    """Whether a table has another sort order, and all columns of this one."""
+def _lacks_order(
+    table: IcebergTable, terms: Sequence[SortTerm], known: Mapping[str, DataType]
+) -> bool:
+    """Whether a table has another sort order, and all columns of this one with their types."""
     names = table.column_names()
-    there = all(one.columns[0] in names for one in terms)
+    columns = [one.columns[0] for one in terms]
+    there = all(one in names and not isinstance(known.get(one, Void()), Void) for one in columns)
     return there and not table.java_files().order.is_by(table.columns(), terms)
 
 

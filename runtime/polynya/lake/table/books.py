@@ -64,6 +64,13 @@ def booked(
     return replace(state, books=books), {"polynya.step": step, **summary}
 
 
+def discounted(state: CopyState, records: int) -> CopyState:
+    """Take records of the quarantine out of the counters, which a batch that read them counted."""
+    totals = Counter(state.books.totals)
+    totals.update(rows_in=-records, rows_quarantined=-records)
+    return replace(state, books=replace(state.books, totals=dict(totals)))
+
+
 def with_changes(target: DatasetTable, state: CopyState, rows: int) -> CopyState:
     """Count `rows` that the next commit writes to the partition Changes.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +12,7 @@ from polynya.lake.fold.sql import within
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.staging import PLACES
 from polynya.lake.spark.api import SparkSession
+from polynya.lake.table.books import discounted
 from polynya.lake.table.copy_state import CopyState
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
@@ -31,15 +31,10 @@ class Replayed:
 
     def discounted(self, state: CopyState) -> CopyState:
         """Take the records out of the counters; the batch that reads them counts them again."""
-        totals = Counter(state.books.totals)
-        totals.update(rows_in=-self.places.num_rows, rows_quarantined=-self.places.num_rows)
         position = state.position
         files = {path: done for path, done in position.files.items() if path not in self.files}
-        return replace(
-            state,
-            books=replace(state.books, totals=dict(totals)),
-            position=replace(position, files=files),
-        )
+        state = replace(state, position=replace(position, files=files))
+        return discounted(state, self.places.num_rows)
 
 
 def quarantined(

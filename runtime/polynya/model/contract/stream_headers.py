@@ -37,8 +37,12 @@ STREAM_HEADERS: Final[Mapping[StreamSource, Mapping[str, DataType]]] = {
     },
 }
 
+#: The header column of every message that has landed: when its landed batch was made. A batch that
+#: is read again says the same.
+LANDED_AT: Final = "hdr__landed_at"
+
 STREAM_HEADER_NAMES: Final = frozenset(
-    name for headers in STREAM_HEADERS.values() for name in headers
+    {LANDED_AT, *(name for headers in STREAM_HEADERS.values() for name in headers)}
 )
 
 #: The header columns that tell a message from all others of its source.

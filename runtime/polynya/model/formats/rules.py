@@ -103,6 +103,8 @@ class FormatRules:
         tells_load_time: rows of a full load hold the time at which the source read them.
         in_order: the files of a table land in the order of their names, and none is missed before
             one that is there; a table remembers the newest one only.
+        awaits_columns: records come without end and of many kinds, so a column that settings name
+            may come at any time; only a name that is like one that came stops a dataset.
         path: the files of a dataset that names none, a glob in which `{name}` is its name.
         header_columns: source columns that settings may name, and that no table has by itself.
         has_header_lines: column names stand in a header line; without it, `columns` gives them.
@@ -120,6 +122,7 @@ class FormatRules:
     tells_operations: bool = False
     tells_load_time: bool = False
     in_order: bool = False
+    awaits_columns: bool = False
     path: str = "*"
     header_columns: tuple[str, ...] = ()
     has_header_lines: bool = False

@@ -11,6 +11,7 @@ STREAM: Final = FormatRules(
     "stream",
     brings_order=True,
     in_order=True,
+    awaits_columns=True,
     path="{name}/*",
     header_columns=tuple(sorted(STREAM_HEADER_NAMES)),
     landing_settings=frozenset({"schema_registry"}),

@@ -15,7 +15,7 @@ from polynya.model.config.streaming.landing import StreamingLanding, landed_tabl
 from polynya.model.config.streaming.transform import INGESTION_DATE, StreamingTransform
 from polynya.model.config.task import StorageTask
 from polynya.model.contract.identifiers import shown
-from polynya.model.contract.stream_headers import TIME_HEADERS
+from polynya.model.contract.stream_headers import LANDED_AT, TIME_HEADERS
 from polynya.model.documents.nodes import MapNode
 from polynya.model.documents.problems import Problem
 from polynya.model.reading.document import DocumentFile
@@ -23,7 +23,7 @@ from polynya.model.reading.document import DocumentFile
 #: Settings of a transform that a dataset has under the same name.
 _SAME: Final = (
     "mode", "nested", "where", "except_columns", "history", "sequence_by", "timestamp",
-    "schema_evolution", "on_bad_record", "sort_by", "retention",
+    "schema_evolution", "on_bad_record", "sort_by", "retention", "optional_columns",
 )  # fmt: skip
 _RENAMED: Final = {"soft_delete": "apply_as_deletes", "snapshot_expiry": "maintenance"}
 
@@ -70,7 +70,7 @@ def transform_problems(
         yield Problem(
             ("partition_by",) if task.partition_by else ("retention",),
             "POLYNYA-STR-053",
-            f"files do not tell when they were written, so there is no `{INGESTION_DATE}`",
+            f"files that do not land have no time that stays, so there is no `{INGESTION_DATE}`",
             f"make a column `{INGESTION_DATE}` by an expression, or name another one",
         )
 
@@ -199,9 +199,11 @@ def _wants_date(task: StreamingTransform, landing: StreamingLanding) -> bool:
 
 
 def _date(landing: StreamingLanding) -> MappedColumn | None:
-    """The column with the day of ingestion, None where messages have no time."""
+    """The column with the day of ingestion, None where messages have no time for good."""
     (source,) = landing.source.chosen
     time = {str(name): header for name, header in TIME_HEADERS.items()}.get(source)
+    if time is None and not landing.direct:
+        time = LANDED_AT
     if time is None:
         return None
     return MappedColumn(name=INGESTION_DATE, expression=f"CAST({time} AS DATE)")

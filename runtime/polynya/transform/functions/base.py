@@ -69,9 +69,11 @@ class Function:
         family: the part of the reference that it stands in.
         parameters: names; `'x'` takes a literal only, `x?` may be left out, `x+` takes one or more.
         about: what it gives and its edge cases, in sentences.
-        build: makes the SQL of a call; None for a function that cannot be called here.
+        build: makes the SQL of a call; None for a function that cannot be called here, or is a
+            header column.
         examples: tested, and shown in the reference.
         written: the name as a call has it, with its qualifier where it needs one.
+        header: the header column of messages that a call stands for, whatever its arguments.
     """
 
     name: str
@@ -81,6 +83,12 @@ class Function:
     build: Build | None
     examples: tuple[Example, ...]
     written: str = ""
+    header: str | None = None
+
+    @property
+    def is_callable(self) -> bool:
+        """Whether an expression may call it."""
+        return self.build is not None or self.header is not None
 
     @property
     def signature(self) -> str:
@@ -109,7 +117,12 @@ class Function:
 
 
 def function(
-    name: str, parameters: str, build: Build | None, about: str, *examples: str
+    name: str,
+    parameters: str,
+    build: Build | None,
+    about: str,
+    *examples: str,
+    header: str | None = None,
 ) -> Function:
     """A line of the table, without its family.
 
@@ -117,7 +130,8 @@ def function(
     """
     pairs = (example.split(" -> ") for example in examples)
     shown = tuple(Example(call, gives) for call, gives in pairs)
-    return Function(name, "", tuple(parameters.split()), " ".join(about.split()), build, shown)
+    text, names = " ".join(about.split()), tuple(parameters.split())
+    return Function(name, "", names, text, build, shown, header=header)
 
 
 def null(kind: DataType = STRING) -> Value:

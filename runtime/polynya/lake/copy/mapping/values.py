@@ -18,7 +18,7 @@ from polynya.lake.spark.arrow import collected_rows, spark_schema
 from polynya.lake.spark.kinds import kind_of
 from polynya.model.datatypes import BOOLEAN, DataType, Void
 from polynya.model.errors import ConfigError
-from polynya.transform.expressions import expression_columns, expression_over, path_of
+from polynya.transform.expressions import expression_columns, expression_over, has_all, path_of
 
 #: Gives the session when there is something to ask it.
 Session: TypeAlias = Callable[[], SparkSession]
@@ -123,10 +123,26 @@ def _queried(
             text = f"substr(CAST({sql} AS STRING), 1, {_SHOWN})"
             chosen.append(f"IF({misfit(sql, value, kind, target)}, {text}, NULL) AS f{index}")
     result = _collected(given.frame, chosen, wanted)
-    return [
+    made = [
         Made(Typed(_column(result, index, kind), kind), _misfits(result, index))
         for index, kind in enumerate(targets)
     ]
+    return [
+        one if has_all(asked.text, kinds) else _untyped(one, asked)
+        for one, asked in zip(made, wanted, strict=True)
+    ]
+
+
+def _untyped(made: Made, one: Wanted) -> Made:
+    """Values that lack a column: only NULLs have no type yet, unless their column has one.
+
+    Spark takes NULL for some type, which the values that come later need not fit.
+    """
+    count = len(made.column.array)
+    kind = one.choose(Void())
+    if isinstance(kind, Void) and made.column.array.null_count == count:
+        return Made(nulls_of(kind, count), made.misfits)
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from polynya.model.config.settings import (
     ViewSettings,
 )
 
-#: The column with the day on which the source took a message.
+#: The column with the day on which the source took a message, or on which a file was landed.
 INGESTION_DATE: Final = "ingestion_date"
 
 
@@ -111,6 +111,12 @@ class StreamingTransform(Frozen):
         default=None,
         description="Columns of messages that expressions may use but that are not in the table.",
     )
+    optional_columns: tuple[Column, ...] | None = Field(
+        default=None,
+        description="Columns that come later although one of a similar name is there. A column "
+        "that no message has had yet is NULL, with a warning; one that looks like a typing error "
+        "of another stops the task.",
+    )
     soft_delete: Expression | None = Field(
         default=None,
         description="Spark SQL condition; a message for which it is true deletes its record, which "
@@ -139,8 +145,9 @@ class StreamingTransform(Frozen):
         default=None,
         max_length=8,
         description="What the files are parted by: `ingestion_date`, the day on which the source "
-        "took the message, other columns, or transforms of them as `bucket(16, user_id)`; an empty "
-        "list: nothing. Default: `[ingestion_date]`, for files nothing.",
+        "took the message or on which the file was landed, other columns, or transforms of them as "
+        "`bucket(16, user_id)`; an empty list: nothing. Default: `[ingestion_date]`, for files "
+        "that are read with `direct: true` nothing.",
     )
     sort_by: tuple[SortBy, ...] | None = Field(
         default=None,

@@ -200,8 +200,9 @@ PAGES: Final = (
         "something else than it says: a condition over it is never true, a time is never found. "
         "Most often it is a typing error; the message names the column that may be meant, and "
         "upper and lower case count. Nothing of the batch was copied. Correct the name and run "
-        "again. A column that comes later, such as one that only deletes have, belongs under "
-        "`optional_columns` too; then it is a warning.",
+        "again. In a stream a column may come at any time, so there it stops only where the name "
+        "is most likely a typing error. A column that comes later, such as one that only deletes "
+        "have, belongs under `optional_columns` too; then it is a warning.",
     ),
     ErrorPage(
         "POLYNYA-CFG-040",
@@ -286,7 +287,8 @@ PAGES: Final = (
         "POLYNYA-FUN-003",
         "function cannot be computed here",
         "The function is known, but an expression cannot compute it, because it would have to see "
-        "other rows or data that Polynya does not have. `polynya functions NAME` says what to do "
+        "other rows or data that Polynya does not have, or a time that only landed messages have "
+        "for good (`get_processing_time`). `polynya functions NAME` says what to do "
         "instead.",
     ),
     ErrorPage(

@@ -198,8 +198,10 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-STR-053",
         "there is no day of ingestion",
-        "`ingestion_date` is the day on which Kafka or Kinesis took a message. Files have no such "
-        "time. Make a column of that name by an expression, or name another column.",
+        "`ingestion_date` is the day on which Kafka or Kinesis took a message, or on which a file "
+        "was landed. Files that are read with `direct: true` do not land, and have no time that a "
+        "reload would find again. Make a column of that name by an expression, or name another "
+        "one.",
     ),
     ErrorPage(
         "POLYNYA-STR-080",

@@ -114,11 +114,4 @@ PAGES: Final = (
         "so records would be read twice or not at all. Build another table, or set `direct: true` "
         "again.",
     ),
-    ErrorPage(
-        "POLYNYA-STR-070",
-        "a stream that does not land cannot be previewed",
-        "A preview looks at what has landed and asks no source. Land the stream for a moment, "
-        "before the transform has run for the first time: then its table is still free to read it "
-        "either way.",
-    ),
 )

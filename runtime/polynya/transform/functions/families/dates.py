@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from polynya.model.contract.identifiers import literal
+from polynya.model.contract.stream_headers import LANDED_AT
 from polynya.model.datatypes import BIGINT, STRING, TIMESTAMP
 from polynya.transform.functions.base import Place, Value, function, let, null
 from polynya.transform.functions.coerce import instant, long, text
@@ -118,7 +119,9 @@ FUNCTIONS = (
     ),
     function(
         "get_processing_time", "value?", None,
-        """Cannot be called: a record that is read again has to give the same result. Events have
-        times of their own.""",
+        """When the message was landed: the time of its landed batch, which stays the same when it
+        is read again. For format `stream` only, and not with `direct: true`: other records that
+        are read again would get another time.""",
+        header=LANDED_AT,
     ),
 )  # fmt: skip

@@ -1,0 +1,42 @@
+"""Records that a reload of a stream rejects, and that were rejected when they were first copied.
+
+The table never held them, so a load that lacks them lacks nothing of the table. Only a stream tells
+that: its messages have their place for good, while a file of another load may have the same name.
+"""
+
+from __future__ import annotations
+
+from polynya.lake.fold.sql import within
+from polynya.lake.spark.api import DataFrame
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.contract import headers as h
+from polynya.model.contract.headers import Partition
+from polynya.model.contract.identifiers import quote
+from polynya.model.formats.registry import rules_of
+
+#: Operation in the quarantine of a record that a reload rejected, and that no copy did: as long as
+#: it is there the table may hold what an earlier copy made of the message.
+BY_RELOAD = "L"
+
+
+def without_rejected_before(target: DatasetTable, frame: DataFrame) -> tuple[DataFrame, int]:
+    """Rows of a load without the rejected records that stay in quarantine as they are.
+
+    Returns the rows, and the number of those records: they have the same place and the same bytes.
+    """
+    if not rules_of(target.dataset.landing.format).in_order:
+        return frame, 0
+    is_bad = within(Partition.QUARANTINE)
+    bad = frame.where(is_bad).selectExpr(f"{h.QUARANTINE}.id AS id", f"{h.QUARANTINE}.raw AS raw")
+    if target.state.snapshot is None or bad.isEmpty():
+        return frame, 0
+    kept = target.spark.sql(
+        f"SELECT DISTINCT {h.QUARANTINE}.id AS id, {h.QUARANTINE}.raw AS raw "
+        f"FROM {target.table.at(target.state.snapshot)} WHERE {is_bad} AND {h.OPERATION} IS NULL"
+    )
+    same = (bad["id"] == kept["id"]) & bad["raw"].eqNullSafe(kept["raw"])
+    known = bad.join(kept, same).select(bad["id"]).localCheckpoint()
+    rest = frame.join(known, frame[h.QUARANTINE]["id"] == known["id"], "left_anti")
+    marked = f"IF({is_bad}, '{BY_RELOAD}', {h.OPERATION}) AS {h.OPERATION}"
+    columns = [marked if name == h.OPERATION else quote(name) for name in frame.columns]
+    return rest.selectExpr(*columns), known.count()

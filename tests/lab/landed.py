@@ -1,0 +1,83 @@
+"""A streaming transform over landed batches that a test writes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, cast
+
+from polynya.engine.runner import run_once, units
+from polynya.engine.work.policy import ApplyMode
+from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.config.streaming.transform import StreamingTransform
+from polynya.model.config.task import StorageTask, resolved
+from polynya.model.contract.stream_headers import StreamSource
+from polynya.model.reading.transforms import as_storage
+from polynya.streaming.landing.by_hand import ByHand, Message
+from tests.lab.lab import STARTED, Lab, Look
+
+HEAD = {"apiVersion": "polynya/v1"}
+KAFKA = {"kafka": {"bootstrap_servers": "b:1", "topics": ["clicks"]}}
+FILES = {"files": {"url": "in", "pattern": "<yyyy>/part-*"}}
+
+
+@dataclass
+class LandedTable:
+    """See the module. `transform` holds the settings that a test is about."""
+
+    lab: Lab
+    transform: dict[str, Any]
+    source: dict[str, Any] = field(default_factory=lambda: dict(KAFKA))
+    batches: int = 0
+    messages: int = 0
+
+    @property
+    def landing(self) -> StreamingLanding:
+        """The landing as its file would say."""
+        return StreamingLanding.model_validate(
+            {
+                **HEAD, "kind": "streaming_landing", "name": "clicks", "source": self.source,
+                "folder": self.lab.schema,
+            }
+        )  # fmt: skip
+
+    @property
+    def task(self) -> StorageTask:
+        """The storage task that the transform is."""
+        transform = StreamingTransform.model_validate(
+            {
+                **HEAD, "kind": "streaming_transform", "name": "facts", "from": "clicks",
+                "schema": self.lab.schema, **self.transform,
+            }
+        )  # fmt: skip
+        return as_storage(transform, self.landing)
+
+    @property
+    def look(self) -> Look:
+        """The table as its readers see it."""
+        return Look(self.lab, resolved(self.task, self.task.datasets[0]))
+
+    def land(self, *messages: dict[str, Any] | bytes, at: datetime = STARTED) -> None:
+        """Land a batch of messages; `at` is when they were taken, and when they were landed."""
+        values = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in messages]
+        (kind,) = self.landing.source.chosen
+        landed = ByHand("clicks", "clicks", cast("StreamSource", kind))
+        given = [Message(value, {}) for value in values]
+        path, data = landed.batch(self.batches + 1, self.messages, given, at)
+        self.batches += 1
+        self.messages += len(values)
+        file = self.lab.landing / self.task.landing.path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+    def run(self, apply: ApplyMode = "always") -> None:
+        """As `polynya run --once`; whatever fails is raised."""
+        context = self.lab.context(apply)
+        for failure in run_once(context, units(context, [self.task])).failures.values():
+            raise failure
+
+    def take(self, *messages: dict[str, Any] | bytes, at: datetime = STARTED) -> None:
+        """Land a batch and copy it."""
+        self.land(*messages, at=at)
+        self.run()
