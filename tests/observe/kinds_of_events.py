@@ -15,6 +15,11 @@ LOST = (
     "and what was not read of the old one is gone"
 )
 
+GONE = (
+    "lost     web.users: clicks/users: landed batches 5 to 6 were removed before the table copied "
+    "them, with 40 messages"
+)
+
 OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
     (
         streams.StreamLanded(
@@ -52,6 +57,21 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
             "from": "one",
             "to": "two",
             "reason": "recreated",
+        },
+    ),
+    (
+        streams.StreamLost(
+            subject="web.users", at="clicks/users", begin="5", end="6", reason="landing", records=40
+        ),
+        Level.CAUTION,
+        GONE,
+        {
+            "subject": "web.users",
+            "at": "clicks/users",
+            "from": "5",
+            "to": "6",
+            "reason": "landing",
+            "records": 40,
         },
     ),
     (

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from polynya.model.config.evolution import SchemaChange
 from polynya.model.contract.direct_position import DirectPosition
+from polynya.model.contract.landed_position import Span
 from polynya.model.datatypes import DataType
 
 WHOLE_FILE = -1
@@ -187,6 +188,11 @@ class Accounted(Protocol):
         ...
 
     @property
+    def landed(self) -> Span | None:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
     def facts(self) -> Facts:
         """See `Facts`."""
         ...
@@ -209,6 +215,7 @@ class LoadedBatch:
     of_load: bool = True
     source: Mapping[str, DataType] | None = None
     stream: DirectPosition | None = None
+    landed: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +243,8 @@ class DatasetBatch:
             now are those of the table; None where nothing is mapped.
         stream: how far the stream was read with it, where no file says that. The table remembers it
             then, and no file.
+        landed: where it lies among the landed batches of a stream, None where it was not read from
+            these.
         place_of: gives file and offset of a record as people find them in the source, where those
             of the rows mean nothing to them.
     """
@@ -257,6 +266,7 @@ class DatasetBatch:
     raw_of: Callable[[str, int], bytes] | None = None
     source: Mapping[str, DataType] | None = None
     stream: DirectPosition | None = None
+    landed: Span | None = None
     place_of: Callable[[str, int], tuple[str, int]] | None = None
 
     def __post_init__(self) -> None:

@@ -56,7 +56,9 @@ class StreamLost(Event):
 
     `at` says where, `begin` and `end` from which position to which one, as the source writes them.
     `end` is "" where the source does not tell it. `reason` is `retention`, `recreated` or
-    `truncated`, or for a file what is wrong with it.
+    `truncated`, or for a file what is wrong with it. With `landing` a table tells it, which finds
+    landed batches gone that it had not copied: then these are numbers of batches, and `records`
+    the messages in them, None where nobody can count these.
     """
 
     type: ClassVar[str] = "stream.lost"
@@ -64,6 +66,7 @@ class StreamLost(Event):
     begin: str
     end: str
     reason: str
+    records: int | None = None
 
     @property
     def level(self) -> Level:
@@ -75,13 +78,23 @@ class StreamLost(Event):
         if self.reason == "recreated":
             # Its ids say nothing to people.
             return line("lost", self.subject, f"{self.at} {_WHY['recreated']}")
+        if self.reason == "landing":
+            return line("lost", self.subject, self._of_landed())
         span = f"{self.begin} to {self.end}" if self.end else f"from {self.begin or 'its begin'} on"
         why = _WHY.get(self.reason, f"not landed: {self.reason}")
         return line("lost", self.subject, f"{self.at}: {span} {why}")
 
+    def _of_landed(self) -> str:
+        which, them = f"batches {self.begin} to {self.end} were", "them"
+        if self.begin == self.end:
+            which, them = f"batch {self.begin} was", "it"
+        held = "" if self.records is None else f", with {counted(self.records, 'message')}"
+        return f"{self.at}: landed {which} removed before the table copied {them}{held}"
+
     def figures(self) -> Mapping[str, Any]:
         """`from` and `to`, as the footer of the landed batch says it."""
-        return {"at": self.at, "from": self.begin, "to": self.end, "reason": self.reason}
+        said = {"at": self.at, "from": self.begin, "to": self.end, "reason": self.reason}
+        return said if self.reason != "landing" else {**said, "records": self.records}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

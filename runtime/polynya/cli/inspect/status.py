@@ -19,6 +19,7 @@ from polynya.cli.options import usage_error
 from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.reading.loader import LoadedProject
+from polynya.observe.events import counted
 from polynya.store.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def block(
         "freshness": _freshness(one.freshness_seconds),
         "records": f"{one.rows_in:,} in = {one.rows_out:,} out + {one.rows_filtered:,} filtered "
         f"+ {one.rows_quarantined:,} quarantined",
+        "lost": _lost(one),
         "last copy": moment_in_words(one.copied_at, now),
         "last apply": applied,
     }
@@ -149,6 +151,15 @@ def _freshness(seconds: float | None) -> str:
     if seconds is None:
         return "no event has come yet"
     return f"newest event is {age_in_words(seconds)} old"
+
+
+def _lost(one: DatasetStatus) -> str | None:
+    """Landed batches that nobody copied; most datasets never lack any."""
+    if not one.lost_batches:
+        return None
+    batches = f"{one.lost_batches:,} landed {'batch' if one.lost_batches == 1 else 'batches'}"
+    held = f", {counted(one.lost_messages, 'message')} at least" if one.lost_messages else ""
+    return f"{batches}, removed before the table had copied all{held}"
 
 
 def _retained(one: DatasetStatus, now: datetime) -> str | None:

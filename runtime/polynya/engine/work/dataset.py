@@ -19,6 +19,7 @@ from polynya.formats.base import KnownTable
 from polynya.formats.batch import DatasetBatch, FileProgress
 from polynya.formats.files.discovery import Discovery
 from polynya.lake.apply.applier import ApplyResult
+from polynya.lake.copy.after import missing
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.copy.mapping.batch import Before, mapped_batch
 from polynya.lake.copy.way import CopyResult
@@ -34,11 +35,13 @@ from polynya.model.config.dataset import ResolvedDataset, of_source
 from polynya.model.config.evolution import SchemaChange
 from polynya.model.config.settings import ApplyPolicy
 from polynya.model.contract.headers import Partition
+from polynya.model.contract.landed_position import Gone
 from polynya.model.datatypes import DataType
 from polynya.model.errors import OperationError, PolynyaError, SuspendedError, TaskStoppedError
 from polynya.observe import data as events
 from polynya.observe.events import Event
 from polynya.observe.run import StepProgress, under_way
+from polynya.observe.streams import StreamLost
 from polynya.observe.trace import span
 
 log = logging.getLogger(__name__)
@@ -195,6 +198,7 @@ class WorkingDataset:
             refuse_suspended(self.table)
             enter(self.table)
             batch = self.evolved(batch)
+            lost = missing(self.table.state.copy.position, batch)
             result = copy_batch(
                 self.table,
                 batch,
@@ -206,6 +210,7 @@ class WorkingDataset:
         shape = self.table.shape()
         if shape.data:
             self.publish(shape)
+        self._tell_lost(batch, lost)
         self.tell_copied(result, len(batch.files), clock.monotonic() - started)
         if result.applied is not None:
             self.tell_applied(result.applied)
@@ -368,6 +373,16 @@ class WorkingDataset:
                 seconds=round(seconds, 3),
             )
         )
+
+    def _tell_lost(self, batch: DatasetBatch, lost: Iterable[Gone]) -> None:
+        for one in lost:
+            self.tell(
+                StreamLost(
+                    subject=self.name, at=batch.landed.folder if batch.landed else "",
+                    begin=str(one.first), end=str(one.last), reason="landing",
+                    records=one.messages,
+                )
+            )  # fmt: skip
 
     def tell_applied(self, result: ApplyResult) -> None:
         """Say that an apply was committed, and what it did."""

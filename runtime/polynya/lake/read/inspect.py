@@ -34,7 +34,9 @@ class DatasetStatus:
     """What is known of one dataset.
 
     Sizes in bytes, ages and freshness in seconds, None when there is nothing. `retained_since` is
-    the time from which applied events are kept, None when all of them are, or none.
+    the time from which applied events are kept, None when all of them are, or none. `lost_batches`
+    are landed batches that were gone before they were copied, `lost_messages` those in them, as far
+    as that is known.
     """
 
     dataset: str
@@ -64,6 +66,8 @@ class DatasetStatus:
     conflicts: Mapping[str, int]
     epoch: int
     owner: str
+    lost_batches: int = 0
+    lost_messages: int = 0
 
 
 def load(catalog: Tables, dataset: ResolvedDataset) -> Table | None:
@@ -111,6 +115,7 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
     pending = files.get(Partition.CHANGES, (0, 0, 0))
     retained = files.get(Partition.RETAINED, (0, 0, 0))
     suspended, totals = copy.decisions.suspended, copy.books.totals
+    landed = copy.position.landed
     conflicts = ("insert_of_existing", "update_of_missing", "delete_of_missing", "raised")
     return DatasetStatus(
         dataset=dataset.relations.current,
@@ -140,6 +145,8 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
         conflicts={name: apply.totals.get(name, 0) for name in conflicts},
         epoch=max(copy.ownership.epoch, apply.ownership.epoch),
         owner=copy.ownership.owner,
+        lost_batches=landed.lost_batches if landed is not None else 0,
+        lost_messages=landed.lost_messages if landed is not None else 0,
     )
 
 
