@@ -20,6 +20,11 @@ GONE = (
     "them, with 40 messages"
 )
 
+KEPT = (
+    "kept     clicks/clicks: landed batches from number 5 on are older than `keep`: web.users has "
+    "not copied them"
+)
+
 OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
     (
         streams.StreamLanded(
@@ -78,7 +83,19 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         streams.StreamExpired(subject="clicks/clicks", files=3),
         Level.DETAIL,
         "expired  clicks/clicks: 3 landed batches",
-        {"subject": "clicks/clicks", "files": 3},
+        {"subject": "clicks/clicks", "files": 3, "unread_files": 0},
+    ),
+    (
+        streams.StreamExpired(subject="clicks/clicks", files=3, unread_files=2),
+        Level.CAUTION,
+        "expired  clicks/clicks: 3 landed batches, 2 of them not copied by every table",
+        {"subject": "clicks/clicks", "files": 3, "unread_files": 2},
+    ),
+    (
+        streams.StreamKept(subject="clicks/clicks", number=5, tables=("web.users",)),
+        Level.CAUTION,
+        KEPT,
+        {"subject": "clicks/clicks", "number": 5, "tables": ["web.users"]},
     ),
     (
         streams.StreamLeftOut(subject="clicks", stream="clicks-eu"),

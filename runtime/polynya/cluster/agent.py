@@ -248,6 +248,9 @@ class Agent:
             return
         elif self._lacks.asked(found.project.stream_jars):
             self._ports.fetch_jars(found.project)
+        assert self._workers is not None, "an agent with a supervisor has workers"
+        tasks = [one.task for one in found.tasks.values()]
+        self._workers.know(None if found.errors else tasks)
         self._supervisor.configure(found.tasks)
 
     def _report(self, state: str) -> None:

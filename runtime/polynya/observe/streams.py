@@ -111,16 +111,53 @@ class StreamLeftOut(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamExpired(Event):
-    """Landed batches were removed because they are older than the task keeps them."""
+    """Landed batches were removed because they are older than the task keeps them.
+
+    `unread_files` of them some table of the project had not copied.
+    """
 
     type: ClassVar[str] = "stream.expired"
     files: int
+    unread_files: int = 0
 
     @property
     def level(self) -> Level:
-        """It is what was asked for."""
-        return Level.DETAIL
+        """It is what was asked for, unless somebody still wanted them."""
+        return Level.CAUTION if self.unread_files else Level.DETAIL
 
     def text(self) -> str:
         """See `Event`."""
-        return line("expired", self.subject, f"{self.files:,} landed batches")
+        unread = (
+            f", {self.unread_files:,} of them not copied by every table"
+            if self.unread_files
+            else ""
+        )
+        return line("expired", self.subject, f"{self.files:,} landed batches{unread}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamKept(Event):
+    """Landed batches stay for longer than the task keeps them, because a table lacks them.
+
+    `number` is that of the first, `tables` are those that have not copied it; empty where this
+    process does not know which tables read the stream.
+    """
+
+    type: ClassVar[str] = "stream.kept"
+    number: int
+    tables: tuple[str, ...]
+
+    @property
+    def level(self) -> Level:
+        """Somebody should resume the table."""
+        return Level.CAUTION
+
+    def text(self) -> str:
+        """See `Event`."""
+        who = ", ".join(self.tables)
+        why = f"{who} has not copied them" if who else "which tables lack them is not known"
+        return line(
+            "kept",
+            self.subject,
+            f"landed batches from number {self.number:,} on are older than `keep`: {why}",
+        )

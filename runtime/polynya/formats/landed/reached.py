@@ -27,3 +27,11 @@ def before_copy(
     if told is not None and told.number == newest:
         return told
     return Reached(folder, newest, numbers[newest].complete)
+
+
+def next_unread(files: Mapping[str, FileProgress], folder: str) -> int:
+    """The number of the first landed batch of a folder that was not copied to its end."""
+    newest = before_copy(None, files, folder)
+    if newest is None:
+        return 1
+    return newest.number + 1 if newest.whole else newest.number

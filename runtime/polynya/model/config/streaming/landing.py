@@ -17,6 +17,7 @@ from polynya.model.config.streaming.kinesis import KinesisSource
 
 _MEBIBYTE: Final = 2**20
 _DEFAULT_KEEP: Final = timedelta(days=7)
+_DEFAULT_KEEP_UNREAD: Final = timedelta(days=30)
 
 
 def _refuse(message: str, fix: str) -> PydanticCustomError:
@@ -109,7 +110,20 @@ class FolderRetention(Frozen):
     )
 
 
+class StreamRetention(FolderRetention):
+    """How long landed batches of a stream stay, copied or not."""
+
+    keep_unread: Retention = Field(
+        default=_DEFAULT_KEEP_UNREAD,
+        description="So long stay batches that a table of this project has not copied yet, or "
+        "`keep`: until it has. At least as long as `keep` says. Default: `30d`.",
+    )
+
+
 RetentionOrKeep: TypeAlias = Annotated[FolderRetention, BeforeValidator(_kept), _RetentionSchema]
+StreamRetentionOrKeep: TypeAlias = Annotated[
+    StreamRetention, BeforeValidator(_kept), _RetentionSchema
+]
 
 
 class LandingBatch(Frozen):
@@ -157,8 +171,8 @@ class StreamingLanding(Frozen):
         default_factory=lambda: Into(each="topic"),
         description="Which tables the records are landed in. Default: `{each: topic}`.",
     )
-    folder_retention: RetentionOrKeep = Field(
-        default_factory=FolderRetention,
+    folder_retention: StreamRetentionOrKeep = Field(
+        default_factory=StreamRetention,
         description="How long landed batches stay; `keep` is short for `{keep: keep}`.",
     )
     batch: LandingBatch = Field(
