@@ -93,6 +93,13 @@ def test_what_never_happened_is_said_in_words() -> None:
     assert "- old" not in text
 
 
+def test_copies_that_wait_for_the_apply_are_shown() -> None:
+    text = block(BUSY, NOW, waits="40 pending rows are 20 times 2")
+
+    assert "  waits      copies wait for the apply: 40 pending rows are 20 times 2\n" in text
+    assert "  waits " not in block(BUSY, NOW)
+
+
 def test_landed_batches_that_nobody_copied_are_shown() -> None:
     lost = replace(BUSY, lost_batches=2, lost_messages=40)
 

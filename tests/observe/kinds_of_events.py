@@ -25,6 +25,11 @@ KEPT = (
     "not copied them"
 )
 
+ROOM = (
+    "waiting  clicks/clicks: landing waits for the copies of web.users: 2,000 landed bytes that "
+    "they lack reached 1,000"
+)
+
 OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
     (
         streams.StreamLanded(
@@ -90,6 +95,28 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         Level.CAUTION,
         "expired  clicks/clicks: 3 landed batches, 2 of them not copied by every table",
         {"subject": "clicks/clicks", "files": 3, "unread_files": 2},
+    ),
+    (
+        streams.StreamWaiting(
+            subject="clicks/clicks",
+            uncopied_bytes=2000,
+            reason="2,000 landed bytes that they lack reached 1,000",
+            tables=("web.users",),
+        ),
+        Level.CAUTION,
+        ROOM,
+        {
+            "subject": "clicks/clicks",
+            "uncopied_bytes": 2000,
+            "reason": "2,000 landed bytes that they lack reached 1,000",
+            "tables": ["web.users"],
+        },
+    ),
+    (
+        data.CopyWaiting(subject="web.users", reason="40 pending rows are 20 times 2"),
+        Level.NOTE,
+        "waiting  web.users: copies wait for the apply: 40 pending rows are 20 times 2",
+        {"subject": "web.users", "reason": "40 pending rows are 20 times 2"},
     ),
     (
         streams.StreamKept(subject="clicks/clicks", number=5, tables=("web.users",)),

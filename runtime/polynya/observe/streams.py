@@ -136,6 +136,31 @@ class StreamExpired(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamWaiting(Event):
+    """Landing waits until tables have copied what has landed; said once for each time.
+
+    `uncopied_bytes` have landed and were not copied, by each of `tables`.
+    """
+
+    type: ClassVar[str] = "stream.waiting"
+    uncopied_bytes: int
+    reason: str
+    tables: tuple[str, ...]
+
+    @property
+    def level(self) -> Level:
+        """The source may delete what waits there."""
+        return Level.CAUTION
+
+    def text(self) -> str:
+        """See `Event`."""
+        who = ", ".join(self.tables)
+        return line(
+            "waiting", self.subject, f"landing waits for the copies of {who}: {self.reason}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamKept(Event):
     """Landed batches stay for longer than the task keeps them, because a table lacks them.
 

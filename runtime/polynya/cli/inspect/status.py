@@ -16,6 +16,7 @@ from polynya.cli.inspect.shape import health_line, upkeep_line
 from polynya.cli.inspect.streams.shown import stream_block
 from polynya.cli.inspect.words import age_in_words, moment_in_words, size_in_words
 from polynya.cli.options import usage_error
+from polynya.engine.work.policy import PendingFacts, wait_for_apply
 from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.reading.loader import LoadedProject
@@ -101,17 +102,30 @@ def _show(context: CommandContext, patterns: Sequence[str], now: datetime) -> No
         _show_direct(context, entry, now)
         one = status_of(entry.table, entry.dataset, now)
         care = care_of(entry.table, entry.dataset, now)
+        waits = wait_for_apply(_pending(one), entry.task.apply)
         context.output.result(
             "dataset.status",
-            {"task": entry.task.name, **asdict(one), **care.as_json()},
-            block(one, now, care, positions=context.options.verbose),
+            {"task": entry.task.name, **asdict(one), "waits": waits, **care.as_json()},
+            block(one, now, care, positions=context.options.verbose, waits=waits),
         )
 
 
+def _pending(one: DatasetStatus) -> PendingFacts:
+    return PendingFacts(one.pending_rows, one.pending_bytes, one.pending_files, one.current_rows)
+
+
 def block(
-    one: DatasetStatus, now: datetime, care: Care | None = None, *, positions: bool = False
+    one: DatasetStatus,
+    now: datetime,
+    care: Care | None = None,
+    *,
+    positions: bool = False,
+    waits: str | None = None,
 ) -> str:
-    """A status as people read it; `positions` are those in the order of events."""
+    """A status as people read it; `positions` are those in the order of events.
+
+    `waits` is why copies wait for the apply.
+    """
     pending = "nothing"
     if one.pending_rows:
         age = one.pending_age_seconds
@@ -126,6 +140,7 @@ def block(
     lines |= {
         "current": f"{one.current_rows:,} rows",
         "pending": pending,
+        "waits": waits and f"copies wait for the apply: {waits}",
         "retained": _retained(one, now),
         "freshness": _freshness(one.freshness_seconds),
         "records": f"{one.rows_in:,} in = {one.rows_out:,} out + {one.rows_filtered:,} filtered "

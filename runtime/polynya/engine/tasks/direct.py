@@ -60,7 +60,7 @@ class DirectDataset:
         """Copy the next batch; when all is copied apply if it is worth it."""
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
-            ended = table.copied(lambda: self._copy_next(table, turn))
+            ended = self._applies.copied(table, turn, lambda: self._copy_next(table, turn))
             return self._maintenance.after(table, self._applies.bring_up(table, turn, ended))
 
     def _copy_next(self, table: WorkingDataset, turn: Turn) -> Ended:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from polynya.engine.tasks.landed_expiry import LandedExpiry
+from polynya.engine.tasks.landed_room import LandedRoom
 from polynya.engine.tasks.stream_backlog import StreamBacklog
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn, Unit
@@ -130,10 +131,8 @@ class LandingTask:
         return Lander(self._task, self._source, self._log(table))
 
     def _landed(self, table: str, name: str) -> LandedTable:
-        context, task, log = self._context, self._task, self._log(table)
-        readers = partial(context.landed_readers.of, log.folder)
-        expiry = LandedExpiry(context, task, name, log, readers)
-        return LandedTable(context, task, name, self._lander(table), expiry)
+        lander, log = self._lander(table), self._log(table)
+        return LandedTable(self._context, self._task, name, lander, log)
 
     def _step(self, table: str, landed: LandedTable, turn: Turn) -> Ended:
         return landed.step(self._seen.tables.get(table, ()), turn)
@@ -148,10 +147,13 @@ class LandedTable:
         task: StreamingLanding,
         name: str,
         lander: Lander,
-        expiry: LandedExpiry,
+        log: LandedLog,
     ) -> None:
         self._context, self._task, self._name = context, task, name
-        self._lander, self._expiry = lander, expiry
+        self._lander = lander
+        readers = partial(context.landed_readers.of, log.folder)
+        self._expiry = LandedExpiry(context, task, name, log, readers)
+        self._room = LandedRoom(context, task, name, log, readers)
         self._due: float | None = None
         self._backlog = StreamBacklog(context, task, name)
 
@@ -160,6 +162,8 @@ class LandedTable:
         began = self._context.clock.monotonic()
         if not turn.at_once and self._due is not None and began < self._due:
             return Ended(look_again=self._due - began)
+        if not turn.at_once and self._room.is_full(began):
+            return self._wait(began, turn)
         wanted = self._lander.decide(streams, once=turn.at_once)
         self._backlog.decided(wanted.records, wanted.behind, began)
         if wanted.is_nothing:
@@ -172,6 +176,7 @@ class LandedTable:
             return replace(turn.more, landed=True)
         put_at = self._context.clock.monotonic()
         counts = landed.footer.counts
+        self._room.landed(landed.object_bytes)
         self._backlog.done(counts.records, counts.bytes, landed.behind, began, put_at)
         self._tell(landed, put_at - began)
         ended = turn.more if turn.at_once or landed.behind else self._wait(began, turn)

@@ -12,7 +12,7 @@ from typing import Final
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.evolution import evolved, out_of_reach, suspension
-from polynya.engine.work.policy import ApplyDecision, PendingFacts, decide
+from polynya.engine.work.policy import ApplyDecision, PendingFacts, decide, wait_for_apply
 from polynya.engine.work.turns.unit import IDLE, LOOK_SOON, TOO_LONG, Ended, Turn
 from polynya.engine.work.unknown_columns import refuse_unknown, sighting_of
 from polynya.formats.base import KnownTable
@@ -281,6 +281,19 @@ class WorkingDataset:
         if not decision.apply and self.context.is_news(f"{self.name} is not applied", reason):
             self.tell(events.ApplySkipped(subject=self.name, reason=reason))
         return decision
+
+    def wait_for_apply(self, policy: ApplyPolicy) -> str | None:
+        """Why the next copy waits for an apply, None when it need not; said once.
+
+        A reload holds the apply up, and is not held up by what waits for that.
+        """
+        why = None
+        if self.reloading is None:
+            facts = pending_facts(self.table, self.context.clock.now())
+            why = wait_for_apply(facts, policy, self.context.apply_mode)
+        if self.context.is_news(f"{self.name} waits for its apply", "yes" if why else "no") and why:
+            self.tell(events.CopyWaiting(subject=self.name, reason=why))
+        return why
 
     def _apply_timed(self, facts: PendingFacts, reason: str) -> ApplyResult:
         """Apply, and say meanwhile how long that takes as far as it is known."""

@@ -15,7 +15,7 @@ from polynya.model.documents.problems import Problem
 #: How Spark spells properties of the client; files write them as Kafka does.
 _PREFIX: Final = "kafka."
 #: Settings of a landing that are about landed batches in the landing zone.
-_OF_LANDED: Final = ("folder", "folder_retention")
+_OF_LANDED: Final = ("folder", "folder_retention", "max_uncopied")
 
 
 def landing_problems(task: StreamingLanding) -> Iterator[Problem]:

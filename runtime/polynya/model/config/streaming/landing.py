@@ -17,6 +17,7 @@ from polynya.model.config.streaming.kinesis import KinesisSource
 
 _MEBIBYTE: Final = 2**20
 _DEFAULT_KEEP: Final = timedelta(days=7)
+_DEFAULT_UNCOPIED: Final = 100 * 2**30
 _DEFAULT_KEEP_UNREAD: Final = timedelta(days=30)
 
 
@@ -177,6 +178,11 @@ class StreamingLanding(Frozen):
     )
     batch: LandingBatch = Field(
         default_factory=LandingBatch, description="Limits of a landed batch."
+    )
+    max_uncopied: Size | Literal["any"] = Field(
+        default=_DEFAULT_UNCOPIED,
+        description="Landing a table waits while so much of it has landed that a table of this "
+        "project has not copied; `any`: it never waits. Default: `100GB`.",
     )
     on_new_topic: WrittenPolicy = Field(
         default="apply",
