@@ -24,11 +24,12 @@ def report(
     records: int = 0,
     unowned: dict[str, float] | None = None,
 ) -> dict[str, Any]:
+    stream = {"records": records, "bytes": 100 * records, "behind_seconds": 12.5}
     job = {
         "records": records, "failures": 0, "fenced_total": 0, "maintenance_bytes": 0,
         "health_percent": None, "lag_seconds": oldest,
         "backlog": {"seconds": backlog, "bytes": int(backlog * 1000)},
-        "streams": {"in/clicks": {"records": records, "bytes": 100 * records}} if records else {},
+        "streams": {"in/clicks": stream} if records else {},
     }  # fmt: skip
     return {
         "at": at,
@@ -130,6 +131,7 @@ def test_the_same_figures_for_prometheus() -> None:
     stream = f'{{{node},task="web\\"1",stream="in/clicks"}}'
     assert f"polynya_task_stream_bytes_total{stream} 20000" in now
     assert f"polynya_task_stream_records_per_second{stream} 1.667" in now
+    assert f"polynya_task_stream_behind_seconds{stream} 12.5" in now
     assert "stream_records_per_second" not in before
     # A name of a person's choice cannot end its label.
     assert f'polynya_task_records_total{{{node},task="web\\"1"}} 200' in now

@@ -265,6 +265,7 @@ class Agent:
             unused=self._watch.unused,
             jobs=jobs,
             backlogs=[job.waiting(now) for job in jobs],
+            streams=[job.backlog.streams(now) for job in jobs],
             sharing=self._part.report() if self._part is not None else None,
             busy_seconds=self._workers.busy_seconds() if self._workers is not None else 0.0,
         )

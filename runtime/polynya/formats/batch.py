@@ -6,7 +6,7 @@ checked on construction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Protocol
@@ -26,6 +26,17 @@ NO_ORDER = "0" * 35
 """Change identifier of a row of the first load without a sequence: before every event."""
 
 
+#: Rules of records whose bytes are not what they should be, so that nobody knows what they say.
+#: What breaks another rule was understood, and does not fit the table.
+UNPARSED: Final = frozenset(
+    {
+        "bad_archive", "bad_avro", "bad_csv", "bad_json", "bad_number", "bad_orc", "bad_parquet",
+        "bad_record", "bad_utf8", "bad_xml", "duplicate_key", "no_match", "not_an_object",
+        "too_deep", "too_large", "undecodable", "unknown_schema", "unreadable_file",
+    }
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Rejected:
     """A record that goes to quarantine.
@@ -38,6 +49,11 @@ class Rejected:
     rule: str
     error: str
     raw: bytes
+
+
+def unparsed_of(rejected: Iterable[Rejected]) -> int:
+    """How many of them could not be parsed."""
+    return sum(one.rule in UNPARSED for one in rejected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +164,11 @@ class Accounted(Protocol):
         ...
 
     @property
+    def unparsed(self) -> int:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
     def files(self) -> Mapping[str, FileProgress]:
         """See `DatasetBatch`."""
         ...
@@ -216,6 +237,7 @@ class LoadedBatch:
     source: Mapping[str, DataType] | None = None
     stream: DirectPosition | None = None
     landed: Span | None = None
+    unparsed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +300,11 @@ class DatasetBatch:
     def rows_held(self) -> int:
         """Typed rows and rejected records."""
         return int(self.rows.num_rows) + len(self.rejected)
+
+    @property
+    def unparsed(self) -> int:
+        """Rejected records that could not be parsed."""
+        return unparsed_of(self.rejected)
 
     def with_raw(self, wanted: pa.Array | pa.ChunkedArray) -> pa.Table:
         """Its rows, of which those where the boolean `wanted` is true have their raw bytes.

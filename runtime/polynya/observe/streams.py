@@ -21,8 +21,9 @@ class StreamLanded(Event):
     """A landed batch was put.
 
     `bytes` are those of the records as they came, `object_bytes` those of the object.
-    `lost_records` the source had no more, `behind_records` it has beyond the batch, at most.
-    `seconds` is the time from the look at the source to the put.
+    `lost_records` the source had no more. `behind` it has beyond the batch, at most, in the `unit`
+    that it counts: `records`, `shards` or `files`. `seconds` is the time from the look at the
+    source to the put.
     """
 
     type: ClassVar[str] = "stream.landed"
@@ -31,7 +32,8 @@ class StreamLanded(Event):
     bytes: int
     object_bytes: int
     lost_records: int
-    behind_records: int
+    behind: int
+    unit: str
     seconds: float
 
     @property
@@ -42,12 +44,24 @@ class StreamLanded(Event):
     def text(self) -> str:
         """See `Event`."""
         rate = self.records / self.seconds if self.seconds else 0
-        behind = f", {self.behind_records:,} behind" if self.behind_records else ""
+        behind = f", {counted(self.behind, self.unit[:-1])} behind" if self.behind else ""
         return line(
             "landed",
             self.subject,
             f"{counted(self.records, 'record')} in {self.seconds:.1f} s ({rate:,.0f}/s){behind}",
         )
+
+    def figures(self) -> Mapping[str, Any]:
+        """With the unit in the name of what is behind."""
+        return {
+            "number": self.number,
+            "records": self.records,
+            "bytes": self.bytes,
+            "object_bytes": self.object_bytes,
+            "lost_records": self.lost_records,
+            f"behind_{self.unit}": self.behind,
+            "seconds": self.seconds,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -321,3 +321,31 @@ def test_a_stream_that_is_older_than_what_it_keeps_may_lack_what_was_read() -> N
 
     assert (lost.at, lost.why) == ("clicks/s0", "retention")
     assert not landing.source.stream("events").next(("clicks",), began, limits, once=False).lost
+
+
+def test_a_position_says_how_many_shards_have_more_and_since_when() -> None:
+    landing = Landing()
+    landing.memory.make("clicks", shards=2)
+    landing.memory.put("clicks", "s0", *"abcdef")
+    landing.memory.put("clicks", "s1", "x")
+    landing.clock.advance(timedelta(minutes=2))
+
+    landing.step(records=4)
+    behind = described(landing.position or {})
+    landing.land()
+    after = described(landing.position or {})
+
+    # Of the first shard the first ones were read, which arrived two minutes ago.
+    assert (behind.behind, behind.unread_since) == (1, NOW)
+    assert (after.behind, after.unread_since) == (0, landing.clock.now())
+
+
+def test_what_was_behind_and_is_no_longer_is_written_down_once() -> None:
+    landing = Landing()
+    landing.memory.put("clicks", "s0", "a")
+    landing.land()
+    assert landing.position is not None
+    landing.position["behind"] = 1
+
+    assert [landing.step(), landing.step()] == [True, False]
+    assert landing.position["behind"] == 0

@@ -144,7 +144,8 @@ def block(
         "retained": _retained(one, now),
         "freshness": _freshness(one.freshness_seconds),
         "records": f"{one.rows_in:,} in = {one.rows_out:,} out + {one.rows_filtered:,} filtered "
-        f"+ {one.rows_quarantined:,} quarantined",
+        f"+ {one.rows_quarantined:,} quarantined{_unparsed(one)}",
+        "rate": None if one.rows_per_second is None else f"{one.rows_per_second:,.1f} records/s",
         "lost": _lost(one),
         "last copy": moment_in_words(one.copied_at, now),
         "last apply": applied,
@@ -166,6 +167,10 @@ def _freshness(seconds: float | None) -> str:
     if seconds is None:
         return "no event has come yet"
     return f"newest event is {age_in_words(seconds)} old"
+
+
+def _unparsed(one: DatasetStatus) -> str:
+    return f" ({one.rows_unparsed:,} could not be parsed)" if one.rows_unparsed else ""
 
 
 def _lost(one: DatasetStatus) -> str | None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from polynya.engine.tasks.landed_expiry import LandedExpiry
 from polynya.engine.tasks.landed_room import LandedRoom
-from polynya.engine.tasks.stream_backlog import StreamBacklog
+from polynya.engine.tasks.stream_backlog import ReadBatch, StreamBacklog
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn, Unit
 from polynya.model.config.streaming.landing import StreamingLanding
@@ -24,7 +24,7 @@ from polynya.streaming.landing.arrivals import Judged, judge, waits
 from polynya.streaming.landing.log import LandedLog, landed_tables
 from polynya.streaming.landing.step import Landed, Lander
 from polynya.streaming.registry import source_of
-from polynya.streaming.source import Source
+from polynya.streaming.source import BEHIND_UNITS, Source
 
 #: Seconds between two looks which streams there are.
 LOOK_SECONDS: Final = 30.0
@@ -177,7 +177,8 @@ class LandedTable:
         put_at = self._context.clock.monotonic()
         counts = landed.footer.counts
         self._room.landed(landed.object_bytes)
-        self._backlog.done(counts.records, counts.bytes, landed.behind, began, put_at)
+        read = ReadBatch(counts.records, counts.bytes, landed.footer.end, landed.behind)
+        self._backlog.done(read, began, put_at)
         self._tell(landed, put_at - began)
         ended = turn.more if turn.at_once or landed.behind else self._wait(began, turn)
         return replace(ended, landed=True)
@@ -209,7 +210,8 @@ class LandedTable:
                 bytes=footer.counts.bytes,
                 object_bytes=landed.object_bytes,
                 lost_records=footer.counts.lost,
-                behind_records=landed.behind,
+                behind=landed.behind,
+                unit=BEHIND_UNITS[footer.source],
                 seconds=seconds,
             )
         )

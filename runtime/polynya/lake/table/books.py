@@ -59,7 +59,8 @@ def booked(
     totals.update(figures)
     counters = Counter(state.books.counters)
     counters.update(batch.counters)
-    books = replace(state.books, totals=dict(totals), counters=dict(counters))
+    unparsed = state.books.unparsed + batch.unparsed
+    books = replace(state.books, totals=dict(totals), counters=dict(counters), unparsed=unparsed)
     summary = {f"polynya.{name.replace('_', '-')}": str(rows) for name, rows in figures.items()}
     return replace(state, books=books), {"polynya.step": step, **summary}
 

@@ -83,13 +83,15 @@ class Books:
     """What became of the records since the table exists, in counts of records.
 
     `totals`: rows_in = rows_out + rows_filtered + rows_quarantined. `counters` say why records were
-    filtered. `to_changes` counts the rows that were ever written to the partition Changes, None
-    where a version wrote that did not count them.
+    filtered. `unparsed` of those in quarantine could not be parsed. `to_changes` counts the rows
+    that were ever written to the partition Changes, None where a version wrote that did not count
+    them.
     """
 
     totals: dict[str, int] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     to_changes: int | None = None
+    unparsed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from polynya.formats.batch import WHOLE_FILE, Rejected
+from polynya.formats.batch import WHOLE_FILE, Rejected, unparsed_of
 from polynya.lake.fold.sql import within
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.staging import PLACES
@@ -23,11 +23,13 @@ class Replayed:
     """Rows of the quarantine that leave it.
 
     `places` has the columns `staging.PLACES`, one row a record. `files` are landed files that were
-    quarantined whole: the position forgets them, so that the next run reads them again.
+    quarantined whole: the position forgets them, so that the next run reads them again. `unparsed`
+    of the records could not be parsed.
     """
 
     places: pa.Table
     files: tuple[str, ...] = ()
+    unparsed: int = 0
 
     def discounted(self, state: CopyState) -> CopyState:
         """Take the records out of the counters; the batch that reads them counts them again."""
@@ -37,7 +39,12 @@ class Replayed:
         files = {path: done for path, done in position.files.items() if path not in self.files}
         return replace(
             state,
-            books=replace(state.books, totals=dict(totals)),
+            books=replace(
+                state.books,
+                totals=dict(totals),
+                # A table may hold some of a version that did not count them.
+                unparsed=max(0, state.books.unparsed - self.unparsed),
+            ),
             position=replace(position, files=files),
         )
 
@@ -65,4 +72,4 @@ def quarantined(
         for row in found.select(["file", "offset", "rule", "error", "raw"]).to_pylist()
     ]
     whole = tuple(record.file for record in records if record.offset == WHOLE_FILE)
-    return records, Replayed(found.select(PLACES.names), whole)
+    return records, Replayed(found.select(PLACES.names), whole, unparsed_of(records))

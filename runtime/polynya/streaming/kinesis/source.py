@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from polynya.formats.landed.batch import SCHEMAS
@@ -86,13 +86,17 @@ class KinesisStreams:
             self._done |= self._reached[1]
         plans = self._plans(streams, position)
         found = [] if not limits.max_records else self._read(plans, limits, once=once)
-        end = _after(plans, found, position, self._source.where)
         done = {(one.stream, one.shard) for one in found if once and not one.behind}
         behind = sum(one.behind for one in found)
         behind += sum(len(one.plan.readable) + one.plan.waiting for one in plans) - len(found)
+        end = _after(plans, found, position, self._source.where)
+        end = replace(end, behind=behind)
         lost = [one for planned in plans for one in planned.plan.lost]
         records = sum(len(one.records) for one in found)
         moves = any(one.moves(found, self._source.clock) for one in plans)
+        if limits.max_records and not behind and _was_behind(position, self._source.where):
+            # Otherwise the newest batch goes on saying that something waits.
+            moves = True
         taken = Taken(
             rows_of(found) if found else SCHEMAS["kinesis"].empty_table(),
             end.to_json(),
@@ -186,6 +190,10 @@ def position_of(values: Position, where: str) -> KinesisPosition:
             state="nothing was read after it; what has landed stays",
             fix="give the task a new `folder` if its source was replaced by another kind",
         ) from error
+
+
+def _was_behind(position: Position | None, where: str) -> bool:
+    return position is not None and bool(position_of(position, where).behind)
 
 
 def _after(
