@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polynya.model.errors import OperationError
-from polynya.store.shards import BusyError, ExpiredError
+from polynya.store.shards import BusyError, ExpiredError, ShardPage
 from polynya.streaming.kinesis.position import described
 from polynya.streaming.kinesis.source import position_of
 from polynya.streaming.source import Limits
@@ -349,3 +350,27 @@ def test_what_was_behind_and_is_no_longer_is_written_down_once() -> None:
 
     assert [landing.step(), landing.step()] == [True, False]
     assert landing.position["behind"] == 0
+
+
+@pytest.mark.parametrize(("readers", "at_once"), [("auto", 8), (1, 1), (3, 3)])
+def test_so_many_shards_are_read_side_by_side(readers: int | str, at_once: int) -> None:
+    landing = Landing(readers=readers)
+    landing.memory.make("clicks", shards=12)
+    for shard in range(12):
+        landing.memory.put("clicks", f"s{shard}", "x")
+    at_work: list[str] = []
+    most: list[int] = []
+    reading = landing.memory.read
+
+    def read(stream: str, iterator: str) -> ShardPage:
+        at_work.append(iterator)
+        most.append(len(at_work))
+        time.sleep(0.005)
+        at_work.remove(iterator)
+        return reading(stream, iterator)
+
+    landing.memory.read = read  # type: ignore[method-assign]
+
+    assert len(landing.land()) == 12
+    assert max(most) <= at_once
+    assert (max(most) == 1) == (at_once == 1)

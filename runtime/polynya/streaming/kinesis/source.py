@@ -16,7 +16,13 @@ from polynya.store.clock import Clock
 from polynya.store.shards import ShardedStream, Shards
 from polynya.streaming.kinesis.plan import StreamPlan, plan
 from polynya.streaming.kinesis.position import KinesisPosition, ShardPosition, StreamPosition
-from polynya.streaming.kinesis.reading import ReadShard, ShardsReader, WantedShard, rows_of
+from polynya.streaming.kinesis.reading import (
+    READERS,
+    ReadShard,
+    ShardsReader,
+    WantedShard,
+    rows_of,
+)
 from polynya.streaming.names import by_table, named, taken
 from polynya.streaming.source import Found, Limits, Next, Position, Ready, Taken
 
@@ -71,7 +77,9 @@ class KinesisStreams:
 
     def __init__(self, source: Kinesis) -> None:
         self._source = source
-        self._reader = ShardsReader(source.shards, source.clock)
+        asked = source.task.readers
+        readers = READERS if asked == "auto" else asked
+        self._reader = ShardsReader(source.shards, source.clock, readers=readers)
         self._ready: Ready | None = None
         self._done: set[tuple[str, str]] = set()
         self._reached: tuple[Position, set[tuple[str, str]]] | None = None

@@ -60,6 +60,10 @@ def _interval(value: timedelta) -> timedelta:
 Interval: TypeAlias = Annotated[Duration, AfterValidator(_interval)]
 
 
+#: How many partitions or shards are read side by side.
+Readers: TypeAlias = Annotated[int, Field(ge=1, le=64)] | Literal["auto"]
+
+
 def _kept(value: Any) -> Any:
     """`keep` is short for `{keep: keep}`."""
     return {"keep": "keep"} if value == "keep" else value
@@ -175,6 +179,12 @@ class StreamingLanding(Frozen):
     folder_retention: StreamRetentionOrKeep = Field(
         default_factory=StreamRetention,
         description="How long landed batches stay; `keep` is short for `{keep: keep}`.",
+    )
+    readers: Readers = Field(
+        default="auto",
+        description="How many partitions or shards of a landed table are read side by side, 1 to "
+        "64. `auto`: all partitions of Kafka, as far as Spark has threads for them, and 8 shards "
+        "of Kinesis. Default: `auto`.",
     )
     batch: LandingBatch = Field(
         default_factory=LandingBatch, description="Limits of a landed batch."
