@@ -33,7 +33,17 @@ class KinesisTable(DirectTable):
         return {"kinesis": {"streams": ["clicks"]}}
 
 
-@pytest.mark.parametrize(("at", "before"), [(2, True), (2, False), (3, True), (3, False)])
+@pytest.mark.parametrize(
+    ("at", "before"),
+    [
+        (2, True),
+        (3, False),
+        *(
+            pytest.param(at, before, marks=pytest.mark.slow)
+            for at, before in ((2, False), (3, True), (4, True), (4, False))
+        ),
+    ],
+)
 def test_a_kill_at_any_commit_loses_and_doubles_nothing(lab: Lab, at: int, before: bool) -> None:
     facts = KinesisTable(lab, landing={"batch": {"max_records": 2}}, transform=dict(APPEND))
     facts.shards.put("clicks", "s0", message(0), message(1), b"no json")
