@@ -104,8 +104,8 @@ def read_ranges(
         rows = landed.load().selectExpr(*_COLUMNS)
         if record_bytes is None:
             return _side_by_side(_counted(rows, most), readers).toArrow()
-        found = _side_by_side(_without_large(rows, record_bytes), readers)
-        return all_bounded(found.toArrow(), most)
+        small = _side_by_side(_without_large(rows, record_bytes), readers)
+        return all_bounded(small.toArrow(), most)
     except (PySparkException, Py4JJavaError) as error:
         found = explained(chain_of(error), where, properties.secrets)
         if found is None:

@@ -113,7 +113,9 @@ def status_of(newest: StreamFooter, before: StreamFooter | None, now: datetime) 
         lost=tuple(
             {"at": one.at, "from": one.begin, "to": one.end, "why": one.why} for one in newest.lost
         ),
-        **_behind(newest.source, said),
+        behind_records=_behind(newest.source, said, "records"),
+        behind_shards=_behind(newest.source, said, "shards"),
+        behind_files=_behind(newest.source, said, "files"),
         behind_seconds=behind_seconds(said, now),
         records_per_second=_rate(newest.totals.records - before.totals.records, seconds),
         bytes_per_second=_rate(newest.totals.bytes - before.totals.bytes, seconds),
@@ -137,7 +139,9 @@ def status_of_direct(newest: DirectPosition, now: datetime) -> StreamStatus:
         size_bytes=newest.totals["bytes"],
         lost_records=newest.totals["lost"],
         lost=tuple(dict(one) for one in newest.lost),
-        **_behind(newest.source, said),
+        behind_records=_behind(newest.source, said, "records"),
+        behind_shards=_behind(newest.source, said, "shards"),
+        behind_files=_behind(newest.source, said, "files"),
         behind_seconds=behind_seconds(said, now),
         records_per_second=_rate(newest.records, seconds),
         bytes_per_second=_rate(newest.bytes, seconds),
@@ -164,5 +168,5 @@ def behind_seconds(said: Described, now: datetime) -> float | None:
     return max(0.0, (now - said.unread_since).total_seconds())
 
 
-def _behind(source: StreamSource, said: Described) -> dict[str, int | None]:
-    return {f"behind_{BEHIND_UNITS[source]}": said.behind}
+def _behind(source: StreamSource, said: Described, unit: str) -> int | None:
+    return said.behind if BEHIND_UNITS[source] == unit else None
