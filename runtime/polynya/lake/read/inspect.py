@@ -155,11 +155,11 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
         lost_batches=landed.lost_batches if landed is not None else 0,
         lost_messages=landed.lost_messages if landed is not None else 0,
         rows_unparsed=copy.books.unparsed,
-        rows_per_second=_copied_per_second(table),
+        rows_per_second=copied_per_second(table),
     )
 
 
-def _copied_per_second(table: Table) -> float | None:
+def copied_per_second(table: Table) -> float | None:
     """Records of the newest copies in a second, by what their snapshots say."""
     copies = [
         (one.timestamp_ms, int(one.summary["polynya.rows-in"]))
