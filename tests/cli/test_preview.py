@@ -330,6 +330,7 @@ def test_a_landing_that_is_named_shows_messages_that_have_not_landed(
     assert files_of(tmp_path) == before, "nothing is put, and nothing deleted"
     assert found["messages"] == {
         "source": "files", "content": "json", "streams": ["exports"], "count": 3, "behind": 0,
+        "unit": "files",
     }  # fmt: skip
     types = {one["name"]: one["type"] for one in found["columns"]}
     assert types == {"user": "struct<id:bigint>", "n": "bigint"}

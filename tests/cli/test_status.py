@@ -93,6 +93,23 @@ def test_what_never_happened_is_said_in_words() -> None:
     assert "- old" not in text
 
 
+def test_copies_that_wait_for_the_apply_are_shown() -> None:
+    text = block(BUSY, NOW, waits="40 pending rows are 20 times 2")
+
+    assert "  waits      copies wait for the apply: 40 pending rows are 20 times 2\n" in text
+    assert "  waits " not in block(BUSY, NOW)
+
+
+def test_landed_batches_that_nobody_copied_are_shown() -> None:
+    lost = replace(BUSY, lost_batches=2, lost_messages=40)
+
+    assert (
+        "  lost       2 landed batches, removed before the table had copied all, 40 messages at "
+        "least\n" in block(lost, NOW)
+    )
+    assert "  lost " not in block(BUSY, NOW)
+
+
 def test_a_new_project_is_no_error(shop: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "--project", shop]) == 0
     assert capsys.readouterr().out == "shop.users\n  nothing was copied yet: `polynya run`\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from polynya.cluster.accept import WantedTask
 from polynya.cluster.unit import JobKey
@@ -90,6 +90,10 @@ class FakeWorkers:
     def __init__(self) -> None:
         self.runs: list[FakeRun] = []
         self.busy = 0.0
+        self.known: Sequence[Task] | None = None
+
+    def know(self, tasks: Sequence[Task] | None) -> None:
+        self.known = tasks
 
     def jobs(self, task: Task) -> list[str]:
         if not isinstance(task, StorageTask):

@@ -167,6 +167,20 @@ def test_a_broken_edit_is_reported_with_its_place_and_stops_nothing(node: Node) 
     assert node.types().count("configuration.mended") == 2
 
 
+def test_who_lands_is_told_all_tasks_and_that_some_are_unknown_while_a_file_is_broken(
+    node: Node,
+) -> None:
+    def names() -> list[str] | None:
+        known = node.workers.known
+        return None if known is None else sorted(one.name for one in known)
+
+    assert names() == ["a", "b"]
+    node.edits({"tasks/new.yml": BROKEN})
+    assert names() is None
+    node.edits({"tasks/new.yml": task("new")})
+    assert names() == ["a", "b", "new"]
+
+
 def test_a_source_that_is_away_changes_nothing_and_is_told_once(node: Node) -> None:
     node.source = OUTAGE
     for _ in range(5):

@@ -26,6 +26,7 @@ def report(
     unowned: dict[str, float] | None = None,
     keeps_node: bool = False,
 ) -> dict[str, Any]:
+    stream = {"records": records, "bytes": 100 * records, "behind_seconds": 12.5}
     job = {
         "records": records, "failures": 0, "fenced_total": 0, "maintenance_bytes": 0,
         "health_percent": None, "shape": None, "lag_seconds": oldest,
@@ -33,7 +34,7 @@ def report(
             "seconds": backlog, "bytes": int(backlog * 1000), "elsewhere": False,
             "keeps_node": False,
         },
-        "streams": {"in/clicks": {"records": records, "bytes": 100 * records}} if records else {},
+        "streams": {"in/clicks": stream} if records else {},
     }  # fmt: skip
     return {
         "at": at,
@@ -154,6 +155,7 @@ def test_the_same_figures_for_prometheus() -> None:
     stream = f'{{{node},task="web\\"1",stream="in/clicks"}}'
     assert f"polynya_task_stream_bytes_total{stream} 20000" in now
     assert f"polynya_task_stream_records_per_second{stream} 1.667" in now
+    assert f"polynya_task_stream_behind_seconds{stream} 12.5" in now
     assert "stream_records_per_second" not in before
     # A name of a person's choice cannot end its label.
     assert f'polynya_task_records_total{{{node},task="web\\"1"}} 200' in now

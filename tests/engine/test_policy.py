@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.engine.work.policy import PendingFacts, decide
+from polynya.engine.work.policy import PendingFacts, decide, wait_for_apply
 from polynya.engine.work.turns.unit import Turn
 from polynya.model.config.settings import ApplyPolicy
 
@@ -52,6 +52,29 @@ def test_rows_of_a_large_table_count_as_a_fraction_of_it() -> None:
 
     assert not decide(large, POLICY).apply
     assert decide(replace(large, rows=10_000), POLICY).apply
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        (replace(FEW, rows=299), None),
+        (replace(FEW, rows=300), "300 pending rows are 3 times 100"),
+        (replace(FEW, size_bytes=3 * 2**20), "3,145,728 pending bytes are 3 times 1,048,576"),
+        (replace(FEW, files=30), "30 pending files are 3 times 10"),
+        (replace(FEW, age=timedelta(days=9)), None),
+        (replace(FEW, rows=29_999, current_rows=1_000_000), None),
+        (replace(FEW, rows=30_000, current_rows=1_000_000), "30,000 pending rows are 3 times"),
+    ],
+)
+def test_copies_wait_at_a_multiple_of_the_limits(facts: PendingFacts, reason: str | None) -> None:
+    policy = POLICY.model_copy(update={"copies_wait_at": 3})
+
+    found = wait_for_apply(facts, policy)
+
+    assert (found is None) if reason is None else (found or "").startswith(reason)
+    # Where copies wait there is an apply to wait for, unless nothing is to be applied.
+    assert found is None or decide(facts, policy).apply
+    assert wait_for_apply(facts, policy, "never") is None
 
 
 def test_an_age_that_is_unknown_is_no_reason() -> None:

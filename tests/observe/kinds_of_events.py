@@ -15,6 +15,21 @@ LOST = (
     "and what was not read of the old one is gone"
 )
 
+GONE = (
+    "lost     web.users: clicks/users: landed batches 5 to 6 were removed before the table copied "
+    "them, with 40 messages"
+)
+
+KEPT = (
+    "kept     clicks/clicks: landed batches from number 5 on are older than `keep`: web.users has "
+    "not copied them"
+)
+
+ROOM = (
+    "waiting  clicks/clicks: landing waits for the copies of web.users: 2,000 landed bytes that "
+    "they lack reached 1,000"
+)
+
 OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
     (
         streams.StreamLanded(
@@ -24,11 +39,12 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
             bytes=600_000,
             object_bytes=90_000,
             lost_records=0,
-            behind_records=1200,
+            behind=1200,
+            unit="records",
             seconds=1.5,
         ),
         Level.NOTE,
-        "landed   clicks/clicks: 3,000 records in 1.5 s (2,000/s), 1,200 behind",
+        "landed   clicks/clicks: 3,000 records in 1.5 s (2,000/s), 1,200 records behind",
         {
             "subject": "clicks/clicks",
             "number": 17,
@@ -55,10 +71,59 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
+        streams.StreamLost(
+            subject="web.users", at="clicks/users", begin="5", end="6", reason="landing", records=40
+        ),
+        Level.CAUTION,
+        GONE,
+        {
+            "subject": "web.users",
+            "at": "clicks/users",
+            "from": "5",
+            "to": "6",
+            "reason": "landing",
+            "records": 40,
+        },
+    ),
+    (
         streams.StreamExpired(subject="clicks/clicks", files=3),
         Level.DETAIL,
         "expired  clicks/clicks: 3 landed batches",
-        {"subject": "clicks/clicks", "files": 3},
+        {"subject": "clicks/clicks", "files": 3, "unread_files": 0},
+    ),
+    (
+        streams.StreamExpired(subject="clicks/clicks", files=3, unread_files=2),
+        Level.CAUTION,
+        "expired  clicks/clicks: 3 landed batches, 2 of them not copied by every table",
+        {"subject": "clicks/clicks", "files": 3, "unread_files": 2},
+    ),
+    (
+        streams.StreamWaiting(
+            subject="clicks/clicks",
+            uncopied_bytes=2000,
+            reason="2,000 landed bytes that they lack reached 1,000",
+            tables=("web.users",),
+        ),
+        Level.CAUTION,
+        ROOM,
+        {
+            "subject": "clicks/clicks",
+            "uncopied_bytes": 2000,
+            "reason": "2,000 landed bytes that they lack reached 1,000",
+            "tables": ["web.users"],
+        },
+    ),
+    (
+        data.CopyWaiting(subject="web.users", reason="40 pending rows are 20 times 2"),
+        Level.NOTE,
+        "waiting  web.users: copies wait for the apply: 40 pending rows are 20 times 2",
+        {"subject": "web.users", "reason": "40 pending rows are 20 times 2"},
+    ),
+    (
+        streams.StreamKept(subject="clicks/clicks", number=5, tables=("web.users",)),
+        Level.CAUTION,
+        KEPT,
+        {"subject": "clicks/clicks", "number": 5, "tables": ["web.users"]},
     ),
     (
         streams.StreamLeftOut(subject="clicks", stream="clicks-eu"),

@@ -247,6 +247,9 @@ class Agent:
             return
         elif self._lacks.asked(found.project.stream_jars):
             self._ports.fetch_jars(found.project)
+        assert self._workers is not None, "an agent with a supervisor has workers"
+        tasks = [one.task for one in found.tasks.values()]
+        self._workers.know(None if found.errors else tasks)
         self._supervisor.configure(found.tasks)
 
     def _report(self, state: str) -> None:
@@ -261,6 +264,7 @@ class Agent:
             unused=self._watch.unused,
             jobs=jobs,
             backlogs=[job.waiting(now) for job in jobs],
+            streams=[job.backlog.streams(now) for job in jobs],
             sharing=self._part.report() if self._part is not None else None,
             busy_seconds=self._workers.busy_seconds() if self._workers is not None else 0.0,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Protocol, TypeAlias
@@ -137,6 +138,10 @@ class Run(Protocol):
 
 class Workers(Protocol):
     """What does the work."""
+
+    def know(self, tasks: Sequence[Task] | None) -> None:
+        """These are all tasks of the project now; None: some of them nobody knows."""
+        ...
 
     def jobs(self, task: Task) -> list[str]:
         """Names of the pieces of work of a task."""

@@ -71,7 +71,7 @@ class MetricsOutlet:
     def _streams(
         self, task: str, jobs: Iterable[Mapping[str, Any]], at: datetime
     ) -> Iterator[Figures]:
-        """What came of each stream since the last figures, also in a second."""
+        """What came of each stream since the last figures, and how far it is behind."""
         seconds = 0.0 if self._at is None else (at - self._at).total_seconds()
         streams = {name: taken for job in jobs for name, taken in job["streams"].items()}
         for name, taken in sorted(streams.items()):
@@ -80,6 +80,7 @@ class MetricsOutlet:
             figures = [
                 Metric("StreamRecords", "Count", records, grown=True),
                 Metric("StreamBytes", "Bytes", size, grown=True),
+                _seconds("StreamBehindSeconds", taken["behind_seconds"]),
             ]
             if seconds > 0:
                 figures += [

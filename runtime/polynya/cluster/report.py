@@ -10,7 +10,7 @@ from typing import Any, Final
 from polynya.cluster.accept import InForce
 from polynya.cluster.assigned import UNNAMED
 from polynya.cluster.jobs import Job
-from polynya.engine.work.backlog import Waiting
+from polynya.engine.work.backlog import Taken, Waiting
 from polynya.engine.work.turns.threads import THREADS
 from polynya.model.errors import PolynyaError
 from polynya.observe.upkeep import shape_of
@@ -50,6 +50,7 @@ class Facts:
     unused: Sequence[PolynyaError]
     jobs: Sequence[Job]
     backlogs: Sequence[Waiting]
+    streams: Sequence[Mapping[str, Taken]]
     sharing: Mapping[str, Any] | None = None
     busy_seconds: float = 0.0
 
@@ -129,7 +130,7 @@ def _configuration(facts: Facts) -> dict[str, Any]:
 def _tasks(facts: Facts) -> dict[str, Any]:
     found: dict[str, Any] = {}
     files = {name: one.file for name, one in facts.in_force.tasks.items()} if facts.in_force else {}
-    for job, waiting in zip(facts.jobs, facts.backlogs, strict=True):
+    for job, waiting, streams in zip(facts.jobs, facts.backlogs, facts.streams, strict=True):
         task = found.setdefault(
             job.key.task, {"file": files.get(job.key.task), "state": "", "held": False, "jobs": {}}
         )
@@ -151,8 +152,12 @@ def _tasks(facts: Facts) -> dict[str, Any]:
             "lag_seconds": round(waiting.oldest_seconds, 3),
             "backlog": _rounded(waiting),
             "streams": {
-                name: {"records": taken.records, "bytes": taken.size_bytes}
-                for name, taken in job.backlog.streams().items()
+                name: {
+                    "records": taken.records,
+                    "bytes": taken.size_bytes,
+                    "behind_seconds": round(taken.behind_seconds, 3),
+                }
+                for name, taken in streams.items()
             },
         }
     for task in found.values():

@@ -108,6 +108,10 @@ class EngineWorkers:
         self._landing: list[Crew] = []
         self._rounds.start()
 
+    def know(self, tasks: Sequence[Task] | None) -> None:
+        """See `Workers`: what lands a stream asks which tables read it."""
+        self._engine.landed_readers.know(tasks)
+
     def jobs(self, task: Task) -> list[str]:
         """Names of the pieces of work of a task."""
         return [unit.name for unit in units(self._engine, [task])]

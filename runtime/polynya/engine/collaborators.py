@@ -8,6 +8,7 @@ from pathlib import Path
 
 from polynya.engine import start
 from polynya.engine.work.context import EngineContext
+from polynya.engine.work.landed_readers import LandedReaders, state_in
 from polynya.engine.work.policy import ApplyMode
 from polynya.lake.apply.fast import FastApplier, ways
 from polynya.lake.apply.local.keys import setting
@@ -45,6 +46,9 @@ def start_engine(
         make_folder(target.warehouse)
         refuse_unwritable(target.warehouse)
     spark = start.start_spark(project, long_lived=long_lived)
+    landed_readers = LandedReaders(state_in(spark))
+    # A file that cannot be read may hold a table that nobody knows of.
+    landed_readers.know(None if project.errors else project.works)
     return EngineContext(
         spark=spark,
         landing=store_at(target.landing, target.aws),
@@ -57,6 +61,7 @@ def start_engine(
         is_alive=lambda: is_alive(spark),
         readers=Readers.of(target, SystemClock()).at_work,
         target=target,
+        landed_readers=landed_readers,
     )
 
 

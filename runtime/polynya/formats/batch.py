@@ -6,7 +6,7 @@ checked on construction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Protocol
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from polynya.model.config.evolution import SchemaChange
 from polynya.model.contract.direct_position import DirectPosition
+from polynya.model.contract.landed_position import Span
 from polynya.model.datatypes import DataType
 
 WHOLE_FILE = -1
@@ -23,6 +24,17 @@ WHOLE_FILE = -1
 
 NO_ORDER = "0" * 35
 """Change identifier of a row of the first load without a sequence: before every event."""
+
+
+#: Rules of records whose bytes are not what they should be, so that nobody knows what they say.
+#: What breaks another rule was understood, and does not fit the table.
+UNPARSED: Final = frozenset(
+    {
+        "bad_archive", "bad_avro", "bad_csv", "bad_json", "bad_number", "bad_orc", "bad_parquet",
+        "bad_record", "bad_utf8", "bad_xml", "duplicate_key", "no_match", "not_an_object",
+        "too_deep", "too_large", "undecodable", "unknown_schema", "unreadable_file",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +49,11 @@ class Rejected:
     rule: str
     error: str
     raw: bytes
+
+
+def unparsed_of(rejected: Iterable[Rejected]) -> int:
+    """How many of them could not be parsed."""
+    return sum(one.rule in UNPARSED for one in rejected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +164,11 @@ class Accounted(Protocol):
         ...
 
     @property
+    def unparsed(self) -> int:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
     def files(self) -> Mapping[str, FileProgress]:
         """See `DatasetBatch`."""
         ...
@@ -187,6 +209,11 @@ class Accounted(Protocol):
         ...
 
     @property
+    def landed(self) -> Span | None:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
     def facts(self) -> Facts:
         """See `Facts`."""
         ...
@@ -209,6 +236,8 @@ class LoadedBatch:
     of_load: bool = True
     source: Mapping[str, DataType] | None = None
     stream: DirectPosition | None = None
+    landed: Span | None = None
+    unparsed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +265,8 @@ class DatasetBatch:
             now are those of the table; None where nothing is mapped.
         stream: how far the stream was read with it, where no file says that. The table remembers it
             then, and no file.
+        landed: where it lies among the landed batches of a stream, None where it was not read from
+            these.
         place_of: gives file and offset of a record as people find them in the source, where those
             of the rows mean nothing to them.
     """
@@ -257,6 +288,7 @@ class DatasetBatch:
     raw_of: Callable[[str, int], bytes] | None = None
     source: Mapping[str, DataType] | None = None
     stream: DirectPosition | None = None
+    landed: Span | None = None
     place_of: Callable[[str, int], tuple[str, int]] | None = None
 
     def __post_init__(self) -> None:
@@ -268,6 +300,11 @@ class DatasetBatch:
     def rows_held(self) -> int:
         """Typed rows and rejected records."""
         return int(self.rows.num_rows) + len(self.rejected)
+
+    @property
+    def unparsed(self) -> int:
+        """Rejected records that could not be parsed."""
+        return unparsed_of(self.rejected)
 
     def with_raw(self, wanted: pa.Array | pa.ChunkedArray) -> pa.Table:
         """Its rows, of which those where the boolean `wanted` is true have their raw bytes.

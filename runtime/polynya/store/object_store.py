@@ -26,7 +26,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """One object of a listing. `size` is in bytes.
+    """One object of a listing. `size` is in bytes, `written` in seconds since 1970, if it is told.
 
     `version` is another one after each write of the object, whatever was written; a store compares
     it and nobody else knows what it means.
@@ -35,6 +35,7 @@ class ObjectInfo:
     path: str
     size: int
     version: str = field(default="", compare=False)
+    written: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,7 @@ class LocalObjectStore:
         except OSError:
             # A dangling link or a file that has just gone: reading it will say so by name.
             return ObjectInfo(path, 0, "")
-        return ObjectInfo(path, known.st_size, _version(known))
+        return ObjectInfo(path, known.st_size, _version(known), known.st_mtime)
 
     def size(self, path: str) -> int:
         """Size in bytes."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -19,6 +19,13 @@ from polynya.model.errors import PolynyaError
 
 Position: TypeAlias = Mapping[str, Any]
 
+#: What each kind of source counts of what it has beyond a position.
+BEHIND_UNITS: Final[Mapping[StreamSource, str]] = {
+    "files": "files",
+    "kafka": "records",
+    "kinesis": "shards",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Described:
@@ -26,13 +33,15 @@ class Described:
 
     Attributes:
         places: next position to read, by partition or shard.
-        behind: records that the source had beyond it when it was written, at most.
-        newest: time of the newest record before it.
+        behind: what the source had beyond it when it was written, at most, in `BEHIND_UNITS`; None
+            where it did not tell.
+        unread_since: all that came before this moment was read, or nearly: what is beyond it is
+            about as old.
     """
 
     places: Mapping[str, str] = field(default_factory=dict)
     behind: int | None = None
-    newest: datetime | None = None
+    unread_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,7 @@ class Next:
         end: position when all of it is read.
         records: at most so many are read; 0: there is nothing to read.
         moves: the position has to be written down even if no record is read.
-        behind: records that the source has after `end`, at most.
+        behind: what the source has after `end`, at most, in `BEHIND_UNITS`.
         lost: what the source has no more although it was not read.
         lost_records: how many records that were, as far as the source tells.
         reads: what the source itself needs to read it.
@@ -75,7 +84,7 @@ class Next:
 class Taken:
     """What was read: the columns of a landed batch, the position after them, and their bytes.
 
-    `behind` are the records that the source has after them, at most.
+    `behind` is what the source has after them, at most, in `BEHIND_UNITS`.
     """
 
     rows: pa.Table

@@ -18,6 +18,8 @@ class MemoryObjectStore:
     def __init__(self, objects: Mapping[str, bytes] | None = None) -> None:
         self.objects: dict[str, bytes] = {}
         self._writes: dict[str, int] = {}
+        #: When objects were written, in seconds since 1970, of those of which somebody says it.
+        self.written: dict[str, float] = {}
         for path, data in (objects or {}).items():
             self.put(path, data)
 
@@ -26,7 +28,7 @@ class MemoryObjectStore:
         folder = f"{checked_path(prefix)}/" if prefix else ""
         for path in sorted(self.objects):
             if path.startswith(folder):
-                yield ObjectInfo(path, len(self.objects[path]), self._version(path))
+                yield self._info(path)
 
     def beginning(self, start: str, after: str = "") -> Iterator[ObjectInfo]:
         """The objects whose paths begin with `start`, after another one."""
@@ -34,7 +36,7 @@ class MemoryObjectStore:
         paths = sorted(self.objects)
         number = max(bisect_left(paths, start), bisect_right(paths, after))
         for path in takewhile(lambda one: one.startswith(start), paths[number:]):
-            yield ObjectInfo(path, len(self.objects[path]), self._version(path))
+            yield self._info(path)
 
     def size(self, path: str) -> int:
         """Size in bytes."""
@@ -91,6 +93,10 @@ class MemoryObjectStore:
             return False
         self.delete(path)
         return True
+
+    def _info(self, path: str) -> ObjectInfo:
+        size, written = len(self.objects[path]), self.written.get(path)
+        return ObjectInfo(path, size, self._version(path), written)
 
     def _version(self, path: str) -> str:
         return str(self._writes.get(path, 0))

@@ -212,6 +212,6 @@ def test_old_batches_are_removed_but_the_newest(store, landed):
         lander.begin(lander.position)
     old = Expiry(CapturedBatches(store, "shop_db"), timedelta(minutes=1))
 
-    assert old.expire(landed + timedelta(seconds=59)) == 0
-    assert old.expire(landed + timedelta(seconds=61)) == 3
+    assert old.expire(landed + timedelta(seconds=59)).batches == 0
+    assert old.expire(landed + timedelta(seconds=61)).batches == 3
     assert log.numbers() == [4]

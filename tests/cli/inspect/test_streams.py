@@ -9,12 +9,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from polynya.cli.exit_codes import ExitCode
+from polynya.cli.inspect.streams.shown import stream_block
 from polynya.cli.main import main
 from polynya.formats.landed.batch import SCHEMAS, Counts, Lost, StreamFooter
 from polynya.model.config.streaming.content import JSON_CONTENT
 from polynya.model.reading.loader import load_project
 from polynya.store.object_store import LocalObjectStore
+from polynya.streaming.files.position import FilesPosition
 from polynya.streaming.kafka.position import KafkaPosition, TopicPosition
+from polynya.streaming.kinesis.position import KinesisPosition, ShardPosition, StreamPosition
 from polynya.streaming.landing.log import LandedLog
 from polynya.streaming.landing.status import status_of, stream_statuses
 from tests.projects import CLICKS, write_project
@@ -63,6 +66,49 @@ def test_a_stream_that_is_not_behind_is_no_seconds_behind():
 
     assert (found.behind_records, found.behind_seconds) == (0, 0.0)
     assert found.records_per_second is None
+
+
+@pytest.mark.parametrize(
+    ("source", "end", "shown"),
+    [
+        (
+            "kinesis",
+            KinesisPosition(
+                {
+                    "clicks": StreamPosition(
+                        NOON,
+                        {
+                            "s0": ShardPosition("1", seen=NOON, ended=True),
+                            "s1": ShardPosition("2", seen=NOON + timedelta(minutes=2)),
+                            "s2": ShardPosition("3", seen=NOON + timedelta(minutes=4)),
+                        },
+                    )
+                },
+                behind=1,
+            ),
+            "behind     1 shard, 3.0 m",
+        ),
+        (
+            "files",
+            FilesPosition(left=2, oldest=NOON.timestamp() + 60),
+            "behind     2 files, 4.0 m",
+        ),
+        ("kinesis", KinesisPosition(behind=0), "behind     nothing when it was landed"),
+        ("files", FilesPosition(left=0), "behind     nothing when it was landed"),
+        # What older versions wrote does not say it.
+        ("kinesis", KinesisPosition(), None),
+        ("files", FilesPosition(), None),
+    ],
+)
+def test_each_source_is_behind_in_what_it_counts(source, end, shown):
+    of_source = replace(footer(), source=source, end=json.loads(json.dumps(end.to_json())))
+
+    found = status_of(of_source, None, NOON + timedelta(minutes=5))
+
+    lines = stream_block(found, NOON, positions=False).splitlines()
+    behind = [line.strip() for line in lines if line.startswith("  behind")]
+    assert [line[: len(shown or "")] for line in behind] == ([shown] if shown else [])
+    assert found.behind_records is None
 
 
 def test_status_shows_streams_before_datasets(project, capsys):

@@ -64,8 +64,12 @@ def test_messages_become_a_table_with_history(driver: CommandDriver, tmp_path: P
     first = driver.run_project(project, "always")
     again = driver.run_project(project, "always")
     kept, current = driver.query(project, [KEPT, CURRENT])
+    status = driver.call("status", "users", "--json", "--project", str(project)).output
+    shown = json.loads(status.splitlines()[-1])
 
     assert copied(first.events) == [(8, 5, 3)]
+    # Three are in quarantine, and of these one could not be parsed.
+    assert (shown["rows_quarantined"], shown["rows_unparsed"]) == (3, 1)
     assert copied(again.events) == []
     assert [(one["rule"], one["at"]) for one in kept] == [
         ("bad_json", 1), ("bad_timestamp", 0), ("null_key", 2),
@@ -93,6 +97,11 @@ def test_what_was_refused_is_replayed_and_a_reload_finds_no_difference(
 
     assert printed.code == 0, printed.errors
     assert [one["rule"] for one in kept] == ["bad_json", "null_key"]
+    status = driver.call("status", "users", "--json", "--project", str(project)).output
+    shown = json.loads(status.splitlines()[-1])
+    # What was replayed and refused again counts once.
+    assert (shown["rows_quarantined"], shown["rows_unparsed"]) == (2, 1)
+    assert shown["rows_per_second"] > 0
     assert [one["name"] for one in current] == [None, "Benny", "Dot"]
     assert [one["since"][:19] for one in history if one["name"] == "Dot"] == ["2026-11-23T12:00:10"]
 

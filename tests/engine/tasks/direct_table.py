@@ -60,12 +60,16 @@ class DirectTable:
     transform: dict[str, Any] = field(default_factory=lambda: dict(MERGED))
 
     @property
+    def written(self) -> dict[str, Any]:
+        """The source as its file would say."""
+        return {"kafka": {"bootstrap_servers": "b:1", "topics": self.source.wanted}}
+
+    @property
     def task(self) -> DirectTask:
         """The task as its files would say."""
-        kafka = {"bootstrap_servers": "b:1", "topics": self.source.wanted}
         landing = StreamingLanding.model_validate(
             {
-                **HEAD, "kind": "streaming_landing", "name": "clicks", "source": {"kafka": kafka},
+                **HEAD, "kind": "streaming_landing", "name": "clicks", "source": self.written,
                 "direct": True, **self.landing,
             }
         )  # fmt: skip

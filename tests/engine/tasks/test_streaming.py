@@ -15,9 +15,12 @@ from pyarrow import parquet
 from polynya.engine.runner import run_once
 from polynya.engine.tasks.streaming import LandingTask
 from polynya.engine.work.context import EngineContext
+from polynya.engine.work.landed_readers import LandedReaders
 from polynya.engine.work.turns.unit import Turn, Unit
 from polynya.lake.spark.api import SparkSession
+from polynya.lake.table.copy_state import CopyState
 from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.config.task import StorageTask
 from polynya.model.errors import TaskStoppedError
 from polynya.observe.events import Event
 from polynya.observe.streams import StreamLanded, StreamLeftOut, StreamLost
@@ -55,6 +58,8 @@ class Zone:
     store: Store = field(default_factory=Store)
     clock: FakeClock = field(default_factory=FakeClock)
     events: list[Event] = field(default_factory=list)
+    tasks: list[StorageTask] | None = field(default_factory=list)
+    states: dict[str, CopyState] = field(default_factory=dict)
 
     def process(self, **settings: Any) -> tuple[EngineContext, LandingTask]:
         task = StreamingLanding.model_validate(
@@ -70,7 +75,9 @@ class Zone:
         context = EngineContext(
             spark=cast("SparkSession", None), landing=self.store, clock=self.clock,
             sink=self.events.append,
+            landed_readers=LandedReaders(lambda one: self.states.get(one.relations.current)),
         )  # fmt: skip
+        context.landed_readers.know(self.tasks)
         return context, LandingTask(context, task, self.source)
 
     def run(self, **settings: Any) -> dict[str, Any]:

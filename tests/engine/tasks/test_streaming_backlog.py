@@ -33,6 +33,23 @@ def test_records_beyond_the_landed_batches_are_in_the_backlog():
     ]
 
 
+def test_a_stream_that_is_behind_knows_how_old_what_it_lacks_is():
+    source = FakeKafka("clicks")
+    source.topic("clicks").partitions[0].add(*[b"x"] * 5)
+    zone = Zone(source, {"batch": {"max_records": 3}})
+    context, task = zone.process()
+    [unit] = task.step(GOES_ON).found
+    seen = []
+
+    for _ in range(2):
+        unit.step(GOES_ON)
+        zone.clock.advance(timedelta(seconds=5))
+        taken = context.backlog.streams(zone.clock.monotonic())["in/clicks"]
+        seen.append((taken.records, taken.behind_seconds))
+
+    assert seen == [(3, 5.0), (5, 0.0)]
+
+
 def test_a_topic_that_is_gone_leaves_no_backlog():
     source = FakeKafka("clicks")
     source.topic("clicks").partitions[0].add(*[b"x"] * 8)

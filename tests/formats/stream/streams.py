@@ -54,7 +54,8 @@ def landed(
         end={},
         written_at=AT,
         counts=counts,
-        totals=counts,
+        # All that came before has landed.
+        totals=replace(counts, records=first + count),
     )
     return write_batch(footer, rows)
 

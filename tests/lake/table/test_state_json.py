@@ -42,7 +42,8 @@ APPLY = """
 #: What versions since then write besides, with what older tables are taken to hold.
 NEW_IN_COPY = {
     "to_changes": None, "soft_deletes": False, "named": None, "former": {}, "expired": {},
-    "source": None, "stream": None,
+    "source": None, "stream": None, "landed": None,
+    "unparsed": 0,
 }  # fmt: skip
 NEW_IN_RELOADING = {"glob": None, "stream": None}
 NEW_IN_APPLY = {"from_changes": 0}

@@ -199,6 +199,7 @@ def test_the_folder_of_a_source_of_files_is_relative_to_the_project(tmp_path):
             "content: {type: avro_with_schema, schema_registry: {url: 'http://r'}}\nsource:",
             "POLYNYA-STR-044",
         ),
+        ("source:", "readers: 4\nsource:", "POLYNYA-STR-056"),
     ],
 )
 def test_what_is_wrong_with_a_source_of_files_is_said_with_its_place(tmp_path, old, new, said):

@@ -27,36 +27,7 @@ from polynya.streaming.landing.status import stream_statuses
 from polynya.streaming.source import Limits, Position
 from polynya.testing.fakes import FakeClock, MemoryObjectStore, MemorySourceStore
 from tests.streaming.files.given import NOW, PATTERN, day
-
-
-class KilledError(BaseException):
-    """Raised where the process is killed."""
-
-
-@dataclass
-class Killed:
-    """A store whose `at`-th call that changes something ends the process, before or after it."""
-
-    store: Any
-    steps: list[int]
-    at: int
-    after: bool
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        call: Callable[..., Any] = getattr(self.store, name)
-        if not name.startswith(("put", "delete", "beginning", "read")):
-            return call
-
-        def counted(*given: Any, **named: Any) -> Any:
-            self.steps[0] += 1
-            if self.steps[0] < self.at:
-                return call(*given, **named)
-            if self.after and self.steps[0] == self.at:
-                call(*given, **named)
-            # Who is dead does nothing any more.
-            raise KilledError
-
-        return counted
+from tests.streaming.killing import Killed, KilledError
 
 
 @dataclass
@@ -94,7 +65,7 @@ class Zone:
         """Run until a step; whether it came to that."""
         steps = [0]
         with suppress(KilledError):
-            self.run(lambda store: Killed(store, steps, at, after), batch={"max_records": 2})
+            self.run(lambda store: Killed(store, steps, at, done=after), batch={"max_records": 2})
         return steps[0] >= at
 
     def rows(self) -> list[dict[str, Any]]:

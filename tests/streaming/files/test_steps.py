@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from polynya.model.errors import OperationError
 from polynya.streaming.files import steps
+from polynya.streaming.files.position import described
 from polynya.streaming.files.steps import files_position
 from tests.streaming.files.given import NOW, Landing, day
 
@@ -304,3 +305,20 @@ def test_the_position_holds_names_of_the_look_back_only() -> None:
     position = files_position(landing.position or {}, "")
     assert position.since == (NOW - timedelta(days=1)).replace(hour=0, minute=0)
     assert len(position.known) == 2
+
+
+def test_a_position_says_how_many_files_are_left_and_how_old_the_oldest_is() -> None:
+    landing = Landing()
+    for days in range(3):
+        landing.put(day(days, "1"), "a", "b")
+        landing.store.written[day(days, "1")] = (NOW - timedelta(hours=days)).timestamp()
+
+    told = []
+    while landing.step(max_records=3):
+        told.append(described(landing.position or {}))
+
+    # The oldest is read first. Of the second a part is left, and then nothing is.
+    assert [(one.behind, one.unread_since) for one in told] == [
+        (2, NOW - timedelta(hours=1)),
+        (0, None),
+    ]

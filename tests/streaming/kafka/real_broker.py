@@ -163,25 +163,29 @@ def test_a_record_lands_as_it_is_and_only_once(zone: Zone, broker: Broker) -> No
 
 
 @pytest.mark.slow
-def test_batches_are_cut_by_bytes_and_hold_every_record_once(zone: Zone, broker: Broker) -> None:
-    broker.create("wide", partitions=2)
+@pytest.mark.parametrize("readers", ["auto", 1])
+def test_batches_are_cut_by_bytes_and_hold_every_record_once(
+    zone: Zone, broker: Broker, readers: str | int
+) -> None:
+    topic = f"wide_{readers}"
+    broker.create(topic, partitions=2)
     for partition, size in ((0, 500), (1, 3000)):
         filled = [b"%06d" % number + b"x" * (size - 6) for number in range(50)]
-        broker.send("wide", filled, partition)
+        broker.send(topic, filled, partition)
 
-    zone.run("wide", batch={"max_bytes": 100_000})
+    zone.run(topic, readers=readers, batch={"max_bytes": 100_000})
 
-    rows = zone.rows("wide")
+    rows = zone.rows(topic)
     columns = (rows["hdr__kafka_partition"].to_pylist(), rows["hdr__kafka_offset"].to_pylist())
     places = list(zip(*columns, strict=True))
     assert sorted(places) == [(at, offset) for at in range(2) for offset in range(50)]
-    footers = zone.footers("wide")
+    footers = zone.footers(topic)
     assert len(footers) >= 2
     assert all(footer.counts.bytes <= 103_000 for footer in footers)
     assert footers[-1].totals.records == 100
     assert [footer.begin for footer in footers[1:]] == [footer.end for footer in footers[:-1]]
     # The partition of large records was cut, the other one was read to its planned end.
-    assert footers[0].end["topics"]["wide"]["partitions"]["1"] < 39
+    assert footers[0].end["topics"][topic]["partitions"]["1"] < 39
 
 
 @pytest.mark.slow

@@ -146,6 +146,7 @@ def test_a_preview_of_a_topic_shows_what_has_not_landed_and_writes_nothing(
 
     assert first["messages"] == {
         "source": "kafka", "content": "json", "streams": ["looked_at"], "count": 2, "behind": 0,
+        "unit": "records",
     }  # fmt: skip
     assert types(first) == {"user": "struct<id:bigint>", "n": "bigint"}
     assert [row["values"]["user"] for row in first["rows"]] == [{"id": 1}]

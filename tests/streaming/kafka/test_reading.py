@@ -62,7 +62,15 @@ def test_a_cut_is_at_the_next_record_also_where_offsets_are_missing():
     assert cuts(rows) == {ONE: 21}
 
 
-def test_nothing_is_taken_of_a_partition_from_a_record_on_that_was_left_out():
+@pytest.mark.parametrize(
+    "batches",
+    [
+        pytest.param(((0, 3), (3, 4), (4, 6)), id="a task for each partition"),
+        pytest.param(((0, 6),), id="a task for all"),
+        pytest.param(((0, 2), (2, 5), (5, 6)), id="a batch ends anywhere"),
+    ],
+)
+def test_nothing_is_taken_of_a_partition_from_a_record_on_that_was_left_out(batches):
     rows = [
         {TOPIC: "clicks", PARTITION: 0, OFFSET: 4, "value": b"12"},
         {TOPIC: "clicks", PARTITION: 0, OFFSET: 5, CUT: 900},
@@ -73,7 +81,7 @@ def test_nothing_is_taken_of_a_partition_from_a_record_on_that_was_left_out():
     ]
     pieces = [
         piece
-        for begin, end in ((0, 3), (3, 4), (4, 6))
+        for begin, end in batches
         for piece in pa.Table.from_pylist(rows[begin:end], MARKED).to_batches()
     ]
     limits = {("clicks", 0): 99, ("clicks", 1): 99, ("clicks", 2): 1}

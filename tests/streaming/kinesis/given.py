@@ -30,6 +30,7 @@ class Landing:
     rows: list[dict[str, Any]] = field(default_factory=list)
     lost: list[tuple[str, str]] = field(default_factory=list)
     batches: int = 0
+    readers: int | str = "auto"
 
     def __post_init__(self) -> None:
         self.memory = MemoryShards(self.clock)
@@ -47,6 +48,7 @@ class Landing:
                 "source": {"kinesis": source},
                 "start_from": self.start_from,
                 "into": {"table": "events"},
+                "readers": self.readers,
             }
         )
         self.source = Kinesis(self.shards or self.memory, self.clock, task, source)

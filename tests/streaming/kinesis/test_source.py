@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polynya.model.errors import OperationError
-from polynya.store.shards import BusyError, ExpiredError
+from polynya.store.shards import BusyError, ExpiredError, ShardPage
 from polynya.streaming.kinesis.position import described
 from polynya.streaming.kinesis.source import position_of
 from polynya.streaming.source import Limits
@@ -321,3 +322,55 @@ def test_a_stream_that_is_older_than_what_it_keeps_may_lack_what_was_read() -> N
 
     assert (lost.at, lost.why) == ("clicks/s0", "retention")
     assert not landing.source.stream("events").next(("clicks",), began, limits, once=False).lost
+
+
+def test_a_position_says_how_many_shards_have_more_and_since_when() -> None:
+    landing = Landing()
+    landing.memory.make("clicks", shards=2)
+    landing.memory.put("clicks", "s0", *"abcdef")
+    landing.memory.put("clicks", "s1", "x")
+    landing.clock.advance(timedelta(minutes=2))
+
+    landing.step(records=4)
+    behind = described(landing.position or {})
+    landing.land()
+    after = described(landing.position or {})
+
+    # Of the first shard the first ones were read, which arrived two minutes ago.
+    assert (behind.behind, behind.unread_since) == (1, NOW)
+    assert (after.behind, after.unread_since) == (0, landing.clock.now())
+
+
+def test_what_was_behind_and_is_no_longer_is_written_down_once() -> None:
+    landing = Landing()
+    landing.memory.put("clicks", "s0", "a")
+    landing.land()
+    assert landing.position is not None
+    landing.position["behind"] = 1
+
+    assert [landing.step(), landing.step()] == [True, False]
+    assert landing.position["behind"] == 0
+
+
+@pytest.mark.parametrize(("readers", "at_once"), [("auto", 8), (1, 1), (3, 3)])
+def test_so_many_shards_are_read_side_by_side(readers: int | str, at_once: int) -> None:
+    landing = Landing(readers=readers)
+    landing.memory.make("clicks", shards=12)
+    for shard in range(12):
+        landing.memory.put("clicks", f"s{shard}", "x")
+    at_work: list[str] = []
+    most: list[int] = []
+    reading = landing.memory.read
+
+    def read(stream: str, iterator: str) -> ShardPage:
+        at_work.append(iterator)
+        most.append(len(at_work))
+        time.sleep(0.005)
+        at_work.remove(iterator)
+        return reading(stream, iterator)
+
+    landing.memory.read = read  # type: ignore[method-assign]
+
+    assert len(landing.land()) == 12
+    assert max(most) <= at_once
+    assert (max(most) == 1) == (at_once == 1)

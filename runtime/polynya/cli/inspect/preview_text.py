@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from polynya.cli.inspect.grid import grid, value_text
 from polynya.model.config.evolution import policy_in_words
+from polynya.observe.events import counted
 
 if TYPE_CHECKING:
     from polynya.engine.preview.seen import DatasetPreview, SeenColumn, SeenMessages
@@ -76,7 +77,7 @@ def _facts(one: DatasetPreview, width: int) -> Iterator[str]:
 
 
 def _messages(one: DatasetPreview, read: SeenMessages) -> Iterator[tuple[str, str]]:
-    more = f"; {read.behind:,} more are there" if read.behind else ""
+    more = f"; {counted(read.behind, read.unit[:-1])} behind" if read.behind else ""
     yield "task", f"{one.task}, lands {read.source}, content {read.content}"
     yield "messages", f"{read.count:,} read of {', '.join(read.streams)}{more}"
     if one.files:

@@ -16,9 +16,11 @@ from polynya.cli.inspect.shape import health_line, upkeep_line
 from polynya.cli.inspect.streams.shown import stream_block
 from polynya.cli.inspect.words import age_in_words, moment_in_words, size_in_words
 from polynya.cli.options import usage_error
+from polynya.engine.work.policy import PendingFacts, wait_for_apply
 from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.reading.loader import LoadedProject
+from polynya.observe.events import counted
 from polynya.store.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
@@ -100,12 +102,14 @@ def _show(context: CommandContext, patterns: Sequence[str], now: datetime) -> No
         _show_direct(context, entry, now)
         one = status_of(entry.table, entry.dataset, now)
         care = care_of(entry.table, entry.dataset, now)
+        waits = wait_for_apply(_pending(one), entry.task.apply)
         context.output.result(
             "dataset.status",
             {
                 "task": entry.task.name,
                 "cluster": project.cluster_of(entry.task),
                 **asdict(one),
+                "waits": waits,
                 **care.as_json(),
             },
             block(
@@ -114,8 +118,13 @@ def _show(context: CommandContext, patterns: Sequence[str], now: datetime) -> No
                 care,
                 positions=context.options.verbose,
                 cluster=project.cluster_of(entry.task),
+                waits=waits,
             ),
         )
+
+
+def _pending(one: DatasetStatus) -> PendingFacts:
+    return PendingFacts(one.pending_rows, one.pending_bytes, one.pending_files, one.current_rows)
 
 
 def block(
@@ -125,10 +134,12 @@ def block(
     *,
     positions: bool = False,
     cluster: str | None = None,
+    waits: str | None = None,
 ) -> str:
     """A status as people read it.
 
-    `positions` are those in the order of events, `cluster` is whose the task is, if that is said.
+    `positions` are those in the order of events, `cluster` is whose the task is, if that is said,
+    `waits` is why copies wait for the apply.
     """
     pending = "nothing"
     if one.pending_rows:
@@ -144,10 +155,13 @@ def block(
     lines |= {
         "current": f"{one.current_rows:,} rows",
         "pending": pending,
+        "waits": waits and f"copies wait for the apply: {waits}",
         "retained": _retained(one, now),
         "freshness": _freshness(one.freshness_seconds),
         "records": f"{one.rows_in:,} in = {one.rows_out:,} out + {one.rows_filtered:,} filtered "
-        f"+ {one.rows_quarantined:,} quarantined",
+        f"+ {one.rows_quarantined:,} quarantined{_unparsed(one)}",
+        "rate": None if one.rows_per_second is None else f"{one.rows_per_second:,.1f} records/s",
+        "lost": _lost(one),
         "last copy": moment_in_words(one.copied_at, now),
         "last apply": applied,
     }
@@ -170,6 +184,19 @@ def _freshness(seconds: float | None) -> str:
     if seconds is None:
         return "no event has come yet"
     return f"newest event is {age_in_words(seconds)} old"
+
+
+def _unparsed(one: DatasetStatus) -> str:
+    return f" ({one.rows_unparsed:,} could not be parsed)" if one.rows_unparsed else ""
+
+
+def _lost(one: DatasetStatus) -> str | None:
+    """Landed batches that nobody copied; most datasets never lack any."""
+    if not one.lost_batches:
+        return None
+    batches = f"{one.lost_batches:,} landed {'batch' if one.lost_batches == 1 else 'batches'}"
+    held = f", {counted(one.lost_messages, 'message')} at least" if one.lost_messages else ""
+    return f"{batches}, removed before the table had copied all{held}"
 
 
 def _retained(one: DatasetStatus, now: datetime) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -90,6 +90,10 @@ class RoutedWorkers:
         self._here, self._target, self._place = here, target, place
         self._inbox, self._clock, self._services = inbox, clock, services
         self._processes = ProcessRuns(place.work)
+
+    def know(self, tasks: Sequence[Task] | None) -> None:
+        """See `Workers`: streams are landed here."""
+        self._here.know(tasks)
 
     def jobs(self, task: Task) -> list[str]:
         """See `Workers`."""

@@ -26,7 +26,7 @@ from polynya.streaming.landing.log import LandedLog
 from polynya.streaming.landing.sample import Sample, sample
 from polynya.streaming.landing.step import Lander
 from polynya.streaming.registry import source_of
-from polynya.streaming.source import Source
+from polynya.streaming.source import BEHIND_UNITS, Source
 
 #: Most messages and bytes of them that are read.
 _RECORDS: Final = 1_000
@@ -85,7 +85,8 @@ class Sources:
         lost = lost_in_words(read.lost)
         seen = preview_of(_look(task, read, self.folder), self.session, self.limit)
         content = task.content.type
-        messages = SeenMessages(source.kind, content, streams, read.messages, read.behind)
+        unit = BEHIND_UNITS[source.kind]
+        messages = SeenMessages(source.kind, content, streams, read.messages, read.behind, unit)
         return replace(
             seen,
             dataset=f"{task.name}/{table}",

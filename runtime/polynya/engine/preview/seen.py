@@ -59,8 +59,8 @@ class Refused:
 class SeenMessages:
     """Messages of a source that the next landed batch would hold.
 
-    `count` were read of `streams`, and `behind` more are there, at most; `content` is what they
-    are taken for.
+    `count` were read of `streams`; `content` is what they are taken for. `behind` them is so much
+    at most, in the `unit` that the source counts: `records`, `shards` or `files`.
     """
 
     source: str
@@ -68,6 +68,7 @@ class SeenMessages:
     streams: tuple[str, ...]
     count: int
     behind: int
+    unit: str
 
 
 @dataclass(frozen=True, slots=True)

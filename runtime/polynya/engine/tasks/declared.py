@@ -34,8 +34,10 @@ class DeclaredDataset:
         landing, look = self._landing, self._look
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
-            ended = table.copied(
-                lambda: landing.copy_next(table, turn, lambda: look.files(turn), look.paths)
+            ended = self._applies.copied(
+                table,
+                turn,
+                lambda: landing.copy_next(table, turn, lambda: look.files(turn), look.paths),
             )
             if turn.more_comes:
                 return ended

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from polynya.engine.tasks.stream_backlog import StreamBacklog
+from polynya.engine.tasks.stream_backlog import ReadBatch, StreamBacklog
 from polynya.engine.tasks.streaming import LONG_RECORDS, LOOK_SECONDS
 from polynya.engine.work.beside import AppliesBeside
 from polynya.engine.work.context import EngineContext
@@ -60,7 +60,7 @@ class DirectDataset:
         """Copy the next batch; when all is copied apply if it is worth it."""
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
-            ended = table.copied(lambda: self._copy_next(table, turn))
+            ended = self._applies.copied(table, turn, lambda: self._copy_next(table, turn))
             return self._maintenance.after(table, self._applies.bring_up(table, turn, ended))
 
     def _copy_next(self, table: WorkingDataset, turn: Turn) -> Ended:
@@ -93,7 +93,9 @@ class DirectDataset:
         read = self._reader.read(wanted, table.known, self._context.clock.now())
         table.copy(read.batch, began=began)
         now = self._context.clock.monotonic()
-        self._backlog.done(read.records, read.size_bytes, read.behind, began, now)
+        self._backlog.done(
+            ReadBatch(read.records, read.size_bytes, read.end, read.behind), began, now
+        )
         for lost in read.lost:
             table.tell(
                 StreamLost(

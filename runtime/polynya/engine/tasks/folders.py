@@ -113,8 +113,10 @@ class FolderTable:
         with self._tables.in_use():
             table = self._tables.of(self._dataset)
             self._tell_waiting(table, look.folders.waiting.get(self._source, {}))
-            ended = table.copied(
-                lambda: self._landing.copy_next(table, turn, lambda: ready, lambda: look.live)
+            ended = self._applies.copied(
+                table,
+                turn,
+                lambda: self._landing.copy_next(table, turn, lambda: ready, lambda: look.live),
             )
             return self._maintenance.after(table, self._applies.bring_up(table, turn, ended))
 

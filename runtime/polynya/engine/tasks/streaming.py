@@ -11,24 +11,23 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from polynya.engine.tasks.stream_backlog import StreamBacklog
+from polynya.engine.tasks.landed_expiry import LandedExpiry
+from polynya.engine.tasks.landed_room import LandedRoom
+from polynya.engine.tasks.stream_backlog import ReadBatch, StreamBacklog
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn, Unit
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.errors import PolynyaError
 from polynya.observe.events import Event
-from polynya.observe.streams import StreamExpired, StreamLanded, StreamLeftOut, StreamLost
+from polynya.observe.streams import StreamLanded, StreamLeftOut, StreamLost
 from polynya.streaming.landing.arrivals import Judged, judge, waits
 from polynya.streaming.landing.log import LandedLog, landed_tables
-from polynya.streaming.landing.retention import Expiry
 from polynya.streaming.landing.step import Landed, Lander
 from polynya.streaming.registry import source_of
-from polynya.streaming.source import Source
+from polynya.streaming.source import BEHIND_UNITS, Source
 
 #: Seconds between two looks which streams there are.
 LOOK_SECONDS: Final = 30.0
-#: Seconds between two looks which landed batches are too old.
-EXPIRY_SECONDS: Final = 300.0
 #: A step that reads at least so many records counts as long.
 LONG_RECORDS: Final = 50_000
 
@@ -90,9 +89,7 @@ class LandingTask:
         for table in judged.tables:
             if table not in self._units:
                 name = f"{self._task.name}/{table}"
-                lander, expiry = self._lander(table), self._expiry(table)
-                landed = LandedTable(self._context, self._task, name, lander, expiry)
-                step = partial(self._step, table, landed)
+                step = partial(self._step, table, self._landed(table, name))
                 self._units[table] = Unit(name, self._task.name, step)
         if waiting is not None and policy == "stop":
             raise waiting
@@ -133,9 +130,9 @@ class LandingTask:
     def _lander(self, table: str) -> Lander:
         return Lander(self._task, self._source, self._log(table))
 
-    def _expiry(self, table: str) -> Expiry | None:
-        keep = self._task.folder_retention.keep
-        return None if keep == "keep" else Expiry(self._log(table), keep)
+    def _landed(self, table: str, name: str) -> LandedTable:
+        lander, log = self._lander(table), self._log(table)
+        return LandedTable(self._context, self._task, name, lander, log)
 
     def _step(self, table: str, landed: LandedTable, turn: Turn) -> Ended:
         return landed.step(self._seen.tables.get(table, ()), turn)
@@ -150,12 +147,14 @@ class LandedTable:
         task: StreamingLanding,
         name: str,
         lander: Lander,
-        expiry: Expiry | None,
+        log: LandedLog,
     ) -> None:
         self._context, self._task, self._name = context, task, name
-        self._lander, self._expiry = lander, expiry
+        self._lander = lander
+        readers = partial(context.landed_readers.of, log.folder)
+        self._expiry = LandedExpiry(context, task, name, log, readers)
+        self._room = LandedRoom(context, task, name, log, readers)
         self._due: float | None = None
-        self._expired_at: float | None = None
         self._backlog = StreamBacklog(context, task, name)
 
     def step(self, streams: tuple[str, ...], turn: Turn) -> Ended:
@@ -163,6 +162,8 @@ class LandedTable:
         began = self._context.clock.monotonic()
         if not turn.at_once and self._due is not None and began < self._due:
             return Ended(look_again=self._due - began)
+        if not turn.at_once and self._room.is_full(began):
+            return self._wait(began, turn)
         wanted = self._lander.decide(streams, once=turn.at_once)
         self._backlog.decided(wanted.records, wanted.behind, began)
         if wanted.is_nothing:
@@ -175,30 +176,21 @@ class LandedTable:
             return replace(turn.more, landed=True)
         put_at = self._context.clock.monotonic()
         counts = landed.footer.counts
-        self._backlog.done(counts.records, counts.bytes, landed.behind, began, put_at)
+        self._room.landed(landed.object_bytes)
+        read = ReadBatch(counts.records, counts.bytes, landed.footer.end, landed.behind)
+        self._backlog.done(read, began, put_at)
         self._tell(landed, put_at - began)
         ended = turn.more if turn.at_once or landed.behind else self._wait(began, turn)
         return replace(ended, landed=True)
 
     def _wait(self, began: float, turn: Turn) -> Ended:
         """Nothing is left for now: the next batch is due an interval after this one began."""
-        self._expire(began)
+        self._expiry.look(began)
         if turn.at_once:
             return IDLE
         interval = self._task.interval.total_seconds()
         self._due = began + interval
         return Ended(look_again=max(0.0, self._due - self._context.clock.monotonic()))
-
-    def _expire(self, began: float) -> None:
-        """Remove landed batches that are too old, now and then."""
-        last = self._expired_at
-        if self._expiry is None or (last is not None and began < last + EXPIRY_SECONDS):
-            return
-        self._expired_at = began
-        removed = self._expiry.expire(self._context.clock.now())
-        if removed:
-            event = StreamExpired(subject=self._name, task=self._task.name, files=removed)
-            self._send(event)
 
     def _tell(self, landed: Landed, seconds: float) -> None:
         footer = landed.footer
@@ -218,7 +210,8 @@ class LandedTable:
                 bytes=footer.counts.bytes,
                 object_bytes=landed.object_bytes,
                 lost_records=footer.counts.lost,
-                behind_records=landed.behind,
+                behind=landed.behind,
+                unit=BEHIND_UNITS[footer.source],
                 seconds=seconds,
             )
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from polynya.formats.batch import FilePart
@@ -51,10 +51,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What was taken of a stream since the job began: messages, and their bytes."""
+    """What was taken of a stream since the job began: messages, and their bytes.
+
+    `behind_seconds` is the age of what the source has beyond that, 0 when it has nothing.
+    """
 
     records: int = 0
     size_bytes: int = 0
+    behind_seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -74,14 +78,24 @@ class _Subject:
 
 @dataclass(slots=True)
 class _Stream:
-    """One landed table: records beyond it and since when there are any, and what was measured."""
+    """One landed table: records beyond it and since when there are any, and what was measured.
+
+    `unread_since` is when the oldest of these came, as far as the source tells.
+    """
 
     records: int = 0
     since: float = 0.0
+    unread_since: float | None = None
     done_records: float = 0.0
     done_bytes: float = 0.0
     busy_seconds: float = 0.0
     taken: Taken = field(default_factory=Taken)
+
+    def behind_seconds(self, now: float) -> float:
+        if not self.records:
+            return 0.0
+        told = self.since if self.unread_since is None else self.unread_since
+        return max(now - told, 0.0)
 
     def waiting(self, now: float) -> Waiting:
         if not self.records:
@@ -120,13 +134,20 @@ class Backlog:
                 before.busy_seconds = _FADING * before.busy_seconds + now - before.looked_at
             before.files, before.looked_at = files, now
 
-    def beyond(self, subject: str, records: int, now: float) -> None:
-        """Take note of the records that a stream has beyond a landed table."""
+    def beyond(
+        self, subject: str, records: int, now: float, behind_seconds: float | None = None
+    ) -> None:
+        """Take note of the records that a stream has beyond a landed table.
+
+        `behind_seconds` is their age, None where it was not asked for.
+        """
         with self._lock:
             stream = self._streams.setdefault(subject, _Stream())
             if records and not stream.records:
-                stream.since = now
+                stream.since, stream.unread_since = now, None
             stream.records = records
+            if behind_seconds is not None:
+                stream.unread_since = now - behind_seconds
 
     def landed(self, subject: str, records: int, size_bytes: int, seconds: float) -> None:
         """Learn from a batch that was landed how large records are, and how fast it goes."""
@@ -138,10 +159,13 @@ class Backlog:
             taken = stream.taken
             stream.taken = Taken(taken.records + records, taken.size_bytes + size_bytes)
 
-    def streams(self) -> dict[str, Taken]:
-        """What was taken of each stream."""
+    def streams(self, now: float) -> dict[str, Taken]:
+        """What was taken of each stream, and how old what is beyond it is by now."""
         with self._lock:
-            return {name: one.taken for name, one in self._streams.items()}
+            return {
+                name: replace(one.taken, behind_seconds=one.behind_seconds(now))
+                for name, one in self._streams.items()
+            }
 
     def resume(self, now: float) -> None:
         """The job goes on; the time since it last looked was not spent on its work."""

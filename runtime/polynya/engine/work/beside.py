@@ -7,8 +7,10 @@ the same open table: what they commit stands in two states, so that neither undo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from polynya.engine.work.dataset import WorkingDataset
-from polynya.engine.work.turns.unit import OVER, Ended, Turn, Unit
+from polynya.engine.work.turns.unit import LOOK_SOON, OVER, TOO_LONG, Ended, Turn, Unit
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask
 
@@ -20,6 +22,19 @@ class AppliesBeside:
         self.unit = Unit(f"{dataset.relations.current} (apply)", task.name, self._step)
         self._policy = task.apply
         self._table: WorkingDataset | None = None
+
+    def copied(self, table: WorkingDataset, turn: Turn, copy_next: Callable[[], Ended]) -> Ended:
+        """Copy what is next, or wait where an apply cannot follow.
+
+        The apply that copies wait for is asked for by `bring_up`. A run that ends when all is done
+        applies here, and goes on.
+        """
+        if table.wait_for_apply(self._policy) is not None:
+            if not turn.at_once:
+                return LOOK_SOON
+            if table.apply_if_worth_it(self._policy, turn) is TOO_LONG:
+                return TOO_LONG
+        return table.copied(copy_next)
 
     def bring_up(self, table: WorkingDataset, turn: Turn, ended: Ended) -> Ended:
         """How a turn ends that copied all there was: with an apply that is worth it asked for.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from polynya.engine.work.backlog import Backlog
+from polynya.engine.work.landed_readers import LandedReaders
 from polynya.engine.work.policy import ApplyMode
 from polynya.engine.work.speeds import Speeds
 from polynya.engine.work.truce import Truce
@@ -45,7 +46,7 @@ class EngineContext:
     dataset. `worked` says that a step on tables has succeeded, so that there are some: `cause_of`
     then looks for what explains a failure. `access` is how the target reaches AWS. `is_alive` tells
     whether Spark still answers; it is asked after a failure only. `target` is where it runs, None
-    for engines of tests.
+    for engines of tests. `landed_readers` tells which tables read landed batches, and how far.
     """
 
     spark: SparkSession
@@ -72,6 +73,7 @@ class EngineContext:
     access: AwsAccess = field(default_factory=AwsAccess)
     is_alive: Callable[[], bool] = lambda: True
     target: ResolvedTarget | None = None
+    landed_readers: LandedReaders = field(default_factory=LandedReaders)
 
     def is_news(self, matter: str, text: str) -> bool:
         """Whether something else was said last about a matter; `text` is what is said now."""

@@ -12,13 +12,14 @@ from typing import Final
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.evolution import evolved, out_of_reach, suspension
-from polynya.engine.work.policy import ApplyDecision, PendingFacts, decide
+from polynya.engine.work.policy import ApplyDecision, PendingFacts, decide, wait_for_apply
 from polynya.engine.work.turns.unit import IDLE, LOOK_SOON, TOO_LONG, Ended, Turn
 from polynya.engine.work.unknown_columns import refuse_unknown, sighting_of
 from polynya.formats.base import KnownTable
 from polynya.formats.batch import DatasetBatch, FileProgress
 from polynya.formats.files.discovery import Discovery
 from polynya.lake.apply.applier import ApplyResult
+from polynya.lake.copy.after import missing
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.copy.mapping.batch import Before, mapped_batch
 from polynya.lake.copy.way import CopyResult
@@ -34,11 +35,13 @@ from polynya.model.config.dataset import ResolvedDataset, of_source
 from polynya.model.config.evolution import SchemaChange
 from polynya.model.config.settings import ApplyPolicy
 from polynya.model.contract.headers import Partition
+from polynya.model.contract.landed_position import Gone
 from polynya.model.datatypes import DataType
 from polynya.model.errors import OperationError, PolynyaError, SuspendedError, TaskStoppedError
 from polynya.observe import data as events
 from polynya.observe.events import Event
 from polynya.observe.run import StepProgress, under_way
+from polynya.observe.streams import StreamLost
 from polynya.observe.trace import span
 
 log = logging.getLogger(__name__)
@@ -195,6 +198,7 @@ class WorkingDataset:
             refuse_suspended(self.table)
             enter(self.table)
             batch = self.evolved(batch)
+            lost = missing(self.table.state.copy.position, batch)
             result = copy_batch(
                 self.table,
                 batch,
@@ -206,6 +210,7 @@ class WorkingDataset:
         shape = self.table.shape()
         if shape.data:
             self.publish(shape)
+        self._tell_lost(batch, lost)
         self.tell_copied(result, len(batch.files), clock.monotonic() - started)
         if result.applied is not None:
             self.tell_applied(result.applied)
@@ -276,6 +281,19 @@ class WorkingDataset:
         if not decision.apply and self.context.is_news(f"{self.name} is not applied", reason):
             self.tell(events.ApplySkipped(subject=self.name, reason=reason))
         return decision
+
+    def wait_for_apply(self, policy: ApplyPolicy) -> str | None:
+        """Why the next copy waits for an apply, None when it need not; said once.
+
+        A reload holds the apply up, and is not held up by what waits for that.
+        """
+        why = None
+        if self.reloading is None:
+            facts = pending_facts(self.table, self.context.clock.now())
+            why = wait_for_apply(facts, policy, self.context.apply_mode)
+        if self.context.is_news(f"{self.name} waits for its apply", "yes" if why else "no") and why:
+            self.tell(events.CopyWaiting(subject=self.name, reason=why))
+        return why
 
     def _apply_timed(self, facts: PendingFacts, reason: str) -> ApplyResult:
         """Apply, and say meanwhile how long that takes as far as it is known."""
@@ -368,6 +386,16 @@ class WorkingDataset:
                 seconds=round(seconds, 3),
             )
         )
+
+    def _tell_lost(self, batch: DatasetBatch, lost: Iterable[Gone]) -> None:
+        for one in lost:
+            self.tell(
+                StreamLost(
+                    subject=self.name, at=batch.landed.folder if batch.landed else "",
+                    begin=str(one.first), end=str(one.last), reason="landing",
+                    records=one.messages,
+                )
+            )  # fmt: skip
 
     def tell_applied(self, result: ApplyResult) -> None:
         """Say that an apply was committed, and what it did."""

@@ -1,4 +1,6 @@
-"""When to apply: a pure function from facts to a decision with its reason. Semantics section 8.
+"""When to apply, and when copies wait for that: from facts to a decision with its reason, purely.
+
+Semantics section 8.
 
 An apply costs a scan of the keys of Current, so it should be worth it; a query pays for pending
 changes, so they should not pile up. Sources of the default figures: docs/adr/0006-when-to-apply.md.
@@ -57,7 +59,7 @@ def decide(facts: PendingFacts, policy: ApplyPolicy, mode: ApplyMode = "policy")
         return ApplyDecision(apply=True, reason="asked to apply always")
     if mode == "never":
         return ApplyDecision(apply=False, reason="asked to apply never")
-    enough = max(policy.max_pending_rows, int(policy.min_fraction * facts.current_rows))
+    enough = _enough_rows(facts, policy)
     limits = [
         (facts.rows >= enough, f"{facts.rows} pending rows reached {enough}"),
         (
@@ -81,6 +83,32 @@ def decide(facts: PendingFacts, policy: ApplyPolicy, mode: ApplyMode = "policy")
         reason=f"{facts.rows} pending rows of {enough}, "
         f"{facts.files} files of {policy.max_pending_files}",
     )
+
+
+def wait_for_apply(
+    facts: PendingFacts, policy: ApplyPolicy, mode: ApplyMode = "policy"
+) -> str | None:
+    """Why copies wait for the apply, which cannot follow; None: they go on.
+
+    An apply and a query pay for each pending change, so they are not to pile up without end. Where
+    nothing is ever applied there is nothing to wait for.
+    """
+    if mode == "never":
+        return None
+    times = policy.copies_wait_at
+    limits = [
+        ("rows", facts.rows, _enough_rows(facts, policy)),
+        ("bytes", facts.size_bytes, policy.max_pending_bytes),
+        ("files", facts.files, policy.max_pending_files),
+    ]
+    for name, pending, limit in limits:
+        if pending >= times * limit:
+            return f"{pending:,} pending {name} are {times} times {limit:,}"
+    return None
+
+
+def _enough_rows(facts: PendingFacts, policy: ApplyPolicy) -> int:
+    return max(policy.max_pending_rows, int(policy.min_fraction * facts.current_rows))
 
 
 def _seconds(age: timedelta | None) -> str:

@@ -40,6 +40,7 @@ class Messages:
         headers: a header column each.
         values: the messages, NULL for one without a value.
         direct: they never landed, so that only their source and the table know their places.
+        before: how many messages had landed in their table before them.
     """
 
     file: str
@@ -48,6 +49,7 @@ class Messages:
     headers: Mapping[str, pa.Array]
     values: pa.Array
     direct: bool = False
+    before: int = 0
 
     @classmethod
     def of(cls, file: str, footer: StreamFooter, reader: parquet.ParquetFile) -> Messages:
@@ -56,7 +58,8 @@ class Messages:
             rows = reader.read(use_threads=False)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise UnreadableFileError(f"damaged: {error}") from error
-        return cls.of_rows(file, footer.source, footer.content, rows)
+        before = footer.totals.records - footer.counts.records
+        return replace(cls.of_rows(file, footer.source, footer.content, rows), before=before)
 
     @classmethod
     def of_rows(cls, file: str, source: StreamSource, content: Content, rows: pa.Table) -> Messages:

@@ -7,13 +7,15 @@ from dataclasses import replace
 from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import DatasetBatch, FilePart, Limits
 from polynya.formats.errors import UnreadableFileError
+from polynya.formats.files.discovery import folder_of
 from polynya.formats.files.landed_file import landed_file
-from polynya.formats.landed.batch import opened_batch
+from polynya.formats.landed.batch import batch_number, opened_batch
 from polynya.formats.landed.messages import Messages
 from polynya.formats.stream.first import is_first, read_first
 from polynya.formats.stream.origins import Origins
 from polynya.formats.stream.reading import Reading
 from polynya.formats.stream.taken import Taken
+from polynya.model.contract.landed_position import Read, spanned
 
 
 def read_stream(request: ReadRequest) -> DatasetBatch:
@@ -32,6 +34,7 @@ def read_stream(request: ReadRequest) -> DatasetBatch:
 
 def _read(request: ReadRequest) -> DatasetBatch:
     known: dict[str, Origins] = {}
+    read: list[Read] = []
     taken = Taken(
         request.table,
         lambda file, offset: known[file].raw(offset),
@@ -45,6 +48,7 @@ def _read(request: ReadRequest) -> DatasetBatch:
             messages = _messages(request, part, taken)
         except UnreadableFileError as error:
             taken.buffer.refuse_file(part.path, part.size, str(error), start=part.start)
+            read.append(Read(_number(part.path), whole=True))
             continue
         if messages is None:
             break
@@ -53,8 +57,22 @@ def _read(request: ReadRequest) -> DatasetBatch:
             break
         taken.is_text = decoder.is_text
         known[part.path] = Origins(messages, decoder)
-        Reading(taken, known[part.path], part).take()
-    return taken.batch()
+        reading = Reading(taken, known[part.path], part)
+        reading.take()
+        read.append(_read_of(messages, reading))
+    folder = folder_of(request.files[0].path) if request.files else ""
+    return replace(taken.batch(), landed=spanned(folder, read))
+
+
+def _read_of(messages: Messages, reading: Reading) -> Read:
+    begin, whole = messages.before, reading.messages >= len(messages)
+    return Read(_number(messages.file), whole, begin, begin + reading.messages)
+
+
+def _number(path: str) -> int:
+    number = batch_number(path)
+    assert number is not None, "landed batches are named by their numbers"
+    return number
 
 
 def read_direct(

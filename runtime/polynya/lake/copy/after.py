@@ -11,12 +11,14 @@ from polynya.formats.files.discovery import newest_only
 from polynya.formats.files.ordered import still_told
 from polynya.formats.files.read_files import ReadFiles
 from polynya.formats.landed.batch import is_landed_batch
+from polynya.formats.landed.reached import before_copy
 from polynya.lake.fold.unsent import ignored_nulls
 from polynya.lake.table.copy_state import CopyState, Position, SourceColumns
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import has_rows
 from polynya.model.config.recorded import recorded
 from polynya.model.contract.headers import Partition
+from polynya.model.contract.landed_position import Gone, Reached, after_copy, gone
 from polynya.model.formats.registry import rules_of
 from polynya.transform.named_columns import named_columns
 
@@ -104,7 +106,24 @@ def _position(
         pending_since=_pending_since(target, now),
         load_started=_load_started(target, facts, now),
         stream=batch.stream or before.stream,
+        landed=_reached(before, batch),
     )
+
+
+def missing(before: Position, batch: Accounted) -> tuple[Gone, ...]:
+    """Landed batches that were gone before a table with this position copied them."""
+    span = batch.landed
+    if span is None:
+        return ()
+    return gone(before_copy(before.landed, before.files, span.folder), span)
+
+
+def _reached(before: Position, batch: Accounted) -> Reached | None:
+    span = batch.landed
+    if span is None:
+        return before.landed
+    known = before_copy(before.landed, before.files, span.folder)
+    return after_copy(known, before.landed, span)
 
 
 def remembered(

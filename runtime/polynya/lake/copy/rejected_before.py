@@ -6,8 +6,11 @@ that: its messages have their place for good, while a file of another load may h
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from polynya.formats.batch import UNPARSED
 from polynya.lake.fold.sql import within
-from polynya.lake.spark.api import DataFrame
+from polynya.lake.spark.api import DataFrame, functions
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
@@ -19,24 +22,36 @@ from polynya.model.formats.registry import rules_of
 BY_RELOAD = "L"
 
 
-def without_rejected_before(target: DatasetTable, frame: DataFrame) -> tuple[DataFrame, int]:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Rejected records that are in quarantine already, and how many could not be parsed."""
+
+    records: int = 0
+    unparsed: int = 0
+
+
+def without_rejected_before(target: DatasetTable, frame: DataFrame) -> tuple[DataFrame, Known]:
     """Rows of a load without the rejected records that stay in quarantine as they are.
 
-    Returns the rows, and the number of those records: they have the same place and the same bytes.
+    Returns the rows, and those records: they have the same place and the same bytes.
     """
     if not rules_of(target.dataset.landing.format).in_order:
-        return frame, 0
+        return frame, Known()
     is_bad = within(Partition.QUARANTINE)
-    bad = frame.where(is_bad).selectExpr(f"{h.QUARANTINE}.id AS id", f"{h.QUARANTINE}.raw AS raw")
+    bad = frame.where(is_bad).selectExpr(
+        *(f"{h.QUARANTINE}.{name} AS {name}" for name in ("id", "raw", "rule"))
+    )
     if target.state.snapshot is None or bad.isEmpty():
-        return frame, 0
+        return frame, Known()
     kept = target.spark.sql(
         f"SELECT DISTINCT {h.QUARANTINE}.id AS id, {h.QUARANTINE}.raw AS raw "
         f"FROM {target.table.at(target.state.snapshot)} WHERE {is_bad} AND {h.OPERATION} IS NULL"
     )
     same = (bad["id"] == kept["id"]) & bad["raw"].eqNullSafe(kept["raw"])
-    known = bad.join(kept, same).select(bad["id"]).localCheckpoint()
+    known = bad.join(kept, same).select(bad["id"], bad["rule"]).localCheckpoint()
     rest = frame.join(known, frame[h.QUARANTINE]["id"] == known["id"], "left_anti")
     marked = f"IF({is_bad}, '{BY_RELOAD}', {h.OPERATION}) AS {h.OPERATION}"
     columns = [marked if name == h.OPERATION else quote(name) for name in frame.columns]
-    return rest.selectExpr(*columns), known.count()
+    is_unparsed = functions.count_if(known["rule"].isin(*UNPARSED))
+    (counted,) = known.agg(functions.count("*"), is_unparsed).collect()
+    return rest.selectExpr(*columns), Known(*counted)

@@ -95,10 +95,12 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     loaded = sum(counts.values())
     following = _after(target, batch, keys, loaded, quarantined)
     following, summary = booked(
-        target, batch, following, step="reload", out=loaded, quarantined=quarantined + known
+        target, batch, following, step="reload", out=loaded, quarantined=quarantined + known.records
     )
-    snapshot = target.commit(copy=discounted(following, known), add=staged, summary=summary)
-    return CopyResult(batch.rows_in, loaded, batch.rows_filtered, quarantined + known, snapshot)
+    following = discounted(following, known.records, unparsed=known.unparsed)
+    snapshot = target.commit(copy=following, add=staged, summary=summary)
+    rejected = quarantined + known.records
+    return CopyResult(batch.rows_in, loaded, batch.rows_filtered, rejected, snapshot)
 
 
 def finish(

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 import pyarrow as pa
 from pyiceberg.exceptions import NoSuchTableError
@@ -28,13 +29,19 @@ from polynya.model.contract import headers as h
 from polynya.model.contract.headers import WITH_DATA, Partition
 from polynya.model.datatypes import parse_type
 
+#: The rate of a dataset is that of so many copies.
+RATE_COPIES: Final = 10
+
 
 @dataclass(frozen=True, slots=True)
 class DatasetStatus:
     """What is known of one dataset.
 
     Sizes in bytes, ages and freshness in seconds, None when there is nothing. `retained_since` is
-    the time from which applied events are kept, None when all of them are, or none.
+    the time from which applied events are kept, None when all of them are, or none. `lost_batches`
+    are landed batches that were gone before they were copied, `lost_messages` those in them, as far
+    as that is known. `rows_unparsed` of the quarantined could not be parsed; `rows_per_second` came
+    in by the newest `RATE_COPIES` copies, None before the second.
     """
 
     dataset: str
@@ -64,6 +71,10 @@ class DatasetStatus:
     conflicts: Mapping[str, int]
     epoch: int
     owner: str
+    lost_batches: int = 0
+    lost_messages: int = 0
+    rows_unparsed: int = 0
+    rows_per_second: float | None = None
 
 
 def load(catalog: Tables, dataset: ResolvedDataset) -> Table | None:
@@ -111,6 +122,7 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
     pending = files.get(Partition.CHANGES, (0, 0, 0))
     retained = files.get(Partition.RETAINED, (0, 0, 0))
     suspended, totals = copy.decisions.suspended, copy.books.totals
+    landed = copy.position.landed
     conflicts = ("insert_of_existing", "update_of_missing", "delete_of_missing", "raised")
     return DatasetStatus(
         dataset=dataset.relations.current,
@@ -140,7 +152,25 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
         conflicts={name: apply.totals.get(name, 0) for name in conflicts},
         epoch=max(copy.ownership.epoch, apply.ownership.epoch),
         owner=copy.ownership.owner,
+        lost_batches=landed.lost_batches if landed is not None else 0,
+        lost_messages=landed.lost_messages if landed is not None else 0,
+        rows_unparsed=copy.books.unparsed,
+        rows_per_second=copied_per_second(table),
     )
+
+
+def copied_per_second(table: Table) -> float | None:
+    """Records of the newest copies in a second, by what their snapshots say."""
+    copies = [
+        (one.timestamp_ms, int(one.summary["polynya.rows-in"]))
+        for one in table.metadata.snapshots
+        if one.summary is not None and one.summary["polynya.rows-in"] is not None
+    ]
+    newest = sorted(copies)[-RATE_COPIES - 1 :]
+    if len(newest) < 2 or newest[-1][0] <= newest[0][0]:
+        return None
+    seconds = (newest[-1][0] - newest[0][0]) / 1000
+    return round(sum(rows for _, rows in newest[1:]) / seconds, 3)
 
 
 def stored_rows(table: Table) -> tuple[int, int, int]:

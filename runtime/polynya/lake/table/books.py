@@ -59,16 +59,22 @@ def booked(
     totals.update(figures)
     counters = Counter(state.books.counters)
     counters.update(batch.counters)
-    books = replace(state.books, totals=dict(totals), counters=dict(counters))
+    unparsed = state.books.unparsed + batch.unparsed
+    books = replace(state.books, totals=dict(totals), counters=dict(counters), unparsed=unparsed)
     summary = {f"polynya.{name.replace('_', '-')}": str(rows) for name, rows in figures.items()}
     return replace(state, books=books), {"polynya.step": step, **summary}
 
 
-def discounted(state: CopyState, records: int) -> CopyState:
-    """Take records of the quarantine out of the counters, which a batch that read them counted."""
+def discounted(state: CopyState, records: int, *, unparsed: int) -> CopyState:
+    """Take records of the quarantine out of the counters, which a batch that read them counted.
+
+    So many of them could not be parsed.
+    """
     totals = Counter(state.books.totals)
     totals.update(rows_in=-records, rows_quarantined=-records)
-    return replace(state, books=replace(state.books, totals=dict(totals)))
+    # A table may hold some of a version that did not count them.
+    left = max(0, state.books.unparsed - unparsed)
+    return replace(state, books=replace(state.books, totals=dict(totals), unparsed=left))
 
 
 def with_changes(target: DatasetTable, state: CopyState, rows: int) -> CopyState:

@@ -16,6 +16,7 @@ from polynya.formats.files.read_files import ReadFiles, written
 from polynya.lake.table.state import ApplyState, Ownership
 from polynya.model.config.reload import ReloadMode
 from polynya.model.contract.direct_position import DirectPosition
+from polynya.model.contract.landed_position import Reached
 
 _Part = TypeVar("_Part")
 
@@ -29,6 +30,7 @@ class Position:
     still be pending was copied. `load_started` is the start of the first full load, `last_extract`
     the full extract applied last. `behind` says that a shared capture was read on without this
     dataset. `stream` is how far a stream was read that never landed: then there are no files.
+    `landed` is how far landed batches of a stream were copied, and how many were gone before that.
     """
 
     files: dict[str, FileProgress] = field(default_factory=dict)
@@ -40,6 +42,7 @@ class Position:
     last_extract: str | None = None
     behind: bool = False
     stream: DirectPosition | None = None
+    landed: Reached | None = None
 
     @property
     def load_started_at(self) -> datetime | None:
@@ -80,13 +83,15 @@ class Books:
     """What became of the records since the table exists, in counts of records.
 
     `totals`: rows_in = rows_out + rows_filtered + rows_quarantined. `counters` say why records were
-    filtered. `to_changes` counts the rows that were ever written to the partition Changes, None
-    where a version wrote that did not count them.
+    filtered. `unparsed` of those in quarantine could not be parsed. `to_changes` counts the rows
+    that were ever written to the partition Changes, None where a version wrote that did not count
+    them.
     """
 
     totals: dict[str, int] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     to_changes: int | None = None
+    unparsed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +249,7 @@ class CopyState:
             ("ownership", Ownership),
             ("suspended", Suspension),
             ("stream", DirectPosition),
+            ("landed", Reached),
         ):
             if values.get(name) is not None:
                 values[name] = _part(kind, values[name])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from polynya.formats.batch import WHOLE_FILE, Rejected
+from polynya.formats.batch import WHOLE_FILE, Rejected, unparsed_of
 from polynya.lake.fold.sql import within
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.staging import PLACES
@@ -23,18 +23,20 @@ class Replayed:
     """Rows of the quarantine that leave it.
 
     `places` has the columns `staging.PLACES`, one row a record. `files` are landed files that were
-    quarantined whole: the position forgets them, so that the next run reads them again.
+    quarantined whole: the position forgets them, so that the next run reads them again. `unparsed`
+    of the records could not be parsed.
     """
 
     places: pa.Table
     files: tuple[str, ...] = ()
+    unparsed: int = 0
 
     def discounted(self, state: CopyState) -> CopyState:
         """Take the records out of the counters; the batch that reads them counts them again."""
         position = state.position
         files = {path: done for path, done in position.files.items() if path not in self.files}
         state = replace(state, position=replace(position, files=files))
-        return discounted(state, self.places.num_rows)
+        return discounted(state, self.places.num_rows, unparsed=self.unparsed)
 
 
 def quarantined(
@@ -60,4 +62,4 @@ def quarantined(
         for row in found.select(["file", "offset", "rule", "error", "raw"]).to_pylist()
     ]
     whole = tuple(record.file for record in records if record.offset == WHOLE_FILE)
-    return records, Replayed(found.select(PLACES.names), whole)
+    return records, Replayed(found.select(PLACES.names), whole, unparsed_of(records))

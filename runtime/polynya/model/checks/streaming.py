@@ -15,7 +15,7 @@ from polynya.model.documents.problems import Problem
 #: How Spark spells properties of the client; files write them as Kafka does.
 _PREFIX: Final = "kafka."
 #: Settings of a landing that are about landed batches in the landing zone.
-_OF_LANDED: Final = ("folder", "folder_retention")
+_OF_LANDED: Final = ("folder", "folder_retention", "max_uncopied")
 
 
 def landing_problems(task: StreamingLanding) -> Iterator[Problem]:
@@ -62,6 +62,13 @@ def _source_problems(source: Source) -> Iterator[Problem]:
 
 
 def _files_problems(task: StreamingLanding, source: FilesSource) -> Iterator[Problem]:
+    if task.readers != "auto":
+        yield Problem(
+            ("readers",),
+            "POLYNYA-STR-056",
+            "files are read one after the other, so that they land in their order",
+            "take `readers` out",
+        )
     if isinstance(task.start_from, datetime) and not source.has_dates:
         yield Problem(
             ("start_from",),

@@ -279,6 +279,12 @@ class ApplyPolicy(Frozen):
         le=1,
         description="Pending rows count only once they are this fraction of the rows of Current.",
     )
+    copies_wait_at: int = Field(
+        default=20,
+        ge=1,
+        description="Copies of a dataset wait for its apply once the pending rows, bytes or files "
+        "are so many times as many as the limit at which it applies. Default: 20.",
+    )
 
 
 class BatchSettings(Frozen):

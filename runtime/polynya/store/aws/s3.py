@@ -254,7 +254,7 @@ def _listed(page: Mapping[str, Any], root: str) -> Iterator[ObjectInfo]:
         path = entry["Key"].removeprefix(root)
         # Consoles make a folder visible with an empty object of its name.
         if entry["Size"] or not path.endswith("/"):
-            yield ObjectInfo(path, int(entry["Size"]), _version(entry))
+            yield ObjectInfo(path, int(entry["Size"]), _version(entry), _written(entry))
 
 
 def _version(found: Mapping[str, Any]) -> str:
@@ -263,6 +263,10 @@ def _version(found: Mapping[str, Any]) -> str:
     The same bytes written again may have the same ETag, but hardly within the same second.
     """
     return f"{int(found['LastModified'].timestamp())} {found['ETag']}"
+
+
+def _written(found: Mapping[str, Any]) -> float:
+    return float(found["LastModified"].timestamp())
 
 
 def _etag(version: str) -> str:

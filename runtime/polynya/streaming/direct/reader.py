@@ -57,11 +57,12 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class DirectBatch:
-    """A batch with its position, its records and bytes; what was lost; and what is behind it."""
+    """A batch with its records and bytes; the position after it; what was lost, and is behind."""
 
     batch: DatasetBatch
     records: int
     size_bytes: int
+    end: Position
     lost: tuple[Lost, ...]
     behind: int
 
@@ -123,7 +124,7 @@ class DirectReader:
         files = {f"{self._kind}:{self._task.reads_table}": size}
         batch = replace(batch, files=files, stream=stream)
         records, size_bytes = taken.rows.num_rows, taken.size_bytes
-        return DirectBatch(batch, records, size_bytes, found.lost, taken.behind)
+        return DirectBatch(batch, records, size_bytes, taken.end, found.lost, taken.behind)
 
     def _limits(self) -> Limits:
         return Limits(self._records, self._bytes)

@@ -24,12 +24,14 @@ class FoundFile:
         size: in bytes, as it is stored.
         version: another one after each write.
         date: the moment at which the date in its name begins, None without one.
+        written: when it was written, in seconds since 1970, None where nobody tells.
     """
 
     name: str
     size: int
     version: str
     date: datetime | None = None
+    written: float | None = field(default=None, compare=False)
 
     @property
     def turn(self) -> tuple[datetime, str]:

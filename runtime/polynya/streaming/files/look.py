@@ -127,7 +127,7 @@ def _dated(
                 date = part.date(info.path)
                 if date is None or date > now or is_unfinished(info.path):
                     continue
-                file = FoundFile(info.path, info.size, info.version, date)
+                file = FoundFile(info.path, info.size, info.version, date, info.written)
                 if not position.is_done(file):
                     yield file
 
@@ -150,4 +150,4 @@ def _parts(store: SourceStore, pattern: FilePattern) -> Iterable[FilePattern]:
 def _matching(found: Iterable[ObjectInfo], matches: Callable[[str], bool]) -> Iterator[FoundFile]:
     for info in found:
         if matches(info.path) and not is_unfinished(info.path):
-            yield FoundFile(info.path, info.size, info.version)
+            yield FoundFile(info.path, info.size, info.version, None, info.written)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from polynya.streaming.files.files import FoundFile, KnownFiles
@@ -44,6 +44,8 @@ class FilesPosition:
         initial: the name up to which the initial load was read; None: it is over.
         cut: the file that is being read.
         taken: files that the batch before this position took in whole and that are to be deleted.
+        left: files that were known and not read when it was written, one that is cut among them.
+        oldest: when the oldest of them was written, in seconds since 1970, if that is known.
     """
 
     since: datetime | None = None
@@ -52,6 +54,8 @@ class FilesPosition:
     initial: str | None = None
     cut: CutFile | None = None
     taken: tuple[FoundFile, ...] = ()
+    left: int | None = None
+    oldest: float | None = None
 
     def is_done(self, file: FoundFile) -> bool:
         """Whether the date and the name of a file say that it was read, or that it is too late."""
@@ -77,7 +81,8 @@ class FilesPosition:
             }
         if self.taken:
             values["taken"] = [_written(one) for one in self.taken]
-        return values
+        told = {"left": self.left, "oldest": self.oldest}
+        return values | {name: value for name, value in told.items() if value is not None}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> FilesPosition:
@@ -91,6 +96,8 @@ class FilesPosition:
             cut=cut
             and CutFile(_read(cut), int(cut["record"]), int(cut["byte"]), bool(cut["initial"])),
             taken=tuple(_read(one) for one in values.get("taken", ())),
+            left=values.get("left"),
+            oldest=values.get("oldest"),
         )
 
 
@@ -107,7 +114,8 @@ def described(position: Mapping[str, Any]) -> Described:
     if found.cut is not None:
         places[found.cut.file.name] = f"record {found.cut.record}"
     places["files since then"] = str(len(found.known))
-    return Described(places)
+    oldest = None if found.oldest is None else datetime.fromtimestamp(found.oldest, UTC)
+    return Described(places, found.left, oldest)
 
 
 def after_initial(
@@ -147,6 +155,8 @@ def _written(file: FoundFile) -> dict[str, Any]:
     values: dict[str, Any] = {"name": file.name, "size": file.size, "version": file.version}
     if file.date is not None:
         values["date"] = file.date.isoformat()
+    if file.written is not None:
+        values["written"] = file.written
     return values
 
 
@@ -156,6 +166,7 @@ def _read(values: Mapping[str, Any]) -> FoundFile:
         int(values["size"]),
         str(values["version"]),
         _moment(values.get("date")),
+        values.get("written"),
     )
 
 

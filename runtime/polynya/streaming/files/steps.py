@@ -167,10 +167,13 @@ class FilesOfSource:
         )
         # What changed was said with this batch.
         self._look = replace(look, changed=())
+        waiting = [*self._queue, *([read.cut.file] if read.cut else [])]
+        written = [one.written for one in waiting if one.written is not None]
+        end = replace(end, left=len(waiting), oldest=min(written, default=None))
         self._expected = end
         # After the initial load nobody has looked for other files yet.
         unknown = not look.over or position.initial is not None
-        left = len(self._queue) + (read.cut is not None) + unknown
+        left = len(waiting) + unknown
         return FilesStep(read.table(), end, tuple(lost), read.bytes, left, more=bool(left))
 
     def _known(self, known: KnownFiles, look: Look, *, over: bool) -> KnownFiles:

@@ -72,7 +72,7 @@ def bounded(
 
 def all_bounded(rows: pa.Table, most: Mapping[Partition, int]) -> pa.Table:
     """The same for several partitions, one after the other in a table."""
-    pieces = (piece for piece in rows.to_batches() if piece.num_rows)
+    pieces = (piece for batch in rows.to_batches() if batch.num_rows for piece in _parts(batch))
     found = [one for _, own in groupby(pieces, key=_partition_of) for one in bounded(own, most)]
     return pa.Table.from_batches(found, MARKED)
 
@@ -98,6 +98,19 @@ def largest(rows: pa.Table) -> int:
 
 def _partition_of(piece: pa.RecordBatch) -> Partition:
     return piece.column(TOPIC)[0].as_py(), piece.column(PARTITION)[0].as_py()
+
+
+def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The records of each partition: a task that reads several may have put some together."""
+    begin = 0
+    while begin < rows.num_rows:
+        rest = rows.slice(begin)
+        topic, number = _partition_of(rest)
+        own = pc.and_(pc.equal(rest.column(TOPIC), topic), pc.equal(rest.column(PARTITION), number))
+        other = pc.index(own, value=False).as_py()
+        count = rest.num_rows if other < 0 else other
+        yield rest.slice(0, count)
+        begin += count
 
 
 def _with_content(piece: pa.RecordBatch) -> int:

@@ -17,6 +17,7 @@ from polynya.formats.landed.batch import SCHEMAS, VALUE
 from polynya.lake.spark.api import DataFrame, Py4JJavaError, PySparkException, SparkSession
 from polynya.lake.spark.tasks.python import mapped_rows
 from polynya.model.config.streaming.kafka import KafkaSource
+from polynya.model.config.streaming.landing import Readers
 from polynya.streaming.kafka.bounds import (
     CONTENT,
     CUT,
@@ -78,6 +79,7 @@ def read_ranges(
     *,
     max_bytes: int,
     record_bytes: int | None,
+    readers: Readers,
     where: str,
 ) -> pa.Table:
     """The records of the ranges, each partition in order, with the column `cut`; see `bounded`.
@@ -90,6 +92,7 @@ def read_ranges(
         record_bytes: ...it is larger than this. All that is read is in memory at once, so the
             offsets times this is how much that may be. None: the tasks count the bytes and stop,
             which takes a process of Python each.
+        readers: most partitions that are read side by side; `auto`: all of them.
         where: task and brokers, for errors.
 
     Raises:
@@ -100,13 +103,19 @@ def read_ranges(
         landed = session.read.format("kafka").options(**_options(properties.values, reads))
         rows = landed.load().selectExpr(*_COLUMNS)
         if record_bytes is None:
-            return _counted(rows, most).toArrow()
-        return all_bounded(_without_large(rows, record_bytes).toArrow(), most)
+            return _side_by_side(_counted(rows, most), readers).toArrow()
+        small = _side_by_side(_without_large(rows, record_bytes), readers)
+        return all_bounded(small.toArrow(), most)
     except (PySparkException, Py4JJavaError) as error:
         found = explained(chain_of(error), where, properties.secrets)
         if found is None:
             raise
         raise found from error
+
+
+def _side_by_side(rows: DataFrame, readers: Readers) -> DataFrame:
+    """The same rows in the same order, made by so many tasks at most."""
+    return rows if readers == "auto" else rows.coalesce(readers)
 
 
 def _counted(rows: DataFrame, most: Mapping[Partition, int]) -> DataFrame:

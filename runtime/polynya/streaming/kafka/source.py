@@ -106,6 +106,7 @@ class Kafka:
             reads,
             max_bytes=limits.max_bytes,
             record_bytes=record_bytes,
+            readers=self._task.readers,
             where=self.where,
         )
 

@@ -37,9 +37,14 @@ class StreamPosition:
 
 @dataclass(frozen=True, slots=True)
 class KinesisPosition:
-    """How far the streams of a landed table were read."""
+    """How far the streams of a landed table were read.
+
+    `behind` is how many shards had more, or waited for their parents, when it was written; None
+    where an older version wrote it.
+    """
 
     streams: Mapping[str, StreamPosition] = field(default_factory=dict)
+    behind: int | None = None
 
     def as_read(self) -> KinesisPosition:
         """The same of which something was read: what arrived since the stream is there is missed.
@@ -61,6 +66,7 @@ class KinesisPosition:
 
     def to_json(self) -> dict[str, Any]:
         """The object in the footer of a landed batch."""
+        behind = {} if self.behind is None else {"behind": self.behind}
         return {
             "streams": {
                 name: {
@@ -70,7 +76,8 @@ class KinesisPosition:
                     },
                 }
                 for name, stream in sorted(self.streams.items())
-            }
+            },
+            **behind,
         }
 
     @classmethod
@@ -83,19 +90,28 @@ class KinesisPosition:
                     {shard_id: _read(one) for shard_id, one in stream["shards"].items()},
                 )
                 for name, stream in values["streams"].items()
-            }
+            },
+            values.get("behind"),
         )
 
 
 def described(position: Position) -> Described:
-    """What a position of Kinesis says of itself. How many records follow Kinesis does not tell."""
+    """What a position of Kinesis says of itself.
+
+    How many records follow Kinesis does not tell: these are shards. Each knows up to which moment
+    all that arrived was read, from what Kinesis says of how far a read is behind.
+    """
     found = KinesisPosition.from_json(position)
     places = {
         f"{name}/{shard_id}": _place(one)
         for name, stream in sorted(found.streams.items())
         for shard_id, one in sorted(stream.shards.items())
     }
-    return Described(places)
+    open_shards = (
+        one for stream in found.streams.values() for one in stream.shards.values() if not one.ended
+    )
+    moments = [one.seen or one.since for one in open_shards]
+    return Described(places, found.behind, min((one for one in moments if one), default=None))
 
 
 def _place(shard: ShardPosition) -> str:

@@ -22,7 +22,7 @@ _PAUSE_SECONDS: Final = 0.25
 _EMPTY_READS: Final = 20
 #: So often a place is asked for again that has expired.
 _TRIES: Final = 3
-#: Threads that read: they wait for the network most of the time.
+#: Threads that read, unless a task says how many: they wait for the network most of the time.
 READERS: Final = 8
 
 
@@ -69,10 +69,10 @@ class _Place:
 
 
 class ShardsReader:
-    """Reads shards. What it keeps between two batches saves requests only."""
+    """Reads shards, `readers` at a time. What it keeps between two batches saves requests only."""
 
-    def __init__(self, shards: Shards, clock: Clock) -> None:
-        self._shards = shards
+    def __init__(self, shards: Shards, clock: Clock, *, readers: int = READERS) -> None:
+        self._shards, self._readers = shards, readers
         self._clock = clock
         self._places: dict[tuple[str, str], _Place] = {}
 
@@ -95,7 +95,7 @@ class ShardsReader:
         """
         if not wanted:
             return []
-        readers = min(READERS, len(wanted))
+        readers = min(self._readers, len(wanted))
         found: list[ReadShard] = []
         with ThreadPoolExecutor(readers) as threads:
             # A few at a time: what one leaves of its part the next ones may use.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from polynya.formats.landed.batch import SCHEMAS
@@ -16,7 +16,13 @@ from polynya.store.clock import Clock
 from polynya.store.shards import ShardedStream, Shards
 from polynya.streaming.kinesis.plan import StreamPlan, plan
 from polynya.streaming.kinesis.position import KinesisPosition, ShardPosition, StreamPosition
-from polynya.streaming.kinesis.reading import ReadShard, ShardsReader, WantedShard, rows_of
+from polynya.streaming.kinesis.reading import (
+    READERS,
+    ReadShard,
+    ShardsReader,
+    WantedShard,
+    rows_of,
+)
 from polynya.streaming.names import by_table, named, taken
 from polynya.streaming.source import Found, Limits, Next, Position, Ready, Taken
 
@@ -71,7 +77,9 @@ class KinesisStreams:
 
     def __init__(self, source: Kinesis) -> None:
         self._source = source
-        self._reader = ShardsReader(source.shards, source.clock)
+        asked = source.task.readers
+        readers = READERS if asked == "auto" else asked
+        self._reader = ShardsReader(source.shards, source.clock, readers=readers)
         self._ready: Ready | None = None
         self._done: set[tuple[str, str]] = set()
         self._reached: tuple[Position, set[tuple[str, str]]] | None = None
@@ -86,13 +94,17 @@ class KinesisStreams:
             self._done |= self._reached[1]
         plans = self._plans(streams, position)
         found = [] if not limits.max_records else self._read(plans, limits, once=once)
-        end = _after(plans, found, position, self._source.where)
         done = {(one.stream, one.shard) for one in found if once and not one.behind}
         behind = sum(one.behind for one in found)
         behind += sum(len(one.plan.readable) + one.plan.waiting for one in plans) - len(found)
+        end = _after(plans, found, position, self._source.where)
+        end = replace(end, behind=behind)
         lost = [one for planned in plans for one in planned.plan.lost]
         records = sum(len(one.records) for one in found)
         moves = any(one.moves(found, self._source.clock) for one in plans)
+        if limits.max_records and not behind and _was_behind(position, self._source.where):
+            # Otherwise the newest batch goes on saying that something waits.
+            moves = True
         taken = Taken(
             rows_of(found) if found else SCHEMAS["kinesis"].empty_table(),
             end.to_json(),
@@ -186,6 +198,10 @@ def position_of(values: Position, where: str) -> KinesisPosition:
             state="nothing was read after it; what has landed stays",
             fix="give the task a new `folder` if its source was replaced by another kind",
         ) from error
+
+
+def _was_behind(position: Position | None, where: str) -> bool:
+    return position is not None and bool(position_of(position, where).behind)
 
 
 def _after(

@@ -20,7 +20,7 @@ from polynya.formats.landed.batch import (
     write_batch,
 )
 from polynya.model.errors import OperationError
-from polynya.store.object_store import ObjectStore, checked_path
+from polynya.store.object_store import ObjectInfo, ObjectStore, checked_path
 
 
 class LandedLog:
@@ -63,7 +63,15 @@ class LandedLog:
 
     def numbers(self) -> list[int]:
         """The numbers of the batches that there are. Lists the folder."""
-        return sorted(number for number, _ in self._batches())
+        return sorted(batch_number(one.path) or 0 for one in self.batches())
+
+    def batches(self) -> Iterator[ObjectInfo]:
+        """The batches that there are. Lists the folder."""
+        for info in self._store.list(self.folder):
+            number = batch_number(info.path)
+            # A folder inside is somebody else's.
+            if number is not None and info.path == self.path(number):
+                yield info
 
     def footer(self, number: int) -> StreamFooter:
         """What a batch says of itself. Raises OperationError when it cannot be read."""
@@ -88,13 +96,6 @@ class LandedLog:
     def path(self, number: int) -> str:
         """The path of a batch in the landing zone."""
         return f"{self.folder}/{batch_name(number)}"
-
-    def _batches(self) -> Iterator[tuple[int, str]]:
-        for info in self._store.list(self.folder):
-            number = batch_number(info.path)
-            # A folder inside is somebody else's.
-            if number is not None and info.path == self.path(number):
-                yield number, info.path
 
     def _footer(self, number: int) -> StreamFooter | None:
         path = self.path(number)

@@ -16,7 +16,7 @@ from polynya.streaming.files import position as files
 from polynya.streaming.kafka import position as kafka
 from polynya.streaming.kinesis import position as kinesis
 from polynya.streaming.landing.log import LandedLog, landed_tables
-from polynya.streaming.source import Described, Position
+from polynya.streaming.source import BEHIND_UNITS, Described, Position
 
 #: What a position says, by the kind of its source.
 _DESCRIBED: Final[Mapping[StreamSource, Callable[[Position], Described]]] = {
@@ -41,9 +41,12 @@ class StreamStatus:
         records, size_bytes: landed since the beginning.
         lost_records: that the source had no more, since the beginning, at most.
         lost: where, from, to and why, of the newest batch.
-        behind_records: that the source had beyond the newest batch when that was landed, at most;
-            None where a source does not tell.
-        behind_seconds: age of the newest record that was landed, 0 when nothing was behind it.
+        behind_records, behind_shards, behind_files: what the source had beyond the newest batch
+            when that was landed, at most: Kafka counts records, Kinesis shards that have more. None
+            where a source counts something else.
+        behind_seconds: age of what was behind it: of Kafka's newest record that was landed, of what
+            a shard was read to last, of the oldest file that is left. 0 when nothing was behind it,
+            None where nobody knows.
         records_per_second, bytes_per_second: over the newest `RATE_BATCHES` batches; of one that is
             direct over the newest batch.
         positions: next position to read, by partition or shard.
@@ -60,6 +63,8 @@ class StreamStatus:
     lost_records: int
     lost: tuple[dict[str, str], ...] = ()
     behind_records: int | None = None
+    behind_shards: int | None = None
+    behind_files: int | None = None
     behind_seconds: float | None = None
     records_per_second: float | None = None
     bytes_per_second: float | None = None
@@ -93,7 +98,7 @@ def _some_before(log: LandedLog, number: int) -> StreamFooter | None:
 
 def status_of(newest: StreamFooter, before: StreamFooter | None, now: datetime) -> StreamStatus:
     """The status that the newest batch says; `before`: the batch from which on the rate counts."""
-    said = _DESCRIBED[newest.source](newest.end)
+    said = described(newest.source, newest.end)
     before = newest if before is None else before
     seconds = (newest.written_at - before.written_at).total_seconds()
     return StreamStatus(
@@ -108,8 +113,10 @@ def status_of(newest: StreamFooter, before: StreamFooter | None, now: datetime) 
         lost=tuple(
             {"at": one.at, "from": one.begin, "to": one.end, "why": one.why} for one in newest.lost
         ),
-        behind_records=said.behind,
-        behind_seconds=_behind_seconds(said, now),
+        behind_records=_behind(newest.source, said, "records"),
+        behind_shards=_behind(newest.source, said, "shards"),
+        behind_files=_behind(newest.source, said, "files"),
+        behind_seconds=behind_seconds(said, now),
         records_per_second=_rate(newest.totals.records - before.totals.records, seconds),
         bytes_per_second=_rate(newest.totals.bytes - before.totals.bytes, seconds),
         positions=said.places,
@@ -118,7 +125,7 @@ def status_of(newest: StreamFooter, before: StreamFooter | None, now: datetime) 
 
 def status_of_direct(newest: DirectPosition, now: datetime) -> StreamStatus:
     """The status of a stream that a table reads itself."""
-    said = _DESCRIBED[newest.source](newest.end)
+    said = described(newest.source, newest.end)
     read_at = datetime.fromisoformat(newest.read_at)
     before = None if newest.before is None else datetime.fromisoformat(newest.before)
     seconds = 0.0 if before is None else (read_at - before).total_seconds()
@@ -132,8 +139,10 @@ def status_of_direct(newest: DirectPosition, now: datetime) -> StreamStatus:
         size_bytes=newest.totals["bytes"],
         lost_records=newest.totals["lost"],
         lost=tuple(dict(one) for one in newest.lost),
-        behind_records=said.behind,
-        behind_seconds=_behind_seconds(said, now),
+        behind_records=_behind(newest.source, said, "records"),
+        behind_shards=_behind(newest.source, said, "shards"),
+        behind_files=_behind(newest.source, said, "files"),
+        behind_seconds=behind_seconds(said, now),
         records_per_second=_rate(newest.records, seconds),
         bytes_per_second=_rate(newest.bytes, seconds),
         positions=said.places,
@@ -145,9 +154,19 @@ def _rate(count: int, seconds: float) -> float | None:
     return round(count / seconds, 3) if seconds > 0 else None
 
 
-def _behind_seconds(said: Described, now: datetime) -> float | None:
+def described(source: StreamSource, position: Position) -> Described:
+    """What a position of a kind of source says of itself."""
+    return _DESCRIBED[source](position)
+
+
+def behind_seconds(said: Described, now: datetime) -> float | None:
+    """Age of what is beyond a position, 0 when nothing is, None where nobody knows."""
     if said.behind == 0:
         return 0.0
-    if said.newest is None:
+    if said.behind is None or said.unread_since is None:
         return None
-    return max(0.0, (now - said.newest).total_seconds())
+    return max(0.0, (now - said.unread_since).total_seconds())
+
+
+def _behind(source: StreamSource, said: Described, unit: str) -> int | None:
+    return said.behind if BEHIND_UNITS[source] == unit else None

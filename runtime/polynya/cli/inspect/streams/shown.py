@@ -48,9 +48,12 @@ def _rate(one: StreamStatus) -> str | None:
 
 
 def _behind(one: StreamStatus) -> str | None:
-    if one.behind_records is None:
+    counts = {"record": one.behind_records, "shard": one.behind_shards, "file": one.behind_files}
+    told = [(unit, count) for unit, count in counts.items() if count is not None]
+    if not told:
         return None
-    if not one.behind_records:
+    unit, count = told[0]
+    if not count:
         return f"nothing when it was {'read' if one.direct else 'landed'}"
     age = "" if one.behind_seconds is None else f", {age_in_words(one.behind_seconds)}"
-    return f"{counted(one.behind_records, 'record')}{age}"
+    return f"{counted(count, unit)}{age}"

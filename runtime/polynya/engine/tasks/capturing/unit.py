@@ -107,7 +107,8 @@ def _expiry(task: ConnectedCapture, store: ObjectStore) -> Callable[[datetime], 
     keep = task.folder_retention.keep
     if keep == "keep":
         return lambda _: 0
-    return Expiry(CapturedBatches(store, task.place), keep).expire
+    expiry = Expiry(CapturedBatches(store, task.place), keep)
+    return lambda now: expiry.expire(now).batches
 
 
 def last_landed(store: ObjectStore, folder: str) -> datetime | None:

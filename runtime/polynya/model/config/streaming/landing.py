@@ -25,6 +25,8 @@ from polynya.model.config.streaming.kinesis import KinesisSource
 
 _MEBIBYTE: Final = 2**20
 _DEFAULT_KEEP: Final = timedelta(days=7)
+_DEFAULT_UNCOPIED: Final = 100 * 2**30
+_DEFAULT_KEEP_UNREAD: Final = timedelta(days=30)
 
 
 def _refuse(message: str, fix: str) -> PydanticCustomError:
@@ -64,6 +66,10 @@ def _interval(value: timedelta) -> timedelta:
 
 
 Interval: TypeAlias = Annotated[Duration, AfterValidator(_interval)]
+
+
+#: How many partitions or shards are read side by side.
+Readers: TypeAlias = Annotated[int, Field(ge=1, le=64)] | Literal["auto"]
 
 
 def _kept(value: Any) -> Any:
@@ -117,7 +123,20 @@ class FolderRetention(Frozen):
     )
 
 
+class StreamRetention(FolderRetention):
+    """How long landed batches of a stream stay, copied or not."""
+
+    keep_unread: Retention = Field(
+        default=_DEFAULT_KEEP_UNREAD,
+        description="So long stay batches that a table of this project has not copied yet, or "
+        "`keep`: until it has. At least as long as `keep` says. Default: `30d`.",
+    )
+
+
 RetentionOrKeep: TypeAlias = Annotated[FolderRetention, BeforeValidator(_kept), _RetentionSchema]
+StreamRetentionOrKeep: TypeAlias = Annotated[
+    StreamRetention, BeforeValidator(_kept), _RetentionSchema
+]
 
 
 class LandingBatch(Frozen):
@@ -165,9 +184,15 @@ class StreamingLanding(Frozen):
         default_factory=lambda: Into(each="topic"),
         description="Which tables the records are landed in. Default: `{each: topic}`.",
     )
-    folder_retention: RetentionOrKeep = Field(
-        default_factory=FolderRetention,
+    folder_retention: StreamRetentionOrKeep = Field(
+        default_factory=StreamRetention,
         description="How long landed batches stay; `keep` is short for `{keep: keep}`.",
+    )
+    readers: Readers = Field(
+        default="auto",
+        description="How many partitions or shards of a landed table are read side by side, 1 to "
+        "64. `auto`: all partitions of Kafka, as far as Spark has threads for them, and 8 shards "
+        "of Kinesis. Default: `auto`.",
     )
     batch: LandingBatch = Field(
         default_factory=LandingBatch, description="Limits of a landed batch."
@@ -175,6 +200,11 @@ class StreamingLanding(Frozen):
     cluster: ClusterName | None = Field(
         default=None,
         description="Cluster whose agents work on this task. Default: `cluster` of the project.",
+    )
+    max_uncopied: Size | Literal["any"] = Field(
+        default=_DEFAULT_UNCOPIED,
+        description="Landing a table waits while so much of it has landed that a table of this "
+        "project has not copied; `any`: it never waits. Default: `100GB`.",
     )
     on_new_topic: WrittenPolicy = Field(
         default="apply",

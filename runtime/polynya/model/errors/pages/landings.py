@@ -204,6 +204,12 @@ PAGES: Final = (
         "one.",
     ),
     ErrorPage(
+        "POLYNYA-STR-056",
+        "`readers` for a source of files",
+        "Partitions of Kafka and shards of Kinesis can be read side by side, because each has an "
+        "order of its own. Files land in the order of their dates and names, one after the other.",
+    ),
+    ErrorPage(
         "POLYNYA-STR-080",
         "the certificate of a Kafka broker is not trusted",
         "No authority that this machine trusts signed the certificate, or it is out of its time. "
