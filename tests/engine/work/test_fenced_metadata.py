@@ -20,9 +20,9 @@ from polynya.lake.maintenance.look.look import remember
 from polynya.lake.maintenance.look.record import Record
 from polynya.lake.maintenance.statistics.compute import compute_statistics
 from polynya.model.errors import FencedError
-from tests.engine.work.test_fenced_steps import Node, in_many_files
+from tests.engine.work.test_fenced_steps import Node
 from tests.lab.chosen import slow
-from tests.lab.lab import STARTED, Lab
+from tests.lab.lab import STARTED, Lab, put
 from tests.lab.owned import owned
 
 #: Changes of metadata that replace no state.
@@ -51,7 +51,8 @@ not_by_rest = pytest.mark.skipif(
 def test_a_change_of_metadata_by_such_a_node_is_not_made(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    users, work = in_many_files(lab), CHANGES[name]
+    users, work = lab.feed(), CHANGES[name]
+    users.apply(put(1, 1, name="Ann"))
     epoch = users.table().state.epoch
     old, new = Node(users, "node-1", epoch + 1), Node(users, "node-2", epoch + 2)
     real, left = fenced.swap, []
@@ -79,7 +80,8 @@ def test_a_change_of_metadata_by_such_a_node_is_not_made(
 def test_a_change_of_metadata_is_made_again_when_a_step_was_faster(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    users = in_many_files(lab)
+    users = lab.feed()
+    users.apply(put(1, 1, name="Ann"))
     table, real = owned(users), fenced.swap
 
     def late(transaction: Any) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +17,12 @@ from polynya.lake.iceberg.commit import Committed, Step
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.read.verify import verify
 from polynya.lake.table import dataset
+from polynya.lake.table.dataset import DatasetTable
 from polynya.model.errors import StaleStepError
 from polynya.observe.data import UnitFailed
 from tests.lab.lab import STARTED, Feed, Lab, drop, put
-from tests.lab.owned import copied, owned
+from tests.lab.owned import copied, owned, step
+from tests.lab.twins import NEVER_AGAIN
 
 pytestmark = pytest.mark.slow
 
@@ -92,21 +97,24 @@ def test_states_that_a_compaction_has_joined_are_both_kept(lab: Lab) -> None:
     assert verify(users.table()).findings == []
 
 
-class Compacted(FastApplier):
-    """Another engine writes files again once an apply has written its own."""
+class Beside(FastApplier):
+    """Another engine is at work once an apply has written its files. Rows go by deletes."""
 
-    def __init__(self, users: Feed, *where: str) -> None:
-        super().__init__()
-        self._users = users
-        self._where = where
+    def __init__(self, users: Feed, procedure: str, *arguments: str) -> None:
+        super().__init__(rewriting=NEVER_AGAIN)
+        self._call = lambda: call(users, procedure, *arguments)
         self.times = 0
 
     def stage(self, run: Any, outcome: Any) -> Any:
         staged = super().stage(run, outcome)
         self.times += 1
         if self.times == 1:
-            call(self._users, "rewrite_data_files", ALL_FILES, *self._where)
+            self._call()
         return staged
+
+
+def compacted(users: Feed, *where: str) -> Beside:
+    return Beside(users, "rewrite_data_files", ALL_FILES, *where)
 
 
 CURRENT = "where => \"hdr__partition = 'current'\""
@@ -120,11 +128,78 @@ def test_a_compaction_during_an_apply_is_told(lab: Lab, where: tuple[str, ...]) 
     copied(users, table, put(1, 3, name="Anna"))
 
     with pytest.raises(StaleStepError) as caught:
-        Compacted(users, *where).apply(table, reason="a test", now=STARTED)
+        compacted(users, *where).apply(table, reason="a test", now=STARTED)
 
     assert caught.value.code == "POLYNYA-LAKE-051"
     assert table.state.apply.applies == 1
     assert users.current("id", "name") == [(1, "Anna"), (2, "Ben")]
+
+
+def before_the_commit(
+    monkeypatch: pytest.MonkeyPatch, users: Feed, procedure: str, *arguments: str
+) -> None:
+    """Let another engine be at work right before the next commit of a step."""
+    real = dataset.commit_row_delta
+
+    def late(given: IcebergTable, step: Step) -> Committed:
+        monkeypatch.setattr(dataset, "commit_row_delta", real)
+        call(users, procedure, *arguments)
+        return real(given, step)
+
+    monkeypatch.setattr(dataset, "commit_row_delta", late)
+
+
+def with_deletes(lab: Lab) -> tuple[Feed, DatasetTable]:
+    """A table with several delete files and manifests, and an old file of nobody."""
+    users = lab.feed()
+    users.apply(*(put(key, 1, name="first") for key in (1, 2, 3)))
+    table = owned(users)
+    for key in (1, 2):
+        step(users, table, put(key, 2, name="second"))
+    lost(users).write_bytes(b"nobody")
+    os.utime(lost(users), (time.time() - 9 * 86_400,) * 2)
+    return users, table
+
+
+def lost(users: Feed) -> Path:
+    return Path(str(users.table().table.java.location())) / "data" / "lost.parquet"
+
+
+#: What is done during a step. Compactions and expiries have tests of their own.
+MEANWHILE = ("rewrite_position_delete_files", "rewrite_manifests", "remove_orphan_files")
+
+
+@pytest.mark.parametrize("procedure", MEANWHILE)
+def test_what_else_another_engine_does_during_an_apply_is_not_noticed(
+    lab: Lab, procedure: str
+) -> None:
+    users, _ = with_deletes(lab)
+    users.applier["applier"] = applier = Beside(users, procedure, *PROCEDURES[procedure])
+
+    users.apply(put(1, 3, name="third"), drop(3, 4))
+
+    assert applier.times == 1
+    assert not any(isinstance(one, UnitFailed) for one in lab.events)
+    assert users.current("id", "name") == [(1, "third"), (2, "second")]
+    assert lost(users).exists() == (procedure != "remove_orphan_files")
+    replaced = lab.rows(f"SELECT operation FROM {users.relation}.snapshots")
+    assert (("replace",) in replaced) == (procedure != "remove_orphan_files")
+    assert verify(users.table()).findings == []
+
+
+@pytest.mark.parametrize("procedure", MEANWHILE)
+def test_what_else_another_engine_does_during_a_copy_is_not_noticed(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, procedure: str
+) -> None:
+    users, table = with_deletes(lab)
+
+    before_the_commit(monkeypatch, users, procedure, *PROCEDURES[procedure])
+    copied(users, table, put(4, 5, name="Dan"))
+
+    assert users.current("id", "name")[-1] == (4, "Dan")
+    users.apply()
+    assert users.current("id", "name") == [(1, "second"), (2, "second"), (3, "first"), (4, "Dan")]
+    assert verify(users.table()).findings == []
 
 
 def test_a_copy_notices_a_compaction_only_where_that_moves_states(
@@ -132,19 +207,11 @@ def test_a_copy_notices_a_compaction_only_where_that_moves_states(
 ) -> None:
     users = lab.feed()
     users.apply(put(1, 1, name="Ann"))
-    table, real = owned(users), dataset.commit_row_delta
+    table = owned(users)
 
-    def compacted_first(*where: str) -> None:
-        def late(given: IcebergTable, step: Step) -> Committed:
-            monkeypatch.setattr(dataset, "commit_row_delta", real)
-            call(users, "rewrite_data_files", ALL_FILES, *where)
-            return real(given, step)
-
-        monkeypatch.setattr(dataset, "commit_row_delta", late)
-
-    compacted_first(NO_STATES)
+    before_the_commit(monkeypatch, users, "rewrite_data_files", ALL_FILES, NO_STATES)
     copied(users, table, put(2, 2, name="Ben"))
-    compacted_first()
+    before_the_commit(monkeypatch, users, "rewrite_data_files", ALL_FILES)
     with pytest.raises(StaleStepError):
         copied(users, table, put(3, 3, name="Cid"))
 
@@ -157,7 +224,7 @@ def test_a_copy_notices_a_compaction_only_where_that_moves_states(
 def test_a_run_takes_the_step_again_at_once(lab: Lab) -> None:
     users = lab.feed()
     users.apply(put(1, 1, name="Ann"), put(2, 2, name="Ben"))
-    users.applier["applier"] = applier = Compacted(users)
+    users.applier["applier"] = applier = compacted(users)
 
     users.apply(put(1, 3, name="Anna"), drop(2, 4))
 
