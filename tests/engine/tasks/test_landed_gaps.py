@@ -8,7 +8,9 @@ from polynya.engine.work.landed_readers import LandedReaders, Reader, state_in
 from polynya.formats.landed.batch import batch_name
 from polynya.observe.streams import StreamLost
 from tests.formats.stream.streams import landed
+from tests.lab.events import upsert
 from tests.lab.lab import Feed, Lab
+from tests.oracle.emit import debezium_lines
 
 
 def table_of_a_stream(lab: Lab) -> Feed:
@@ -49,3 +51,26 @@ def test_batches_that_were_gone_are_told_counted_and_shown(lab: Lab) -> None:
     landed_to = table.table().state.copy.position.landed
     assert landed_to is not None
     assert (landed_to.lost_batches, landed_to.lost_messages, landed_to.messages) == (2, 5, 8)
+
+
+def test_a_task_whose_tables_share_files_says_so_too(lab: Lab) -> None:
+    capture = lab.capture(history=False)
+    folder = capture.folder / "users"
+    folder.mkdir()
+
+    def land_change(number: int, key: int) -> None:
+        lines = debezium_lines([upsert(key, number, name="x")], lab.schema, "users", ["id"])
+        messages = [json.dumps(line).encode() for line in lines]
+        (folder / batch_name(number)).write_bytes(landed(messages, number, number))
+
+    land_change(1, 1)
+    capture.run()
+    land_change(4, 2)
+    capture.run()
+    capture.run()
+
+    [lost] = [event for event in lab.events if isinstance(event, StreamLost)]
+    assert (lost.subject, lost.at) == (f"{lab.schema}_task", f"{lab.schema}/users")
+    assert (lost.begin, lost.end, lost.records) == ("2", "3", None)
+    read = capture.ledger().table().state.copy.position.files
+    assert f"{lab.schema}/users/{batch_name(4)}" in read

@@ -6,7 +6,7 @@ import pytest
 
 from polynya.formats.batch import FileProgress
 from polynya.formats.landed.batch import batch_name
-from polynya.formats.landed.reached import before_copy
+from polynya.formats.landed.reached import before_copy, gone_between
 from polynya.model.contract.landed_position import Gone, Reached, Read, Span, after_copy, gone
 
 FOLDER = "clicks/users"
@@ -69,3 +69,23 @@ def test_a_state_without_that_position_has_it_from_its_files() -> None:
     # A reload has read on: what is known of the newest before it says nothing.
     assert before_copy(at(3, 30), files, FOLDER) == at(4, None)
     assert before_copy(at(4, 40), files, "another") is None
+
+
+def test_tasks_whose_tables_share_files_lack_batches_folder_by_folder() -> None:
+    whole, part = FileProgress(9, 5, complete=True), FileProgress(9, 2, complete=False)
+
+    def files(**numbers: list[int]) -> dict[str, FileProgress]:
+        return {
+            f"{folder}/{batch_name(number)}": whole
+            for folder, found in numbers.items()
+            for number in found
+        }
+
+    done = files(a=[3, 4], b=[7]) | {f"c/{batch_name(2)}": part, "a/other.json": whole}
+    read = files(a=[6, 9], b=[8], c=[3], d=[5]) | {"a/more.json": whole}
+
+    assert gone_between(done, read) == {
+        "a": (Gone(5, 5, None), Gone(7, 8, None)),
+        "c": (Gone(2, 2, None),),
+    }
+    assert gone_between({}, read) == {"a": (Gone(7, 8, None),)}

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from polynya.engine.tasks.new_sources import policy_of_new
 from polynya.engine.work.context import EngineContext
-from polynya.engine.work.dataset import WorkingDataset
+from polynya.engine.work.dataset import WorkingDataset, lost_event
 from polynya.engine.work.landing import TaskLanding
 from polynya.engine.work.tables import OpenTables
 from polynya.engine.work.tidying.beside import MaintenanceBeside
@@ -21,8 +21,10 @@ from polynya.engine.work.turns.threads import in_threads
 from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn
 from polynya.formats.base import ReadBatch
 from polynya.formats.batch import DatasetBatch, FilePart, FileProgress
+from polynya.formats.landed.reached import gone_between
 from polynya.model.config.sources import datasets_of_sources
 from polynya.model.config.task import StorageTask
+from polynya.model.contract.landed_position import Gone
 from polynya.model.errors import ConfigErrors, SuspendedError
 
 
@@ -127,8 +129,17 @@ class CaptureTask:
             # The files are not marked as done, so that nothing of the refused tables is lost.
             raise ConfigErrors(errors)
         assert batch.unrouted is not None, "what has no table is accounted for"
+        done = self._tables.ledger.progress
         self._tables.remember(tables, batch.unrouted, live)
+        self._tell_lost(gone_between(done, batch.unrouted.files))
         return batch.unrouted.files
+
+    def _tell_lost(self, lost: Mapping[str, Sequence[Gone]]) -> None:
+        """Say which landed batches were gone before anybody copied them."""
+        for folder, missing in lost.items():
+            for one in missing:
+                event = lost_event(self._task.name, folder, one)
+                self._context.sink(replace(event, task=self._task.name))
 
     def _apply(self, table: WorkingDataset, turn: Turn) -> Ended:
         """Apply one table, whose files were read for all of them."""

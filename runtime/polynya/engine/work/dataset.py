@@ -389,13 +389,8 @@ class WorkingDataset:
 
     def _tell_lost(self, batch: DatasetBatch, lost: Iterable[Gone]) -> None:
         for one in lost:
-            self.tell(
-                StreamLost(
-                    subject=self.name, at=batch.landed.folder if batch.landed else "",
-                    begin=str(one.first), end=str(one.last), reason="landing",
-                    records=one.messages,
-                )
-            )  # fmt: skip
+            assert batch.landed is not None, "only landed batches can be gone"
+            self.tell(lost_event(self.name, batch.landed.folder, one))
 
     def tell_applied(self, result: ApplyResult) -> None:
         """Say that an apply was committed, and what it did."""
@@ -407,6 +402,18 @@ class WorkingDataset:
                 rows=result.figures.counts(),
             )
         )
+
+
+def lost_event(subject: str, folder: str, lost: Gone) -> StreamLost:
+    """Says that landed batches of a folder were gone before they were copied."""
+    return StreamLost(
+        subject=subject,
+        at=folder,
+        begin=str(lost.first),
+        end=str(lost.last),
+        reason="landing",
+        records=lost.messages,
+    )
 
 
 def pending_facts(table: DatasetTable, now: datetime) -> PendingFacts:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from polynya.formats.batch import FileProgress
 from polynya.formats.files.discovery import folder_of
 from polynya.formats.landed.batch import batch_number
-from polynya.model.contract.landed_position import Reached
+from polynya.model.contract.landed_position import Gone, Reached, Read, Span, gone
 
 
 def before_copy(
@@ -27,6 +27,26 @@ def before_copy(
     if told is not None and told.number == newest:
         return told
     return Reached(folder, newest, numbers[newest].complete)
+
+
+def gone_between(
+    done: Mapping[str, FileProgress], read: Mapping[str, FileProgress]
+) -> dict[str, tuple[Gone, ...]]:
+    """The landed batches that were gone before a task copied them, by folder.
+
+    For tasks whose tables share their files, which may have several folders. `done` is how far they
+    were read before `read`, which is in the order of names.
+    """
+    spans: dict[str, list[Read]] = {}
+    for path, progress in read.items():
+        number = batch_number(path)
+        if number is not None:
+            spans.setdefault(folder_of(path), []).append(Read(number, progress.complete))
+    found = {
+        folder: gone(before_copy(None, done, folder), Span(folder, tuple(parts)))
+        for folder, parts in spans.items()
+    }
+    return {folder: missing for folder, missing in found.items() if missing}
 
 
 def next_unread(files: Mapping[str, FileProgress], folder: str) -> int:
