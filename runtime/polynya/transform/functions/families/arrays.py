@@ -107,7 +107,7 @@ FUNCTIONS = (
     function(
         "array_max", "array", extreme("array_max", _one),
         "The highest element. NULL elements do not count; an empty array gives NULL.",
-        "array_max(to_array(1, 0.2, 30)) -> 30.0",
+        "array_max(to_array(1, 30, 0.2)) -> 30.0",
         "array_max(split('', ',')) -> null",
     ),
     function(
@@ -159,13 +159,13 @@ FUNCTIONS = (
     function(
         "first_element", "array", _first,
         "The first element; of an empty array NULL.",
-        "first_element(to_array('a', 'b', 'c')) -> \"a\"",
+        "first_element(to_array('b', 'a', 'c')) -> \"b\"",
         "first_element(split('', ',')) -> null",
     ),
     function(
         "last_element", "array", _last,
         "The last element; of an empty array NULL.",
-        "last_element(to_array('a', 'b', 'c')) -> \"c\"",
+        "last_element(to_array('a', 'c', 'b')) -> \"b\"",
         "last_element(split('', ',')) -> null",
     ),
     function(

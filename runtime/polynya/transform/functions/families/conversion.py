@@ -51,11 +51,12 @@ FUNCTIONS = (
     ),
     function(
         "to_double", "value", _to("double"), "As `double`.",
-        "to_double('3.5') -> 3.5", "to_double(3) -> 3.0", "to_double('x') -> null",
+        "to_double('3.5') -> 3.5", "to_double(3) -> 3.0",
+        "to_double(9007199254740993) -> 9007199254740992.0", "to_double('x') -> null",
     ),
     function(
         "to_float", "value", _to("float"), "As `float`.",
-        "to_float('-3.5') -> -3.5", "to_float(true) -> null",
+        "to_float('-3.5') -> -3.5", "to_float(16777217) -> 16777216.0", "to_float(true) -> null",
     ),
     function(
         "to_int", "value", _to("int"),
@@ -71,7 +72,8 @@ FUNCTIONS = (
     function(
         "to_number", "value", _number,
         "A number as it is, the number that a text says as `double`; NULL for all else.",
-        "polynya.to_number('5.1') -> 5.1", "polynya.to_number(5) -> 5",
+        "polynya.to_number('5.1') -> 5.1",
+        "polynya.to_number(9007199254740993) -> 9007199254740993",
         "polynya.to_number('###') -> null",
     ),
     function(

@@ -181,7 +181,8 @@ def _sign(values: Sequence[Value], _: Place) -> Value:
 FUNCTIONS = (
     function(
         "abs", "number", _abs, "The absolute value.",
-        "polynya.abs(-3) -> 3", "polynya.abs('-2.5') -> 2.5", "polynya.abs('x') -> null",
+        "polynya.abs(-3) -> 3", "polynya.abs(3) -> 3", "polynya.abs('-2.5') -> 2.5",
+        "polynya.abs('x') -> null",
     ),
     function(
         "add", "number number2", _try("try_add"),
@@ -237,11 +238,13 @@ FUNCTIONS = (
     ),
     function(
         "exp", "number", _real("exp"), "e to the power of the number.",
-        "polynya.exp(0) -> 1.0", "polynya.exp('x') -> null",
+        "polynya.exp(0) -> 1.0", "polynya.round(polynya.exp(1), 6) -> 2.718282",
+        "polynya.exp('x') -> null",
     ),
     function(
         "ln", "number", _real("ln"), "The natural logarithm; NULL for 0 and less.",
-        "polynya.ln(1) -> 0.0", "polynya.ln(0) -> null", "polynya.ln(-1) -> null",
+        "polynya.ln(1) -> 0.0", "polynya.round(polynya.ln(10), 6) -> 2.302585",
+        "polynya.ln(0) -> null", "polynya.ln(-1) -> null",
     ),
     function(
         "log", "number base", _log, "The logarithm to a base; NULL for 0 and less.",
@@ -249,11 +252,11 @@ FUNCTIONS = (
     ),
     function(
         "power", "base exponent", _real("power"), "The base to the power of the exponent.",
-        "polynya.power(2, 4) -> 16.0",
+        "polynya.power(2, 3) -> 8.0", "polynya.power(4, 0.5) -> 2.0",
     ),
     function(
         "sqrt", "number", _positive("sqrt"), "The square root; NULL for less than 0.",
-        "polynya.sqrt(4) -> 2.0", "polynya.sqrt(-2) -> null",
+        "polynya.sqrt(9) -> 3.0", "polynya.sqrt(-2) -> null",
     ),
     function(
         "square", "number", _square, "The square; NULL where it does not fit.",
@@ -276,13 +279,28 @@ FUNCTIONS = (
         "The highest of all values, and of the elements of all arrays, brought to a common type.",
         "polynya.greatest(to_array(1, 0.2), 30) -> 30.0",
     ),
-    function("degrees", "number", _real("degrees"), "Radians as degrees.", "degrees(0) -> 0.0"),
-    function("radians", "number", _real("radians"), "Degrees as radians.", "radians(0) -> 0.0"),
-    function("sin", "number", _real("sin"), "The sine of radians.", "sin(0) -> 0.0"),
-    function("cos", "number", _real("cos"), "The cosine of radians.", "cos(0) -> 1.0"),
-    function("tan", "number", _real("tan"), "The tangent of radians.", "tan(0) -> 0.0"),
+    function(
+        "degrees", "number", _real("degrees"), "Radians as degrees.",
+        "degrees(0) -> 0.0", "polynya.round(degrees(1), 6) -> 57.29578",
+    ),
+    function(
+        "radians", "number", _real("radians"), "Degrees as radians.",
+        "radians(0) -> 0.0", "polynya.round(radians(180), 6) -> 3.141593",
+    ),
+    function(
+        "sin", "number", _real("sin"), "The sine of radians.",
+        "sin(0) -> 0.0", "polynya.round(sin(1), 6) -> 0.841471",
+    ),
+    function(
+        "cos", "number", _real("cos"), "The cosine of radians.",
+        "cos(0) -> 1.0", "polynya.round(cos(1), 6) -> 0.540302",
+    ),
+    function(
+        "tan", "number", _real("tan"), "The tangent of radians.",
+        "tan(0) -> 0.0", "polynya.round(tan(1), 6) -> 1.557408",
+    ),
     function(
         "tan_h", "number", _real("tanh"), "The hyperbolic tangent of radians.",
-        "tan_h(0) -> 0.0", "tan_h('x') -> null",
+        "tan_h(0) -> 0.0", "polynya.round(tan_h(1), 6) -> 0.761594", "tan_h('x') -> null",
     ),
 )  # fmt: skip
