@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
 from typing import Any
@@ -16,6 +17,8 @@ from typing import Any
 from polynya.formats.debezium.captured.batch import CaptureHeader
 from polynya.gateway.debezium.engine import DebeziumEngine
 from polynya.gateway.landing.log import CaptureLog
+from polynya.gateway.mysql.database import MysqlDatabase
+from polynya.gateway.mysql.snapshot import MysqlSnapshot
 from polynya.gateway.postgresql.database import PostgresDatabase
 from polynya.gateway.postgresql.views import View
 from polynya.gateway.worker import __main__ as worker
@@ -38,16 +41,16 @@ class Deadly:
             _die()
 
     def begun(self) -> None:
-        """The slot is made, and nothing has landed that says so."""
-        self._after(PostgresDatabase, "begin")
+        """The slot is made, where there are slots, and nothing has landed that says so."""
+        self._after("begin", PostgresDatabase, MysqlDatabase)
 
     def resumed(self) -> None:
         """A later view is taken."""
-        self._after(PostgresDatabase, "resume")
+        self._after("resume", PostgresDatabase, MysqlDatabase)
 
     def chunk(self) -> None:
         """Rows of a load are read and have not landed."""
-        self._after(View, "read")
+        self._after("read", View, MysqlSnapshot)
 
     def put(self) -> None:
         """A batch is ready and has not been put."""
@@ -61,7 +64,7 @@ class Deadly:
 
     def landed(self) -> None:
         """A batch is put, and nobody was told."""
-        self._after(CaptureLog, "put")
+        self._after("put", CaptureLog)
 
     def inside(self) -> None:
         """A batch is put that ends inside of a transaction."""
@@ -69,13 +72,15 @@ class Deadly:
 
         def put(log: CaptureLog, header: CaptureHeader, packed: bytes) -> int:
             size = real(log, header, packed)
-            self._dies(when="passed" in header.position["stream"])
+            stream = header.position["stream"]
+            # PostgreSQL, and how many events a binlog goes on after.
+            self._dies(when="passed" in stream or bool(stream["offset"].get("event")))
             return size
 
         CaptureLog.put = put  # type: ignore[method-assign]
 
     def telling(self) -> None:
-        """All up to an event has landed, and the slot is about to be told."""
+        """All up to an event has landed, and the database is about to be told."""
         real = Changes.take
 
         def take(changes: Changes, events: Any) -> Any:
@@ -86,7 +91,7 @@ class Deadly:
         Changes.take = take  # type: ignore[method-assign]
 
     def told(self) -> None:
-        """The slot was told."""
+        """The database was told."""
         real_take, real_handle = Changes.take, DebeziumEngine.handleBatch
         seen = []
 
@@ -134,16 +139,18 @@ class Deadly:
 
         CaptureLog.put = put  # type: ignore[method-assign]
 
-    def _after(self, owner: type, name: str) -> None:
-        real = getattr(owner, name)
+    def _after(self, name: str, *owners: type) -> None:
+        for owner in owners:
+            setattr(owner, name, self._last(getattr(owner, name)))
 
+    def _last(self, real: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(real)
         def called(*args: Any, **more: Any) -> Any:
             result = real(*args, **more)
             self._dies()
             return result
 
-        setattr(owner, name, called)
+        return called
 
 
 #: Where a capture can be killed, so that each is another state of log, slot and database.
