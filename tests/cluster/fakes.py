@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from polynya.cluster.accept import WantedTask
+from polynya.cluster.configuration.accept import WantedTask
 from polynya.cluster.unit import JobKey
 from polynya.engine.verbs.errand import Errand
 from polynya.engine.work.backlog import Backlog

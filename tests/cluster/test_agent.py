@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from polynya.cli.json_values import to_json
-from polynya.cluster.accept import Acceptance
 from polynya.cluster.agent import Agent, Ended, Pace, Ports
+from polynya.cluster.configuration.accept import Acceptance
 from polynya.cluster.gossip.decode import read_record
 from polynya.cluster.gossip.messages import Heartbeat, Sender
 from polynya.cluster.gossip.stream_gossip import StreamGossip
@@ -29,7 +29,6 @@ from polynya.cluster.metrics import MetricsOutlet
 from polynya.cluster.outlets import STATE_FILE, HeartbeatOutlet, StateFile
 from polynya.cluster.report import Node as NodeName
 from polynya.cluster.report import is_healthy, summary
-from polynya.cluster.start import fetch_in_background
 from polynya.formats.batch import FilePart
 from polynya.model.errors import ConfigError, DependencyError, PolynyaError
 from polynya.observe.emf import emf_records
@@ -299,25 +298,6 @@ def test_an_agent_that_started_with_a_landing_has_its_jars(tmp_path: Path) -> No
 
     assert node.signs == ["ready"]
     assert node.fetched == []
-
-
-def test_jars_are_fetched_until_they_are_there_and_what_is_wrong_is_said_once() -> None:
-    tries = [OUTAGE, OUTAGE, DependencyError("POLYNYA-DEP-002", "no network"), None]
-    inbox: SimpleQueue[Any] = SimpleQueue()
-    pauses: list[float] = []
-
-    def fetch(_project: object) -> None:
-        problem = tries.pop(0)
-        if problem is not None:
-            raise problem
-
-    project: Any = None
-    fetch_in_background(project, inbox, "n1", fetch=fetch, sleep=pauses.append).join(10)
-
-    said = [inbox.get_nowait() for _ in range(inbox.qsize())]
-    assert [str(one.event.error) for one in said[:-1]] == ["no answer", "no network"]
-    assert said[-1] == JarsFetched()
-    assert len(pauses) == 3
 
 
 def test_who_is_told_to_end_does_not_start_anew(node: Node) -> None:

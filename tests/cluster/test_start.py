@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 import pytest
 
 from polynya.cli.json_values import to_json
 from polynya.cluster.agent import Pace
-from polynya.cluster.start import Settings, make_agent
+from polynya.cluster.messages import JarsFetched
+from polynya.cluster.start import Settings, fetch_in_background, make_agent
 from polynya.cluster.submitting.configured import source_of
 from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import ConflictError, DependencyError
@@ -22,6 +24,7 @@ from tests.aws import REGION, aws_server, client
 from tests.cluster.fakes import GOOD, snapshot
 
 FILES = snapshot(GOOD).files
+OUTAGE = DependencyError("POLYNYA-AWS-003", "no answer")
 ORIGIN = Origin("a test", datetime(2026, 1, 1, tzinfo=UTC))
 
 
@@ -95,3 +98,22 @@ def test_a_work_folder_is_for_one_agent(tmp_path: Path) -> None:
         make_agent(settings, lambda _event: None, SimpleQueue())
 
     assert caught.value.code == "POLYNYA-AGT-001"
+
+
+def test_jars_are_fetched_until_they_are_there_and_what_is_wrong_is_said_once() -> None:
+    tries = [OUTAGE, OUTAGE, DependencyError("POLYNYA-DEP-002", "no network"), None]
+    inbox: SimpleQueue[Any] = SimpleQueue()
+    pauses: list[float] = []
+
+    def fetch(_project: object) -> None:
+        problem = tries.pop(0)
+        if problem is not None:
+            raise problem
+
+    project: Any = None
+    fetch_in_background(project, inbox, "n1", fetch=fetch, sleep=pauses.append).join(10)
+
+    said = [inbox.get_nowait() for _ in range(inbox.qsize())]
+    assert [str(one.event.error) for one in said[:-1]] == ["no answer", "no network"]
+    assert said[-1] == JarsFetched()
+    assert len(pauses) == 3

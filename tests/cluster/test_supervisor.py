@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.cluster.accept import WantedTask
+from polynya.cluster.configuration.accept import WantedTask
 from polynya.cluster.decide import Rules
 from polynya.cluster.messages import Observed, RoundEnded, RunEnded
 from polynya.cluster.supervisor import Supervisor

@@ -114,7 +114,7 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
-        data.CopyWaiting(subject="web.users", reason="40 pending rows are 20 times 2"),
+        run.CopyWaiting(subject="web.users", reason="40 pending rows are 20 times 2"),
         Level.NOTE,
         "waiting  web.users: copies wait for the apply: 40 pending rows are 20 times 2",
         {"subject": "web.users", "reason": "40 pending rows are 20 times 2"},

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from queue import Empty
 from typing import Any, Final
 
-from polynya.cluster.accept import Acceptance, InForce
+from polynya.cluster.configuration.accept import Acceptance, InForce
+from polynya.cluster.configuration.watch import Watch
 from polynya.cluster.ending import Ended, Ending
 from polynya.cluster.jobs import Job
 from polynya.cluster.messages import (
@@ -32,7 +33,6 @@ from polynya.cluster.report import Facts, Node, node_report
 from polynya.cluster.sharing.part import Part
 from polynya.cluster.supervisor import Supervisor
 from polynya.cluster.unit import JobKey
-from polynya.cluster.watch import Watch
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.reading.loader import LoadedProject
 from polynya.observe.events import Event, EventSink

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from polynya.cluster.accept import InForce
-from polynya.cluster.assigned import UNNAMED
+from polynya.cluster.configuration.accept import InForce
+from polynya.cluster.configuration.assigned import UNNAMED
 from polynya.cluster.jobs import Job
 from polynya.engine.work.backlog import Taken, Waiting
 from polynya.engine.work.turns.threads import THREADS

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 from uuid import uuid4
 
-from polynya.cluster.accept import Acceptance
 from polynya.cluster.agent import Agent, Pace, Ports
-from polynya.cluster.assigned import Mine
+from polynya.cluster.configuration.accept import Acceptance
+from polynya.cluster.configuration.assigned import Mine
 from polynya.cluster.gossip.messages import Sender
 from polynya.cluster.gossip.port import Gossip
 from polynya.cluster.gossip.stream_gossip import StreamGossip

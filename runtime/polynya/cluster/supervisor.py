@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import count
 from typing import Final
 
-from polynya.cluster.accept import WantedTask
+from polynya.cluster.configuration.accept import WantedTask
 from polynya.cluster.control.unit_wishes import Asked, Settled
 from polynya.cluster.decide import Action, Decision, Rules, decide
 from polynya.cluster.jobs import Job

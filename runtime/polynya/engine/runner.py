@@ -14,7 +14,7 @@ from polynya.engine.tasks.folders import FolderTask
 from polynya.engine.tasks.streaming import LandingTask
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.landing import TaskLanding
-from polynya.engine.work.look import SharedLook
+from polynya.engine.work.turns.look import SharedLook
 from polynya.engine.work.turns.queue import POLL_SECONDS, Crew
 from polynya.engine.work.turns.rounds import Rounds
 from polynya.engine.work.turns.unit import Ended, Unit

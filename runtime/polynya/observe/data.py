@@ -234,18 +234,6 @@ class ReloadLoaded(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CopyWaiting(Event):
-    """Copies of a dataset wait for its apply, which cannot follow; said once for each time."""
-
-    type: ClassVar[str] = "copy.waiting"
-    reason: str
-
-    def text(self) -> str:
-        """See `Event`."""
-        return line("waiting", self.subject, f"copies wait for the apply: {self.reason}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReloadWaiting(Event):
     """A reload is under way and a run leaves its files to it; said once."""
 

@@ -138,3 +138,15 @@ def under_way(sink: EventSink, progress: StepProgress) -> Iterator[None]:
         yield
     finally:
         sink(StepEnded(subject=progress.subject))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyWaiting(Event):
+    """Copies of a dataset wait for its apply, which cannot follow; said once for each time."""
+
+    type: ClassVar[str] = "copy.waiting"
+    reason: str
+
+    def text(self) -> str:
+        """See `Event`."""
+        return line("waiting", self.subject, f"copies wait for the apply: {self.reason}")

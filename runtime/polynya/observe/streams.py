@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from polynya.model.contract.landed_position import Gone
 from polynya.observe.events import Event, Level, counted, line
 
 _WHY: Final[Mapping[str, str]] = {
@@ -81,6 +82,19 @@ class StreamLost(Event):
     end: str
     reason: str
     records: int | None = None
+
+    @classmethod
+    def of_landing(cls, subject: str, folder: str, lost: Gone) -> StreamLost:
+        """Landed batches of a folder were gone before they were copied."""
+        first, last = str(lost.first), str(lost.last)
+        return cls(
+            subject=subject,
+            at=folder,
+            begin=first,
+            end=last,
+            reason="landing",
+            records=lost.messages,
+        )
 
     @property
     def level(self) -> Level:

@@ -205,3 +205,16 @@ def path_of(text: str) -> tuple[str, ...] | None:
     if not isinstance(node, exp.Column):
         return None
     return (*(part.name for part in node.parts), *reversed(names))
+
+
+def day_of(text: str) -> str | None:
+    """The column of an expression that is only the day of a column; None for all else.
+
+    Raises ConfigError like the check.
+    """
+    _checked(text, None)
+    node = parse(text, None)
+    if not isinstance(node, exp.Cast) or not node.to.is_type(exp.DataType.Type.DATE):
+        return None
+    column = node.this
+    return column.name if isinstance(column, exp.Column) and len(column.parts) == 1 else None

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.cluster.accept import WantedTask
+from polynya.cluster.configuration.accept import WantedTask
 from polynya.cluster.messages import RunEnded
 from polynya.cluster.sharing.rights import Rights
 from polynya.cluster.supervisor import Supervisor

@@ -10,10 +10,11 @@ from polynya.engine.runner import run_once, units
 from polynya.engine.tasks.declared import DeclaredDataset
 from polynya.engine.tasks.direct import DirectDataset
 from polynya.engine.work.landing import TaskLanding
-from polynya.engine.work.look import SharedLook
+from polynya.engine.work.turns.look import SharedLook
 from polynya.engine.work.turns.unit import Turn
-from polynya.observe.data import BatchCopied, CopyWaiting, DatasetApplied
+from polynya.observe.data import BatchCopied, DatasetApplied
 from polynya.observe.events import Event
+from polynya.observe.run import CopyWaiting
 from polynya.observe.streams import StreamWaiting
 from tests.engine.tasks.direct_table import MERGED, DirectTable, message
 from tests.engine.tasks.test_landed_expiry import copied, reader

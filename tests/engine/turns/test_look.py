@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from polynya.engine.runner import units
-from polynya.engine.work.look import SharedLook
+from polynya.engine.work.turns.look import SharedLook
 from polynya.engine.work.turns.unit import Turn
 from polynya.formats.files.discovery import Landed
 from polynya.store.object_store import ObjectInfo

@@ -41,7 +41,7 @@ def test_every_action_is_tried() -> None:
 def test_views_show_the_same_before_during_and_after(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, action: str
 ) -> None:
-    users = worn(lab)
+    users = worn(lab, action)
     wanted, meanwhile = seen(users, action), []
 
     def watch(module: Any, name: str) -> None:
@@ -78,7 +78,7 @@ def test_who_dies_at_a_boundary_changes_no_result(
     number: int,
     moment: str,
 ) -> None:
-    users = worn(lab)
+    users = worn(lab, action)
     wanted, real, calls = seen(users, action), getattr(module, name), []
 
     def deadly(*given: Any, **how: Any) -> Any:

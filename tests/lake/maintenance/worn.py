@@ -16,9 +16,10 @@ from polynya.lake.maintenance.expiry.choice import Keep
 from polynya.lake.maintenance.expiry.expire import expire_snapshots
 from polynya.lake.maintenance.expiry.manifests import rewrite_manifests
 from polynya.lake.maintenance.expiry.orphans import remove_orphan_files
+from polynya.lake.maintenance.retention.changes import expire_changes
 from polynya.lake.maintenance.retention.expire import expire_rows
 from polynya.lake.maintenance.rewrite import data_files, delete_files
-from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files
+from polynya.lake.maintenance.rewrite.data_files import rewrite_data_files, rewrite_layout
 from polynya.lake.maintenance.rewrite.delete_files import rewrite_position_delete_files
 from polynya.lake.maintenance.statistics.compute import compute_statistics
 from polynya.lake.table import dataset
@@ -31,9 +32,14 @@ LIMIT = date(2026, 3, 3)
 OLD, YOUNG = "2026-01-10", "2026-05-10"
 
 
-def worn(lab: Lab) -> Feed:
-    """Small files, deleted and old rows, many manifests and snapshots, and a file of nobody."""
+def worn(lab: Lab, action: str) -> Feed:
+    """Small files, deleted and old rows, many manifests and snapshots, and a file of nobody.
+
+    For the actions that need it applied events that are kept, or another layout than files have.
+    """
+    kept = {"changes_retention": "10d"} if action == "expire_changes" else {}
     users = lab.feed(
+        **kept,
         retention={"column": "day", "keep": "90d"},
         columns={"day": "date"},
         maintenance={"enabled": False},
@@ -52,11 +58,13 @@ def worn(lab: Lab) -> Feed:
         lost = Path(str(table.table.java.location())) / "data" / f"lost-{number}.parquet"
         lost.write_bytes(b"nobody")
         os.utime(lost, (time.time() - 9 * 86_400,) * 2)
+    if action == "rewrite_layout":
+        users.configure(partition_by=["month(day)"])
     return users
 
 
 def seen(users: Feed, action: str) -> Any:
-    """What the views show; of what `expire_rows` leaves.
+    """What the views show; of what `expire_rows` leaves, and without kept events that may go.
 
     The first version of a key that is left is an update by then, so its operation does not count.
     """
@@ -65,6 +73,8 @@ def seen(users: Feed, action: str) -> Any:
         users.history("id", "name", "day"),
         users.changes("id", "name", "day"),
     ]
+    if action == "expire_changes":
+        return views[:2]
     if action != "expire_rows":
         return views
     young = [[row for row in rows if row[2] >= LIMIT] for rows in views]
@@ -89,6 +99,8 @@ ACTIONS: dict[str, Callable[[DatasetTable], Outcome]] = {
     "remove_orphan_files": lambda table: remove_orphan_files(
         table, limits=Limits(datetime.now(UTC))
     ),
+    "rewrite_layout": lambda table: rewrite_layout(table, Limits(STARTED), data_files.RULE),
+    "expire_changes": lambda table: expire_changes(table, Limits(STARTED + timedelta(days=20))),
     "expire_rows": lambda table: expire_rows(table, Limits(STARTED)),
     "compute_statistics": lambda table: compute_statistics(table, Limits(STARTED)),
 }
@@ -102,6 +114,8 @@ BOUNDARIES: dict[str, list[tuple[tuple[Any, str], int]]] = {
     "rewrite_manifests": [(SWAP, 1)],
     "expire_snapshots": [((expire, "_expired"), 1), ((expire, "delete"), 1)],
     "remove_orphan_files": [((orphans, "delete"), 1)],
+    "rewrite_layout": [(STEP, 1)],
+    "expire_changes": [(STEP, 1)],
     # First whole files, then rows of others.
     "expire_rows": [(STEP, 2)],
     "compute_statistics": [(SWAP, 1)],

@@ -353,19 +353,6 @@ def test_stages_that_may_share_a_catalog_name_the_stage_in_their_databases(
         assert len(load_deployment(tmp_path, environment={}).stages) == 2
 
 
-def test_clusters_may_share_a_project_and_its_databases(tmp_path: Path) -> None:
-    """Its tasks name the cluster that works on them, and may move from one to the other."""
-    text = (
-        f"{HEAD}catalog: {{databases: [s, t]}}\nclusters: [{{name: a, databases: [s, t]}}, "
-        "{name: b, databases: [s]}, {name: c, project: other, databases: []}]\n"
-    )
-    (tmp_path / "dev.yml").write_text(text, "utf-8")
-
-    (stage,) = load_deployment(tmp_path).stages
-
-    assert [stage.shares_project(one) for one in stage.clusters] == [True, True, False]
-
-
 def test_a_folder_needs_a_stage_and_a_stage_one_file(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     twice = tmp_path / "twice"

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from polynya.engine.tasks.new_sources import policy_of_new
 from polynya.engine.work.context import EngineContext
-from polynya.engine.work.dataset import WorkingDataset, lost_event
+from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.landing import TaskLanding
 from polynya.engine.work.tables import OpenTables
 from polynya.engine.work.tidying.beside import MaintenanceBeside
@@ -26,6 +26,7 @@ from polynya.model.config.sources import datasets_of_sources
 from polynya.model.config.task import StorageTask
 from polynya.model.contract.landed_position import Gone
 from polynya.model.errors import ConfigErrors, SuspendedError
+from polynya.observe.streams import StreamLost
 
 
 class CaptureTask:
@@ -138,7 +139,7 @@ class CaptureTask:
         """Say which landed batches were gone before anybody copied them."""
         for folder, missing in lost.items():
             for one in missing:
-                event = lost_event(self._task.name, folder, one)
+                event = StreamLost.of_landing(self._task.name, folder, one)
                 self._context.sink(replace(event, task=self._task.name))
 
     def _apply(self, table: WorkingDataset, turn: Turn) -> Ended:

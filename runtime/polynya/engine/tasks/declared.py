@@ -5,9 +5,9 @@ from __future__ import annotations
 from polynya.engine.work.beside import AppliesBeside
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.landing import TaskLanding
-from polynya.engine.work.look import SharedLook
 from polynya.engine.work.tables import OpenTables
 from polynya.engine.work.tidying.beside import MaintenanceBeside
+from polynya.engine.work.turns.look import SharedLook
 from polynya.engine.work.turns.unit import Ended, Turn
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask

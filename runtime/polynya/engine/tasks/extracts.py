@@ -6,9 +6,9 @@ Current and moves in one commit, so that a killed run goes on where it stood.
 
 from __future__ import annotations
 
+from polynya.engine.tasks.gather import Load, gather, take_in
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
-from polynya.engine.work.gather import Load, gather, take_in
 from polynya.engine.work.landing import TaskLanding
 from polynya.engine.work.tables import OpenTables
 from polynya.engine.work.tidying.beside import MaintenanceBeside

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from polynya.engine.tasks.gather import Load
 from polynya.engine.work.dataset import WorkingDataset
-from polynya.engine.work.gather import Load
 from polynya.engine.work.landing import TaskLanding
 from polynya.formats.files.discovery import unread
 from polynya.formats.files.full_load import nothing_to_reload

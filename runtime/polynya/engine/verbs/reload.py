@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
+from polynya.engine.tasks.gather import Load, gather, take_in
 from polynya.engine.verbs.loads import load_of, refuse_nothing
 from polynya.engine.verbs.reload_captured import CapturedLoad
 from polynya.engine.verbs.reload_direct import DirectLoad
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
-from polynya.engine.work.gather import Load, gather, take_in
 from polynya.engine.work.landing import TaskLanding
 from polynya.lake.copy import reload as lake
 from polynya.lake.table.guards import refuse_direct

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Final
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.evolution import evolved, out_of_reach, suspension
+from polynya.engine.work.pending import pending_facts
 from polynya.engine.work.policy import ApplyDecision, PendingFacts, decide, wait_for_apply
 from polynya.engine.work.turns.unit import IDLE, LOOK_SOON, TOO_LONG, Ended, Turn
 from polynya.engine.work.unknown_columns import refuse_unknown, sighting_of
@@ -34,13 +34,12 @@ from polynya.lake.table.suspension import refuse_suspended, suspend
 from polynya.model.config.dataset import ResolvedDataset, of_source
 from polynya.model.config.evolution import SchemaChange
 from polynya.model.config.settings import ApplyPolicy
-from polynya.model.contract.headers import Partition
 from polynya.model.contract.landed_position import Gone
 from polynya.model.datatypes import DataType
 from polynya.model.errors import OperationError, PolynyaError, SuspendedError, TaskStoppedError
 from polynya.observe import data as events
 from polynya.observe.events import Event
-from polynya.observe.run import StepProgress, under_way
+from polynya.observe.run import CopyWaiting, StepProgress, under_way
 from polynya.observe.streams import StreamLost
 from polynya.observe.trace import span
 
@@ -292,7 +291,7 @@ class WorkingDataset:
             facts = pending_facts(self.table, self.context.clock.now())
             why = wait_for_apply(facts, policy, self.context.apply_mode)
         if self.context.is_news(f"{self.name} waits for its apply", "yes" if why else "no") and why:
-            self.tell(events.CopyWaiting(subject=self.name, reason=why))
+            self.tell(CopyWaiting(subject=self.name, reason=why))
         return why
 
     def _apply_timed(self, facts: PendingFacts, reason: str) -> ApplyResult:
@@ -390,7 +389,7 @@ class WorkingDataset:
     def _tell_lost(self, batch: DatasetBatch, lost: Iterable[Gone]) -> None:
         for one in lost:
             assert batch.landed is not None, "only landed batches can be gone"
-            self.tell(lost_event(self.name, batch.landed.folder, one))
+            self.tell(StreamLost.of_landing(self.name, batch.landed.folder, one))
 
     def tell_applied(self, result: ApplyResult) -> None:
         """Say that an apply was committed, and what it did."""
@@ -402,33 +401,3 @@ class WorkingDataset:
                 rows=result.figures.counts(),
             )
         )
-
-
-def lost_event(subject: str, folder: str, lost: Gone) -> StreamLost:
-    """Says that landed batches of a folder were gone before they were copied."""
-    return StreamLost(
-        subject=subject,
-        at=folder,
-        begin=str(lost.first),
-        end=str(lost.last),
-        reason="landing",
-        records=lost.messages,
-    )
-
-
-def pending_facts(table: DatasetTable, now: datetime) -> PendingFacts:
-    """Facts about the pending changes of a dataset, out of file statistics."""
-    state = table.state
-    pending = table.table.files(Partition.CHANGES, state.snapshot)
-    if not pending:
-        return PendingFacts(0, 0, 0, 0)
-    current = table.table.files(Partition.CURRENT, state.snapshot)
-    since = state.copy.pending_since(state.apply)
-    return PendingFacts(
-        rows=sum(file.rows for file in pending),
-        size_bytes=sum(file.size_bytes for file in pending),
-        files=len(pending),
-        current_rows=sum(file.rows for file in current),
-        current_bytes=sum(file.size_bytes for file in current),
-        age=max(now - since, timedelta()) if since else None,
-    )

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from polynya.gateway.mysql.catalog import Table, matching, read_tables
-from polynya.gateway.mysql.findings import binlog_settings, findings_of, of_binlog
+from polynya.gateway.mysql.health.findings import binlog_settings, findings_of, of_binlog
+from polynya.gateway.mysql.health.retention import lag_of, lost_of
 from polynya.gateway.mysql.history import history_of
 from polynya.gateway.mysql.looks import MysqlLook, place_of_load
 from polynya.gateway.mysql.moments import end_view, offset_at, open_view
 from polynya.gateway.mysql.properties import properties
 from polynya.gateway.mysql.refusals import refuse_unfollowed, refuse_unnumbered, refuse_unread
-from polynya.gateway.mysql.retention import lag_of, lost_of
 from polynya.gateway.mysql.session import Session
 from polynya.gateway.mysql.snapshot import MysqlSnapshot
 from polynya.gateway.mysql.trust import java_trust_store

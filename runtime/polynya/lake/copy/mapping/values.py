@@ -16,9 +16,15 @@ from polynya.lake.copy.said_in_arrow import choice_in, chosen
 from polynya.lake.spark.api import DataFrame, PySparkException, SparkSession
 from polynya.lake.spark.arrow import collected_rows, spark_schema
 from polynya.lake.spark.kinds import kind_of
-from polynya.model.datatypes import BOOLEAN, DataType, Void
+from polynya.model.datatypes import BOOLEAN, DATE, TIMESTAMP, DataType, Void
 from polynya.model.errors import ConfigError
-from polynya.transform.expressions import expression_columns, expression_over, has_all, path_of
+from polynya.transform.expressions import (
+    day_of,
+    expression_columns,
+    expression_over,
+    has_all,
+    path_of,
+)
 
 #: Gives the session when there is something to ask it.
 Session: TypeAlias = Callable[[], SparkSession]
@@ -63,7 +69,7 @@ def computed(
     """
     made: dict[int, Made] = {}
     for index, one in enumerate(wanted):
-        by = _by_choice if one.is_condition else _by_path
+        by = _by_choice if one.is_condition else _by_column
         found = by(rows, one.text, places.num_rows)
         if found is not None and one.choose(found.kind) == found.kind:
             made[index] = Made(found, {})
@@ -80,8 +86,17 @@ def _nothing(one: Wanted) -> Made:
     return Made(nulls_of(one.choose(Void()), 0), {})
 
 
-def _by_path(rows: Mapping[str, Typed], text: str, count: int) -> Typed | None:
-    """The values of an expression that only names a column, or a field of structs."""
+def _by_column(rows: Mapping[str, Typed], text: str, count: int) -> Typed | None:
+    """The values of an expression that only names a column, a field of structs, or the day of one.
+
+    The day is that of `ingestion_date`, which most transforms have: no job of Spark for it alone.
+    """
+    day = day_of(text)
+    if day is not None:
+        time = rows.get(day)
+        if time is None or time.kind != TIMESTAMP:
+            return None
+        return Typed(time.array.cast(pa.date32()), DATE)
     path = path_of(text)
     if path is None:
         return None

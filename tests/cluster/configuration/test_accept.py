@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from polynya.cluster.accept import Acceptance, InForce
+from polynya.cluster.configuration.accept import Acceptance, InForce
 from polynya.engine.runner import units
 from polynya.engine.work.context import EngineContext
 from polynya.lake.spark.api import SparkSession

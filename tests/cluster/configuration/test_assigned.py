@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from polynya.cluster.accept import Acceptance, InForce
-from polynya.cluster.assigned import UNNAMED, Mine
+from polynya.cluster.configuration.accept import Acceptance, InForce
+from polynya.cluster.configuration.assigned import UNNAMED, Mine
 from polynya.engine.plan.clusters import MovedTask, moved_tasks
 from polynya.model.errors import ConfigErrors
 from polynya.model.reading.loader import load_project

@@ -22,9 +22,9 @@ from polynya.cli.main import main
 from tests.aws import REGION, glue_that_checks_versions, s3_whose_conditions_hold
 from tests.e2e.agents import Agent, running_agent
 from tests.projects import write_project
+from tests.stacks.at_work.test_agent_at_work import PROJECT
 from tests.stacks.deploy_to_moto import DeployedStage
 from tests.stacks.synthesis import Assembly
-from tests.stacks.test_agent_at_work import PROJECT
 from tests.stacks.test_boot import user_data
 
 pytestmark = [

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from polynya.cluster.assigned import Mine
+from polynya.cluster.configuration.assigned import Mine
 from polynya.model.contract.paths import relative_path_problem
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.reading.kinds import Task

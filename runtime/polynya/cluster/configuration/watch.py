@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from polynya.cluster.accept import Acceptance, InForce
+from polynya.cluster.configuration.accept import Acceptance, InForce
 from polynya.model.errors import DependencyError, PolynyaError
 from polynya.observe.events import EventSink
 from polynya.observe.node import (
