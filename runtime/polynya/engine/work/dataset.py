@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Final
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.evolution import evolved, out_of_reach, suspension
@@ -34,7 +33,6 @@ from polynya.lake.table.suspension import refuse_suspended, suspend
 from polynya.model.config.dataset import ResolvedDataset, of_source
 from polynya.model.config.evolution import SchemaChange
 from polynya.model.config.settings import ApplyPolicy
-from polynya.model.contract.landed_position import Gone
 from polynya.model.datatypes import DataType
 from polynya.model.errors import OperationError, PolynyaError, SuspendedError, TaskStoppedError
 from polynya.observe import data as events
@@ -44,9 +42,6 @@ from polynya.observe.streams import StreamLost
 from polynya.observe.trace import span
 
 log = logging.getLogger(__name__)
-
-#: Paths of a batch that the log names.
-_LOGGED_PATHS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +204,9 @@ class WorkingDataset:
         shape = self.table.shape()
         if shape.data:
             self.publish(shape)
-        self._tell_lost(batch, lost)
+        folder = "" if batch.landed is None else batch.landed.folder
+        for one in lost:
+            self.tell(StreamLost.of_landing(self.name, folder, one))
         self.tell_copied(result, len(batch.files), clock.monotonic() - started)
         if result.applied is not None:
             self.tell_applied(result.applied)
@@ -361,7 +358,7 @@ class WorkingDataset:
 
     def copying(self, found: Discovery) -> AbstractContextManager[None]:
         """Say for the length of a block that files are read and copied, and how much is left."""
-        paths = ", ".join(part.path for part in found.files[:_LOGGED_PATHS])
+        paths = ", ".join(part.path for part in found.files[:20])
         log.debug("%s reads %d files: %s", self.name, len(found.files), paths)
         progress = StepProgress(
             subject=self.name,
@@ -385,11 +382,6 @@ class WorkingDataset:
                 seconds=round(seconds, 3),
             )
         )
-
-    def _tell_lost(self, batch: DatasetBatch, lost: Iterable[Gone]) -> None:
-        for one in lost:
-            assert batch.landed is not None, "only landed batches can be gone"
-            self.tell(StreamLost.of_landing(self.name, batch.landed.folder, one))
 
     def tell_applied(self, result: ApplyResult) -> None:
         """Say that an apply was committed, and what it did."""
