@@ -20,7 +20,7 @@ from polynya.lake.maintenance.look.look import remember
 from polynya.lake.maintenance.look.record import Record
 from polynya.lake.maintenance.statistics.compute import compute_statistics
 from polynya.model.errors import FencedError
-from tests.engine.work.test_fenced_steps import Node
+from tests.engine.work.steps import Node
 from tests.lab.chosen import slow
 from tests.lab.lab import STARTED, Lab, put
 from tests.lab.owned import owned

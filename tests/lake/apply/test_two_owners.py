@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -20,6 +19,7 @@ from polynya.lake.table.guards import enter
 from polynya.model.errors import ConflictError, DependencyError, InternalError
 from tests.lab.kept import Kept
 from tests.lab.lab import STARTED, Feed, Lab, put
+from tests.lab.lying import Lying
 
 Commit = Callable[[IcebergTable, Step], Committed]
 
@@ -214,26 +214,6 @@ def test_without_validation_the_second_owner_would_be_seen(
 
     assert caught.value.code == "POLYNYA-LAKE-006"
     assert users.changes("id") == [(2,), (3,)]
-
-
-class Lying:
-    """A Java object whose row delta makes its commit, or not, and reports an error in any case."""
-
-    def __init__(self, real: Any, jvm: Any, *, made: bool) -> None:
-        self._real = real
-        self._jvm = jvm
-        self._made = made
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
-
-    def newRowDelta(self) -> Any:
-        return Lying(self._real.newRowDelta(), self._jvm, made=self._made)
-
-    def commit(self) -> None:
-        if self._made:
-            self._real.commit()
-        self._jvm.java.lang.Class.forName("an error that says nothing about the commit")
 
 
 @pytest.mark.parametrize("made", [True, False], ids=["made", "not made"])
