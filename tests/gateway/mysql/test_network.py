@@ -42,6 +42,7 @@ def assert_ends_to_begin_again(process: Process) -> None:
     assert failed["error"]["retryable"], failed
 
 
+@pytest.mark.slow
 def test_a_cut_within_the_load_loses_and_doubles_nothing(own: Server, tmp_path: Path) -> None:
     landing = tmp_path / "landing"
     with door(own.port) as way, writers(own, 1):

@@ -20,6 +20,7 @@ from polynya.model.contract.headers import Partition
 from polynya.observe.upkeep import MaintenanceDone
 from polynya.testing.fakes import FakeClock
 from tests.lab.lab import Feed, Lab
+from tests.lab.owned import owned
 
 HOUR = 3600.0
 
@@ -36,7 +37,7 @@ def filled(lab: Lab, target_file_size: str, *loads: int) -> Feed:
         orders.land_table(id=some, seq=some, customer=customer, note=notes)
         orders.run("always")
     lab.clock = FakeClock(datetime.now(UTC) + timedelta(hours=20))
-    remember(orders.table(), Record(began=lab.clock.now() - timedelta(days=8)))
+    remember(owned(orders), Record(began=lab.clock.now() - timedelta(days=8)))
     return orders
 
 

@@ -54,11 +54,12 @@ def test_old_events_go_with_their_files_while_nothing_comes(users: Feed) -> None
 
     # The younger ones go in their time, and then there is nothing to look for.
     users.lab.clock.sleep(6 * DAY)
-    ((verdict_, outcome),) = [
-        one for one in maintain(users.lab.context(), users.dataset, ())
-        if one[1].action == "expire_changes"
-    ]  # fmt: skip
-    assert verdict_.reason.endswith(" UTC") and outcome.files_removed == 1
+    (taken,) = [
+        one
+        for one in maintain(users.lab.context(), users.dataset, ())
+        if one.verdict.action == "expire_changes"
+    ]
+    assert taken.verdict.reason.endswith(" UTC") and taken.outcome.files_removed == 1
     assert users.stored("retained", "id") == []
     assert tables(users) == before
     assert not verify(users.table()).findings
