@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -27,3 +28,15 @@ def shop(server: Server) -> Iterator[str]:
     server.execute("DROP DATABASE IF EXISTS shop", "CREATE DATABASE shop")
     yield "shop"
     server.execute("DROP DATABASE IF EXISTS shop")
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Server]:
+    """A server of a test's own, with an empty database: its binlog has no other changes."""
+    made = new_server(tmp_path / "server")
+    try:
+        made.start()
+        made.execute("CREATE DATABASE shop")
+        yield made
+    finally:
+        made.close()

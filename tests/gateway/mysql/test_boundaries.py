@@ -6,7 +6,6 @@ What its log then makes of the tables must be what the database has, each change
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +15,16 @@ from examples.servers.mariadb import Server
 from tests.gateway.mysql.capturing import Process, fill, finish, lines, same, settings_of
 from tests.gateway.mysql.writing import writers
 from tests.gateway.worker.deadly import BOUNDARIES
-from tests.mariadb import new_server
 
 MODULE = "tests.gateway.worker.deadly"
 TABLES = ("shop.orders", "shop.notes")
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[Server]:
-    """A server of a test's own, so that the binlog has its changes and no others."""
-    server = new_server(tmp_path / "server")
-    try:
-        server.start()
-        server.execute("CREATE DATABASE shop")
-        fill(server)
-        yield server
-    finally:
-        server.close()
+def own(own: Server) -> Server:
+    """With rows."""
+    fill(own)
+    return own
 
 
 def large_transaction(server: Server) -> None:

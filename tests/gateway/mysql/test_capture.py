@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,21 +21,8 @@ from tests.gateway.mysql.capturing import (
     settings_of,
 )
 from tests.gateway.mysql.writing import writers
-from tests.mariadb import new_server
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[Server]:
-    """A server of a test's own, which it may kill."""
-    server = new_server(tmp_path / "server")
-    try:
-        server.start()
-        server.execute("CREATE DATABASE shop")
-        yield server
-    finally:
-        server.close()
 
 
 def test_load_and_stream_at_once_give_the_tables_of_the_source(own: Server, tmp_path: Path) -> None:

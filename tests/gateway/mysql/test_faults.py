@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from tests.gateway.mysql.capturing import (
     same,
     settings_of,
 )
-from tests.mariadb import new_server
 
 pytestmark = pytest.mark.slow
 VERSIONED = (
@@ -30,16 +28,10 @@ TABLES = ("shop.orders", "shop.notes")
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[Server]:
-    """A server of a test's own, which it may spoil."""
-    server = new_server(tmp_path / "server")
-    try:
-        server.start()
-        server.execute("CREATE DATABASE shop")
-        fill(server)
-        yield server
-    finally:
-        server.close()
+def own(own: Server) -> Server:
+    """With rows."""
+    fill(own)
+    return own
 
 
 def failed(server: Server, landing: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +12,13 @@ from examples.servers.mariadb import Server
 from tests.gateway.mysql.capturing import Process, fill, finish, settings_of
 from tests.gateway.mysql.test_boundaries import assert_same
 from tests.gateway.mysql.writing import writers
-from tests.mariadb import new_server
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[Server]:
-    """A server of a test's own, with rows."""
-    server = new_server(tmp_path / "server")
-    try:
-        server.start()
-        server.execute("CREATE DATABASE shop")
-        fill(server)
-        yield server
-    finally:
-        server.close()
+def own(own: Server) -> Server:
+    """With rows."""
+    fill(own)
+    return own
 
 
 def capture(server: Server, landing: Path, way: Door, **more: Any) -> Process:
