@@ -116,6 +116,7 @@ def spark(shared_project: Path, pytestconfig: pytest.Config) -> SparkSession:
     from polynya.engine.start import start_spark
     from polynya.lake.spark import session
     from polynya.model.reading.loader import load_project
+    from tests.lab.permissions import without_chmod
 
     # A JVM that lives for hours is worth all its compilers.
     long_lived = "POLYNYA_TEST_LONG_LIVED" in os.environ
@@ -125,6 +126,7 @@ def spark(shared_project: Path, pytestconfig: pytest.Config) -> SparkSession:
     if not long_lived and pytestconfig.getoption("markexpr") != "slow":
         for name, value in INTERPRETED.items():
             started.conf.set(name, value)
+    without_chmod(started)
     if "POLYNYA_TEST_REST" in os.environ:
         # Late: no other test needs it.
         from tests.e2e.rest.catalog import behind_rest
