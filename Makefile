@@ -15,6 +15,10 @@ LOCKED := --require-hashes --no-deps --no-build-isolation
 JOBS := 2
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
+# The tests start hundreds of Python processes. An image that sets this would have each of them compile
+# all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The CDK's library prints ten lines at every start when Node.js is past its end of life.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := $(shell node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/')
 
