@@ -11,8 +11,22 @@ from urllib.request import Request, urlopen
 
 import boto3
 import pytest
+from botocore.loaders import JSONFileLoader
 
 REGION = "eu-central-1"
+
+#: Each session of the SDK reads the models of its services anew, some MB for each client. Those of
+#: a process of tests share what was read once, as the clients of one session do.
+_LOADED: dict[str, Any] = {}
+
+
+def _load_once(loader: JSONFileLoader, path: str, load: Any = JSONFileLoader.load_file) -> Any:
+    if path not in _LOADED:
+        _LOADED[path] = load(loader, path)
+    return _LOADED[path]
+
+
+JSONFileLoader.load_file = _load_once
 
 
 @contextmanager
