@@ -16,8 +16,6 @@ from random import SystemRandom
 from typing import Any
 
 import pytest
-from moto.autoscaling.responses import AutoScalingResponse
-from moto.core.responses import ActionResult
 
 from polynya import __file__ as RUNTIME
 from polynya.cluster.control.place import coordination_store
@@ -113,8 +111,11 @@ class Gateway:
         return found.document if found is not None else None
 
 
-def _no_refreshes(_self: object) -> ActionResult:
+def _no_refreshes(_self: object) -> Any:
     """The stand-in knows no replacement of nodes."""
+    # Late, as below: it reads all that there is of EC2, and the collection of all tests waits.
+    from moto.core.responses import ActionResult
+
     return ActionResult({"InstanceRefreshes": []})
 
 
@@ -130,6 +131,8 @@ def _make_group(autoscaling: Any) -> None:
 
 @pytest.fixture
 def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
+    from moto.autoscaling.responses import AutoScalingResponse
+
     with aws_server("acme-config") as endpoint, proxied(endpoint, 1) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
         monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
