@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.formats.batch import WHOLE_FILE, BatchLimits, DatasetBatch, Rejected
@@ -78,7 +78,6 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=300)
 @given(_JSON, st.lists(st.dictionaries(_MEMBERS, _JSON)))
 def test_metadata(document: Any, columns: list[Any]) -> None:
     odd = {**(document if isinstance(document, dict) else {}), "dataInfo": {"columns": columns}}

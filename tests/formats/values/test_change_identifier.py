@@ -47,7 +47,6 @@ def _sign(a: Any, b: Any) -> int:
 
 
 @pytest.mark.parametrize("name", _VALUES)
-@settings(max_examples=300)
 @given(data=st.data())
 def test_one_column_keeps_its_order(name: str, data: st.DataObject) -> None:
     a, b = (data.draw(_VALUES[name]) for _ in range(2))
@@ -56,7 +55,7 @@ def test_one_column_keeps_its_order(name: str, data: st.DataObject) -> None:
     assert _sign(_place(kind, (a,)), _place(kind, (b,))) == _sign(a, b)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=3 * settings().max_examples)
 @given(data=st.data())
 def test_several_columns_compare_as_tuples(data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(list(_VALUES)), min_size=2, max_size=4))
