@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.stacks.synthesis import Assembly
+
+pytestmark = pytest.mark.synth
 
 
 def test_a_deploy_goes_back_when_agents_of_its_code_fail_and_not_because_those_before_do(
