@@ -208,7 +208,7 @@ def test_csv_in_splits_is_the_same_as_in_one_batch(
 
 @pytest.mark.parametrize("late", ["1.5", "9007199254740993.5", "x", "true", "007", ""])
 def test_what_a_late_text_of_csv_needs_settles_its_column(late: str) -> None:
-    texts = [str(n) for n in range(3000)]
+    texts = [str(n) for n in range(1000)]
     for first in ("5", "9007199254740993", ""):
         rows = [f"{n},{n},{text}" for n, text in enumerate([first, *texts, late])]
         content = "\n".join(["id,seq,x", *rows]).encode()
