@@ -1,6 +1,6 @@
 """Bad records and bad files end in quarantine, one row each; good rows are not delayed.
 
-Every command is a process of its own here, as users start them.
+What is asked at the end is a process of its own, as users start it: nothing of the runs is in it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.oracle.emit import NATIVE_SETTINGS
-from tests.oracle.packs.driver import CliDriver
+from tests.oracle.packs.driver import CliDriver, Driver
 from tests.oracle.packs.pack import Landing, Pack, alternating
 from tests.oracle.packs.read_back import partition_counts
 
@@ -43,7 +43,7 @@ BAD_LINES = (
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shop(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs over what is bad in one dataset, all there is in another, and good in a third."""
     folder = tmp_path_factory.mktemp("bad-input")
     keyed = {**NATIVE_SETTINGS, "keys": ["id"]}
@@ -55,7 +55,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pack = Pack(folder, landings)
     pack.write_project()
     _land_bad_files(folder / "landing" / "bad" / "some")
-    pack.run(CliDriver(), alternating)
+    pack.run(driver, alternating)
     return folder
 
 
