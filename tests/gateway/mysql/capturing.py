@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,13 +63,20 @@ class Process:
         """The number of the newest batch that this process has landed."""
         return max((one["number"] for one in self.events if one["type"] == "landed"), default=0)
 
-    def wait_for(self, what: str, seconds: float = 240) -> None:
+    def wait_for(self, what: str) -> None:
         """Wait for an event."""
-        deadline = time.monotonic() + seconds
-        while not any(one["type"] == what for one in self.events):
+        self._await(lambda: any(one["type"] == what for one in self.events), every=0.05)
+
+    def wait_until_landed(self, number: int) -> None:
+        """Wait for the batch of a number."""
+        self._await(lambda: self.landed() >= number, every=0.002)
+
+    def _await(self, there: Callable[[], bool], *, every: float) -> None:
+        deadline = time.monotonic() + 240
+        while not there():
             assert self._process.poll() is None, self.events[-3:]
             assert time.monotonic() < deadline, self.events[-3:]
-            time.sleep(0.05)
+            time.sleep(every)
 
     def wait(self, seconds: float = 240) -> int:
         """Wait until it has ended; its code."""

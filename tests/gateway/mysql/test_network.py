@@ -39,8 +39,7 @@ def test_a_cut_within_the_load_loses_and_doubles_nothing(own: Server, tmp_path: 
     landing = tmp_path / "landing"
     with door(own.port) as way, writers(own, 1):
         process = capture(own, landing, way)
-        while process.landed() < 4:
-            process.wait_for("landed")
+        process.wait_until_landed(4)
         way.cut()
         assert_ends_to_begin_again(process)
 
@@ -59,9 +58,7 @@ def test_a_network_that_delays_and_cuts_loses_and_doubles_nothing(
         for batches in (4, 30, 30):
             process = capture(own, landing, way)
             process.wait_for("landed")
-            first = process.landed()
-            while process.landed() < first + batches:
-                process.wait_for("landed")
+            process.wait_until_landed(process.landed() + batches)
             way.cut()
             assert_ends_to_begin_again(process)
         way.is_shut = True

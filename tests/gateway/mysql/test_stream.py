@@ -100,8 +100,7 @@ def killed_at_batch(
 ) -> None:
     settings = settings_of(server, landing, chunk_rows=300, access=access, masks=MASKS)
     process = Process(settings)
-    while process.landed() < number:
-        process.wait_for("landed")
+    process.wait_until_landed(number)
     process.kill()
 
 
