@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,3 +29,31 @@ def access_to(server: Server, **more: object) -> Access:
         "user": server.user, "password": server.password, "task": "shop_db", "tls": "disable",
     }  # fmt: skip
     return Access(**{**given, **more})
+
+
+@contextmanager
+def busy_neighbour(server: Server) -> Iterator[None]:
+    """Somebody writes to a database that nobody captures, as on most servers.
+
+    Where nobody writes at all, Debezium hears of the end of the last transaction with the server's
+    next sign of life, 48 seconds later.
+    """
+    # Not in the binlog, for there are captures that follow all statements.
+    server.execute(
+        "SET sql_log_bin = 0",
+        "CREATE DATABASE IF NOT EXISTS neighbour",
+        "CREATE TABLE IF NOT EXISTS neighbour.notes (n INT)",
+    )
+    ended = threading.Event()
+
+    def write() -> None:
+        while not ended.wait(0.5):
+            server.execute("INSERT INTO neighbour.notes VALUES (1)")
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        writer.join()

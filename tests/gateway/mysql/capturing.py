@@ -17,7 +17,7 @@ from examples.servers.mariadb import Server
 from polynya.formats.debezium.order import native_position
 from polynya.gateway.mysql.database import MysqlDatabase
 from polynya.gateway.wire import WorkerSettings
-from tests.mariadb import access_to
+from tests.mariadb import access_to, busy_neighbour
 
 FOLDER = "shop_db"
 PAGE = Path(__file__).parents[3] / "docs" / "capture-mariadb.md"
@@ -155,8 +155,9 @@ def fill(server: Server) -> None:
 
 def finish(server: Server, landing: Path, **more: Any) -> None:
     """Capture all that there is up to now."""
-    process = Process(settings_of(server, landing, mode="once", **more))
-    assert process.wait() == 0, process.events[-1]["error"]
+    with busy_neighbour(server):
+        process = Process(settings_of(server, landing, mode="once", **more))
+        assert process.wait() == 0, process.events[-1]["error"]
 
 
 def source_rows(server: Server, name: str) -> dict[str, dict[str, Any]]:
