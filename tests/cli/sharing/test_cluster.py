@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from polynya.store.clock import SystemClock
 from polynya.store.object_store import LocalObjectStore
 
 X, Y = JobKey("sales", "shop.orders"), JobKey("sales", "shop.items")
+SINCE = re.compile(r" since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
 
 
 @pytest.fixture
@@ -34,7 +36,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     register, now = Register(LocalObjectStore(place), "main", random.Random(1)), datetime.now(UTC)
     for node, unit in (("n1", X), ("n2", Y)):
         me = f"{node}.aa"
-        lease = NodeLease(node=node, incarnation=me, state="ready", since=now, renewed_at=now)
+        lease = NodeLease(
+            node=node, incarnation=me, state="ready", since=now, renewed_at=now, version="9.1"
+        )
         owner = Ownership(owner=me, node=node, epoch=3, since=now, reason="nobody had it")
         plan = Plan(term=1, number=1, units=((unit.task, unit.name, "balance"),))
         assert register.write(paths.node_path(me), lease, None)
@@ -80,7 +84,13 @@ def test_people_read_the_same(place: Path, capsys: pytest.CaptureFixture[str]) -
     assert shown.startswith("main: Running since ")
     assert "  units          2 owned\n" in shown
     assert main(["cluster", "tasks"]) == 0
-    assert "sales/shop.orders: owned on n1, epoch 3: nobody had it\n" in capsys.readouterr().out
+    (since,) = {one.group() for one in SINCE.finditer(shown)}
+    owned = f"sales/shop.orders: owned on n1{since}, epoch 3: nobody had it\n"
+    assert owned in capsys.readouterr().out
+    assert main(["cluster", "list"]) == 0
+    assert f"main: Running{since}: 2 nodes, 2 units\n" in capsys.readouterr().out
+    assert main(["cluster", "nodes"]) == 0
+    assert f"n2: ready, 1 units, Spot,{since}, polynya 9.1\n" in capsys.readouterr().out
 
 
 def test_what_the_leader_heard_is_shown_with_its_reason(

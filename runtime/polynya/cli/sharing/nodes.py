@@ -35,6 +35,7 @@ def nodes(
         kind = "On-Demand" if one.on_demand else "Spot"
         why = f": {one.reason}" if one.reason else ""
         since = f"since {one.since:%Y-%m-%d %H:%M:%S} UTC"
-        text = f"{one.node}: {one.state}{why}, {one.units} units{leads}, {kind}, {since}"
+        version = f", polynya {one.version}" if one.version else ""
+        text = f"{one.node}: {one.state}{why}, {one.units} units{leads}, {kind}, {since}{version}"
         context.output.result("cluster.node", asdict(one), text)
     return ExitCode.OK

@@ -33,7 +33,8 @@ def tasks(
             continue
         place = f" on {one.node}" if one.node is not None else ""
         why = f": {one.reason}" if one.reason else ""
-        text = f"{one.task}/{one.name}: {one.state}{place}, epoch {one.epoch}{why}"
+        since = f" since {one.since:%Y-%m-%d %H:%M:%S} UTC" if one.since is not None else ""
+        text = f"{one.task}/{one.name}: {one.state}{place}{since}, epoch {one.epoch}{why}"
         text += f"\n  {one.work}: {one.why}" if one.work is not None else ""
         text += "".join(f"\n  {said}" for said in (one.asked, one.outcome) if said is not None)
         context.output.result("cluster.unit", asdict(one), text)
