@@ -164,6 +164,39 @@ def test_wishes_are_written_for_the_nodes_and_withdrawn(
     assert (after.drains, after.freeze, after.moves, after.tasks) == ({}, None, {}, {})
 
 
+@pytest.mark.parametrize(
+    ("arguments", "warning"),
+    [
+        (
+            ["cluster", "drain", "n7"],
+            "main has no node n7 now, so this waits for it; it has n1, n2",
+        ),
+        (["cluster", "move", "sales", "n7"], "main has no node n7 now"),
+        (["task", "stop", "sale"], "main has no task sale now, so this waits for it; it has sales"),
+        (["task", "resume", "sale"], "main has no task sale now"),
+    ],
+)
+def test_who_asks_something_of_what_is_not_there_is_told_so(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], warning: str
+) -> None:
+    assert main(arguments) == 0
+
+    found = read_cluster(LocalObjectStore(place), "main")
+    assert found.drains or found.moves or found.tasks
+    assert warning in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_is_there_is_asked_without_a_warning_and_waits_in_a_frozen_cluster(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cluster", "drain", "n2"]) == main(["task", "stop", "sales"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["cluster", "freeze", "--reason", "audit"]) == 0
+    assert main(["cluster", "move", "sales/orders", "n2"]) == 0
+
+    assert "UTC: audit: nothing moves now" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_task_is_moved_with_all_its_units_and_an_unknown_one_is_refused(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
