@@ -211,6 +211,21 @@ def test_a_task_is_moved_with_all_its_units_and_an_unknown_one_is_refused(
     assert "sales/shop.items, sales/shop.orders" in said
 
 
+def test_where_there_is_nothing_to_list_that_is_said(
+    tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["cluster", "list", "--coordination", str(tmp_path / "empty")]) == 0
+    assert main(["cluster", "nodes", "--cluster", "other"]) == 0
+    assert main(["cluster", "tasks", "sale"]) == 0
+
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "no cluster ever had a node at" in said.err
+    assert "other has no node; `--gone` shows those that have left" in said.err
+    assert "main has no unit of sale on a node or in a plan" in said.err
+
+
 def test_who_names_no_place_is_told_what_to_add(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

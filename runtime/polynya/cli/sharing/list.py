@@ -26,8 +26,10 @@ def list_(*, coordination: str | None = None, context: Context) -> int:
     from polynya.cluster.control.reading import clusters_at
 
     store, name = store_of(context, coordination)
-    at = Place(name, "", store)
-    for cluster in clusters_at(store):
+    at, clusters = Place(name, "", store), clusters_at(store)
+    if not clusters:
+        context.output.note(f"no cluster ever had a node at {name}")
+    for cluster in clusters:
         one = seen(replace(at, cluster=cluster))
         data = {
             "cluster": cluster,

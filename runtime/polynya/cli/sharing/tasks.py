@@ -27,10 +27,12 @@ def tasks(
         where: the cluster.
         context: given by `main`.
     """
-    found = seen(place_of(context, where))
-    for one in found.units:
-        if task not in (None, one.task):
-            continue
+    place = place_of(context, where)
+    found = [one for one in seen(place).units if task in (None, one.task)]
+    if not found:
+        of = f" of {task}" if task is not None else ""
+        context.output.note(f"{place.cluster} has no unit{of} on a node or in a plan")
+    for one in found:
         place = f" on {one.node}" if one.node is not None else ""
         why = f": {one.reason}" if one.reason else ""
         since = f" since {one.since:%Y-%m-%d %H:%M:%S} UTC" if one.since is not None else ""
