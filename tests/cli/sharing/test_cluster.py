@@ -195,6 +195,8 @@ def test_what_is_there_is_asked_without_a_warning_and_waits_in_a_frozen_cluster(
     assert main(["cluster", "move", "sales/orders", "n2"]) == 0
 
     assert "UTC: audit: nothing moves now" in " ".join(capsys.readouterr().err.split())
+    assert main(["cluster", "tasks", "sales"]) == 0
+    assert "\n  to be on n2, asked by " in capsys.readouterr().out
 
 
 def test_a_task_is_moved_with_all_its_units_and_an_unknown_one_is_refused(

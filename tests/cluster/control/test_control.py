@@ -254,6 +254,15 @@ def test_a_unit_says_where_it_goes_and_a_stopped_one_why(running: Cluster) -> No
     assert (x.since, y.since) == (NOW, ASKED)
 
 
+def test_a_unit_says_where_somebody_wants_it(running: Cluster) -> None:
+    assert [one.place for one in running.looks().units] == [None, None]
+    running.kim.move(X, "n7", "more memory")
+
+    x, y = running.looks().units
+    assert x.place == f"to be on n7, asked by kim{SINCE}: more memory"
+    assert (x.state, y.place) == ("owned", None)
+
+
 def test_a_freeze_says_who_asked_for_it_since_when_and_why(running: Cluster) -> None:
     assert running.looks().frozen is None
     running.kim.freeze("audit")

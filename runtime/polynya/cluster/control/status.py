@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
-from polynya.cluster.control.asked import asked, by_whom, in_words, outcome_of
+from polynya.cluster.control.asked import asked, by_whom, in_words, outcome_of, place_of
 from polynya.cluster.control.heard import Heard, IllUnit
 from polynya.cluster.control.reading import Reading
 from polynya.cluster.coordination.documents import NodeLease
@@ -59,8 +59,8 @@ class UnitStatus:
     """A unit of work: who has it, since when and why; of one that was stopped since when that is.
 
     `asked` is what is to be done with it and what that waits for, `outcome` what became of what was
-    asked last; both in words. `work` is what its node says of its work when that does not just run,
-    and `why`; None when it runs, or when nobody knows.
+    asked last, `place` where somebody wants it to be; all in words. `work` is what its node says of
+    its work when that does not just run, and `why`; None when it runs, or when nobody knows.
     """
 
     task: str
@@ -72,6 +72,7 @@ class UnitStatus:
     since: datetime | None
     asked: str | None = None
     outcome: str | None = None
+    place: str | None = None
     work: str | None = None
     why: str | None = None
 
@@ -246,6 +247,7 @@ def _unit(
         since=since,
         asked=in_words(reading, unit, alive) if unit in reading.wishes else None,
         outcome=outcome_of(reading, unit),
+        place=place_of(reading, unit),
     )
 
 
