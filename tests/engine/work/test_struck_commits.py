@@ -7,7 +7,7 @@ killed before it, or after it. Then the node starts again and does the same work
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
@@ -115,7 +115,7 @@ class Life:
     once_more: list[Row]
     then: list[Row]
     current: list[Row]
-    findings: list[Any]
+    findings: Sequence[Any]
 
 
 def lives(
