@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.lake.iceberg.catalog_errors import of_change
+from polynya.lake.iceberg.errors.catalog import of_change
 from polynya.lake.iceberg.layout import grow_columns
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.datatypes import parse_type

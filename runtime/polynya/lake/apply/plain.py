@@ -19,7 +19,7 @@ from polynya.lake.apply.run import Folded, Run
 from polynya.lake.fold import versions
 from polynya.lake.fold.sql import selected, table_row, timestamp_literal, within
 from polynya.lake.fold.truncates import Truncate
-from polynya.lake.iceberg.catalog_errors import is_refusal, refusal
+from polynya.lake.iceberg.errors.catalog import is_refusal, refusal
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.spark.api import DataFrame, Py4JJavaError, functions
 from polynya.lake.table.copy_state import CopyState

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from polynya.lake.iceberg.catalog_errors import of_change
+from polynya.lake.iceberg.errors.catalog import of_change
 from polynya.lake.iceberg.files import (
     DataFile,
     DeleteFile,

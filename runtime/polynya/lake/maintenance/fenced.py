@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from polynya.lake.iceberg.catalog_errors import is_refusal, refusal
+from polynya.lake.iceberg.errors.catalog import is_refusal, refusal
 from polynya.lake.iceberg.files import listed
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.spark.api import Py4JJavaError

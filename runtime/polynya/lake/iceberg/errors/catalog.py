@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from polynya.lake.iceberg.machine_errors import machine_error
+from polynya.lake.iceberg.errors.machine import machine_error
 from polynya.lake.spark.api import Py4JJavaError
 from polynya.lake.spark.aws_errors import aws_error
 from polynya.model.errors import ConflictError, DependencyError, PolynyaError, StaleStepError
