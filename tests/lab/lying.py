@@ -6,9 +6,11 @@ from typing import Any
 
 
 class Lying:
-    """A Java table whose row delta is committed, or not, and ends with an error of Java either way.
+    """A Java table or transaction whose commit is made, or not, and ends with an error either way.
 
-    The JVM is given: the session of Spark is that of a thread, and steps have threads of their own.
+    Of a table it is the commit of the next row delta, of a transaction that of the whole. The error
+    is one of Java. The JVM is given: the session of Spark is that of a thread, and steps have
+    threads of their own.
     """
 
     def __init__(self, real: Any, jvm: Any, *, made: bool) -> None:
@@ -23,6 +25,21 @@ class Lying:
 
     def commit(self) -> None:
         """See Iceberg's `PendingUpdate`."""
+        self._lie(self._real.commit)
+
+    def commitTransaction(self) -> None:
+        """See Iceberg's `Transaction`."""
+        self._lie(self._real.commitTransaction)
+
+    def _lie(self, commit: Any) -> None:
         if self._made:
-            self._real.commit()
+            commit()
         self._jvm.java.lang.Class.forName("an error that says nothing about the commit")
+
+
+class LyingAtLast(Lying):
+    """A Java transaction: what is committed within it is, and the whole reports an error."""
+
+    def newRowDelta(self) -> Any:
+        """See Iceberg's `Transaction`."""
+        return self._real.newRowDelta()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from polynya.store.clock import SystemClock
 from polynya.store.object_store import LocalObjectStore
 
 X, Y = JobKey("sales", "shop.orders"), JobKey("sales", "shop.items")
+SINCE = re.compile(r" since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
 
 
 @pytest.fixture
@@ -34,7 +36,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     register, now = Register(LocalObjectStore(place), "main", random.Random(1)), datetime.now(UTC)
     for node, unit in (("n1", X), ("n2", Y)):
         me = f"{node}.aa"
-        lease = NodeLease(node=node, incarnation=me, state="ready", since=now, renewed_at=now)
+        lease = NodeLease(
+            node=node, incarnation=me, state="ready", since=now, renewed_at=now, version="9.1"
+        )
         owner = Ownership(owner=me, node=node, epoch=3, since=now, reason="nobody had it")
         plan = Plan(term=1, number=1, units=((unit.task, unit.name, "balance"),))
         assert register.write(paths.node_path(me), lease, None)
@@ -80,7 +84,13 @@ def test_people_read_the_same(place: Path, capsys: pytest.CaptureFixture[str]) -
     assert shown.startswith("main: Running since ")
     assert "  units          2 owned\n" in shown
     assert main(["cluster", "tasks"]) == 0
-    assert "sales/shop.orders: owned on n1, epoch 3: nobody had it\n" in capsys.readouterr().out
+    (since,) = {one.group() for one in SINCE.finditer(shown)}
+    owned = f"sales/shop.orders: owned on n1{since}, epoch 3: nobody had it\n"
+    assert owned in capsys.readouterr().out
+    assert main(["cluster", "list"]) == 0
+    assert f"main: Running{since}: 2 nodes, 2 units\n" in capsys.readouterr().out
+    assert main(["cluster", "nodes"]) == 0
+    assert f"n2: ready, 1 units, Spot,{since}, polynya 9.1\n" in capsys.readouterr().out
 
 
 def test_what_the_leader_heard_is_shown_with_its_reason(
@@ -154,6 +164,41 @@ def test_wishes_are_written_for_the_nodes_and_withdrawn(
     assert (after.drains, after.freeze, after.moves, after.tasks) == ({}, None, {}, {})
 
 
+@pytest.mark.parametrize(
+    ("arguments", "warning"),
+    [
+        (
+            ["cluster", "drain", "n7"],
+            "main has no node n7 now, so this waits for it; it has n1, n2",
+        ),
+        (["cluster", "move", "sales", "n7"], "main has no node n7 now"),
+        (["task", "stop", "sale"], "main has no task sale now, so this waits for it; it has sales"),
+        (["task", "resume", "sale"], "main has no task sale now"),
+    ],
+)
+def test_who_asks_something_of_what_is_not_there_is_told_so(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], warning: str
+) -> None:
+    assert main(arguments) == 0
+
+    found = read_cluster(LocalObjectStore(place), "main")
+    assert found.drains or found.moves or found.tasks
+    assert warning in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_is_there_is_asked_without_a_warning_and_waits_in_a_frozen_cluster(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cluster", "drain", "n2"]) == main(["task", "stop", "sales"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["cluster", "freeze", "--reason", "audit"]) == 0
+    assert main(["cluster", "move", "sales/orders", "n2"]) == 0
+
+    assert "UTC: audit: nothing moves now" in " ".join(capsys.readouterr().err.split())
+    assert main(["cluster", "tasks", "sales"]) == 0
+    assert "\n  to be on n2, asked by " in capsys.readouterr().out
+
+
 def test_a_task_is_moved_with_all_its_units_and_an_unknown_one_is_refused(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,6 +211,21 @@ def test_a_task_is_moved_with_all_its_units_and_an_unknown_one_is_refused(
     said = capsys.readouterr().err
     assert "no unit `sales/nothing`" in said
     assert "sales/shop.items, sales/shop.orders" in said
+
+
+def test_where_there_is_nothing_to_list_that_is_said(
+    tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["cluster", "list", "--coordination", str(tmp_path / "empty")]) == 0
+    assert main(["cluster", "nodes", "--cluster", "other"]) == 0
+    assert main(["cluster", "tasks", "sale"]) == 0
+
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "no cluster ever had a node at" in said.err
+    assert "other has no node; `--gone` shows those that have left" in said.err
+    assert "main has no unit of sale on a node or in a plan" in said.err
 
 
 def test_who_names_no_place_is_told_what_to_add(

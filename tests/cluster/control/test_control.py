@@ -30,6 +30,9 @@ from polynya.testing.fakes import FakeClock, MemoryObjectStore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 X, Y = JobKey("a", "shop.x"), JobKey("a/b", "shop.y")
+#: When people ask for something here.
+ASKED = FakeClock().now()
+SINCE = f" since {ASKED:%Y-%m-%d %H:%M:%S} UTC"
 
 
 class Cluster:
@@ -230,7 +233,10 @@ def test_a_cluster_whose_nodes_all_drain_needs_another_node(running: Cluster) ->
 
     assert found.status is ClusterIs.UNDER_PROVISIONED
     assert found.reason == "no node is ready: all of them drain"
-    assert [one.reason for one in found.nodes] == ["drained by kim: kernel", "drained by kim"]
+    assert [one.reason for one in found.nodes] == [
+        f"drained by kim{SINCE}: kernel",
+        f"drained by kim{SINCE}",
+    ]
 
 
 def test_a_unit_says_where_it_goes_and_a_stopped_one_why(running: Cluster) -> None:
@@ -244,7 +250,26 @@ def test_a_unit_says_where_it_goes_and_a_stopped_one_why(running: Cluster) -> No
     x, y = running.looks().units
 
     assert (x.state, x.node, x.reason) == ("moving", "n1", "to n3: balance")
-    assert (y.state, y.reason) == ("stopped", "stopped by kim: month end")
+    assert (y.state, y.reason) == ("stopped", f"stopped by kim{SINCE}: month end")
+    assert (x.since, y.since) == (NOW, ASKED)
+
+
+def test_a_unit_says_where_somebody_wants_it(running: Cluster) -> None:
+    assert [one.place for one in running.looks().units] == [None, None]
+    running.kim.move(X, "n7", "more memory")
+
+    x, y = running.looks().units
+    assert x.place == f"to be on n7, asked by kim{SINCE}: more memory"
+    assert (x.state, y.place) == ("owned", None)
+
+
+def test_a_freeze_says_who_asked_for_it_since_when_and_why(running: Cluster) -> None:
+    assert running.looks().frozen is None
+    running.kim.freeze("audit")
+
+    assert running.looks().frozen == f"kim{SINCE}: audit"
+    running.kim.freeze("")
+    assert running.looks().frozen == f"kim{SINCE}"
 
 
 def test_a_damaged_object_is_named_and_hides_no_other(running: Cluster) -> None:

@@ -232,7 +232,7 @@ def test_the_report_says_who_leads_what_is_frozen_and_that_the_stream_is_gone(no
 
     report = node.part.report()
     assert report["leader"] == "n2.bb"
-    assert report["frozen"] == {"by": "kim", "reason": "audit"}
+    assert report["frozen"] == {"by": "kim", "since": NOW.isoformat(), "reason": "audit"}
     assert report["stream_trouble"] == "no such stream"
     assert (report["units"], report["nodes"]) == (1, 1)
 

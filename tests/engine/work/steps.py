@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polynya.engine.runner import run_once, units
+from polynya.engine.verbs.recreate import recreate
 from polynya.engine.verbs.reload import reload
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.policy import ApplyMode
@@ -18,7 +19,7 @@ from polynya.lake.maintenance.rewrite import delete_files
 from polynya.lake.maintenance.rewrite.data_files import RULE, rewrite_data_files
 from polynya.lake.maintenance.rewrite.delete_files import rewrite_position_delete_files
 from polynya.lake.table.dataset import DatasetTable
-from polynya.model.config.reload import DELETING
+from polynya.model.config.reload import DELETING, ReloadMode
 from tests.lab.lab import STARTED, Feed, Lab, Row, put
 from tests.lab.owned import owned, step
 
@@ -33,6 +34,8 @@ class Node:
     name: str
     epoch: int
     truce: Truce = field(default_factory=Truce)
+    #: Of what was asked of the feed once, that which the cluster knows to be done.
+    done: list[str] = field(default_factory=list)
 
     def run(self, apply: ApplyMode) -> None:
         """Take the steps of a run."""
@@ -40,10 +43,17 @@ class Node:
         for failure in run_once(context, units(context, [self.users.task])).failures.values():
             raise failure
 
-    def reload(self) -> None:
+    def reload(self, mode: ReloadMode = DELETING) -> None:
         """Reload, as `polynya reload` does."""
         context = self._context()
-        assert reload(context, self.users.task, self.users.dataset, mode=DELETING) is not None
+        assert reload(context, self.users.task, self.users.dataset, mode=mode) is not None
+
+    def recreate(self) -> None:
+        """Recreate, as `polynya task recreate` asks once, and read all that has landed."""
+        if "recreate" not in self.done:
+            recreate(self._context(), self.users.task, [self.users.dataset], whole_task=True)
+            self.done.append("recreate")
+        self.run("always")
 
     def owned(self) -> DatasetTable:
         """The table, taken over."""
@@ -60,12 +70,16 @@ class Node:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of step: what it needs, how a node takes it, its last commit, and what it leaves."""
+    """A kind of step: what it needs, how a node takes it, a commit of it, and what it leaves.
+
+    `then` is what the node does next, the same by default.
+    """
 
     prepare: Callable[[Lab], Feed]
     work: Callable[[Node], Any]
     step: str
     left: list[Row]
+    then: Callable[[Node], Any] | None = None
 
 
 def landed(lab: Lab) -> Feed:
@@ -90,11 +104,20 @@ def exported(lab: Lab) -> Feed:
     return users
 
 
-def exported_again(lab: Lab) -> Feed:
-    users = lab.feed(initial_load="load/*.json")
+def exported_again(lab: Lab, *, history: bool = True) -> Feed:
+    users = lab.feed(initial_load="load/*.json", history=history)
     users.land({"id": 1, "name": "Ann"}, {"id": 2, "name": "Ben"}, file="load/1.json")
     users.apply()
     users.land({"id": 1, "name": "Anna"}, {"id": 3, "name": "Cid"}, file="load/1.json")
+    return users
+
+
+def landed_anew(lab: Lab) -> Feed:
+    users = lab.feed()
+    first = users.land(put(1, 1, name="Ann"))
+    users.apply()
+    (users.folder / first).unlink()
+    users.land(put(2, 2, name="Ben"), put(3, 3, name="Cid"))
     return users
 
 
@@ -147,7 +170,17 @@ KINDS = {
         "apply",
         # Of the record that left there is its version and its delete.
         [*in_partition("current", 1, 3), *in_partition("prior", 1, 2, 2)],
+        then=lambda node: node.run("always"),
     ),
+    # Without history: each time it is done, all records end and begin.
+    "reload of all rows": Kind(
+        lambda lab: exported_again(lab, history=False),
+        lambda node: node.reload("truncate_and_insert"),
+        "apply",
+        in_partition("current", 1, 3),
+        then=lambda node: node.run("always"),
+    ),
+    "recreation": Kind(landed_anew, Node.recreate, "recreate", in_partition("current", 2, 3)),
     "rewrite": Kind(
         in_many_files,
         lambda node: rewrite_data_files(node.owned(), Limits(STARTED), RULE.thorough()),

@@ -108,9 +108,16 @@ def _sharing(sharing: Mapping[str, Any] | None) -> list[str]:
     state = sharing["state"] or "not yet a member"
     lines = [f"  sharing        {state}, {sharing['units']} units, {nodes} nodes, led by {leads}"]
     if sharing["frozen"]:
-        frozen = sharing["frozen"]
-        lines.append(f"  frozen         by {frozen['by']}: {frozen['reason']}")
+        lines.append(f"  frozen         {_frozen(sharing['frozen'])}")
     lines += [f"  trouble        {text}" for text in sharing["troubles"]]
     if sharing["stream_trouble"]:
         lines.append(f"  stream         {sharing['stream_trouble']}")
     return lines
+
+
+def _frozen(freeze: Mapping[str, Any]) -> str:
+    """Who let nothing move, since when and why; an agent of an older version does not say when."""
+    when = datetime.fromisoformat(freeze["since"]) if "since" in freeze else None
+    since = f" since {when:%Y-%m-%d %H:%M:%S} UTC" if when is not None else ""
+    why = f": {freeze['reason']}" if freeze["reason"] else ""
+    return f"by {freeze['by']}{since}{why}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.sharing.place import ANYWHERE, Where, place_of
+from polynya.cli.sharing.waiting import warn_of_waiting
 
 
 def drain(
@@ -27,9 +28,11 @@ def drain(
         where: the cluster.
         context: given by `main`.
     """
-    place_of(context, where).wishes().drain(node, reason)
+    place = place_of(context, where)
+    place.wishes().drain(node, reason)
     data = {"node": node, "drained": True, "reason": reason}
     context.output.result("cluster.drain", data, f"{node} is to hand its units over")
+    warn_of_waiting(context, place, node=node)
     return ExitCode.OK
 
 

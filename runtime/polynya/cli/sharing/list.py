@@ -11,7 +11,7 @@ from polynya.cli.sharing.seen import seen
 
 
 def list_(*, coordination: str | None = None, context: Context) -> int:
-    """List the clusters that ever had a node at a coordination place, each with its status.
+    """List the clusters of a coordination place: the status of each, why, and since when.
 
     Leases are watched for up to 12 seconds where it is not clear whether a node lives.
 
@@ -26,8 +26,10 @@ def list_(*, coordination: str | None = None, context: Context) -> int:
     from polynya.cluster.control.reading import clusters_at
 
     store, name = store_of(context, coordination)
-    at = Place(name, "", store)
-    for cluster in clusters_at(store):
+    at, clusters = Place(name, "", store), clusters_at(store)
+    if not clusters:
+        context.output.note(f"no cluster ever had a node at {name}")
+    for cluster in clusters:
         one = seen(replace(at, cluster=cluster))
         data = {
             "cluster": cluster,
@@ -35,6 +37,7 @@ def list_(*, coordination: str | None = None, context: Context) -> int:
             "reason": one.reason,
             "since": one.since,
         }
-        text = f"{cluster}: {one.status}: {one.reason}"
+        since = f" since {one.since:%Y-%m-%d %H:%M:%S} UTC" if one.since is not None else ""
+        text = f"{cluster}: {one.status}{since}: {one.reason}"
         context.output.result("cluster", data, text)
     return ExitCode.OK

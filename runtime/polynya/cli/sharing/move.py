@@ -8,6 +8,7 @@ from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
 from polynya.cli.sharing.place import ANYWHERE, Place, Where, place_of
+from polynya.cli.sharing.waiting import warn_of_waiting
 
 if TYPE_CHECKING:
     from polynya.cluster.unit import JobKey
@@ -39,6 +40,7 @@ def move(
         wishes.move(one, node, reason)
         data = {"task": one.task, "name": one.name, "node": node, "reason": reason}
         context.output.result("cluster.move", data, f"{one.task}/{one.name} is to go to {node}")
+    warn_of_waiting(context, place, node=node)
     return ExitCode.OK
 
 

@@ -27,14 +27,16 @@ def nodes(
         gone: also processes that have left.
         context: given by `main`.
     """
-    found = seen(place_of(context, where))
-    for one in found.nodes:
-        if one.state == "gone" and not gone:
-            continue
+    place = place_of(context, where)
+    found = [one for one in seen(place).nodes if gone or one.state != "gone"]
+    if not found:
+        context.output.note(f"{place.cluster} has no node; `--gone` shows those that have left")
+    for one in found:
         leads = ", leads" if one.leads else ""
         kind = "On-Demand" if one.on_demand else "Spot"
         why = f": {one.reason}" if one.reason else ""
         since = f"since {one.since:%Y-%m-%d %H:%M:%S} UTC"
-        text = f"{one.node}: {one.state}{why}, {one.units} units{leads}, {kind}, {since}"
+        version = f", polynya {one.version}" if one.version else ""
+        text = f"{one.node}: {one.state}{why}, {one.units} units{leads}, {kind}, {since}{version}"
         context.output.result("cluster.node", asdict(one), text)
     return ExitCode.OK

@@ -6,6 +6,7 @@ from polynya.cli.context import Context, verb_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.sharing.asking import ask, units_of
 from polynya.cli.sharing.place import ANYWHERE, Where, place_of
+from polynya.cli.sharing.waiting import warn_of_waiting
 from polynya.store.clock import SystemClock
 
 app = verb_app("task", "Stop, start, resume and recreate a task in a running cluster.")
@@ -30,9 +31,11 @@ def stop(
         where: the cluster.
         context: given by `main`.
     """
-    place_of(context, where).wishes().stop(task, reason)
+    place = place_of(context, where)
+    place.wishes().stop(task, reason)
     data = {"task": task, "stopped": True, "reason": reason}
     context.output.result("task.wish", data, f"{task} is to stand still")
+    warn_of_waiting(context, place, task=task)
     return ExitCode.OK
 
 
@@ -81,9 +84,11 @@ def resume(
         where: the cluster.
         context: given by `main`.
     """
-    place_of(context, where).wishes().resume(task, reason)
+    place = place_of(context, where)
+    place.wishes().resume(task, reason)
     data = {"task": task, "stopped": False, "resumed": True, "reason": reason}
     context.output.result("task.wish", data, f"what failed in {task} is tried again")
+    warn_of_waiting(context, place, task=task)
     return ExitCode.OK
 
 

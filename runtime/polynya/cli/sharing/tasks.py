@@ -27,14 +27,19 @@ def tasks(
         where: the cluster.
         context: given by `main`.
     """
-    found = seen(place_of(context, where))
-    for one in found.units:
-        if task not in (None, one.task):
-            continue
-        place = f" on {one.node}" if one.node is not None else ""
+    place = place_of(context, where)
+    found = [one for one in seen(place).units if task in (None, one.task)]
+    if not found:
+        of = f" of {task}" if task is not None else ""
+        context.output.note(f"{place.cluster} has no unit{of} on a node or in a plan")
+    for one in found:
+        node = f" on {one.node}" if one.node is not None else ""
         why = f": {one.reason}" if one.reason else ""
-        text = f"{one.task}/{one.name}: {one.state}{place}, epoch {one.epoch}{why}"
+        since = f" since {one.since:%Y-%m-%d %H:%M:%S} UTC" if one.since is not None else ""
+        text = f"{one.task}/{one.name}: {one.state}{node}{since}, epoch {one.epoch}{why}"
         text += f"\n  {one.work}: {one.why}" if one.work is not None else ""
-        text += "".join(f"\n  {said}" for said in (one.asked, one.outcome) if said is not None)
+        text += "".join(
+            f"\n  {said}" for said in (one.place, one.asked, one.outcome) if said is not None
+        )
         context.output.result("cluster.unit", asdict(one), text)
     return ExitCode.OK

@@ -1,10 +1,11 @@
-"""What is asked of units and what became of it, in words: pure functions of what was read."""
+"""What people ask and what became of it, in words: pure functions of what was read."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 from polynya.cluster.control.reading import Reading
+from polynya.cluster.coordination.documents import DrainWish, Freeze, MoveWish, TaskWish
 from polynya.cluster.unit import JobKey
 
 
@@ -37,6 +38,18 @@ def outcome_of(reading: Reading, unit: JobKey) -> str | None:
         f"last {one.kind}, asked by {one.by}: {how} on {one.node}, "
         f"{one.ended:%Y-%m-%d %H:%M:%S} UTC: {one.text}"
     )
+
+
+def place_of(reading: Reading, unit: JobKey) -> str | None:
+    """Where somebody wants a unit to be, None when that is left to the leader."""
+    wish = reading.moves.get(unit)
+    return None if wish is None else f"to be on {wish.to}, asked by {by_whom(wish)}"
+
+
+def by_whom(wish: DrainWish | Freeze | MoveWish | TaskWish) -> str:
+    """Who wished something, since when and why."""
+    why = f": {wish.reason}" if wish.reason else ""
+    return f"{wish.by} since {wish.since:%Y-%m-%d %H:%M:%S} UTC{why}"
 
 
 def _waits(reading: Reading, unit: JobKey, alive: Collection[str]) -> str:

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
-from polynya.cluster.control.asked import asked, in_words, outcome_of
+from polynya.cluster.control.asked import asked, by_whom, in_words, outcome_of, place_of
 from polynya.cluster.control.heard import Heard, IllUnit
 from polynya.cluster.control.reading import Reading
 from polynya.cluster.coordination.documents import NodeLease
@@ -41,7 +41,7 @@ class ClusterIs(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """A process of a node. `reason` is empty for one that just works."""
+    """A process of a node since it began. `reason` is empty for one that just works."""
 
     node: str
     incarnation: str
@@ -56,11 +56,11 @@ class NodeStatus:
 
 @dataclass(frozen=True, slots=True)
 class UnitStatus:
-    """A unit of work: who has it, since when and why.
+    """A unit of work: who has it, since when and why; of one that was stopped since when that is.
 
     `asked` is what is to be done with it and what that waits for, `outcome` what became of what was
-    asked last; both in words. `work` is what its node says of its work when that does not just run,
-    and `why`; None when it runs, or when nobody knows.
+    asked last, `place` where somebody wants it to be; all in words. `work` is what its node says of
+    its work when that does not just run, and `why`; None when it runs, or when nobody knows.
     """
 
     task: str
@@ -72,6 +72,7 @@ class UnitStatus:
     since: datetime | None
     asked: str | None = None
     outcome: str | None = None
+    place: str | None = None
     work: str | None = None
     why: str | None = None
 
@@ -128,7 +129,7 @@ def cluster_status(
         reason=reason,
         since=since,
         leader=leader.node if leader is not None and leads else None,
-        frozen=None if freeze is None else f"{freeze.by}: {freeze.reason}",
+        frozen=None if freeze is None else by_whom(freeze),
         nodes=nodes,
         units=units,
         troubles=(
@@ -192,7 +193,7 @@ def _of_node(reading: Reading, lease: NodeLease, state: NodeIs) -> str:
     if state == "draining":
         return "it hands its units over, to end"
     if state == "ready" and wish is not None:
-        return f"drained by {wish.by}" + (f": {wish.reason}" if wish.reason else "")
+        return f"drained by {by_whom(wish)}"
     return "it has left" if state == "gone" else ""
 
 
@@ -228,8 +229,9 @@ def _unit(
     stopped = reading.tasks.get(unit.task)
     state: UnitIs = "owned"
     reason = one.reason if one is not None else ""
+    since = one.since if one is not None else None
     if stopped is not None and stopped.state == "stopped":
-        state, reason = "stopped", f"stopped by {stopped.by}: {stopped.reason}".rstrip(": ")
+        state, reason, since = "stopped", f"stopped by {by_whom(stopped)}", stopped.since
     elif owner is None:
         state = "unowned"
         reason = "no node has it" if planned is None else f"goes to {_name(reading, planned[0])}"
@@ -242,9 +244,10 @@ def _unit(
         node=_name(reading, owner) if owner is not None else None,
         epoch=one.epoch if one is not None else 0,
         reason=reason,
-        since=one.since if one is not None else None,
+        since=since,
         asked=in_words(reading, unit, alive) if unit in reading.wishes else None,
         outcome=outcome_of(reading, unit),
+        place=place_of(reading, unit),
     )
 
 

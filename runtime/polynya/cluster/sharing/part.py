@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from polynya.cluster.control.tasks import AskedOfTasks
 from polynya.cluster.control.unit_wishes import Asked, Settled
+from polynya.cluster.coordination.documents import Freeze
 from polynya.cluster.coordination.standing import Decided, Deed, Seen, Standing
 from polynya.cluster.gossip.messages import Picture, Report, UnitHeard
 from polynya.cluster.messages import LeaveAdvised, TurnTaken
@@ -204,7 +205,7 @@ class Part:
             "state": standing.state,
             "leader": standing.leader,
             "leading": standing.leading,
-            "frozen": None if frozen is None else {"by": frozen.by, "reason": frozen.reason},
+            "frozen": None if frozen is None else _freeze(frozen),
             "units": len(standing.grants),
             "nodes": len([one for one in standing.nodes.values() if not one.dead]),
             "stopped_tasks": dict(sorted(self._asked.stopped.items())),
@@ -302,3 +303,8 @@ _DECIDED: Final[Mapping[Deed, type[events.UnitDecided]]] = {
     "planned": events.UnitPlanned,
     "alarm": events.UnitAlarm,
 }
+
+
+def _freeze(freeze: Freeze) -> dict[str, str]:
+    """Who let nothing move, since when and why."""
+    return {"by": freeze.by, "since": freeze.since.isoformat(), "reason": freeze.reason}

@@ -19,7 +19,7 @@ from polynya.lake.apply.run import Folded, Run
 from polynya.lake.fold import versions
 from polynya.lake.fold.sql import selected, table_row, timestamp_literal, within
 from polynya.lake.fold.truncates import Truncate
-from polynya.lake.iceberg.commit import is_refusal, refusal
+from polynya.lake.iceberg.errors.catalog import is_refusal, refusal
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.spark.api import DataFrame, Py4JJavaError, functions
 from polynya.lake.table.copy_state import CopyState
@@ -64,7 +64,7 @@ class PlainApplier(Applier):
             if not is_refusal(error):
                 raise
             refuse_fenced(run.target.table, run.target.granted)
-            raise refusal(table, error) from error
+            raise refusal(table.name, error) from error
         run.target.reload()
         assert run.target.state.snapshot is not None
         return run.target.state.snapshot

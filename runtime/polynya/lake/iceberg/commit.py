@@ -13,18 +13,17 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
+from polynya.lake.iceberg.errors.catalog import first_line, is_refusal, refusal, unknown
+from polynya.lake.iceberg.errors.machine import machine_error
 from polynya.lake.iceberg.files import COMMIT, DataFile, DeleteFile, listed
 from polynya.lake.iceberg.gateway import IcebergTable
-from polynya.lake.iceberg.machine_errors import machine_error
 from polynya.lake.spark.api import CapturedException, Py4JJavaError
 from polynya.model.contract.headers import Partition
-from polynya.model.errors import ConflictError, DependencyError, StaleStepError
+from polynya.model.errors import DependencyError, StaleStepError
 from polynya.observe.trace import count, is_on, span
 
 log = logging.getLogger(__name__)
 
-#: Exceptions of Iceberg that say for sure that nothing was committed.
-_REFUSALS = frozenset({"ValidationException", "CommitFailedException"})
 #: What it says when the snapshots since the first one are not all there, or that one is not.
 _NO_HISTORY, _NO_ANCESTOR = "Cannot determine history", "is not an ancestor of"
 
@@ -155,28 +154,6 @@ def _validate(table: IcebergTable, delta: Any, step: Step) -> None:
         delta.validateDataFilesExist(java_files.texts(step.touched))
 
 
-def is_refusal(error: Py4JJavaError) -> bool:
-    """Whether Iceberg surely made no commit because the table had moved."""
-    cause = error.java_exception
-    while cause is not None:
-        if str(cause.getClass().getSimpleName()) in _REFUSALS:
-            return True
-        cause = cause.getCause()
-    return False
-
-
-def refusal(table: IcebergTable, error: Py4JJavaError) -> ConflictError:
-    """The error of a step that was refused because another owner was faster."""
-    return ConflictError(
-        "POLYNYA-LAKE-003",
-        f"another owner changed {table.name} since this step began ({_first_line(error)})",
-        where=table.name,
-        state="nothing of this step was written; the other owner's data is intact",
-        fix="nothing, if a command such as `reload` or `replay` did it: a run goes on by itself; "
-        "end one of two processes that run the same task",
-    )
-
-
 def _is_live(table: IcebergTable, step: Step) -> bool | None:
     """Whether the table holds the step: its marker is in one of the snapshots since `based_on`.
 
@@ -203,24 +180,16 @@ def _explained(
         # A step that is live already was given to the catalog twice: its files must stay.
         if is_live is False:
             table.drop_files(step.staged)
-        if _NO_HISTORY in _first_line(error):
-            return _expired(table, _first_line(error))
-        return refusal(table, error)
+        if _NO_HISTORY in first_line(error):
+            return _expired(table, first_line(error))
+        return refusal(table.name, error)
     kind = str(error.java_exception.getClass().getSimpleName())
     if kind == "CommitStateUnknownException" or is_live is None:
-        return DependencyError(
-            "POLYNYA-LAKE-004",
-            f"the catalog did not say whether the commit of {table.name} was made: "
-            f"{_first_line(error)}",
-            where=table.name,
-            state="either all of the step is in the table or nothing; "
-            "the next run looks before it writes",
-            fix="check the catalog, then run again",
-        )
+        return unknown(table.name, error)
     # The staged files stay: no reader sees them, and a commit that comes true late would need them.
     return machine_error(error) or DependencyError(
         "POLYNYA-LAKE-005",
-        f"the commit of {table.name} failed: {kind}: {_first_line(error)}",
+        f"the commit of {table.name} failed: {kind}: {first_line(error)}",
         where=table.name,
         state="the table was read again and holds nothing of this step",
         fix="check that the catalog and the warehouse can be reached, then run again",
@@ -238,11 +207,3 @@ def _expired(table: IcebergTable, why: str) -> StaleStepError:
         fix="let the engine that expires snapshots of this table keep them for longer than the "
         "longest apply, or leave expiry to Polynya",
     )
-
-
-def _first_line(error: Py4JJavaError) -> str:
-    """What Java said; a catalog in a database only says there that something failed."""
-    said = error.java_exception
-    while str(said.getClass().getSimpleName()).startswith("UncheckedSQL") and said.getCause():
-        said = said.getCause()
-    return str(said.getMessage()).split("\n")[0]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from polynya.lake.iceberg.errors.catalog import of_change
 from polynya.lake.iceberg.files import (
     DataFile,
     DeleteFile,
@@ -108,8 +109,20 @@ class IcebergTable:
         update = self._java.updateProperties()
         for name, value in properties.items():
             update.set(name, value)
-        update.commit()
         self._format = None
+        self.commit_change(update)
+
+    def commit_change(self, update: Any) -> None:
+        """Commit an update of columns, properties or layout, and see the table as it is then.
+
+        No row is touched and no owner is checked. Raises StaleStepError when somebody else's commit
+        came first, and DependencyError when the catalog reports another error: whether the change
+        was made says the table.
+        """
+        try:
+            update.commit()
+        except Py4JJavaError as error:
+            raise of_change(self.name, error) from error
         self.refresh()
 
     def snapshot_id(self) -> int | None:

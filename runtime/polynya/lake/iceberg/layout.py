@@ -139,8 +139,7 @@ def grow_columns(
             if merged is None:
                 raise AssertionError(f"column {name}: {old} cannot become {new}")
             _widen_column(spark, update, name, old, merged)
-    update.commit()
-    table.refresh()
+    table.commit_change(update)
     return True
 
 

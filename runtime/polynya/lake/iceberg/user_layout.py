@@ -149,8 +149,7 @@ def change_spec(table: IcebergTable, change: SpecChange) -> None:
         update.removeField(name)
     for name, term in change.add.items():
         update.addField(name, _expression(table, term))
-    update.commit()
-    table.refresh()
+    table.commit_change(update)
 
 
 def change_sort_order(
@@ -171,8 +170,7 @@ def change_sort_order(
             update.asc(term, nulls.NULLS_FIRST)
         else:
             update.desc(term, nulls.NULLS_LAST)
-    update.commit()
-    table.refresh()
+    table.commit_change(update)
     return True
 
 
@@ -195,8 +193,7 @@ def change_file_size(table: IcebergTable, wanted: int | None) -> bool:
     size = str(wanted or DEFAULT_FILE_BYTES)
     if str(table.java.properties().get(_FILE_SIZE)) == size:
         return False
-    table.java.updateProperties().set(_FILE_SIZE, size).commit()
-    table.refresh()
+    table.commit_change(table.java.updateProperties().set(_FILE_SIZE, size))
     return True
 
 

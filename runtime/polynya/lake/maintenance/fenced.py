@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from polynya.lake.iceberg.commit import is_refusal, refusal
+from polynya.lake.iceberg.errors.catalog import is_refusal, refusal
 from polynya.lake.iceberg.files import listed
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.spark.api import Py4JJavaError
@@ -53,7 +53,7 @@ def commit_fenced(
             _drop_staged(table, transaction)
             if not left:
                 _refuse_overtaken(target, table, table.java.newTransaction())
-                raise refusal(table, error) from error
+                raise refusal(table.name, error) from error
         else:
             table.show_to_spark()
             return

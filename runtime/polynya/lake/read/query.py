@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from polynya.lake.iceberg.machine_errors import machine_error
+from polynya.lake.iceberg.errors.machine import machine_error
 from polynya.lake.read.hints import hint
 from polynya.lake.read.statements import Statement, refuse_writing, unanswered
 from polynya.lake.read.values import Answer, json_rows

@@ -33,8 +33,7 @@ def change_columns(
     for name in drops:
         if name in stored:
             update.deleteColumn(name)
-    update.commit()
-    target.table.refresh()
+    target.table.commit_change(update)
     before = target.state.copy.columns
     columns = replace(
         before,

@@ -25,6 +25,14 @@ PAGES: Final = (
         "compaction to Polynya, or let the other engine leave the partition `asset_state` alone.",
     ),
     ErrorPage(
+        "POLYNYA-LAKE-052",
+        "a table changed while its columns or layout were changed",
+        "A step adds columns to a table, drops or renames some, or changes how it is laid out. The "
+        "catalog refused that, because another engine or another node made a commit in the same "
+        "moment. Nothing of the step was written, and a run takes it again at once; where the "
+        "other one is the new owner of the table, the next try is refused for that.",
+    ),
+    ErrorPage(
         "POLYNYA-MNT-010",
         "a clean-up would have deleted a file in use",
         "After an expiry Iceberg says which files nothing reaches any more. One of them was in "

@@ -1,0 +1,1 @@
+"""What Iceberg, its catalog and the machine say, as errors that people can act on."""
