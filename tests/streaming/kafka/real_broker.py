@@ -374,7 +374,7 @@ def test_a_process_that_is_killed_at_any_moment_loses_and_doubles_nothing(
 @pytest.mark.slow
 def test_messages_become_a_table_with_history_and_quarantine(zone: Zone, broker: Broker) -> None:
     broker.create("users")
-    kafka = KILLED.format(address=broker.address).replace("killed", "users")
+    kafka = KILLED.format(address=broker.address, topic="users")
     project = load_project(write_project(zone.folder / "project", streams=kafka, facts=FACTS))
     landing = LocalObjectStore(zone.folder / "project/landing")
     engine = EngineContext(spark=zone.spark, landing=landing, apply_mode="always")
