@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.verbs.reload import abandon_begun
+from polynya.engine.verbs.reload import abandon_begun, reload
 from polynya.model.config.reload import KEEPING
 from polynya.model.errors import OperationError
 from tests.engine.tasks.direct_table import MERGED, PowerCut, killed, message
 from tests.lab.lab import Lab
+from tests.lab.landed import LandedTable
 from tests.lab.streamed import StreamedTable
 from tests.streaming.kafka.fake import FakeKafka, FakeTopic
 
@@ -223,6 +224,24 @@ def test_what_only_landed_batches_tell_is_no_matter_of_a_source(
 
     assert refused.value.code == "POLYNYA-STR-070"
     assert says in refused.value.message
+
+
+@slow
+def test_a_landing_that_does_not_say_where_it_began_is_refused(lab: Lab) -> None:
+    """As those of older versions."""
+    facts = LandedTable(lab, dict(MERGED))
+    facts.take({"id": 1, "name": "a", "gone": False})
+    context = lab.context()
+    with pytest.raises(OperationError, match="no landing of this project") as unknown:
+        reload(context, facts.task, facts.look.dataset, mode=KEEPING, from_source=True)
+    context.landed_readers.know([facts.task, facts.landing])
+    with pytest.raises(OperationError, match="an older version landed") as refused:
+        reload(
+            context, facts.task, facts.look.dataset, mode=KEEPING, from_source=True,
+            source=FakeKafka("clicks"),
+        )  # fmt: skip
+
+    assert unknown.value.code == refused.value.code == "POLYNYA-STR-070"
 
 
 @slow

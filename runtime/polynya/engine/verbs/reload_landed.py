@@ -57,7 +57,8 @@ class LandedLoad:
             raise _impossible(
                 dataset,
                 f"no landing of this project lands it as a stream into {shown(folder)}",
-                "leave `--from` out, or ask in the project that lands it",
+                "leave `--from` out, or ask in the project that lands it. If a file of this one is "
+                "wrong (`polynya validate`), correct it: nobody knows all landings then",
             )
         told = landed_only(dataset)
         if told is not None:
