@@ -6,7 +6,7 @@ the records before it, and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol, TypeAlias
@@ -126,6 +126,24 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """A landed table's source, read once more up to where a landed batch ends.
+
+    Attributes:
+        stream: what it is read from, `once`. It tells what the source has no more.
+        streams: all that there were.
+        begin: position from which on it is read.
+        in_order: whether all records of one of two places (partitions, shards) came before those of
+            the other: then they are read in that order.
+    """
+
+    stream: Stream
+    streams: tuple[str, ...]
+    begin: Position
+    in_order: Callable[[str, str], bool]
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """The streams that there are now by the landed table that takes them; why some are refused."""
 
@@ -157,6 +175,13 @@ class Source(Protocol):
         """The position from which all is read again that was read since it began.
 
         `Stream.next` tells of it what the source has no more.
+        """
+        ...
+
+    def again(self, table: str, began: Position, until: Position) -> Again:
+        """What a landed table was read from, from where that began until a position.
+
+        Raises OperationError POLYNYA-STR-071 where the source cannot give the same again.
         """
         ...
 

@@ -122,6 +122,17 @@ def expression_columns(text: str) -> frozenset[str]:
     return _checked(text, None)[1]
 
 
+def tells_place(text: str) -> bool:
+    """Whether what an expression gives depends on the place of the record in the landing zone.
+
+    Raises ConfigError like the check.
+    """
+    called = (
+        own_function(one) for one in parse(text, None).walk() if isinstance(one, exp.Anonymous)
+    )
+    return any(one is not None and one.by_place for one in called)
+
+
 @lru_cache(maxsize=1024)
 def _checked(text: str, where: str | None) -> tuple[str, frozenset[str]]:
     try:

@@ -240,6 +240,13 @@ def test_who_names_no_place_is_told_what_to_add(
     assert "--cluster NAME" in capsys.readouterr().err
 
 
+def test_a_reload_from_the_source_is_left_to_nodes_that_know_it(place: Path) -> None:
+    """Others would reload what has landed."""
+    assert main(["reload", "sales", "--dataset", "shop.items", "--from", "source"]) == 0
+
+    assert read_cluster(LocalObjectStore(place), "main").wishes[Y].kind == "reload-from-source"
+
+
 def test_a_task_is_recreated_and_reloaded_by_the_nodes_that_have_it(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

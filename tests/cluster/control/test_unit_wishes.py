@@ -77,6 +77,14 @@ def test_what_is_asked_reaches_every_node_and_goes_when_it_is_done(cluster: Clus
     assert cluster.n2() == {}
 
 
+def test_a_reload_from_the_source_is_an_errand_of_its_own(cluster: Cluster) -> None:
+    cluster.kim.ask(X, RELOAD.model_copy(update={"kind": "reload-from-source"}))
+
+    (asked,) = cluster.n1().values()
+
+    assert (asked.errand.kind, asked.errand.mode) == ("reload-from-source", "truncate_and_insert")
+
+
 def test_a_second_wish_is_refused_with_who_asked_and_since_when(cluster: Cluster) -> None:
     cluster.kim.ask(X, RELOAD)
 

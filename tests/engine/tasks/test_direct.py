@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -258,6 +260,29 @@ def test_a_reload_is_refused_when_the_source_has_deleted_the_beginning(lab: Lab)
     assert refused.value.code == "POLYNYA-STR-066"
     assert "clicks/0 from 0 on (retention)" in refused.value.message
     assert facts.look.current("id", "name") == [(1, "a"), (2, "b"), (3, "c")]
+
+
+@dataclass
+class FilesTable(DirectTable):
+    """Its settings read files and delete them; what gives the messages is another source."""
+
+    @property
+    def written(self) -> dict[str, Any]:
+        return {"files": {"url": "/in", "pattern": "<yyyy>/part-*", "delete_after_load": True}}
+
+
+@pytest.mark.slow
+def test_a_source_that_deletes_what_was_read_is_only_reloaded_without_deleting(lab: Lab) -> None:
+    facts = FilesTable(lab)
+    facts.partition.add(message(1, name="a"))
+    facts.run("always")
+    with pytest.raises(OperationError) as refused:
+        facts.reload()
+    facts.reload(KEEPING)
+
+    assert refused.value.code == "POLYNYA-STR-066"
+    assert "files are deleted once they were read" in refused.value.message
+    assert facts.look.current("id", "name") == [(1, "a")]
 
 
 @pytest.mark.slow

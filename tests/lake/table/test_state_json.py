@@ -45,7 +45,7 @@ NEW_IN_COPY = {
     "source": None, "stream": None, "landed": None,
     "unparsed": 0,
 }  # fmt: skip
-NEW_IN_RELOADING = {"glob": None, "stream": None}
+NEW_IN_RELOADING = {"glob": None, "stream": None, "until": None}
 NEW_IN_APPLY = {"from_changes": 0}
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polynya.model.errors import OperationError
+from polynya.model.errors import DependencyError, OperationError
 from polynya.streaming.files import steps
 from polynya.streaming.files.position import described
 from polynya.streaming.files.steps import files_position
@@ -207,6 +207,26 @@ def test_a_file_that_was_written_again_is_not_deleted() -> None:
 
     assert list(landing.store.objects) == [day(0, "a")]
     assert "changed after it was read" in landing.lost[0][1]
+
+
+def test_without_the_right_to_delete_nothing_more_is_read_until_it_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    landing = Landing({"delete_after_load": True})
+    landing.put(day(0, "a"), "1")
+    landing.step()
+    landing.put(day(0, "b"), "2")
+
+    def refuse(name: str, version: str) -> bool:
+        raise DependencyError("POLYNYA-AWS-002", f"AWS refuses to delete {name} {version}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(landing.store, "delete_if_unchanged", refuse)
+        for _ in range(2):
+            with pytest.raises(DependencyError, match="refuses to delete"):
+                landing.step()
+    assert landing.land() == [b"2"]
+    assert landing.store.objects == {}
 
 
 def test_files_without_dates_are_remembered_as_long_as_they_are_there() -> None:

@@ -14,9 +14,9 @@ from polynya.model.contract.stream_headers import StreamSource
 from polynya.streaming.kafka import bounds
 from polynya.streaming.kafka.plan import Extent, Reads, Topic
 from polynya.streaming.kafka.position import KafkaPosition
-from polynya.streaming.kafka.source import KafkaStream
+from polynya.streaming.kafka.source import KafkaStream, read_again
 from polynya.streaming.names import by_table, taken
-from polynya.streaming.source import Found, Limits, Position
+from polynya.streaming.source import Again, Found, Limits, Position
 
 
 @dataclass
@@ -80,6 +80,9 @@ class FakeKafka:
 
     def reread_from(self, began: Position) -> Position:
         return began
+
+    def again(self, table: str, began: Position, until: Position) -> Again:
+        return read_again(self, table, began, until)  # type: ignore[arg-type]
 
     def stream(self, table: str) -> KafkaStream:
         return KafkaStream(self, table)  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ KILLED = """\
 apiVersion: polynya/v1
 kind: streaming_landing
 name: in
-source: {{kafka: {{bootstrap_servers: "{address}", topics: [killed]}}}}
+source: {{kafka: {{bootstrap_servers: "{address}", topics: [{topic}]}}}}
 interval: 1s
 batch: {{max_records: 200}}
 """
@@ -335,15 +335,17 @@ def test_the_gaps_of_a_compacted_topic_are_no_loss(zone: Zone, broker: Broker) -
     assert zone.footers("compact")[-1].totals.lost == 0
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_process_that_is_killed_at_any_moment_loses_and_doubles_nothing(
-    zone: Zone, broker: Broker
+    zone: Zone, broker: Broker, rounds: int
 ) -> None:
-    broker.create("killed", partitions=2)
-    project = write_project(zone.folder / "project", killed=KILLED.format(address=broker.address))
-    log = LandedLog(LocalObjectStore(project / "landing"), "in", "killed")
-    for round_ in range(4):
-        broker.send("killed", numbered(3000, start=round_ * 3000), partition=round_ % 2)
+    topic = f"killed{rounds}"
+    broker.create(topic, partitions=2)
+    landing = KILLED.format(address=broker.address, topic=topic)
+    project = write_project(zone.folder / "project", killed=landing)
+    log = LandedLog(LocalObjectStore(project / "landing"), "in", topic)
+    for round_ in range(rounds):
+        broker.send(topic, numbered(3000, start=round_ * 3000), partition=round_ % 2)
         before = len(log.numbers())
         process = subprocess.Popen(
             [*command(), "run", "--project", str(project)],
@@ -359,20 +361,20 @@ def test_a_process_that_is_killed_at_any_moment_loses_and_doubles_nothing(
         process.wait()
         assert len(log.numbers()) >= before + 2
 
-    Zone(zone.spark, project / "landing", broker).run("killed")
+    Zone(zone.spark, project / "landing", broker).run(topic)
 
     values = [
         value
         for number in log.numbers()
         for value in parquet.read_table(project / "landing" / log.path(number))["value"].to_pylist()
     ]
-    assert sorted(values) == sorted(numbered(12000))
+    assert sorted(values) == sorted(numbered(rounds * 3000))
 
 
 @pytest.mark.slow
 def test_messages_become_a_table_with_history_and_quarantine(zone: Zone, broker: Broker) -> None:
     broker.create("users")
-    kafka = KILLED.format(address=broker.address).replace("killed", "users")
+    kafka = KILLED.format(address=broker.address, topic="users")
     project = load_project(write_project(zone.folder / "project", streams=kafka, facts=FACTS))
     landing = LocalObjectStore(zone.folder / "project/landing")
     engine = EngineContext(spark=zone.spark, landing=landing, apply_mode="always")

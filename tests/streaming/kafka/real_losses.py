@@ -127,6 +127,39 @@ def test_a_reload_from_a_topic_that_lost_its_begin_is_refused_unless_nothing_is_
     assert [row["n"] for row in rows] == [*range(6), 50, 51]
 
 
+def test_a_landed_table_is_reloaded_from_its_topic_and_nothing_comes_twice(
+    spark: Any, tmp_path: Path, broker: Broker
+) -> None:
+    broker.create("landed_once", partitions=2)
+    landing = LANDING.format(address=broker.address, topic="landed_once")
+    project = write_project(tmp_path, landing=f"{landing}batch: {{max_records: 3}}\n", facts=FACTS)
+    driver = InProcessDriver(spark)
+    broker.send("landed_once", [*numbered(6), b"no json"], partition=0)
+    broker.send("landed_once", numbered(4, start=10), partition=1)
+    driver.run_project(project, "always")
+    landed = sorted((project / "landing").rglob("*.parquet"))
+    for file in landed[:-1]:
+        file.unlink()
+    broker.send("landed_once", numbered(2, start=50), partition=1)
+
+    refused = driver.call("reload", "facts", "--project", str(project))
+    done = driver.call("reload", "facts", "--from", "source", "--json", "--project", str(project))
+    reloaded = driver.query(project, [ROWS])
+    driver.run_project(project, "always")
+    everything = driver.query(project, [ROWS])
+    broker.expire("landed_once", before=2)
+    gone = driver.call("reload", "facts", "--from", "source", "--project", str(project))
+
+    assert len(landed) > 2
+    assert "POLYNYA-LAKE-014" in refused.errors + refused.output
+    assert done.code == 0, done.errors
+    figures = json.loads(done.output.splitlines()[-1])
+    assert (figures["rows_loaded"], figures["rows_written"]) == (10, 0)
+    assert [row["n"] for row in reloaded[0]] == [*range(6), *range(10, 14)]
+    assert [row["n"] for row in everything[0]] == [*range(6), *range(10, 14), 50, 51]
+    assert "POLYNYA-STR-066" in gone.errors + gone.output
+
+
 def test_a_preview_of_a_topic_shows_what_has_not_landed_and_writes_nothing(
     spark: Any, tmp_path: Path, broker: Broker
 ) -> None:

@@ -14,6 +14,8 @@ from polynya.store.aws.kinesis_shards import KinesisShards
 from polynya.store.clock import SystemClock
 from tests.aws import REGION
 from tests.kinesis import kinesis_server
+from tests.streaming.again.test_kinesis import begin as began_by
+from tests.streaming.again.test_kinesis import read
 from tests.streaming.kinesis.given import Landing
 from tests.streaming.kinesis.packed import packed
 
@@ -122,6 +124,27 @@ def test_all_records_land_once_and_in_order_while_shards_split_and_merge(
     ended = landing.position["streams"]["clicks"]["shards"] if landing.position else {}
     assert sum(one.get("ended", False) for one in ended.values()) == 4
     print(f"{len(ended)} shards, {landing.batches} batches")
+
+
+def test_what_had_landed_is_read_again_and_nothing_that_came_later(
+    endpoint: str, kinesis: Any, stream: str
+) -> None:
+    landing = landing_of(endpoint)
+    began = began_by(landing)
+    put(kinesis, 0, 200)
+    landing.step(records=150)
+    split(kinesis)
+    put(kinesis, 200, 100)
+    landing.step(records=60)
+    landed = [row["value"].decode() for row in landing.rows]
+    put(kinesis, 300, 50)
+    split(kinesis)
+
+    values, lost = read(landing.source.again("events", began, landing.position or {}))
+
+    assert sorted(values) == sorted(landed)
+    assert 100 < len(landed) < 300
+    assert lost == []
 
 
 def test_it_begins_with_what_is_new(endpoint: str, kinesis: Any, stream: str) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+from cyclopts import Parameter
 
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
@@ -23,6 +25,10 @@ from polynya.store.clock import SystemClock
 if TYPE_CHECKING:
     from polynya.formats.base import Format
 
+From: TypeAlias = Literal["landing", "source"]
+#: What nodes of a cluster are asked for.
+_KINDS: Final = {"landing": "reload", "source": "reload-from-source"}
+
 
 def reload(
     task: str,
@@ -31,6 +37,7 @@ def reload(
     dataset: str | None = None,
     mode: ReloadMode = "compare_and_apply_with_deleted_rows",
     files: str | None = None,
+    from_: Annotated[From, Parameter(name="--from")] = "landing",
     as_of: str | None = None,
     abandon: bool = False,
     accept_incomplete: bool = False,
@@ -46,7 +53,8 @@ def reload(
     A reload that was killed resumes when it is called again. A `polynya run` that works on these
     datasets waits meanwhile, and says so. For native formats, `dms`, `replicate`, tables that a
     task of kind `landing` of this project captures, which are read at their database, and streams,
-    of which one with `direct: true` is read again at its source.
+    of which one with `direct: true` is read again at its source, and one that has landed where
+    `--from` says.
 
     Where a coordination place is named the nodes of the cluster do it: each dataset is reloaded by
     the node that has it, between two of its steps.
@@ -60,6 +68,8 @@ def reload(
             keeping them; `truncate_and_insert` ends every record and starts again;
             `drop_and_create` forgets what the table held, history included.
         files: glob of the files of the load below the landing path, in place of `initial_load`.
+        from_: of a stream that has landed: `landing` reads the landed batches that are kept,
+            `source` reads Kafka or Kinesis again, up to where the newest landed batch ends.
         as_of: for `dms` and `replicate`, which need it: when the full load began (ISO 8601, UTC
             without an offset). Records that changed later stay as they are.
         accept_incomplete: move the differences although the load is empty or some of its records
@@ -76,7 +86,7 @@ def reload(
 
         place = place_of(context, where)
         wish = UnitWish(
-            kind="abandon" if abandon else "reload",
+            kind="abandon" if abandon else _KINDS[from_],
             dataset=dataset,
             mode=mode,
             files=files,
@@ -125,6 +135,7 @@ def reload(
             files=files,
             as_of=began,
             accept_incomplete=accept_incomplete,
+            from_source=from_ == "source",
             capture=_capture_of(project, chosen),
         )
         if result is None:

@@ -202,7 +202,8 @@ class UnitWish(Document):
     Its owner deletes it when it is done. The nonce tells it from the next one.
 
     Attributes:
-        kind: `reload`, `abandon` or `recreate`; what a version does not know it leaves to others.
+        kind: `reload`, `reload-from-source`, `abandon` or `recreate`; what a version does not know
+            it leaves to others.
         dataset: one of a unit that finds several, None for all of them.
         mode, files, as_of, accept_incomplete: of a reload.
     """

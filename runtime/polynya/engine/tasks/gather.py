@@ -14,6 +14,7 @@ from polynya.lake.copy import reload as lake
 from polynya.lake.table.suspension import refuse_suspended
 from polynya.model.config.reload import Incomplete
 from polynya.observe.data import ReloadLoaded
+from polynya.streaming.direct.reader import DirectReader, Wanted
 
 #: what was read so far, by path → what is to be read
 Find: TypeAlias = Callable[[Mapping[str, FileProgress]], Discovery]
@@ -58,6 +59,37 @@ def gather(dataset: WorkingDataset, load: Load) -> str | None:
             )
         )
     return None
+
+
+def gather_stream(
+    dataset: WorkingDataset,
+    reader: DirectReader,
+    wanted: Callable[[], Wanted],
+    placed: Callable[[DatasetBatch], DatasetBatch] = lambda batch: batch,
+) -> None:
+    """Gather what a stream has until nothing is wanted, or until told to stop.
+
+    `placed` changes batches as they are read. Raises as `gather`, and what `wanted` raises.
+    """
+    context = dataset.context
+    refuse_suspended(dataset.table)
+    while not context.stop.is_set():
+        found = wanted()
+        if found.next.is_nothing:
+            return
+        read = reader.read(found, dataset.known, context.clock.now(), load=True)
+        batch = dataset.evolved(dataset.mapped(placed(read.batch)))
+        with dataset.views_following():
+            result = lake.load(dataset.table, batch, now=context.clock.now())
+        dataset.tell(
+            ReloadLoaded(
+                subject=dataset.name,
+                rows_in=result.rows_in,
+                rows_loaded=result.rows_out,
+                rows_quarantined=result.rows_quarantined,
+                files_left=0,
+            )
+        )
 
 
 def take_in(

@@ -22,7 +22,7 @@ from polynya.model.errors import OperationError
 from polynya.model.formats.registry import rules_of
 from polynya.model.reading.kinds import Task
 
-ErrandKind: TypeAlias = Literal["reload", "abandon", "recreate"]
+ErrandKind: TypeAlias = Literal["reload", "reload-from-source", "abandon", "recreate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,7 @@ def _reloaded(
             files=errand.files,
             as_of=errand.as_of,
             accept_incomplete=errand.accept_incomplete,
+            from_source=errand.kind == "reload-from-source",
         )
         if result is None:
             return None

@@ -11,6 +11,7 @@ from polynya.engine.tasks.gather import Load, gather, take_in
 from polynya.engine.verbs.loads import load_of, refuse_nothing
 from polynya.engine.verbs.reload_captured import CapturedLoad
 from polynya.engine.verbs.reload_direct import DirectLoad
+from polynya.engine.verbs.reload_landed import LandedLoad
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.landing import TaskLanding
@@ -48,6 +49,7 @@ def reload(
     files: str | None = None,
     as_of: datetime | None = None,
     accept_incomplete: bool = False,
+    from_source: bool = False,
     source: Source | None = None,
     capture: ConnectedCapture | None = None,
 ) -> ReloadResult | None:
@@ -56,7 +58,8 @@ def reload(
     `files` is a glob below the landing path, by default the dataset's full load (`load_of`): all of
     them are read, also those that were read before. `as_of` is when the load began, for formats
     whose order tells the time (`Format.place_of_load`): what was changed later stays as it is.
-    `source` is that of a stream that never landed, by default the one that its settings say.
+    `from_source`: a stream that has landed is read at its source, as far as it had landed; those
+    that never landed always are. `source` is that one, by default what their settings say.
     `capture` is what lands the task's files, if the project has it: its database is the load.
 
     Raises OperationError, and leaves Current as it is: no file is there, a file changed while it
@@ -66,6 +69,7 @@ def reload(
     with ExitStack() as opened:
         return _reloaded(
             context, task, dataset, mode=mode, files=files, as_of=as_of, source=source,
+            from_source=from_source,
             accept_incomplete=accept_incomplete, capture=capture, opened=opened,
         )  # fmt: skip
 
@@ -79,6 +83,7 @@ def _reloaded(
     files: str | None,
     as_of: datetime | None,
     accept_incomplete: bool,
+    from_source: bool,
     source: Source | None,
     capture: ConnectedCapture | None,
     opened: ExitStack,
@@ -90,12 +95,14 @@ def _reloaded(
     if table.state.copy.reloading is not None:
         # A reload goes on with the files that it began with.
         files = files or table.state.copy.reloading.glob
-    load: _FilesLoad | DirectLoad | CapturedLoad
+    load: _FilesLoad | DirectLoad | LandedLoad | CapturedLoad
     if isinstance(task, DirectTask):
         load = DirectLoad(context, working, task, mode, source)
     elif capture is not None:
         load = CapturedLoad(context, working, task, capture, mode=mode)
         opened.callback(load.close)
+    elif from_source or _is_of_source(working):
+        load = LandedLoad(context, working, task, mode, source)
     else:
         load = _FilesLoad(working, load_of(working, landing, files or _of_all(dataset, mode)))
     table.take_over()
@@ -107,7 +114,8 @@ def _reloaded(
         place = load.place
     else:
         place = None if as_of is None else landing.format.place_of_load(as_of, dataset)
-    lake.begin(table, mode, now=as_of or context.clock.now(), place=place, glob=files)
+    until = load.until if isinstance(load, LandedLoad) else None
+    lake.begin(table, mode, now=as_of or context.clock.now(), place=place, glob=files, until=until)
     load.gather()
     if context.stop.is_set():
         return None
@@ -124,6 +132,11 @@ def _reloaded(
         removed=figures.removed,
         seconds=seconds,
     )
+
+
+def _is_of_source(working: WorkingDataset) -> bool:
+    """Whether a reload has begun that reads landed batches at their source: it goes on there."""
+    return working.reloading is not None and working.reloading.until is not None
 
 
 def _of_all(dataset: ResolvedDataset, mode: ReloadMode) -> str | None:

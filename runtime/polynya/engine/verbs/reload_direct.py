@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from polynya.engine.tasks.gather import gather_stream
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.formats.files.full_load import nothing_to_reload
-from polynya.lake.copy import reload as lake
 from polynya.lake.table.guards import refuse_landed
-from polynya.lake.table.suspension import refuse_suspended
 from polynya.model.config.reload import KEEPING, ReloadMode
 from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.contract.direct_position import DirectPosition
 from polynya.model.errors import OperationError
-from polynya.observe.data import ReloadLoaded
 from polynya.streaming.direct.reader import DirectReader, Wanted, at_its_begin
 from polynya.streaming.direct.streams import streams_of
 from polynya.streaming.registry import source_of
@@ -50,7 +48,7 @@ class DirectLoad:
             )
         source = self._task.reads.source.files
         if source is not None and source.delete_after_load and self._mode != KEEPING:
-            raise self._overtaken("files are deleted once they were read")
+            raise overtaken(self._working, "files are deleted once they were read")
         self._wanted()
 
     def gather(self) -> None:
@@ -59,25 +57,7 @@ class DirectLoad:
         Raises as `refuse`, and SuspendedError or TaskStoppedError when a policy says that a batch
         may not be taken.
         """
-        working, clock = self._working, self._context.clock
-        refuse_suspended(working.table)
-        while not self._context.stop.is_set():
-            wanted = self._wanted()
-            if wanted.next.is_nothing:
-                return
-            read = self._reader.read(wanted, working.known, clock.now(), load=True)
-            batch = working.evolved(working.mapped(read.batch))
-            with working.views_following():
-                result = lake.load(working.table, batch, now=clock.now())
-            working.tell(
-                ReloadLoaded(
-                    subject=working.name,
-                    rows_in=result.rows_in,
-                    rows_loaded=result.rows_out,
-                    rows_quarantined=result.rows_quarantined,
-                    files_left=0,
-                )
-            )
+        gather_stream(self._working, self._reader, self._wanted)
 
     def _wanted(self) -> Wanted:
         """What is gathered next."""
@@ -88,9 +68,7 @@ class DirectLoad:
                 raise found.refused
             self._streams = found.taken
         wanted = self._reader.decide(self._streams, position, once=True)
-        if wanted.next.lost and self._mode != KEEPING:
-            first = wanted.next.lost[0]
-            raise self._overtaken(f"{first.at} from {first.begin or 'its begin'} on ({first.why})")
+        refuse_lost(self._working, wanted, self._mode)
         return wanted
 
     def _position(self) -> DirectPosition:
@@ -104,12 +82,21 @@ class DirectLoad:
         begin = at_its_begin(state.position.stream)
         return replace(begin, end=self._source.reread_from(begin.end))
 
-    def _overtaken(self, what: str) -> OperationError:
-        return OperationError(
-            "POLYNYA-STR-066",
-            f"the source has no longer all that {self._working.name} has read: {what}",
-            where=f"task {self._task.name}",
-            state="nothing was moved; Current is as before",
-            fix="`--mode compare_and_apply_without_deleted_rows` takes what is there and keeps "
-            "the other records",
-        )
+
+def refuse_lost(working: WorkingDataset, wanted: Wanted, mode: ReloadMode) -> None:
+    """Raise OperationError for what the source has no more, where that would be deleted."""
+    if wanted.next.lost and mode != KEEPING:
+        first = wanted.next.lost[0]
+        raise overtaken(working, f"{first.at} from {first.begin or 'its begin'} on ({first.why})")
+
+
+def overtaken(working: WorkingDataset, what: str) -> OperationError:
+    """The error of a reload whose source has deleted something."""
+    return OperationError(
+        "POLYNYA-STR-066",
+        f"the source has no longer all that {working.name} has read: {what}",
+        where=f"task {working.table.dataset.task}",
+        state="nothing was moved; Current is as before",
+        fix="`--mode compare_and_apply_without_deleted_rows` takes what is there and keeps "
+        "the other records",
+    )

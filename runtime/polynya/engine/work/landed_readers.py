@@ -1,4 +1,4 @@
-"""Which tables of a project read a folder of landed batches, and how far each has copied it.
+"""Which tables of a project read a folder of landed batches, how far each has, and what lands it.
 
 What lands a stream asks before it removes batches, or lands more of them. It is told by the tables
 themselves, so that it is right whoever copies them, on whichever node.
@@ -22,6 +22,7 @@ from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.sources import dataset_of_source
 from polynya.model.config.streaming.direct import DirectTask
+from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.formats.registry import rules_of
 from polynya.model.reading.kinds import Task
@@ -64,11 +65,21 @@ class LandedReaders:
     def __init__(self, state_of: StateOf | None = None) -> None:
         self._state_of = state_of
         self._tasks: tuple[StorageTask, ...] | None = None
+        self._landings: tuple[StreamingLanding, ...] = ()
 
     def know(self, tasks: Sequence[Task] | None) -> None:
         """These are all tasks of the project now; None: nobody knows all of them."""
         found = None if tasks is None else (one for one in tasks if isinstance(one, StorageTask))
         self._tasks = None if found is None else tuple(found)
+        self._landings = tuple(one for one in tasks or () if isinstance(one, StreamingLanding))
+
+    def landing_of(self, folder: str) -> StreamingLanding | None:
+        """What lands into a folder of landed batches; None: nothing of the project, or who knows.
+
+        One with `direct: true` lands nothing.
+        """
+        parent = folder.rpartition("/")[0]
+        return next((one for one in self._landings if one.place == parent and not one.direct), None)
 
     def of(self, folder: str) -> tuple[Reader, ...] | None:
         """The tables that read a folder; None where that cannot be told now."""

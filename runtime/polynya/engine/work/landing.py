@@ -89,6 +89,11 @@ class TaskLanding:
     ) -> list[ObjectInfo]:
         """Files that are not those of a reload which is under way: only the reload reads them."""
         files = list(landed)
+        if reloading.until is not None:
+            # The reload takes the position with it: which batches are new is known then.
+            if self._context.is_news(f"{table.name} leaves a load", "source"):
+                table.tell(events.ReloadWaiting(subject=table.name, files=0))
+            return []
         try:
             load = self.format.full_load(files, table.table.dataset, reloading.glob)
         except OperationError:

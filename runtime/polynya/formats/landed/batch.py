@@ -93,6 +93,8 @@ class StreamFooter:
         counts: of this batch.
         totals: of all batches of the table up to this one.
         lost: what was lost before or between its records.
+        began: position before the first record of the table; None where an older version wrote the
+            first batch.
     """
 
     task: str
@@ -106,6 +108,7 @@ class StreamFooter:
     counts: Counts = field(default_factory=Counts)
     totals: Counts = field(default_factory=Counts)
     lost: tuple[Lost, ...] = ()
+    began: Mapping[str, Any] | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -130,6 +133,7 @@ class StreamFooter:
                 {"at": one.at, "from": one.begin, "to": one.end, "why": one.why}
                 for one in self.lost
             ],
+            **({} if self.began is None else {"began": self.began}),
         }
         return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
@@ -163,6 +167,7 @@ class StreamFooter:
                 lost=tuple(
                     Lost(one["at"], one["from"], one["to"], one["why"]) for one in values["lost"]
                 ),
+                began=None if values.get("began") is None else dict(values["began"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise _no_footer(error) from error

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from polynya.formats.batch import NO_ORDER, DatasetBatch
+from polynya.formats.batch import NO_ORDER, DatasetBatch, FileProgress
 from polynya.lake.apply.applier import Applier, ApplyResult
 from polynya.lake.apply.run import CopyParts
 from polynya.lake.copy.after import named_after, remembered, source_after
@@ -30,7 +30,9 @@ from polynya.lake.table.suspension import refuse_bad_records
 from polynya.model.config.recorded import recorded
 from polynya.model.config.reload import DELETING, KEEPING, Incomplete, ReloadMode
 from polynya.model.contract import headers as h
+from polynya.model.contract.direct_position import DirectPosition
 from polynya.model.contract.headers import Partition
+from polynya.model.contract.landed_until import LandedUntil
 from polynya.model.errors import OperationError
 
 
@@ -42,19 +44,22 @@ def begin(
     extract: str | None = None,
     place: str | None = None,
     glob: str | None = None,
+    until: LandedUntil | None = None,
 ) -> Reloading:
     """Begin a reload, or return the one that has begun and not ended.
 
     `now` becomes the time of the changes that are found. `extract` names the full extract that is
     loaded, None when a user asked for a reload. `place` is the change identifier after which the
     load comes, by default all that was copied. `glob` names the files that a user asked for.
+    `until` is where a landed stream ends that is read at its source.
 
     Raises OperationError for a table without keys, and when another reload is under way.
     """
     enter(target)
     state = target.state.copy
     if state.reloading is not None:
-        if (state.reloading.mode, state.reloading.extract) != (mode, extract):
+        begun = state.reloading
+        if (begun.mode, begun.extract, begun.until) != (mode, extract, until):
             raise _other_mode(target, state.reloading, mode)
         return state.reloading
     if target.shape(keys=_keys(target)).append_only:
@@ -66,6 +71,7 @@ def begin(
         place=place or state.position.copied_to or NO_ORDER,
         extract=extract,
         glob=glob,
+        until=until,
     )
     following = replace(state, reloading=reloading, reloads=reloading.number)
     target.commit_copy_state(following, "reload-begin")
@@ -127,7 +133,8 @@ def finish(
     found = target.spark.sql(events(shape, table, reloading, comparison))
     nothing = target.spark.sql(f"SELECT * FROM {table} WHERE false")
     # The next run must not take the files of this load for new ones.
-    files = remembered(target, {**state.position.files, **reloading.files}, {}, live_files)
+    read = {**state.position.files, **reloading.files, **_landed(reloading)}
+    files = remembered(target, read, {}, live_files)
     following = replace(
         state,
         reloading=None,
@@ -137,7 +144,7 @@ def finish(
             copied_at=now.isoformat(),
             files=files,
             last_extract=reloading.extract or state.position.last_extract,
-            stream=reloading.stream or state.position.stream,
+            stream=_stream(reloading) or state.position.stream,
         ),
     )
     gathered = target.table.files(Partition.RELOAD, target.state.snapshot)
@@ -150,6 +157,19 @@ def finish(
         instead=reloading.mode == "drop_and_create",
     )
     return applier.apply(target, shape, reason=f"reload: {reloading.mode}", now=now, fresh=parts)
+
+
+def _stream(reloading: Reloading) -> DirectPosition | None:
+    """How far the table has read its stream itself; None where it copies landed batches."""
+    return None if reloading.until is not None else reloading.stream
+
+
+def _landed(reloading: Reloading) -> dict[str, FileProgress]:
+    """The landed batch up to which a stream was read at its source: those before it are done."""
+    until = reloading.until
+    if until is None:
+        return {}
+    return {until.path: FileProgress(until.size_bytes, until.records, complete=True)}
 
 
 def abandon(target: DatasetTable) -> None:
@@ -242,13 +262,18 @@ def _other_mode(target: DatasetTable, reloading: Reloading, mode: ReloadMode) ->
     return OperationError(
         "POLYNYA-LAKE-012",
         f"another reload of {target.table.name} is under way: "
-        f"{reloading.mode} of {reloading.extract or 'its full load'}, not {mode}",
+        f"{reloading.mode} of {_what(reloading)}, not {mode}",
         where=target.table.name,
         state=f"{reloading.rows} rows are loaded, Current is as before",
         fix="give it up with `--abandon`"
         if reloading.extract is not None
         else f"go on with `--mode {reloading.mode}`, or give it up with `--abandon`",
     )
+
+
+def _what(reloading: Reloading) -> str:
+    from_source = "its source" if reloading.until is not None else "its full load"
+    return reloading.extract or from_source
 
 
 def _without_keys(target: DatasetTable) -> OperationError:

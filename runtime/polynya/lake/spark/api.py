@@ -12,13 +12,14 @@ from pyspark import TaskContext
 from pyspark.accumulators import AccumulatorParam
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
-from pyspark.sql import DataFrame, Observation, SparkSession, functions, types
+from pyspark.sql import Column, DataFrame, Observation, SparkSession, functions, types
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 __all__ = [
     "AccumulatorParam",
     "CapturedException",
+    "Column",
     "DataFrame",
     "JavaClient",
     "Observation",

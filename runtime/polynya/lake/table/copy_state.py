@@ -17,6 +17,7 @@ from polynya.lake.table.state import ApplyState, Ownership
 from polynya.model.config.reload import ReloadMode
 from polynya.model.contract.direct_position import DirectPosition
 from polynya.model.contract.landed_position import Reached
+from polynya.model.contract.landed_until import LandedUntil
 
 _Part = TypeVar("_Part")
 
@@ -144,7 +145,7 @@ class Reloading:
     was read; `rows` have been loaded, `quarantined` records not. `started` is ISO 8601 in UTC.
     `extract` is the full extract that is loaded, None when a user asked for the reload.
     Then `glob` names its files, None for those that the settings or the source say. `stream` is how
-    far a stream was read that never landed.
+    far a stream was read at its source; `until` is where that ends, None for one that never landed.
     """
 
     mode: ReloadMode
@@ -157,6 +158,7 @@ class Reloading:
     extract: str | None = None
     glob: str | None = None
     stream: DirectPosition | None = None
+    until: LandedUntil | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -257,7 +259,10 @@ class CopyState:
             reloading = values["reloading"]
             files, stream = _read(reloading.get("files", {})), reloading.get("stream")
             stream = None if stream is None else _part(DirectPosition, stream)
-            values["reloading"] = _part(Reloading, {**reloading, "files": files, "stream": stream})
+            until = reloading.get("until")
+            until = None if until is None else _part(LandedUntil, until)
+            read = {"files": files, "stream": stream, "until": until}
+            values["reloading"] = _part(Reloading, {**reloading, **read})
         values |= {name: _part(kind, values) for name, kind in _PARTS.items()}
         return _part(cls, values)
 

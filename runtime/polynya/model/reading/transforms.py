@@ -10,7 +10,7 @@ from polynya.model.config.delivery import SchemaRegistry
 from polynya.model.config.mapping.columns import MappedColumn
 from polynya.model.config.settings import Dataset, Landing
 from polynya.model.config.streaming.content import RegistryAvroContent
-from polynya.model.config.streaming.direct import DirectTask
+from polynya.model.config.streaming.direct import reading
 from polynya.model.config.streaming.landing import StreamingLanding, landed_table
 from polynya.model.config.streaming.transform import INGESTION_DATE, StreamingTransform
 from polynya.model.config.task import StorageTask
@@ -112,9 +112,7 @@ def as_storage(task: StreamingTransform, landing: StreamingLanding) -> StorageTa
     )
     if not landing.direct:
         return made
-    # As a file would say it: what is set tells what the project's defaults may say.
-    said = {name: getattr(made, name) for name in made.model_fields_set}
-    return DirectTask(**said, reads=landing, reads_table=table)
+    return reading(made, landing, table)
 
 
 def login_of(landing: StreamingLanding) -> dict[str, SchemaRegistry]:

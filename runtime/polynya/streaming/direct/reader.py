@@ -20,7 +20,7 @@ from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.contract.direct_position import DirectPosition
 from polynya.model.contract.identifiers import shown
 from polynya.model.errors import OperationError
-from polynya.streaming.source import Limits, Next, Position, Source, Taken
+from polynya.streaming.source import Limits, Next, Position, Source, Stream, Taken
 
 #: A position is asked for, and nothing is read.
 _NOTHING: Final = Limits(max_records=0, max_bytes=0)
@@ -68,11 +68,11 @@ class DirectBatch:
 
 
 class DirectReader:
-    """Reads the stream of one table. Not for several threads."""
+    """Reads the stream of one table: `stream`, or that of the source. Not for several threads."""
 
-    def __init__(self, task: DirectTask, source: Source) -> None:
+    def __init__(self, task: DirectTask, source: Source, stream: Stream | None = None) -> None:
         self._task, self._kind = task, source.kind
-        self._stream = source.stream(task.reads_table)
+        self._stream = stream or source.stream(task.reads_table)
         landing = task.reads.batch
         self._bytes = min(landing.max_bytes, task.batch.max_bytes)
         self._most = min(landing.max_records, task.batch.max_rows)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from polynya.model.config.streaming.files import FilesSource
 from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.contract.identifiers import shown
 from polynya.model.contract.stream_headers import StreamSource
+from polynya.model.errors import OperationError
 from polynya.store.clock import Clock
 from polynya.store.source_store import SourceStore
 from polynya.streaming.files.steps import FilesOfSource, files_position
-from polynya.streaming.source import Found, Limits, Next, Position, Ready, Taken
+from polynya.streaming.source import Again, Found, Limits, Next, Position, Ready, Taken
 
 
 class Files:
@@ -37,6 +39,19 @@ class Files:
     def reread_from(self, began: Position) -> Position:
         """See `Source`."""
         return began
+
+    def again(self, table: str, began: Position, until: Position) -> Again:
+        """See `Source`. A position says of a file only that it was read, and not for good."""
+        del began, until
+        raise OperationError(
+            "POLYNYA-STR-071",
+            f"files cannot be read again as they were landed in {shown(table)}",
+            why="a position tells of the files of late only which were read: some that are there "
+            "now may have come, changed or gone unseen",
+            where=f"task {self._task.name}",
+            state="nothing was changed",
+            fix="reload from what has landed; `folder_retention` says how long that is kept",
+        )
 
     def stream(self, table: str) -> FilesStream:
         """See `Source`."""

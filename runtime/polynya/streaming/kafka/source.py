@@ -7,13 +7,14 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from polynya.formats.landed.batch import Lost
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.streaming.kafka import KafkaSource, is_named
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.contract.identifiers import shown
 from polynya.model.contract.stream_headers import StreamSource
 from polynya.model.errors import ConfigError, ConfigErrors, OperationError
-from polynya.streaming.kafka import bounds
+from polynya.streaming.kafka import again, bounds
 from polynya.streaming.kafka.amounts import Amounts
 from polynya.streaming.kafka.cluster import KafkaCluster
 from polynya.streaming.kafka.plan import (
@@ -28,7 +29,7 @@ from polynya.streaming.kafka.plan import (
 from polynya.streaming.kafka.position import KafkaPosition
 from polynya.streaming.kafka.reading import read_ranges, session_of_pieces
 from polynya.streaming.names import by_table, named, taken
-from polynya.streaming.source import Found, Limits, Next, Position, Taken
+from polynya.streaming.source import Again, Found, Limits, Next, Position, Taken
 
 
 class Kafka:
@@ -67,6 +68,10 @@ class Kafka:
     def reread_from(self, began: Position) -> Position:
         """See `Source`."""
         return began
+
+    def again(self, table: str, began: Position, until: Position) -> Again:
+        """See `Source`."""
+        return read_again(self, table, began, until)
 
     def stream(self, table: str) -> KafkaStream:
         """See `Source`."""
@@ -112,10 +117,10 @@ class Kafka:
 
 
 class KafkaStream:
-    """See `Stream`: the topics of one landed table."""
+    """See `Stream`: the topics of one landed table. `last` is where they end, if that is known."""
 
-    def __init__(self, source: Kafka, table: str) -> None:
-        self._source, self._table = source, table
+    def __init__(self, source: Kafka, table: str, last: KafkaPosition | None = None) -> None:
+        self._source, self._table, self._last = source, table, last
         self._amounts = Amounts()
         self._until: dict[Partition, int] | None = None
 
@@ -130,7 +135,11 @@ class KafkaStream:
         if before is not None and self._source.each and before.topics:
             self._refuse_other(streams, before)
         topics = self._source.facts(streams, is_first=before is None)
-        if once and self._until is None:
+        gone: tuple[Lost, ...] = ()
+        if self._last is not None:
+            self._until = again.ends_until(self._last, topics)
+            gone = tuple(again.gone(self._last, topics))
+        elif once and self._until is None:
             self._until = ends_of(topics)
         planned = plan(
             before, topics, self._amounts.offsets(limits), until=self._until if once else None
@@ -140,7 +149,7 @@ class KafkaStream:
             records=planned.reads.offsets,
             moves=planned.moves,
             behind=planned.end.behind,
-            lost=planned.lost,
+            lost=planned.lost + gone,
             lost_records=planned.lost_records,
             reads=(planned.reads, planned.end),
         )
@@ -181,6 +190,20 @@ class KafkaStream:
                 state="nothing was landed; what is there stays as it is",
                 fix="land one of the topics by a task with another `folder`",
             )
+
+
+def _in_order(one: str, other: str) -> bool:
+    """See `Again`. Nobody can tell of two partitions what came first."""
+    del one, other
+    return False
+
+
+def read_again(source: Kafka, table: str, began: Position, until: Position) -> Again:
+    """See `Source.again`."""
+    last = KafkaPosition.from_json(until)
+    begin = again.begin_of(KafkaPosition.from_json(began), last)
+    stream = KafkaStream(source, table, last)
+    return Again(stream, tuple(sorted(last.topics)), begin.to_json(), _in_order)
 
 
 def _missing(topic: str, where: str) -> ConfigError:

@@ -14,6 +14,7 @@ from polynya.model.contract.stream_headers import StreamSource
 from polynya.model.errors import ConfigError, ConfigErrors, OperationError
 from polynya.store.clock import Clock
 from polynya.store.shards import ShardedStream, Shards
+from polynya.streaming.kinesis.again import ShardsUntil, is_before
 from polynya.streaming.kinesis.plan import StreamPlan, plan
 from polynya.streaming.kinesis.position import KinesisPosition, ShardPosition, StreamPosition
 from polynya.streaming.kinesis.reading import (
@@ -24,7 +25,7 @@ from polynya.streaming.kinesis.reading import (
     rows_of,
 )
 from polynya.streaming.names import by_table, named, taken
-from polynya.streaming.source import Found, Limits, Next, Position, Ready, Taken
+from polynya.streaming.source import Again, Found, Limits, Next, Position, Ready, Taken
 
 #: How often in its retention the position of an idle stream is written down: what is deleted
 #: meanwhile is then known to have been read.
@@ -62,6 +63,26 @@ class Kinesis:
     def reread_from(self, began: Position) -> Position:
         """See `Source`. Of shards that were read from their first record on, all may be gone."""
         return position_of(began, self.where).as_read().to_json()
+
+    def again(self, table: str, began: Position, until: Position) -> Again:
+        """See `Source`."""
+        last = position_of(until, self.where)
+        shown = Kinesis(ShardsUntil(self.shards, last), self.clock, self.task, self._source)
+        names = tuple(sorted(last.streams))
+        streams = {name: self.shards.stream(name) for name in names}
+        shards = {
+            f"{name}/{one.id}": replace(one, parents=tuple(f"{name}/{at}" for at in one.parents))
+            for name, stream in streams.items()
+            for one in (stream.shards if stream is not None else ())
+        }
+        return Again(
+            stream=shown.stream(table),
+            streams=names,
+            begin=self.reread_from(began),
+            in_order=lambda one, other: (
+                is_before(one, other, shards) or is_before(other, one, shards)
+            ),
+        )
 
     def stream(self, table: str) -> KinesisStreams:
         """See `Source`."""

@@ -6,7 +6,7 @@ are read again. A kill after it doubles nothing: the position came with the reco
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -39,13 +39,19 @@ class Lander:
         self._task, self._log = task, log
         self._kind, self._stream = source.kind, source.stream(log.table)
         self._limits = Limits(task.batch.max_records, task.batch.max_bytes)
+        self._first: tuple[tuple[str, ...], Next] | None = None
 
     def decide(self, streams: tuple[str, ...], *, once: bool) -> Next:
         """What is next; see `Stream.next`.
 
         Raises OperationError when the table is another's, or its newest batch cannot be read.
         """
-        return self._stream.next(streams, self._position(), self._limits, once=once)
+        position = self._position()
+        if position is not None:
+            return self._stream.next(streams, position, self._limits, once=once)
+        first = self._begin(streams)
+        found = self._stream.next(streams, first.end, self._limits, once=once)
+        return replace(found, moves=first.moves or found.moves)
 
     def land(self, wanted: Next, now: datetime) -> Landed | None:
         """Read what was decided and put it; None when another writer was first."""
@@ -67,8 +73,13 @@ class Lander:
     def write_down(self, streams: tuple[str, ...], now: datetime) -> None:
         """Put a first batch without records, which says where reading begins, if there is none."""
         if self._position() is None:
-            begin = self._stream.next(streams, None, _NOTHING, once=False)
-            self.land(begin, now)
+            self.land(self._begin(streams), now)
+
+    def _begin(self, streams: tuple[str, ...]) -> Next:
+        """Where reading begins. It is written down for good: a reload from the source needs it."""
+        if self._first is None or self._first[0] != streams:
+            self._first = streams, self._stream.next(streams, None, _NOTHING, once=False)
+        return self._first[1]
 
     def _position(self) -> Position | None:
         newest = self._log.newest()
@@ -78,6 +89,7 @@ class Lander:
 
     def _footer(self, wanted: Next, taken: Taken, now: datetime) -> StreamFooter:
         before = self._log.newest()
+        first = None if self._first is None else self._first[1].end
         counts = Counts(taken.rows.num_rows, taken.size_bytes, wanted.lost_records)
         return StreamFooter(
             task=self._task.name,
@@ -91,6 +103,7 @@ class Lander:
             counts=counts,
             totals=counts if before is None else before.totals.plus(counts),
             lost=wanted.lost,
+            began=first if before is None else before.began,
         )
 
 

@@ -74,6 +74,7 @@ class Function:
         examples: tested, and shown in the reference.
         written: the name as a call has it, with its qualifier where it needs one.
         header: the header column of messages that a call stands for, whatever its arguments.
+        by_place: what it gives depends on the place of the record in the landing zone.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Function:
     examples: tuple[Example, ...]
     written: str = ""
     header: str | None = None
+    by_place: bool = False
 
     @property
     def is_callable(self) -> bool:
@@ -123,6 +125,7 @@ def function(
     about: str,
     *examples: str,
     header: str | None = None,
+    by_place: bool = False,
 ) -> Function:
     """A line of the table, without its family.
 
@@ -131,7 +134,7 @@ def function(
     pairs = (example.split(" -> ") for example in examples)
     shown = tuple(Example(call, gives) for call, gives in pairs)
     text, names = " ".join(about.split()), tuple(parameters.split())
-    return Function(name, "", names, text, build, shown, header=header)
+    return Function(name, "", names, text, build, shown, header=header, by_place=by_place)
 
 
 def null(kind: DataType = STRING) -> Value:

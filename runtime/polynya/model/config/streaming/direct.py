@@ -22,3 +22,10 @@ class DirectTask(StorageTask):
         """The same over landed batches, for those who have messages and no source."""
         said = {name for name in self.model_fields_set if name in StorageTask.model_fields}
         return StorageTask(**{name: getattr(self, name) for name in said})
+
+
+def reading(task: StorageTask, landing: StreamingLanding, table: str) -> DirectTask:
+    """A task that reads itself what a landing would have in a landed table."""
+    # As a file would say it: what is set tells what the project's defaults may say.
+    said = {name: getattr(task, name) for name in task.model_fields_set}
+    return DirectTask(**said, reads=landing, reads_table=table)

@@ -114,4 +114,38 @@ PAGES: Final = (
         "so records would be read twice or not at all. Build another table, or set `direct: true` "
         "again.",
     ),
+    ErrorPage(
+        "POLYNYA-STR-070",
+        "a table cannot be reloaded from its source",
+        "`polynya reload --from source` reads again what a landing of this project has landed as "
+        "it came. Not where the settings use what only landing knows: its time "
+        "(`get_processing_time`, `hdr__landed_at`), or the place of a record (`random`, "
+        "`uuid_generator`): every row would differ. And not where an older version landed the "
+        "first batch, which did not write down where that begins. Reload from what has landed.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-071",
+        "a source cannot give again what has landed",
+        "Files of others may have come, changed or gone since, and a landed batch names the files "
+        "of late only. So a reload would take in files that the table never had. Reload from what "
+        "has landed.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-072",
+        "a source gave another number of messages than had landed",
+        "Landed batches count messages, so a reload from the source knows how many there were. "
+        "Fewer: the topic is compacted, or its brokers have lost some. More: another "
+        "`isolation.level` shows them. Records of missing messages would be deleted; "
+        "`--mode compare_and_apply_without_deleted_rows` keeps them. Give up what was loaded with "
+        "`--abandon`, or reload from what has landed.",
+    ),
+    ErrorPage(
+        "POLYNYA-STR-073",
+        "nobody can tell which message of a record is its newest",
+        "Messages of one record are in several partitions or shards, and only the landing, which "
+        "read them as they came, knew their order. That happens where the key of messages is not "
+        "that of the table, and where a topic got more partitions. `sequence_by` names columns "
+        "that order them. Give up what was loaded with `--abandon`, and reload from what has "
+        "landed.",
+    ),
 )

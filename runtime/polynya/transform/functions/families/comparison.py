@@ -181,5 +181,6 @@ FUNCTIONS = (
         its file and on the seed only: each run chooses the same rows.""",
         "random(1) -> true",
         "random(0, 'other') -> false",
+        by_place=True,
     ),
 )  # fmt: skip

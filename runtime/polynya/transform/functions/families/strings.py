@@ -328,5 +328,6 @@ FUNCTIONS = (
         """A UUID made of the place of the record in its file, and of the seed: each run gives the
         same one. Two calls in one row need different seeds.""",
         "string_length(uuid_generator('a')) -> 36",
+        by_place=True,
     ),
 )  # fmt: skip

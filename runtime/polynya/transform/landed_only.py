@@ -1,0 +1,30 @@
+"""What of a dataset's settings only landed batches can tell, so that no source gives it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.contract.stream_headers import LANDED_AT
+from polynya.transform.expressions import tells_place
+from polynya.transform.named_columns import named_columns
+from polynya.transform.unnesting import flattened
+
+
+def landed_only(dataset: ResolvedDataset) -> str | None:
+    """What they use of it, in words; None when that is nothing."""
+    for one in named_columns(dataset):
+        if one.column == LANDED_AT:
+            return f"`{one.setting}` uses the time of landing"
+    for text in _expressions(dataset):
+        if tells_place(flattened(text).text):
+            return f"`{text}` depends on where a record has landed"
+    return None
+
+
+def _expressions(dataset: ResolvedDataset) -> Iterator[str]:
+    yield from (one.expression for one in dataset.mapping.columns or ())
+    events = dataset.events
+    for text in (dataset.mapping.where, events.apply_as_deletes, events.apply_as_truncates):
+        if text is not None:
+            yield text

@@ -1,0 +1,100 @@
+"""A streaming transform over what a landing lands from a source in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from polynya.engine.runner import run_once, units
+from polynya.engine.tasks.streaming import LandingTask
+from polynya.engine.verbs.reload import ReloadResult, reload
+from polynya.engine.work.context import EngineContext
+from polynya.engine.work.turns.unit import Unit
+from polynya.model.config.reload import DELETING
+from polynya.model.config.streaming.landing import StreamingLanding
+from polynya.model.config.streaming.transform import StreamingTransform
+from polynya.model.config.task import StorageTask, resolved
+from polynya.model.reading.transforms import as_storage
+from polynya.streaming.landing.log import LandedLog
+from polynya.streaming.source import Source
+from tests.lab.lab import Lab, Look
+
+HEAD = {"apiVersion": "polynya/v1"}
+KAFKA = {"kafka": {"bootstrap_servers": "b:1", "topics": ["clicks"]}}
+
+
+@dataclass
+class StreamedTable:
+    """See the module. `landing` and `transform` hold the settings that a test is about."""
+
+    lab: Lab
+    source: Source
+    transform: dict[str, Any]
+    landing: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def lands(self) -> StreamingLanding:
+        """The landing as its file would say."""
+        return StreamingLanding.model_validate(
+            {
+                **HEAD, "kind": "streaming_landing", "name": "clicks", "source": KAFKA,
+                "folder": self.lab.schema, **self.landing,
+            }
+        )  # fmt: skip
+
+    @property
+    def task(self) -> StorageTask:
+        """The storage task that the transform is."""
+        transform = StreamingTransform.model_validate(
+            {
+                **HEAD, "kind": "streaming_transform", "name": "facts", "from": "clicks",
+                "schema": self.lab.schema, **self.transform,
+            }
+        )  # fmt: skip
+        return as_storage(transform, self.lands)
+
+    @property
+    def look(self) -> Look:
+        """The table as its readers see it."""
+        return Look(self.lab, resolved(self.task, self.task.datasets[0]))
+
+    @property
+    def log(self) -> LandedLog:
+        """The landed batches."""
+        return LandedLog(self.context().landing, self.lands.place, "clicks")
+
+    def context(self) -> EngineContext:
+        """A new process that knows the project."""
+        context = self.lab.context("always")
+        context.landed_readers.know([self.task, self.lands])
+        return context
+
+    def land(self) -> None:
+        """Land what the source holds."""
+        context = self.context()
+        task = LandingTask(context, self.lands, self.source)
+        _run(context, [Unit("clicks", "clicks", task.step, lands=True)])
+
+    def copy(self) -> None:
+        """Copy what has landed, and apply it."""
+        context = self.context()
+        _run(context, units(context, [self.task]))
+
+    def run(self) -> None:
+        """As `polynya run --once`; whatever fails is raised."""
+        self.land()
+        self.copy()
+
+    def reload(self, mode: Any = DELETING, **how: Any) -> ReloadResult:
+        """As `polynya reload --from source`."""
+        done = reload(
+            self.context(), self.task, self.look.dataset, mode=mode, source=self.source,
+            **{"from_source": True, **how},
+        )  # fmt: skip
+        assert done is not None
+        return done
+
+
+def _run(context: EngineContext, work: list[Unit]) -> None:
+    for failure in run_once(context, work).failures.values():
+        raise failure
