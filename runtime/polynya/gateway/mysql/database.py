@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -110,7 +110,9 @@ class MysqlDatabase:
         offset = {"file": place.file, "pos": place.position}
         return Beginning(offset, MysqlLook(self._access, place))
 
-    def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
+    def engine_properties(
+        self, tables: Sequence[SourceTable], without: Collection[str] = ()
+    ) -> Mapping[str, str]:
         """Debezium's settings; a store with the authority's certificate is made for it.
 
         Raises:
@@ -118,7 +120,7 @@ class MysqlDatabase:
         """
         self._refuse_incomplete(self._session())
         include = self._include or tuple(one.name for one in tables)
-        given = properties(self._access, include, self._exclude)
+        given = properties(self._access, include, self._exclude, without=without)
         if self._access.tls == "verify" and self._access.ca:
             given |= self._trust(self._access.ca)
         return given

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -111,10 +111,13 @@ class PostgresDatabase:
         source = self._source(exported, place)
         return Beginning(_offset(place, source), Look(self._access, exported, self._tables, source))
 
-    def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
+    def engine_properties(
+        self, tables: Sequence[SourceTable], without: Collection[str] = ()
+    ) -> Mapping[str, str]:
         """Debezium's settings for the stream; they have the password."""
+        read = self._of([one for one in tables if one.name not in without])
         return properties_of(
-            self._access, slot=self._slot, publication=self._publication, tables=self._of(tables),
+            self._access, slot=self._slot, publication=self._publication, tables=read,
             trusted=self._trusted(),
         )  # fmt: skip
 

@@ -33,6 +33,8 @@ _MOVE_ON: Final = (
     "WHERE slot_name = {slot} "
     "AND pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn) > {bytes}"
 )
+#: A pattern that no name meets: an empty list is a list of all tables.
+_NONE: Final = "(?!)"
 _TLS_MODES: Final = {"verify": "verify-full", "require": "require", "disable": "disable"}
 
 
@@ -59,7 +61,7 @@ def properties_of(
         "slot.name": slot,
         "publication.name": publication,
         "heartbeat.action.query": _MOVE_ON.format(slot=literal(slot), bytes=_QUIET_BYTES),
-        "table.include.list": _patterns(table.name for table in tables),
+        "table.include.list": _patterns(table.name for table in tables) or _NONE,
         **_tls(access, trusted),
     }
     left_out = [f"{table.name}.{name}" for table in tables for name, _ in table.left_out]

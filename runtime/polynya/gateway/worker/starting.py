@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from polynya.formats.debezium.captured.batch import Shape
 from polynya.gateway.debezium.history import put_history
+from polynya.gateway.faults import UNREADABLE
 from polynya.gateway.landing.epochs import next_epoch
 from polynya.gateway.landing.keyless import would_come_twice
 from polynya.gateway.landing.lander import Lander
@@ -105,13 +106,16 @@ def goes_on(
     """
     tables = _found(database, settings)
     before = lander.position
-    if is_for_all(asked) and database.lost(before.stream.offset) is not None:
+    is_over = database.lost(before.stream.offset) is not None or _is_unreadable(before)
+    if is_over and is_for_all(asked):
         # What is left of the old stream is of no use, and would be in the way of a new one.
         database.drop()
         return first_position(database, settings, lander, log)
     require_stream(database, settings, before)
     stale = [name for name in tables if _is_stale(before, tables[name])]
-    wanted = {*_named(asked, "reload", tables), *stale}
+    resumed = _named(asked, "resume", tables)
+    lacking = before.lacking & set(resumed)
+    wanted = {*_named(asked, "reload", tables), *stale, *_whole_again(before, tables, lacking)}
     refused = {
         name: _twice(name)
         for name in wanted
@@ -120,7 +124,7 @@ def goes_on(
     again = sorted(wanted - set(refused))
     filled = [name for name in tables if _lacks_defaults(before, tables[name])]
     position = _known(before.with_tables(tables, {*again, *filled}), tables)
-    for name in _named(asked, "resume", tables):
+    for name in resumed:
         position = position.with_table(name, _resumed(position.tables[name], tables[name]))
     position, half = _without_twice(position, tables, stale)
     refused |= half
@@ -132,8 +136,13 @@ def goes_on(
         return first_position(database, settings, lander, log)
     start = Start(tables, snapshot, refused=refused)
     if snapshot is not None and again:
-        emptied = [name for name in again if name not in new]
-        _land_emptied(database, settings, start, emptied, lander=lander, position=position)
+        emptied = {name for name in again if name not in new}
+        misfits = _misfits(settings, start, snapshot, emptied)
+        for name, error in misfits.items():
+            position = position.with_table(name, before.tables[name].without_changes(error))
+        refused |= misfits
+        emptied -= set(misfits)
+        _land_emptied(database, settings, start, sorted(emptied), lander=lander, position=position)
     elif position != before:
         lander.begin(position)
     return start
@@ -179,6 +188,21 @@ def has_changed(position: Position, tables: Mapping[str, SourceTable]) -> bool:
     )
 
 
+def _is_unreadable(position: Position) -> bool:
+    """Whether rows of a table would not be read after another load of it either."""
+    return any(
+        one.lacks_changes and str(one.why).startswith(f"{UNREADABLE}:")
+        for one in position.tables.values()
+    )
+
+
+def _whole_again(
+    position: Position, tables: Mapping[str, SourceTable], lacking: Collection[str]
+) -> list[str]:
+    """Of tables that lack changes those that are loaded anew when they are resumed."""
+    return [one for one in lacking if not would_come_twice(position.tables[one], tables[one])]
+
+
 def _is_stale(position: Position, table: SourceTable) -> bool:
     progress = position.tables.get(table.name)
     return progress is not None and _follows(progress) and progress.is_stale(table)
@@ -212,6 +236,25 @@ def require_stream(database: Database, settings: WorkerSettings, position: Posit
     lost = database.lost(position.stream.offset)
     if lost is not None:
         raise _lost(settings.task, lost)
+
+
+def _misfits(
+    settings: WorkerSettings, start: Start, snapshot: Snapshot, names: Collection[str]
+) -> dict[str, OperationError]:
+    """Tables that their masks do not fit, so that nothing of them can land, not even their end.
+
+    Raises the error where the task says so.
+    """
+    masks = TableMasks.of(settings.masks, start.tables, settings.limit)
+    found = {}
+    for name in names:
+        try:
+            masks.of_table(name, snapshot.envelope(start.tables[name]))
+        except OperationError as error:
+            if settings.table_then == "stop":
+                raise
+            found[name] = error
+    return found
 
 
 def _land_emptied(
@@ -266,7 +309,7 @@ def _resumed(progress: TableProgress, table: SourceTable) -> TableProgress:
     if progress.state != "suspended":
         return progress
     if would_come_twice(progress, table):
-        return replace(progress, state="loaded", why=None)
+        return replace(progress, state="loaded", why=None, lacks_changes=False)
     return replace(progress, state="loading" if progress.chunks else "queued", why=None)
 
 
