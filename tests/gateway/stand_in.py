@@ -75,6 +75,7 @@ class StandIn:
         filled: number of the newest column that has a default, of a table of two columns at first.
         between: is called between two chunks, for whoever writes meanwhile.
         views: that are open.
+        outside: tables that cannot be captured.
         unreadable: texts that the engine cannot read, each in a change of one table.
     """
 
@@ -91,6 +92,7 @@ class StandIn:
     between: Callable[[], None] = lambda: None
     failing: dict[str, list[PolynyaError]] = field(default_factory=dict)
     views: list[View] = field(default_factory=list)
+    outside: set[str] = field(default_factory=set)
     unreadable: set[str] = field(default_factory=set)
     lock: threading.RLock = field(default_factory=threading.RLock)
     connector: str = "postgresql"
@@ -182,6 +184,10 @@ class StandIn:
             return Beginning({"lsn": self.at, "lsn_commit": self.at}, View(self, self.at))
 
     def resume(self, tables: Sequence[SourceTable]) -> View:
+        for one in tables:
+            if one.name in self.outside:
+                said = OperationError("POLYNYA-GTW-025", f"{one.name} has no replica identity")
+                raise TableError.of(one.name, said)
         with self.lock:
             self.unfollowed.clear()
             place = self.at

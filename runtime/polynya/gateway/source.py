@@ -237,7 +237,11 @@ class Database(Protocol):
         ...
 
     def resume(self, tables: Sequence[SourceTable]) -> Snapshot:
-        """A later view, for what is still to be loaded; new tables join the stream before it."""
+        """A later view, for what is still to be loaded; new tables join the stream before it.
+
+        Raises:
+            TableError: one of the tables cannot be captured. Nothing of it was changed.
+        """
         ...
 
     def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> Beginning:

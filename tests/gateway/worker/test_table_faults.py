@@ -164,6 +164,46 @@ def test_a_mask_that_still_does_not_fit_leaves_the_table_out_and_not_the_others(
     assert folded(landed_values(store, "shop")) == database.rows
 
 
+@pytest.mark.parametrize("other", ["public.new", BAD])
+def test_a_table_that_cannot_be_captured_is_left_out_of_a_capture_that_goes_on(other: str) -> None:
+    store, told, database = MemoryObjectStore(), Told(), a_database()
+    a_capture(database, store).run()
+    database.rows.setdefault(other, {})[1] = "one"
+    database.rows["public.later"] = {1: "one"}
+    database.outside.add(other)
+    a_capture(database, store, told).run()
+    database.commit(("u", "public.t0", 1, "goes on"), ("u", other, 1, "unseen"))
+    a_capture(database, store, told).run()
+
+    (failed,) = told.of("table_failed")
+    assert (failed["table"], failed["suspended"]) == (other, True)
+    assert failed["error"]["code"] == "POLYNYA-GTW-025"
+    found = folded(landed_values(store, "shop"))
+    assert {name: found[name] for name in found if name != other} == {
+        name: rows for name, rows in database.rows.items() if name != other
+    }
+
+    capture = a_capture(database, store, told)
+    capture.ask(Request("resume", (other,)))
+    capture.run()
+    assert len(told.of("table_failed")) == 2
+    database.outside.clear()
+    capture = a_capture(database, store, told)
+    capture.ask(Request("resume", (other,)))
+    capture.run()
+    assert folded(landed_values(store, "shop")) == database.rows
+
+
+def test_a_table_that_cannot_be_captured_ends_the_capture_where_the_task_says_so() -> None:
+    store, database = MemoryObjectStore(), a_database()
+    a_capture(database, store).run()
+    database.rows["public.new"] = {1: "one"}
+    database.outside.add("public.new")
+
+    with pytest.raises(OperationError, match="replica identity"):
+        a_capture(database, store, table_then="stop").run()
+
+
 def test_failures_count_while_they_come_one_after_the_other() -> None:
     now = [0.0]
     faults = TableFaults(2, lambda: now[0])

@@ -17,7 +17,12 @@ from polynya.gateway.mysql.history import history_of
 from polynya.gateway.mysql.looks import MysqlLook, place_of_load
 from polynya.gateway.mysql.moments import end_view, offset_at, open_view
 from polynya.gateway.mysql.properties import properties
-from polynya.gateway.mysql.refusals import refuse_unfollowed, refuse_unnumbered, refuse_unread
+from polynya.gateway.mysql.refusals import (
+    refuse_later,
+    refuse_unfollowed,
+    refuse_unnumbered,
+    refuse_unread,
+)
 from polynya.gateway.mysql.session import Session
 from polynya.gateway.mysql.snapshot import MysqlSnapshot
 from polynya.gateway.mysql.trust import java_trust_store
@@ -90,9 +95,13 @@ class MysqlDatabase:
         )  # fmt: skip
 
     def resume(self, tables: Sequence[SourceTable]) -> MysqlSnapshot:
-        """Views for what is still to be loaded."""
+        """Views for what is still to be loaded.
+
+        Raises:
+            TableError: POLYNYA-GTW-048, a table would not be captured as it is.
+        """
         session = self._session()
-        refuse_unfollowed(self._access, _of(tables, self._tables()))
+        refuse_later(self._access, _of(tables, self._tables()))
         place = open_view(session, self.connector)
         end_view(session)
         return MysqlSnapshot(self._access, place)

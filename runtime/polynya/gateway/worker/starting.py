@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from polynya.formats.debezium.captured.batch import Shape
 from polynya.gateway.debezium.history import put_history
-from polynya.gateway.faults import UNREADABLE
+from polynya.gateway.faults import UNREADABLE, TableError
 from polynya.gateway.landing.epochs import next_epoch
 from polynya.gateway.landing.keyless import would_come_twice
 from polynya.gateway.landing.lander import Lander
@@ -112,6 +112,40 @@ def goes_on(
         database.drop()
         return first_position(database, settings, lander, log)
     require_stream(database, settings, before)
+    position, again, refused = _asked_for(before, tables, asked)
+    new = set(tables) - set(before.tables)
+    is_needed = bool(unloaded(position)) or settings.mode == "once"
+    snapshot = None
+    if is_needed:
+        snapshot, outside = _joined(database, settings, tables, position)
+        for name, error in outside.items():
+            position = position.with_table(name, position.tables[name].without_changes(error))
+        refused |= outside
+        again = [name for name in again if name not in outside]
+    if snapshot is not None and again and not snapshot.source:
+        # What Debezium loads it loads as a whole.
+        return first_position(database, settings, lander, log)
+    start = Start(tables, snapshot, refused=refused)
+    if snapshot is not None and again:
+        emptied = {name for name in again if name not in new}
+        misfits = _misfits(settings, start, snapshot, emptied)
+        for name, error in misfits.items():
+            position = position.with_table(name, before.tables[name].without_changes(error))
+        refused |= misfits
+        emptied -= set(misfits)
+        _land_emptied(database, settings, start, sorted(emptied), lander=lander, position=position)
+    elif position != before:
+        lander.begin(position)
+    return start
+
+
+def _asked_for(
+    before: Position, tables: Mapping[str, SourceTable], asked: Sequence[Request]
+) -> tuple[Position, list[str], dict[str, OperationError]]:
+    """The position after what was asked for and what has changed meanwhile.
+
+    With it the tables that are emptied and loaded again, and those that cannot be, with the reason.
+    """
     stale = [name for name in tables if _is_stale(before, tables[name])]
     resumed = _named(asked, "resume", tables)
     lacking = before.lacking & set(resumed)
@@ -128,24 +162,7 @@ def goes_on(
         position = position.with_table(name, _resumed(position.tables[name], tables[name]))
     position, half = _without_twice(position, tables, stale)
     refused |= half
-    new = set(tables) - set(before.tables)
-    is_needed = bool(unloaded(position)) or settings.mode == "once"
-    snapshot = database.resume(tuple(tables.values())) if is_needed else None
-    if snapshot is not None and again and not snapshot.source:
-        # What Debezium loads it loads as a whole.
-        return first_position(database, settings, lander, log)
-    start = Start(tables, snapshot, refused=refused)
-    if snapshot is not None and again:
-        emptied = {name for name in again if name not in new}
-        misfits = _misfits(settings, start, snapshot, emptied)
-        for name, error in misfits.items():
-            position = position.with_table(name, before.tables[name].without_changes(error))
-        refused |= misfits
-        emptied -= set(misfits)
-        _land_emptied(database, settings, start, sorted(emptied), lander=lander, position=position)
-    elif position != before:
-        lander.begin(position)
-    return start
+    return position, again, refused
 
 
 def _without_twice(
@@ -236,6 +253,31 @@ def require_stream(database: Database, settings: WorkerSettings, position: Posit
     lost = database.lost(position.stream.offset)
     if lost is not None:
         raise _lost(settings.task, lost)
+
+
+def _joined(
+    database: Database,
+    settings: WorkerSettings,
+    tables: Mapping[str, SourceTable],
+    position: Position,
+) -> tuple[Snapshot, dict[str, OperationError]]:
+    """A view of the tables whose changes land, and why some of them cannot be captured.
+
+    Raises the error of such a table where the task says so.
+    """
+    outside: dict[str, OperationError] = {}
+    while True:
+        left = [
+            one
+            for name, one in tables.items()
+            if name not in outside and name not in position.lacking
+        ]
+        try:
+            return database.resume(left), outside
+        except TableError as error:
+            if settings.table_then == "stop" or error.table not in {one.name for one in left}:
+                raise
+            outside[error.table] = error
 
 
 def _misfits(
