@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,10 +20,12 @@ from polynya.gateway.worker import __main__ as worker
 def _trusting(kind: type[Any], ca: str) -> None:
     real = kind.engine_properties
 
-    def engine_properties(database: Any, tables: Sequence[SourceTable]) -> Mapping[str, str]:
+    def engine_properties(
+        database: Any, tables: Sequence[SourceTable], without: Collection[str] = ()
+    ) -> Mapping[str, str]:
         own, database._access = database._access, replace(database._access, ca=ca)
         try:
-            return dict(real(database, tables))
+            return dict(real(database, tables, without))
         finally:
             database._access = own
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polynya.formats.debezium.captured.batch import read_header
 from polynya.formats.debezium.order import native_position
+from polynya.gateway.faults import TableError
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.position import Position
 from polynya.gateway.landing.stream import StreamEvent
@@ -31,7 +32,7 @@ from polynya.gateway.source import (
     Whole,
 )
 from polynya.gateway.worker.engines import Take
-from polynya.model.errors import DependencyError, PolynyaError
+from polynya.model.errors import DependencyError, OperationError, PolynyaError
 from polynya.testing.fakes import MemoryObjectStore
 
 ENVELOPE = {
@@ -74,6 +75,8 @@ class StandIn:
         filled: number of the newest column that has a default, of a table of two columns at first.
         between: is called between two chunks, for whoever writes meanwhile.
         views: that are open.
+        outside: tables that cannot be captured.
+        unreadable: texts that the engine cannot read, each in a change of one table.
     """
 
     rows: dict[str, dict[int, str]]
@@ -89,6 +92,8 @@ class StandIn:
     between: Callable[[], None] = lambda: None
     failing: dict[str, list[PolynyaError]] = field(default_factory=dict)
     views: list[View] = field(default_factory=list)
+    outside: set[str] = field(default_factory=set)
+    unreadable: set[str] = field(default_factory=set)
     lock: threading.RLock = field(default_factory=threading.RLock)
     connector: str = "postgresql"
 
@@ -179,6 +184,10 @@ class StandIn:
             return Beginning({"lsn": self.at, "lsn_commit": self.at}, View(self, self.at))
 
     def resume(self, tables: Sequence[SourceTable]) -> View:
+        for one in tables:
+            if one.name in self.outside:
+                said = OperationError("POLYNYA-GTW-025", f"{one.name} has no replica identity")
+                raise TableError.of(one.name, said)
         with self.lock:
             self.unfollowed.clear()
             place = self.at
@@ -187,7 +196,9 @@ class StandIn:
             self.transaction += 1
             return View(self, place)
 
-    def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
+    def engine_properties(
+        self, tables: Sequence[SourceTable], without: Collection[str] = ()
+    ) -> Mapping[str, str]:
         return {}
 
     def lag(self, offset: Offset) -> Lag:
@@ -258,12 +269,13 @@ class StandInEngine:
     """Reads the log from an offset on, so many records at a time."""
 
     def __init__(
-        self, database: StandIn, offset: Offset, take: Take, ended: Callable[[], None], size: int
-    ) -> None:
+        self, database: StandIn, position: Position, take: Take, ended: Callable[[], None],
+        size: int,
+    ) -> None:  # fmt: skip
         self.failure: PolynyaError | None = None
         self.told: list[Any] = []
-        self._database, self._offset, self._take, self._ended = database, offset, take, ended
-        self._size = size
+        self._database, self._take, self._ended = database, take, ended
+        self._offset, self._without, self._size = position.stream.offset, position.lacking, size
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -283,6 +295,9 @@ class StandInEngine:
                 index += len(fresh)
                 # The events of a transaction come after the end of the one before it.
                 fresh = [one for one in fresh if _belongs_after(one, begin)]
+                fresh = [one for one in fresh if one.table not in self._without]
+                for one in fresh:
+                    self._read(one)
                 told = self._take(fresh)
                 if told is not None:
                     self.told.append(told.origin)
@@ -296,6 +311,11 @@ class StandInEngine:
             )
         finally:
             self._ended()
+
+    def _read(self, event: StreamEvent) -> None:
+        if any(text.encode() in event.line for text in self._database.unreadable):
+            said = OperationError("POLYNYA-GTW-057", f"a value of {event.table}")
+            raise TableError.of(str(event.table), said)
 
 
 def _belongs_after(event: StreamEvent, begin: int) -> bool:
@@ -324,7 +344,7 @@ class StandInEngines:
         ended: Callable[[], None],
     ) -> StandInEngine:
         assert isinstance(database, StandIn)
-        engine = StandInEngine(database, position.stream.offset, take, ended, self.size)
+        engine = StandInEngine(database, position, take, ended, self.size)
         self.made.append(engine)
         return engine
 

@@ -7,7 +7,7 @@ by itself (refused, reset, restarting) and `OperationError` for what a person ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
@@ -237,7 +237,11 @@ class Database(Protocol):
         ...
 
     def resume(self, tables: Sequence[SourceTable]) -> Snapshot:
-        """A later view, for what is still to be loaded; new tables join the stream before it."""
+        """A later view, for what is still to be loaded; new tables join the stream before it.
+
+        Raises:
+            TableError: one of the tables cannot be captured. Nothing of it was changed.
+        """
         ...
 
     def look(self, tables: Sequence[SourceTable], beyond: Offset | None) -> Beginning:
@@ -251,8 +255,15 @@ class Database(Protocol):
         """
         ...
 
-    def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
-        """Debezium's settings for its stream, those of the connector. They have the password."""
+    def engine_properties(
+        self, tables: Sequence[SourceTable], without: Collection[str] = ()
+    ) -> Mapping[str, str]:
+        """Debezium's settings for its stream, those of the connector. They have the password.
+
+        Args:
+            tables: that there are.
+            without: names of those among them whose changes are not to be read.
+        """
         ...
 
     def lag(self, offset: Offset) -> Lag:

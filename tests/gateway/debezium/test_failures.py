@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from polynya.gateway.debezium.failures import failure_of
+from polynya.gateway.faults import TableError
 from polynya.model.errors import DependencyError, OperationError
 
 #: As Debezium 3.5 says it.
@@ -37,6 +38,34 @@ def test_what_cannot_be_read_needs_a_person(word: str) -> None:
 
     assert isinstance(error, OperationError)
     assert word in error.message
+
+
+@pytest.mark.parametrize(
+    ("said", "table", "code"),
+    [
+        (
+            "Failed to properly convert data value for 'public.of.it.v' of type numeric",
+            "public.of.it",
+            "POLYNYA-GTW-057",
+        ),
+        (
+            "change event for table shop.orders whose schema isn't known to this connector",
+            "shop.orders",
+            "POLYNYA-GTW-049",
+        ),
+        (UNREADABLE["fit"], "t", "POLYNYA-GTW-049"),
+    ],
+)
+def test_a_table_that_debezium_names_is_named(said: str, table: str, code: str) -> None:
+    error = failure_of(said)
+
+    assert isinstance(error, TableError)
+    assert (error.table, error.code) == (table, code)
+
+
+def test_what_may_be_of_any_table_names_none() -> None:
+    for word in ("value", "type"):
+        assert not isinstance(failure_of(UNREADABLE[word]), TableError)
 
 
 def test_anything_else_may_pass_by_itself() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +32,14 @@ def test_each_type_has_its_connector_and_a_load_of_its_own(kind: str) -> None:
     assert given["own"] == "x"
     listed = "collection" if kind == "mongodb" else "table"
     assert given[f"{listed}.include.list"] == r"(?:dbo\x{2e}.*)"
+
+
+def test_a_table_that_was_given_up_is_not_read_and_its_name_is_no_pattern() -> None:
+    given = properties(ACCESS, ["dbo.%"], ["dbo.b"], without={"dbo.a%"})
+
+    listed = given["table.include.list"].replace(r"\x{", r"\u{").replace("{", "00").replace("}", "")
+    names = ["dbo.a%", "dbo.ab", "dbo.b", "dbo.c"]
+    assert [one for one in names if re.fullmatch(listed, one)] == ["dbo.ab", "dbo.c"]
 
 
 def test_the_way_is_secured_as_the_connection_says() -> None:

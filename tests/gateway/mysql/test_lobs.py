@@ -32,7 +32,8 @@ def test_long_values_are_cut_left_out_or_end_the_capture(tmp_path: Path) -> None
 
         for then in ("truncate", "null"):
             finish(server, tmp_path / then, lob_bytes=4097, lob_then=then)
-        stopped = Process(settings_of(server, tmp_path / "stop", lob_bytes=4097, lob_then="stop"))
+        ends = {"lob_bytes": 4097, "lob_then": "stop", "table_retries": 0, "table_then": "stop"}
+        stopped = Process(settings_of(server, tmp_path / "stop", **ends))
         assert stopped.wait() == 3
         assert stopped.events[-1]["error"]["code"] == "POLYNYA-GTW-054"
     finally:

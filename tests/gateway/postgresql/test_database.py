@@ -190,6 +190,23 @@ def test_generated_columns_are_left_out_and_keys_follow_the_identity(shop: Shop)
     assert settings["column.exclude.list"] == r"public\x{2e}a\x{2e}z"
 
 
+def test_a_value_that_cannot_be_converted_is_an_error_unless_a_list_needs_null_for_it(
+    shop: Shop,
+) -> None:
+    shop.run(
+        "CREATE TYPE mood AS ENUM ('sad')",
+        "CREATE TABLE a (id int PRIMARY KEY, n numeric NOT NULL, l int[], m mood[] NOT NULL)",
+        "CREATE TABLE b (id int PRIMARY KEY, m mood[])",
+    )
+    database = shop.open()
+    a, b = database.tables(("public.*",), ())
+
+    said = "event.converting.failure.handling.mode"
+    assert database.engine_properties([a])[said] == "fail"
+    assert database.engine_properties([a, b])[said] == "warn"
+    assert database.engine_properties([a, b], without={"public.b"})[said] == "fail"
+
+
 @pytest.mark.parametrize(
     "column",
     [

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from examples.servers.door import certificate, door
+from polynya.gateway.faults import TableError
 from polynya.model.errors import OperationError
 from tests.gateway.postgresql.captured import CaptureProcess
 from tests.gateway.postgresql.shop import Shop, rows
@@ -61,6 +62,26 @@ def test_a_capture_begins_and_goes_on_with_these_rights_alone(secured: Shop) -> 
     database.drop()
     assert list(secured.run("SELECT 1 FROM pg_replication_slots WHERE database = 'shop'")) == []
     assert secured.run("SELECT pubname FROM pg_publication") == [["polynya_shop_db"]]
+
+
+@pytest.mark.parametrize(
+    ("later", "code"),
+    [("id int PRIMARY KEY", "POLYNYA-GTW-027"), ("line text", "POLYNYA-GTW-025")],
+)
+def test_a_table_that_comes_later_and_cannot_be_captured_does_not_keep_the_others(
+    secured: Shop, later: str, code: str
+) -> None:
+    database = secured.open(**capture(secured))
+    before = database.tables(("public.*",), ())
+    database.begin(before).snapshot.close()
+    secured.run(f"CREATE TABLE later ({later})")
+
+    with pytest.raises(TableError) as caught:
+        database.resume(database.tables(("public.*",), ()))
+
+    assert (caught.value.table, caught.value.code) == ("public.later", code)
+    assert "later" in str(caught.value.fix)
+    database.resume(before).close()
 
 
 @pytest.fixture

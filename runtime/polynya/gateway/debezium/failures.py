@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from polynya.gateway.faults import UNREADABLE, TableError
 from polynya.model.errors import DependencyError, OperationError, PolynyaError
 
 _STATEMENT: Final = re.compile(
@@ -18,6 +19,15 @@ _MARKS: Final = (
     ("internal schema size", "rows that do not fit the table as the stream has told it"),
     ("schema isn't known to this connector", "rows of a table that the stream has not told"),
 )
+#: The same of which Debezium names the table; of a row that does not fit it without its database.
+_OF_TABLE: Final = re.compile(
+    r"Error processing row in (?P<short>.+?), internal schema size"
+    r"|change event for table (?P<name>\S+) whose schema isn't known to this connector"
+)
+_VALUE: Final = re.compile(
+    r"Failed to properly convert (?:data|default) value for '(?P<table>[^']+)\.(?P<column>[^'.]+)' "
+    r"of type (?P<type>[^;\n]+)"
+)
 _SETTING: Final = "server is not configured to use a"
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _LONGEST: Final = 300
@@ -26,6 +36,9 @@ _STATE: Final = "all before it has landed; the stream stands there, and the data
 
 def failure_of(said: str) -> PolynyaError:
     """The error of an engine that ended, from what it said."""
+    value = _VALUE.search(said)
+    if value is not None:
+        return _unconverted(value["table"], value["column"], value["type"].strip()[:_LONGEST])
     statement = _STATEMENT.search(said)
     if statement is not None:
         # Its texts may be secrets.
@@ -34,7 +47,8 @@ def failure_of(said: str) -> PolynyaError:
     for mark, what in _MARKS:
         if mark in said:
             why = " ".join(said[said.index(mark) :].split())[:_LONGEST]
-            return _unreadable(f"has {what}: {why}")
+            error, named = _unreadable(f"has {what}: {why}"), _OF_TABLE.search(said)
+            return error if named is None else TableError.of(named["name"] or named["short"], error)
     if _SETTING in said:
         return OperationError(
             "POLYNYA-GTW-050",
@@ -51,9 +65,21 @@ def failure_of(said: str) -> PolynyaError:
     )
 
 
+def _unconverted(table: str, column: str, type_: str) -> TableError:
+    error = OperationError(
+        "POLYNYA-GTW-057",
+        f"a value of {table}.{column}, of type {type_}, has no form in which it could be captured",
+        where=table,
+        state="all before it has landed",
+        fix="change the value or the type of the column, or exclude the table; `polynya landing "
+        "resume` then loads the table again",
+    )
+    return TableError.of(table, error)
+
+
 def _unreadable(what: str) -> OperationError:
     return OperationError(
-        "POLYNYA-GTW-049",
+        UNREADABLE,
         f"the stream of changes {what}",
         state=_STATE,
         fix="load all tables anew, which begins behind it: `polynya landing reload`",

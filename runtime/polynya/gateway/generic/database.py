@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
@@ -80,10 +80,12 @@ class GenericDatabase:
         """What is still to be loaded is so by Debezium."""
         return NothingToLoad()
 
-    def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
+    def engine_properties(
+        self, tables: Sequence[SourceTable], without: Collection[str] = ()
+    ) -> Mapping[str, str]:
         """Debezium's settings, with those of the user."""
         include = self._include or [one.name for one in tables]
-        return properties(self._access, include, self._exclude)
+        return properties(self._access, include, self._exclude, without=without)
 
     def lag(self, offset: Offset) -> Lag:  # noqa: ARG002
         """Not known."""

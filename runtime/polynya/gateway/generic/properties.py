@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from polynya.gateway.mysql.properties import java_pattern
@@ -13,15 +13,21 @@ from polynya.model.errors import OperationError
 _INITIAL: Final = {"snapshot.mode": "initial"}
 
 
-def properties(access: Access, include: Sequence[str], exclude: Sequence[str]) -> dict[str, str]:
-    """All settings of the connector. They have the password.
+def properties(
+    access: Access,
+    include: Sequence[str],
+    exclude: Sequence[str],
+    *,
+    without: Collection[str] = (),
+) -> dict[str, str]:
+    """All settings of the connector, but for tables `without`. They have the password.
 
     Raises:
         OperationError: POLYNYA-GTW-055, the way to the database would not be secured as the
             connection says.
     """
     made = _MADE[access.type](access)
-    tables = java_pattern(include, exclude)
+    tables = java_pattern(include, exclude, without)
     listed = "collection.include.list" if access.type == "mongodb" else "table.include.list"
     return {**_INITIAL, **made, listed: tables, **access.properties}
 

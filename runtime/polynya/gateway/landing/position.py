@@ -33,6 +33,7 @@ class TableProgress:
         ended: number of the batch with which its load ended; None: it did not, or nobody knows.
         seen: of a table without key, what its rows have of the stream that is still to come; None:
             nothing.
+        lacks_changes: it was suspended because of its changes, and none has landed since.
     """
 
     state: TableState = "queued"
@@ -45,6 +46,7 @@ class TableProgress:
     changes: int = 0
     ended: int | None = None
     seen: Seen | None = None
+    lacks_changes: bool = False
 
     def with_chunk(self, chunk: Chunk, batch: int | None = None) -> TableProgress:
         """After a chunk has landed, in a batch of this number."""
@@ -70,6 +72,10 @@ class TableProgress:
     def suspended(self, why: PolynyaError) -> TableProgress:
         """Given up, until a person resumes it."""
         return replace(self, state="suspended", why=f"{why.code}: {why.message}")
+
+    def without_changes(self, why: PolynyaError) -> TableProgress:
+        """Given up because of a change: from now on none of its changes lands."""
+        return replace(self.suspended(why), lacks_changes=True)
 
     def is_another(self, table: SourceTable) -> bool:
         """Whether what was loaded is of another table."""
@@ -100,6 +106,8 @@ class TableProgress:
             shown["ended"] = self.ended
         if self.seen is not None:
             shown["seen"] = dict(self.seen)
+        if self.lacks_changes:
+            shown["lacks_changes"] = True
         return shown
 
     @classmethod
@@ -119,6 +127,7 @@ class TableProgress:
             changes=int(says.get("changes", 0)),
             ended=says.get("ended"),
             seen=says.get("seen"),
+            lacks_changes=bool(says.get("lacks_changes", False)),
         )
 
 
@@ -163,6 +172,11 @@ class Position:
     def with_table(self, name: str, progress: TableProgress) -> Position:
         """With another progress of one table."""
         return replace(self, tables={**self.tables, name: progress})
+
+    @property
+    def lacking(self) -> frozenset[str]:
+        """The tables whose changes do not land."""
+        return frozenset(name for name, one in self.tables.items() if one.lacks_changes)
 
     def with_changes(self, counts: Mapping[str, int]) -> Position:
         """After events of the stream have landed, so many by table: tables in their load count."""

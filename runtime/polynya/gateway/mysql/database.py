@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,12 @@ from polynya.gateway.mysql.history import history_of
 from polynya.gateway.mysql.looks import MysqlLook, place_of_load
 from polynya.gateway.mysql.moments import end_view, offset_at, open_view
 from polynya.gateway.mysql.properties import properties
-from polynya.gateway.mysql.refusals import refuse_unfollowed, refuse_unnumbered, refuse_unread
+from polynya.gateway.mysql.refusals import (
+    refuse_later,
+    refuse_unfollowed,
+    refuse_unnumbered,
+    refuse_unread,
+)
 from polynya.gateway.mysql.session import Session
 from polynya.gateway.mysql.snapshot import MysqlSnapshot
 from polynya.gateway.mysql.trust import java_trust_store
@@ -90,9 +95,13 @@ class MysqlDatabase:
         )  # fmt: skip
 
     def resume(self, tables: Sequence[SourceTable]) -> MysqlSnapshot:
-        """Views for what is still to be loaded."""
+        """Views for what is still to be loaded.
+
+        Raises:
+            TableError: POLYNYA-GTW-048, a table would not be captured as it is.
+        """
         session = self._session()
-        refuse_unfollowed(self._access, _of(tables, self._tables()))
+        refuse_later(self._access, _of(tables, self._tables()))
         place = open_view(session, self.connector)
         end_view(session)
         return MysqlSnapshot(self._access, place)
@@ -110,7 +119,9 @@ class MysqlDatabase:
         offset = {"file": place.file, "pos": place.position}
         return Beginning(offset, MysqlLook(self._access, place))
 
-    def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
+    def engine_properties(
+        self, tables: Sequence[SourceTable], without: Collection[str] = ()
+    ) -> Mapping[str, str]:
         """Debezium's settings; a store with the authority's certificate is made for it.
 
         Raises:
@@ -118,7 +129,7 @@ class MysqlDatabase:
         """
         self._refuse_incomplete(self._session())
         include = self._include or tuple(one.name for one in tables)
-        given = properties(self._access, include, self._exclude)
+        given = properties(self._access, include, self._exclude, without=without)
         if self._access.tls == "verify" and self._access.ca:
             given |= self._trust(self._access.ca)
         return given

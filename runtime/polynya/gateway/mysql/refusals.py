@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from polynya.gateway.faults import TableError
 from polynya.gateway.mysql.catalog import Table
 from polynya.gateway.source import ROW_NUMBER, Access
 from polynya.model.errors import OperationError
@@ -24,6 +25,15 @@ def refuse_unfollowed(access: Access, tables: Sequence[Table]) -> None:
             access, "a binlog cannot be filtered by rows, as `rows` asks for",
             "take the setting away",
         )  # fmt: skip
+
+
+def refuse_later(access: Access, tables: Sequence[Table]) -> None:
+    """Raise TableError for the first table of which the stream has not all."""
+    for one in tables:
+        try:
+            refuse_unfollowed(access, [one])
+        except OperationError as error:
+            raise TableError.of(one.full_name, error) from None
 
 
 def refuse_unread(access: Access, tables: Sequence[Table]) -> None:

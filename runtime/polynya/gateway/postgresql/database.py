@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -18,7 +18,7 @@ from polynya.gateway.postgresql.health.monitor import lag_of, lost_of, place_of
 from polynya.gateway.postgresql.lines import source_of
 from polynya.gateway.postgresql.looks import Look, export
 from polynya.gateway.postgresql.properties import properties_of
-from polynya.gateway.postgresql.refusals import refuse
+from polynya.gateway.postgresql.refusals import refuse, refuse_later
 from polynya.gateway.postgresql.session import Session, authorities
 from polynya.gateway.postgresql.sql import lsn_number
 from polynya.gateway.postgresql.tables import PgTable, chosen, is_named, read_tables
@@ -87,12 +87,15 @@ class PostgresDatabase:
         The stream knows a transaction by the commit of the one before it. So a transaction of our
         own is put behind the place: of those after it only the first could seem older than the
         rows, and that one is in the view.
+
+        Raises:
+            TableError: POLYNYA-GTW-025, -027, -030 or -035, a table cannot be captured.
         """
         chosen_tables = self._of(tables)
         with Session(self._access) as session:
-            refuse(session, self._access, [one for one in chosen_tables if not one.not_captured])
             published = [one for one in chosen_tables if not one.not_captured]
-            publication.ensure(session, self._access, self._publication, published)
+            refuse_later(session, self._access, published)
+            publication.grow(session, self._access, self._publication, published)
             place = lsn_number(session.run("SELECT pg_current_wal_insert_lsn()::text")[0][0])
             session.run("SELECT pg_logical_emit_message(true, 'polynya', 'load')")
             number = session.run("SELECT pg_backend_pid()")[0][0]
@@ -111,10 +114,13 @@ class PostgresDatabase:
         source = self._source(exported, place)
         return Beginning(_offset(place, source), Look(self._access, exported, self._tables, source))
 
-    def engine_properties(self, tables: Sequence[SourceTable]) -> Mapping[str, str]:
+    def engine_properties(
+        self, tables: Sequence[SourceTable], without: Collection[str] = ()
+    ) -> Mapping[str, str]:
         """Debezium's settings for the stream; they have the password."""
+        read = self._of([one for one in tables if one.name not in without])
         return properties_of(
-            self._access, slot=self._slot, publication=self._publication, tables=self._of(tables),
+            self._access, slot=self._slot, publication=self._publication, tables=read,
             trusted=self._trusted(),
         )  # fmt: skip
 

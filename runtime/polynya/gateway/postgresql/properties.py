@@ -33,6 +33,8 @@ _MOVE_ON: Final = (
     "WHERE slot_name = {slot} "
     "AND pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn) > {bytes}"
 )
+#: A pattern that no name meets: an empty list is a list of all tables.
+_NONE: Final = "(?!)"
 _TLS_MODES: Final = {"verify": "verify-full", "require": "require", "disable": "disable"}
 
 
@@ -59,8 +61,9 @@ def properties_of(
         "slot.name": slot,
         "publication.name": publication,
         "heartbeat.action.query": _MOVE_ON.format(slot=literal(slot), bytes=_QUIET_BYTES),
-        "table.include.list": _patterns(table.name for table in tables),
+        "table.include.list": _patterns(table.name for table in tables) or _NONE,
         **_tls(access, trusted),
+        "event.converting.failure.handling.mode": _where_it_fails(tables),
     }
     left_out = [f"{table.name}.{name}" for table in tables for name, _ in table.left_out]
     if left_out:
@@ -73,6 +76,22 @@ def properties_of(
     if keys:
         given["message.key.columns"] = ";".join(keys)
     return given
+
+
+def _where_it_fails(tables: Sequence[PgTable]) -> str:
+    """What becomes of a value that Debezium cannot convert.
+
+    With `fail` it names table and column. With `warn` the value is NULL, and a column that may not
+    be NULL ends the stream without a name. Lists whose elements may not be NULL by their schema,
+    but are by the database, need that: there is no other way to have them at all.
+    """
+    lists = [
+        one
+        for table in tables
+        for one in table.columns
+        if one.nullable and one.written.schema["type"] == "array"
+    ]
+    return "fail" if all(one.written.schema["items"]["optional"] for one in lists) else "warn"
 
 
 def _tls(access: Access, trusted: str | None) -> dict[str, str]:

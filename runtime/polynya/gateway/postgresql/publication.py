@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from polynya.gateway.faults import TableError
 from polynya.gateway.postgresql.session import Session
 from polynya.gateway.postgresql.sql import identifier, literal, qualified
 from polynya.gateway.postgresql.tables import PgTable
@@ -86,6 +87,24 @@ def ensure(session: Session, access: Access, name: str, tables: Sequence[PgTable
     if absent:
         listed = _listed(absent, access.rows)
         _run(session, access, f"ALTER PUBLICATION {identifier(name)} ADD TABLE {listed}", absent)
+
+
+def grow(session: Session, access: Access, name: str, tables: Sequence[PgTable]) -> None:
+    """Have a publication with these tables, of which some came later: each is added for itself.
+
+    Raises:
+        TableError: as `ensure` says, of the first table that cannot be added.
+        OperationError: as `ensure`, where it is not of one table.
+    """
+    there = read_publication(session, name)
+    known = [one for one in tables if there is not None and one.name in there.tables]
+    ensure(session, access, name, known)
+    for one in tables:
+        if one not in known:
+            try:
+                ensure(session, access, name, [*known, one])
+            except OperationError as error:
+                raise TableError.of(one.name, error) from None
 
 
 def drop(session: Session, name: str) -> None:

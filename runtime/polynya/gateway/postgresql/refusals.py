@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from polynya.gateway.faults import TableError
 from polynya.gateway.postgresql.session import Session
 from polynya.gateway.postgresql.sql import qualified
 from polynya.gateway.postgresql.tables import PgTable
@@ -35,6 +36,24 @@ def refuse(session: Session, access: Access, tables: Sequence[PgTable]) -> None:
     POLYNYA-GTW-026 (views and the like), -025 (no replica identity), -035 (a key that may be NULL),
     -029 (types of the database).
     """
+    _refuse_tables(access, tables)
+    _refuse_types(session, access)
+
+
+def refuse_later(session: Session, access: Access, tables: Sequence[PgTable]) -> None:
+    """Raise TableError for the first table that cannot be captured beside those that are.
+
+    Raises OperationError, POLYNYA-GTW-029, as `refuse`.
+    """
+    for one in tables:
+        try:
+            _refuse_tables(access, [one])
+        except OperationError as error:
+            raise TableError.of(one.name, error) from None
+    _refuse_types(session, access)
+
+
+def _refuse_tables(access: Access, tables: Sequence[PgTable]) -> None:
     for one in tables:
         if one.not_captured:
             raise OperationError(
@@ -48,7 +67,7 @@ def refuse(session: Session, access: Access, tables: Sequence[PgTable]) -> None:
         first = qualified(bare[0].schema, bare[0].relation)
         raise OperationError(
             "POLYNYA-GTW-025",
-            f"{len(bare)} of the tables have no replica identity: {names}",
+            f"tables without a replica identity: {names}",
             where=access.task, state=_NOTHING,
             why="PostgreSQL would refuse their updates and deletes once they are published",
             fix=f"give each a primary key, or ALTER TABLE {first} REPLICA IDENTITY FULL, or "
@@ -64,6 +83,9 @@ def refuse(session: Session, access: Access, tables: Sequence[PgTable]) -> None:
                 why="its stream takes that for the key, and such rows have none",
                 fix="give it a primary key, make the columns NOT NULL, or exclude it",
             )  # fmt: skip
+
+
+def _refuse_types(session: Session, access: Access) -> None:
     types = deadly_types(session)
     if types:
         raise OperationError(

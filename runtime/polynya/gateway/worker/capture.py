@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from polynya.gateway.faults import UNREADABLE, TableError, TableFaults
 from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.pending import Roll
 from polynya.gateway.landing.places import place_of_offset, place_of_rows
+from polynya.gateway.landing.position import Position, TableProgress
 from polynya.gateway.landing.progress import LoadPlan, unloaded
 from polynya.gateway.landing.stream import StreamEvent, cutter_of
 from polynya.gateway.source import Database, Snapshot
@@ -44,8 +46,10 @@ _LOOK_SECONDS: Final = 30.0
 _LAG_SECONDS: Final = 5.0
 #: Where nobody can say where the source is: a capture that is to end does after such a silence.
 _SILENCE: Final = 20.0
+#: Seconds until the stream is read again after a table's change could not land.
+_RETRY_SECONDS: Final = 5.0
 #: Where only a load of all tables helps: the stream is lost, or cannot be read any further.
-_BY_RELOAD: Final = frozenset({"POLYNYA-GTW-008", "POLYNYA-GTW-049"})
+_BY_RELOAD: Final = frozenset({"POLYNYA-GTW-008", UNREADABLE})
 
 
 @dataclass(slots=True)
@@ -100,17 +104,47 @@ class Capture:
                 "landed", number=number, events=events, object_bytes=size
             ),
         )
+        faults = TableFaults(self.settings.table_retries, self.monotonic)
         is_anew = False
         while not self.stop.is_set():
-            with _Round(self, lander, is_anew=is_anew) as one:
-                is_anew = self._ends_for_anew(one)
+            try:
+                with _Round(self, lander, is_anew=is_anew) as one:
+                    is_anew = self._ends_for_anew(one)
+            except TableError as error:
+                is_anew = False
+                self._take_out(_known_to(lander.position, error), lander, faults)
+
+    def _take_out(self, error: TableError, lander: Lander, faults: TableFaults) -> None:
+        """After a change of a table could not land: it is tried again, or goes on without it.
+
+        Raises the error where the task says so.
+        """
+        gives_up = faults.gives_up(error.table)
+        suspends = gives_up and self.settings.table_then == "suspend"
+        self.tell(
+            "table_failed", table=error.table, error=error_fields(error), suspended=suspends
+        )  # fmt: skip
+        if gives_up and not suspends:
+            raise error
+        if not suspends:
+            self.stop.wait(_RETRY_SECONDS)
+            return
+
+        def move(before: Position) -> Position:
+            progress = before.tables.get(error.table, TableProgress())
+            return before.with_table(error.table, progress.without_changes(error))
+
+        lander.land(b"", 0, {}, move)
 
     def _ends_for_anew(self, one: _Round) -> bool:
         """Run a round; whether the next one has to begin the capture anew. Raises what it does."""
         try:
             one.run()
         except OperationError as error:
-            if error.code not in _BY_RELOAD or not (one.is_for_all or self._is_asked_for_all()):
+            if error.code not in _BY_RELOAD:
+                raise
+            waits = not isinstance(error, TableError)
+            if not (one.is_for_all or (waits and self._is_asked_for_all())):
                 raise
             return True
         return False
@@ -224,7 +258,7 @@ class _Round:
         roll = Roll(of.settings.roll_bytes, of.settings.roll_seconds)
         changes = Changes(
             cutter, self._lander, masks, of.monotonic, keyless=keyless, roll=roll,
-            history=history, landed=of.wake.set,
+            history=history, lacking=position.lacking, landed=of.wake.set,
         )  # fmt: skip
         tables = tuple(start.tables.values())
 
@@ -336,3 +370,15 @@ class _Round:
                 "table_failed", table=name, error=error_fields(error), suspended=is_out,
                 refused=not is_out,
             )  # fmt: skip
+
+
+def _known_to(position: Position, error: TableError) -> TableError:
+    """An error with the whole name of its table. Raises it as one of no table where that is open.
+
+    Where nothing has landed yet, no table is known.
+    """
+    found = [name for name in position.tables if name == error.table]
+    found = found or [name for name in position.tables if name.endswith(f".{error.table}")]
+    if len(found) == 1:
+        return TableError.of(found[0], error)
+    raise error

@@ -8,18 +8,20 @@ twice the size of a batch.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import compress
 from operator import not_
 from typing import Protocol
 
+from polynya.gateway.faults import TableError
 from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.pending import Pending, Roll
 from polynya.gateway.landing.position import Position, StreamPosition
 from polynya.gateway.landing.stream import Cutter, StreamEvent
 from polynya.gateway.worker.keyless import Keyless
 from polynya.gateway.worker.masks import TableMasks
+from polynya.model.errors import OperationError
 
 
 class History(Protocol):
@@ -51,6 +53,7 @@ class Changes:
         keyless: Keyless,
         roll: Roll | None = None,
         history: History | None = None,
+        lacking: Collection[str] = (),
         landed: Callable[[], None] = lambda: None,
     ) -> None:
         """Set up; `start` begins.
@@ -63,11 +66,12 @@ class Changes:
             keyless: decides of events of tables without key.
             roll: when a batch is complete.
             history: of connectors that need one.
+            lacking: tables whose changes do not land.
             landed: is called when something has landed, and when nothing can land any more.
         """
         self.failure: Exception | None = None
         self._cutter, self._lander, self._masks = cutter, lander, masks
-        self._keyless = keyless
+        self._keyless, self._lacking = keyless, frozenset(lacking)
         self._monotonic, self._roll, self._landed = monotonic, roll or Roll(), landed
         self._history = history or NoHistory()
         self._landed_at = monotonic() - self._roll.seconds
@@ -94,11 +98,11 @@ class Changes:
             since it was asked last.
 
         Raises:
-            OperationError: a mask does not fit.
+            TableError: a mask does not fit, or a value is too long.
             Exception: what has kept an earlier batch from landing.
         """
         cut = self._cutter.take(events)
-        shown = self._masked(cut.events)
+        shown = self._masked(self._followed(cut.events))
         apart = self._keyless.are_apart(shown)
         with self._changed:
             self._changed.wait_for(self._has_room)
@@ -176,6 +180,11 @@ class Changes:
             self._told = batch.told or self._told
         self._landed()
 
+    def _followed(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        if not self._lacking:
+            return events
+        return [event for event in events if event.table not in self._lacking]
+
     def _masked(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         if self._masks.is_empty:
             return events
@@ -184,7 +193,10 @@ class Changes:
     def _shown(self, event: StreamEvent) -> StreamEvent:
         if event.table is None or event.shape is None:
             return event
-        masks = self._masks.of_table(event.table, event.shape)
-        if masks is None:
-            return event
-        return replace(event, line=masks.line(event.line[:-1]) + b"\n", shape=masks.schema)
+        try:
+            masks = self._masks.of_table(event.table, event.shape)
+            if masks is None:
+                return event
+            return replace(event, line=masks.line(event.line[:-1]) + b"\n", shape=masks.schema)
+        except OperationError as error:
+            raise TableError.of(event.table, error) from None

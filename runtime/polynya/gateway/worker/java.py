@@ -68,7 +68,7 @@ class DebeziumEngines:
         has_history = self._history is not None and self._history.restore(position.history)
         settings = engine_settings(
             database.connector,
-            database.engine_properties(tables),
+            database.engine_properties(tables, position.lacking),
             self._scratch,
             roll_bytes=self.settings.roll_bytes,
             roll_seconds=self.settings.roll_seconds,

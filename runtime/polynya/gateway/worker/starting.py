@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from polynya.formats.debezium.captured.batch import Shape
 from polynya.gateway.debezium.history import put_history
+from polynya.gateway.faults import UNREADABLE, TableError
 from polynya.gateway.landing.epochs import next_epoch
 from polynya.gateway.landing.keyless import would_come_twice
 from polynya.gateway.landing.lander import Lander
@@ -105,13 +106,50 @@ def goes_on(
     """
     tables = _found(database, settings)
     before = lander.position
-    if is_for_all(asked) and database.lost(before.stream.offset) is not None:
+    is_over = database.lost(before.stream.offset) is not None or _is_unreadable(before)
+    if is_over and is_for_all(asked):
         # What is left of the old stream is of no use, and would be in the way of a new one.
         database.drop()
         return first_position(database, settings, lander, log)
     require_stream(database, settings, before)
+    position, again, refused = _asked_for(before, tables, asked)
+    new = set(tables) - set(before.tables)
+    is_needed = bool(unloaded(position)) or settings.mode == "once"
+    snapshot = None
+    if is_needed:
+        snapshot, outside = _joined(database, settings, tables, position)
+        for name, error in outside.items():
+            position = position.with_table(name, position.tables[name].without_changes(error))
+        refused |= outside
+        again = [name for name in again if name not in outside]
+    if snapshot is not None and again and not snapshot.source:
+        # What Debezium loads it loads as a whole.
+        return first_position(database, settings, lander, log)
+    start = Start(tables, snapshot, refused=refused)
+    if snapshot is not None and again:
+        emptied = {name for name in again if name not in new}
+        misfits = _misfits(settings, start, snapshot, emptied)
+        for name, error in misfits.items():
+            position = position.with_table(name, before.tables[name].without_changes(error))
+        refused |= misfits
+        emptied -= set(misfits)
+        _land_emptied(database, settings, start, sorted(emptied), lander=lander, position=position)
+    elif position != before:
+        lander.begin(position)
+    return start
+
+
+def _asked_for(
+    before: Position, tables: Mapping[str, SourceTable], asked: Sequence[Request]
+) -> tuple[Position, list[str], dict[str, OperationError]]:
+    """The position after what was asked for and what has changed meanwhile.
+
+    With it the tables that are emptied and loaded again, and those that cannot be, with the reason.
+    """
     stale = [name for name in tables if _is_stale(before, tables[name])]
-    wanted = {*_named(asked, "reload", tables), *stale}
+    resumed = _named(asked, "resume", tables)
+    lacking = before.lacking & set(resumed)
+    wanted = {*_named(asked, "reload", tables), *stale, *_whole_again(before, tables, lacking)}
     refused = {
         name: _twice(name)
         for name in wanted
@@ -120,23 +158,11 @@ def goes_on(
     again = sorted(wanted - set(refused))
     filled = [name for name in tables if _lacks_defaults(before, tables[name])]
     position = _known(before.with_tables(tables, {*again, *filled}), tables)
-    for name in _named(asked, "resume", tables):
+    for name in resumed:
         position = position.with_table(name, _resumed(position.tables[name], tables[name]))
     position, half = _without_twice(position, tables, stale)
     refused |= half
-    new = set(tables) - set(before.tables)
-    is_needed = bool(unloaded(position)) or settings.mode == "once"
-    snapshot = database.resume(tuple(tables.values())) if is_needed else None
-    if snapshot is not None and again and not snapshot.source:
-        # What Debezium loads it loads as a whole.
-        return first_position(database, settings, lander, log)
-    start = Start(tables, snapshot, refused=refused)
-    if snapshot is not None and again:
-        emptied = [name for name in again if name not in new]
-        _land_emptied(database, settings, start, emptied, lander=lander, position=position)
-    elif position != before:
-        lander.begin(position)
-    return start
+    return position, again, refused
 
 
 def _without_twice(
@@ -179,6 +205,21 @@ def has_changed(position: Position, tables: Mapping[str, SourceTable]) -> bool:
     )
 
 
+def _is_unreadable(position: Position) -> bool:
+    """Whether rows of a table would not be read after another load of it either."""
+    return any(
+        one.lacks_changes and str(one.why).startswith(f"{UNREADABLE}:")
+        for one in position.tables.values()
+    )
+
+
+def _whole_again(
+    position: Position, tables: Mapping[str, SourceTable], lacking: Collection[str]
+) -> list[str]:
+    """Of tables that lack changes those that are loaded anew when they are resumed."""
+    return [one for one in lacking if not would_come_twice(position.tables[one], tables[one])]
+
+
 def _is_stale(position: Position, table: SourceTable) -> bool:
     progress = position.tables.get(table.name)
     return progress is not None and _follows(progress) and progress.is_stale(table)
@@ -212,6 +253,50 @@ def require_stream(database: Database, settings: WorkerSettings, position: Posit
     lost = database.lost(position.stream.offset)
     if lost is not None:
         raise _lost(settings.task, lost)
+
+
+def _joined(
+    database: Database,
+    settings: WorkerSettings,
+    tables: Mapping[str, SourceTable],
+    position: Position,
+) -> tuple[Snapshot, dict[str, OperationError]]:
+    """A view of the tables whose changes land, and why some of them cannot be captured.
+
+    Raises the error of such a table where the task says so.
+    """
+    outside: dict[str, OperationError] = {}
+    while True:
+        left = [
+            one
+            for name, one in tables.items()
+            if name not in outside and name not in position.lacking
+        ]
+        try:
+            return database.resume(left), outside
+        except TableError as error:
+            if settings.table_then == "stop" or error.table not in {one.name for one in left}:
+                raise
+            outside[error.table] = error
+
+
+def _misfits(
+    settings: WorkerSettings, start: Start, snapshot: Snapshot, names: Collection[str]
+) -> dict[str, OperationError]:
+    """Tables that their masks do not fit, so that nothing of them can land, not even their end.
+
+    Raises the error where the task says so.
+    """
+    masks = TableMasks.of(settings.masks, start.tables, settings.limit)
+    found = {}
+    for name in names:
+        try:
+            masks.of_table(name, snapshot.envelope(start.tables[name]))
+        except OperationError as error:
+            if settings.table_then == "stop":
+                raise
+            found[name] = error
+    return found
 
 
 def _land_emptied(
@@ -266,7 +351,7 @@ def _resumed(progress: TableProgress, table: SourceTable) -> TableProgress:
     if progress.state != "suspended":
         return progress
     if would_come_twice(progress, table):
-        return replace(progress, state="loaded", why=None)
+        return replace(progress, state="loaded", why=None, lacks_changes=False)
     return replace(progress, state="loading" if progress.chunks else "queued", why=None)
 
 

@@ -111,4 +111,15 @@ PAGES: Final = (
         "to answer before the server commits (semi-synchronous replication) and is away. Nothing "
         "has to be done: it is tried again.",
     ),
+    ErrorPage(
+        "POLYNYA-GTW-057",
+        "a value of a change cannot be captured",
+        "Debezium, which reads the log of the database, has no form for a value, such as NaN in a "
+        "column `numeric(10,2) NOT NULL` of PostgreSQL. Neither NULL nor a part of it lands in its "
+        "place. The message names the table, the column and its type. The stream is read again "
+        "from the newest landed batch as often as `errors.table.retry` says. Then the table is "
+        "suspended, or the capture ends, as `errors.table.then` says; the other tables go on. "
+        "Change the value or the type of the column in the database, or exclude the table; "
+        "`polynya landing resume` then loads the table again.",
+    ),
 )

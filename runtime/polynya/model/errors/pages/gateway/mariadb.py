@@ -82,7 +82,9 @@ PAGES: Final = (
         "session wrote as statements. What came before has landed. `polynya landing reload` "
         "without names of tables begins the capture anew behind it: the stream from the "
         "present on, with the tables as they are now, and all tables loaded. Until then the "
-        "capture stands still.",
+        "capture stands still. Where the message names a table, whose rows do not fit it or whose "
+        "definition the stream has not told, only that table is suspended, as `errors.table` says, "
+        "and the others go on; it comes back by the same command, and not by `resume`.",
     ),
     ErrorPage(
         "POLYNYA-GTW-050",

@@ -27,14 +27,16 @@ PAGES: Final = (
         "an event cannot be masked",
         "An event of a table with masks has another form than those that a capture makes, so it "
         "is not known what in it is to be hidden. It was not written, and the error shows nothing "
-        "of it. The capture of the table stops there and goes on at the same event.",
+        "of it. The table is tried again and then suspended, as `errors.table` says; "
+        "`polynya landing resume` loads it again.",
     ),
     ErrorPage(
         "POLYNYA-GTW-054",
         "a value is longer than `lobs` of the task allows",
-        "The task says `lobs: {then: stop}`, so a longer value is neither cut nor left out. Of a "
-        "load, `errors.table` says what follows; of a change, the capture ends, since what comes "
-        "after it may depend on it. Nothing of the value was written. Raise `lobs.limit`, or write "
-        "`then: truncate` or `then: null`; the capture goes on where it was.",
+        "The task says `lobs: {then: stop}`, so a longer value is neither cut nor left out, and "
+        "nothing of it was written. `errors.table` says what follows, of a load and of a change: "
+        "the table is tried again and then suspended, or the capture ends. Raise `lobs.limit`, or "
+        "write `then: truncate` or `then: null`; `polynya landing resume` then loads the table "
+        "again.",
     ),
 )
