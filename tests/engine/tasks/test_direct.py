@@ -16,7 +16,7 @@ from polynya.model.errors import OperationError, TaskStoppedError
 from polynya.observe.streams import StreamLeftOut, StreamLost
 from tests.engine.tasks.direct_table import MERGED, DirectTable, PowerCut, killed, message
 from tests.lab.lab import Lab
-from tests.streaming.kafka.fake import FakeKafka
+from tests.streaming.kafka.fake import FakeKafka, FakePartition
 
 slow = pytest.mark.slow
 APPEND = {"mode": "append_only", "partition_by": "none"}
@@ -260,6 +260,28 @@ def test_a_reload_is_refused_when_the_source_has_deleted_the_beginning(lab: Lab)
     assert refused.value.code == "POLYNYA-STR-066"
     assert "clicks/0 from 0 on (retention)" in refused.value.message
     assert facts.look.current("id", "name") == [(1, "a"), (2, "b"), (3, "c")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_reload_needs_an_order_for_a_record_in_two_partitions(lab: Lab, ordered: bool) -> None:
+    """The second partition came when the first had been read; a reload reads both at a time."""
+    settings = {"sequence_by": ["seq"]} if ordered else {}
+    facts = DirectTable(lab, transform={**MERGED, **settings})
+    facts.partition.add(*(message(1, name=f"{n}", seq=n) for n in range(5)))
+    facts.run()
+    facts.source.topics["clicks"].partitions.append(FakePartition())
+    facts.source.topics["clicks"].partitions[1].add(message(1, name="newest", seq=9))
+    facts.run("always")
+    try:
+        facts.reload()
+    except OperationError as refused:
+        assert refused.code == "POLYNYA-STR-073"
+        assert not ordered
+    else:
+        assert ordered
+
+    assert facts.look.current("id", "name") == [(1, "newest")]
 
 
 @dataclass
