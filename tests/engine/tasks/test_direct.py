@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -282,29 +280,6 @@ def test_a_reload_needs_an_order_for_a_record_in_two_partitions(lab: Lab, ordere
         assert ordered
 
     assert facts.look.current("id", "name") == [(1, "newest")]
-
-
-@dataclass
-class FilesTable(DirectTable):
-    """Its settings read files and delete them; what gives the messages is another source."""
-
-    @property
-    def written(self) -> dict[str, Any]:
-        return {"files": {"url": "/in", "pattern": "<yyyy>/part-*", "delete_after_load": True}}
-
-
-@pytest.mark.slow
-def test_a_source_that_deletes_what_was_read_is_only_reloaded_without_deleting(lab: Lab) -> None:
-    facts = FilesTable(lab)
-    facts.partition.add(message(1, name="a"))
-    facts.run("always")
-    with pytest.raises(OperationError) as refused:
-        facts.reload()
-    facts.reload(KEEPING)
-
-    assert refused.value.code == "POLYNYA-STR-066"
-    assert "files are deleted once they were read" in refused.value.message
-    assert facts.look.current("id", "name") == [(1, "a")]
 
 
 @pytest.mark.slow
