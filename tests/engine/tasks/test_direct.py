@@ -283,6 +283,23 @@ def test_a_reload_needs_an_order_for_a_record_in_two_partitions(lab: Lab, ordere
 
 
 @pytest.mark.slow
+def test_a_source_that_deletes_what_was_read_is_not_reloaded_with_deleting(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = DirectTable(lab)
+    facts.partition.add(message(1, name="a"))
+    facts.run("always")
+    files = {"url": "/in", "pattern": "<yyyy>/part-*", "delete_after_load": True}
+    monkeypatch.setattr(DirectTable, "written", {"files": files})
+    with pytest.raises(OperationError) as refused:
+        facts.reload()
+
+    assert refused.value.code == "POLYNYA-STR-066"
+    assert "files are deleted once they were read" in refused.value.message
+    assert facts.look.current("id", "name") == [(1, "a")]
+
+
+@pytest.mark.slow
 def test_a_reload_names_no_files_and_needs_something_that_was_read(lab: Lab) -> None:
     facts = DirectTable(lab)
     facts.partition.add(message(1))
