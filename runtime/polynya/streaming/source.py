@@ -18,6 +18,9 @@ from polynya.model.contract.stream_headers import StreamSource
 from polynya.model.errors import PolynyaError
 
 Position: TypeAlias = Mapping[str, Any]
+#: Whether all records of one of two places (partitions, shards) came before those of the other, so
+#: that they are always read in that order.
+InOrder: TypeAlias = Callable[[str, str], bool]
 
 #: What each kind of source counts of what it has beyond a position.
 BEHIND_UNITS: Final[Mapping[StreamSource, str]] = {
@@ -133,14 +136,11 @@ class Again:
         stream: what it is read from, `once`. It tells what the source has no more.
         streams: all that there were.
         begin: position from which on it is read.
-        in_order: whether all records of one of two places (partitions, shards) came before those of
-            the other: then they are read in that order.
     """
 
     stream: Stream
     streams: tuple[str, ...]
     begin: Position
-    in_order: Callable[[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +183,10 @@ class Source(Protocol):
 
         Raises OperationError POLYNYA-STR-071 where the source cannot give the same again.
         """
+        ...
+
+    def order_of(self, streams: tuple[str, ...]) -> InOrder:
+        """How records in different places of streams are ordered."""
         ...
 
     def stream(self, table: str) -> Stream:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,7 @@ from polynya.model.errors import OperationError, TaskStoppedError
 from polynya.observe.streams import StreamLeftOut, StreamLost
 from tests.engine.tasks.direct_table import MERGED, DirectTable, PowerCut, killed, message
 from tests.lab.lab import Lab
-from tests.streaming.kafka.fake import FakeKafka
+from tests.streaming.kafka.fake import FakeKafka, FakePartition
 
 slow = pytest.mark.slow
 APPEND = {"mode": "append_only", "partition_by": "none"}
@@ -262,23 +260,39 @@ def test_a_reload_is_refused_when_the_source_has_deleted_the_beginning(lab: Lab)
     assert facts.look.current("id", "name") == [(1, "a"), (2, "b"), (3, "c")]
 
 
-@dataclass
-class FilesTable(DirectTable):
-    """Its settings read files and delete them; what gives the messages is another source."""
+@pytest.mark.slow
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_reload_needs_an_order_for_a_record_in_two_partitions(lab: Lab, ordered: bool) -> None:
+    """The second partition came when the first had been read; a reload reads both at a time."""
+    settings = {"sequence_by": ["seq"]} if ordered else {}
+    facts = DirectTable(lab, transform={**MERGED, **settings})
+    facts.partition.add(*(message(1, name=f"{n}", seq=n) for n in range(5)))
+    facts.run()
+    facts.source.topics["clicks"].partitions.append(FakePartition())
+    facts.source.topics["clicks"].partitions[1].add(message(1, name="newest", seq=9))
+    facts.run("always")
+    try:
+        facts.reload()
+    except OperationError as refused:
+        assert refused.code == "POLYNYA-STR-073"
+        assert not ordered
+    else:
+        assert ordered
 
-    @property
-    def written(self) -> dict[str, Any]:
-        return {"files": {"url": "/in", "pattern": "<yyyy>/part-*", "delete_after_load": True}}
+    assert facts.look.current("id", "name") == [(1, "newest")]
 
 
 @pytest.mark.slow
-def test_a_source_that_deletes_what_was_read_is_only_reloaded_without_deleting(lab: Lab) -> None:
-    facts = FilesTable(lab)
+def test_a_source_that_deletes_what_was_read_is_not_reloaded_with_deleting(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = DirectTable(lab)
     facts.partition.add(message(1, name="a"))
     facts.run("always")
+    files = {"url": "/in", "pattern": "<yyyy>/part-*", "delete_after_load": True}
+    monkeypatch.setattr(DirectTable, "written", {"files": files})
     with pytest.raises(OperationError) as refused:
         facts.reload()
-    facts.reload(KEEPING)
 
     assert refused.value.code == "POLYNYA-STR-066"
     assert "files are deleted once they were read" in refused.value.message

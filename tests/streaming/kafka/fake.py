@@ -16,7 +16,7 @@ from polynya.streaming.kafka.plan import Extent, Reads, Topic
 from polynya.streaming.kafka.position import KafkaPosition
 from polynya.streaming.kafka.source import KafkaStream, read_again
 from polynya.streaming.names import by_table, taken
-from polynya.streaming.source import Again, Found, Limits, Position
+from polynya.streaming.source import Again, Found, InOrder, Limits, Position
 
 
 @dataclass
@@ -83,6 +83,10 @@ class FakeKafka:
 
     def again(self, table: str, began: Position, until: Position) -> Again:
         return read_again(self, table, began, until)  # type: ignore[arg-type]
+
+    def order_of(self, streams: tuple[str, ...]) -> InOrder:
+        del streams
+        return lambda *_: False
 
     def stream(self, table: str) -> KafkaStream:
         return KafkaStream(self, table)  # type: ignore[arg-type]

@@ -11,8 +11,10 @@ from polynya.formats.batch import DatasetBatch, FilePart, FileProgress
 from polynya.formats.files.discovery import Discovery
 from polynya.lake.apply.applier import ApplyResult
 from polynya.lake.copy import reload as lake
+from polynya.lake.copy.loaded_places import at_places
 from polynya.lake.table.suspension import refuse_suspended
 from polynya.model.config.reload import Incomplete
+from polynya.model.contract.stream_headers import StreamSource
 from polynya.observe.data import ReloadLoaded
 from polynya.streaming.direct.reader import DirectReader, Wanted
 
@@ -65,11 +67,11 @@ def gather_stream(
     dataset: WorkingDataset,
     reader: DirectReader,
     wanted: Callable[[], Wanted],
-    placed: Callable[[DatasetBatch], DatasetBatch] = lambda batch: batch,
+    source: StreamSource,
 ) -> None:
     """Gather what a stream has until nothing is wanted, or until told to stop.
 
-    `placed` changes batches as they are read. Raises as `gather`, and what `wanted` raises.
+    Raises as `gather`, and what `wanted` raises.
     """
     context = dataset.context
     refuse_suspended(dataset.table)
@@ -78,7 +80,7 @@ def gather_stream(
         if found.next.is_nothing:
             return
         read = reader.read(found, dataset.known, context.clock.now(), load=True)
-        batch = dataset.evolved(dataset.mapped(placed(read.batch)))
+        batch = dataset.evolved(dataset.mapped(at_places(read.batch, source)))
         with dataset.views_following():
             result = lake.load(dataset.table, batch, now=context.clock.now())
         dataset.tell(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from polynya.engine.tasks.gather import gather_stream
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.formats.files.full_load import nothing_to_reload
+from polynya.lake.copy.loaded_places import pairs_of_places
 from polynya.lake.table.guards import refuse_landed
 from polynya.model.config.reload import KEEPING, ReloadMode
 from polynya.model.config.streaming.direct import DirectTask
@@ -16,7 +18,9 @@ from polynya.model.errors import OperationError
 from polynya.streaming.direct.reader import DirectReader, Wanted, at_its_begin
 from polynya.streaming.direct.streams import streams_of
 from polynya.streaming.registry import source_of
-from polynya.streaming.source import Source
+from polynya.streaming.source import InOrder, Source
+
+UNMOVED: Final = "what was loaded is kept beside Current, which is as before"
 
 
 class DirectLoad:
@@ -54,10 +58,12 @@ class DirectLoad:
     def gather(self) -> None:
         """Gather until nothing is left of what there was, or until told to stop.
 
-        Raises as `refuse`, and SuspendedError or TaskStoppedError when a policy says that a batch
-        may not be taken.
+        Raises as `refuse`, SuspendedError or TaskStoppedError when a policy says that a batch may
+        not be taken, and OperationError when nobody can tell the newest row of a record.
         """
-        gather_stream(self._working, self._reader, self._wanted)
+        gather_stream(self._working, self._reader, self._wanted, self._source.kind)
+        if not self._context.stop.is_set() and self._streams is not None:
+            refuse_disorder(self._working, self._source.order_of(self._streams))
 
     def _wanted(self) -> Wanted:
         """What is gathered next."""
@@ -88,6 +94,21 @@ def refuse_lost(working: WorkingDataset, wanted: Wanted, mode: ReloadMode) -> No
     if wanted.next.lost and mode != KEEPING:
         first = wanted.next.lost[0]
         raise overtaken(working, f"{first.at} from {first.begin or 'its begin'} on ({first.why})")
+
+
+def refuse_disorder(working: WorkingDataset, in_order: InOrder) -> None:
+    """Raise OperationError for rows of one record of which nobody can tell the newest."""
+    for one, other in pairs_of_places(working.table):
+        if not in_order(one, other):
+            raise OperationError(
+                "POLYNYA-STR-073",
+                f"records of {working.name} have messages in {one} and in {other}: "
+                "nobody can tell which of these came first",
+                where=f"task {working.table.dataset.task}",
+                state=UNMOVED,
+                fix="give the load up with `--abandon`. Name a column with the order as "
+                "`sequence_by`, or reload from landed batches where there are some",
+            )
 
 
 def overtaken(working: WorkingDataset, what: str) -> OperationError:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from polynya.engine.tasks.gather import gather_stream
-from polynya.engine.verbs.reload_direct import refuse_lost
+from polynya.engine.verbs.reload_direct import UNMOVED, refuse_disorder, refuse_lost
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.formats.files.discovery import start_of
 from polynya.formats.files.full_load import nothing_to_reload
 from polynya.formats.landed.batch import StreamFooter
-from polynya.lake.copy.loaded_places import at_places, pairs_of_places
 from polynya.lake.table.guards import refuse_direct
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import KEEPING, ReloadMode
@@ -31,7 +30,6 @@ from polynya.streaming.registry import source_of
 from polynya.streaming.source import Position, Source
 from polynya.transform.landed_only import landed_only
 
-_UNMOVED: Final = "what was loaded is kept beside Current, which is as before"
 _FROM_LANDED: Final = "Reload from what has landed; `folder_retention` says how long that is kept"
 
 
@@ -88,13 +86,10 @@ class LandedLoad:
         Raises as `refuse`, and OperationError when it is not what had landed: another number of
         messages, or rows of one record of which nobody can tell the newest.
         """
-        kind = self._source.kind
-        gather_stream(
-            self._working, self._reader, self._wanted, lambda batch: at_places(batch, kind)
-        )
+        gather_stream(self._working, self._reader, self._wanted, self._source.kind)
         if not self._context.stop.is_set():
             self._refuse_other_count()
-            self._refuse_disorder()
+            refuse_disorder(self._working, self._source.order_of(self._again.streams))
 
     def _wanted(self) -> Wanted:
         wanted = self._reader.decide(self._again.streams, self._position(), once=True)
@@ -125,23 +120,10 @@ class LandedLoad:
             f"and {landed:,} had landed",
             why="it is compacted, or has deleted some, or gives others than it did",
             where=f"task {self._task.name}",
-            state=_UNMOVED,
+            state=UNMOVED,
             fix="`--abandon` it. `--mode compare_and_apply_without_deleted_rows` takes fewer "
             "messages and keeps the other records",
         )
-
-    def _refuse_disorder(self) -> None:
-        for one, other in pairs_of_places(self._working.table):
-            if not self._again.in_order(one, other):
-                raise OperationError(
-                    "POLYNYA-STR-073",
-                    f"records of {self._working.name} have messages in {one} and in {other}: "
-                    "nobody can tell which of these came first",
-                    where=f"task {self._task.name}",
-                    state=_UNMOVED,
-                    fix=f"`--abandon` it. {_FROM_LANDED}, or name a column with the order as "
-                    "`sequence_by`",
-                )
 
 
 def _folder(dataset: ResolvedDataset) -> str:

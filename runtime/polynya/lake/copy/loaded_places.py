@@ -1,7 +1,7 @@
 """Records of a load whose rows came from several places of a stream: which pairs of places.
 
-A place is a partition or a shard. Each row tells its own where the source of a landed stream is
-read again (`at_places`), and within one place rows are in order.
+A place is a partition, a shard or a file. Each row tells its own where a stream is read at its
+source (`at_places`), and within one place rows are in order.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ _POSITION = "__position"
 
 
 def at_places(batch: DatasetBatch, source: StreamSource) -> DatasetBatch:
-    """The batch of a stream whose rows say which partition or shard they came from."""
+    """The batch of a stream whose rows say which partition, shard or file they came from."""
     rows = batch.rows
+    if not rows.num_rows:
+        return batch
     names = PLACE_HEADERS[source][:-1]
     parts = [rows.column(name).cast(pa.string()) for name in names]
     places = pc.binary_join_element_wise(*parts, "/")

@@ -10,7 +10,7 @@ from polynya.model.errors import OperationError
 from polynya.store.clock import Clock
 from polynya.store.source_store import SourceStore
 from polynya.streaming.files.steps import FilesOfSource, files_position
-from polynya.streaming.source import Again, Found, Limits, Next, Position, Ready, Taken
+from polynya.streaming.source import Again, Found, InOrder, Limits, Next, Position, Ready, Taken
 
 
 class Files:
@@ -52,6 +52,11 @@ class Files:
             state="nothing was changed",
             fix="reload from what has landed; `folder_retention` says how long that is kept",
         )
+
+    def order_of(self, streams: tuple[str, ...]) -> InOrder:
+        """See `Source`. Files are read in the order of their dates; one that came late was not."""
+        del streams
+        return lambda *_: True
 
     def stream(self, table: str) -> FilesStream:
         """See `Source`."""

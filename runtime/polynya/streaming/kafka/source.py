@@ -29,7 +29,7 @@ from polynya.streaming.kafka.plan import (
 from polynya.streaming.kafka.position import KafkaPosition
 from polynya.streaming.kafka.reading import read_ranges, session_of_pieces
 from polynya.streaming.names import by_table, named, taken
-from polynya.streaming.source import Again, Found, Limits, Next, Position, Taken
+from polynya.streaming.source import Again, Found, InOrder, Limits, Next, Position, Taken
 
 
 class Kafka:
@@ -72,6 +72,11 @@ class Kafka:
     def again(self, table: str, began: Position, until: Position) -> Again:
         """See `Source`."""
         return read_again(self, table, began, until)
+
+    def order_of(self, streams: tuple[str, ...]) -> InOrder:
+        """See `Source`. Nobody can tell of two partitions what came first."""
+        del streams
+        return lambda *_: False
 
     def stream(self, table: str) -> KafkaStream:
         """See `Source`."""
@@ -192,18 +197,12 @@ class KafkaStream:
             )
 
 
-def _in_order(one: str, other: str) -> bool:
-    """See `Again`. Nobody can tell of two partitions what came first."""
-    del one, other
-    return False
-
-
 def read_again(source: Kafka, table: str, began: Position, until: Position) -> Again:
     """See `Source.again`."""
     last = KafkaPosition.from_json(until)
     begin = again.begin_of(KafkaPosition.from_json(began), last)
     stream = KafkaStream(source, table, last)
-    return Again(stream, tuple(sorted(last.topics)), begin.to_json(), _in_order)
+    return Again(stream, tuple(sorted(last.topics)), begin.to_json())
 
 
 def _missing(topic: str, where: str) -> ConfigError:

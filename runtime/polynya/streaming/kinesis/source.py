@@ -25,7 +25,7 @@ from polynya.streaming.kinesis.reading import (
     rows_of,
 )
 from polynya.streaming.names import by_table, named, taken
-from polynya.streaming.source import Again, Found, Limits, Next, Position, Ready, Taken
+from polynya.streaming.source import Again, Found, InOrder, Limits, Next, Position, Ready, Taken
 
 #: How often in its retention the position of an idle stream is written down: what is deleted
 #: meanwhile is then known to have been read.
@@ -68,21 +68,18 @@ class Kinesis:
         """See `Source`."""
         last = position_of(until, self.where)
         shown = Kinesis(ShardsUntil(self.shards, last), self.clock, self.task, self._source)
-        names = tuple(sorted(last.streams))
-        streams = {name: self.shards.stream(name) for name in names}
+        streams = tuple(sorted(last.streams))
+        return Again(shown.stream(table), streams, self.reread_from(began))
+
+    def order_of(self, streams: tuple[str, ...]) -> InOrder:
+        """See `Source`. A shard comes after those that it was split or merged from."""
+        found = {name: self.shards.stream(name) for name in streams}
         shards = {
             f"{name}/{one.id}": replace(one, parents=tuple(f"{name}/{at}" for at in one.parents))
-            for name, stream in streams.items()
+            for name, stream in found.items()
             for one in (stream.shards if stream is not None else ())
         }
-        return Again(
-            stream=shown.stream(table),
-            streams=names,
-            begin=self.reread_from(began),
-            in_order=lambda one, other: (
-                is_before(one, other, shards) or is_before(other, one, shards)
-            ),
-        )
+        return lambda one, other: is_before(one, other, shards) or is_before(other, one, shards)
 
     def stream(self, table: str) -> KinesisStreams:
         """See `Source`."""
