@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
 
 from examples.servers import postgresql
 from examples.servers.postgresql import PostgresServer
@@ -20,6 +24,25 @@ def postgres_server(*, settings: Mapping[str, str] | None = None) -> Iterator[Po
             yield server
     except postgresql.UnavailableError as error:
         absent(str(error))
+
+
+@contextmanager
+def postgis_server() -> Iterator[PostgresServer]:
+    """A server that has PostGIS; without one the test is skipped, in CI too.
+
+    It is looked for in the folder of programs that POLYNYA_TEST_POSTGIS names, and among those of
+    the system. Debian has it as `postgresql-15-postgis-3`, which need not be installed: see
+    CONTRIBUTING.md.
+    """
+    named = os.environ.get("POLYNYA_TEST_POSTGIS")
+    for programs in [Path(named)] if named else postgresql.installed():
+        # .../lib/postgresql/15/bin and .../share/postgresql/15/extension
+        extensions = programs.parents[3] / "share/postgresql" / programs.parent.name / "extension"
+        if (extensions / "postgis.control").exists():
+            with postgresql.postgres_server(programs=programs) as server:
+                yield server
+            return
+    pytest.skip("there is no PostgreSQL server with PostGIS; POLYNYA_TEST_POSTGIS may name one")
 
 
 def environment(server: PostgresServer) -> dict[str, str]:

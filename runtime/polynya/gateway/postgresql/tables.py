@@ -147,7 +147,9 @@ class PgTable:
 
 def field_schema(column: PgColumn) -> dict[str, Any]:
     """The Connect schema of a column as a field of its row."""
-    return {**column.written.schema, "optional": column.nullable, "field": column.name}
+    schema = column.written.schema
+    optional = column.nullable or schema.get("optional", False)
+    return {**schema, "optional": optional, "field": column.name}
 
 
 def read_tables(session: Session) -> tuple[PgTable, ...]:

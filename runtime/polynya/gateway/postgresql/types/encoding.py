@@ -191,6 +191,21 @@ def map_of(schema: Sql) -> Encoding:
     return lambda value: f"{schema}.hstore_to_json({value})::text"
 
 
+def geometry(schema: Sql) -> Encoding:
+    """PostGIS's own bytes (EWKB) and the number of their reference system, as Debezium reads them.
+
+    `schema` is where the extension has its functions. A number of 0 means that there is none.
+    """
+
+    def encode(value: Sql) -> Sql:
+        # The text of a value are its bytes in hexadecimal digits.
+        content = binary(f"decode({value}::text, 'hex')")
+        number = f"coalesce(nullif({schema}.st_srid({value}), 0)::text, 'null')"
+        return f"'{{\"wkb\":' || {content} || ',\"srid\":' || {number} || '}}'"
+
+    return encode
+
+
 def array(element: Encoding, *, null_elements: bool) -> Encoding:
     """A list. Debezium has no value for one with NULL where the schema allows none.
 

@@ -16,7 +16,10 @@ _HEADER: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How values of a type leave: the Connect schema without `optional`, and the SQL."""
+    """How values of a type leave: the Connect schema and the SQL.
+
+    `optional` is in the schema only where Debezium says it of all columns of the type.
+    """
 
     schema: Mapping[str, Any]
     encode: Encoding
@@ -106,8 +109,10 @@ EXTENSIONS: Final[Mapping[str, Written]] = {
     "ltree": Written(_logical("string", "io.debezium.data.Ltree"), encoding.text),
 }
 
+#: Types of PostGIS, and how Debezium calls them.
+GEOMETRIES: Final = {"geometry": "Geometry", "geography": "Geography"}
 #: Types of extensions that were never tried: Debezium has shapes of its own for them.
-UNTRIED: Final = frozenset({"geometry", "geography", "vector", "halfvec", "sparsevec"})
+UNTRIED: Final = frozenset({"vector", "halfvec", "sparsevec"})
 
 #: Arrays of these have elements that may be NULL; those of others may not.
 NULLABLE_ELEMENTS: Final = frozenset({
@@ -119,6 +124,24 @@ NULLABLE_ELEMENTS: Final = frozenset({
 
 #: Arrays that Debezium leaves out of its events, or always writes as NULL or empty.
 NO_ARRAYS: Final = frozenset({"money", "name", "interval", "bit", "varbit", "xml", "point"})
+
+
+def geometry(name: str, schema: str) -> Written:
+    """How a type of PostGIS leaves; `schema` is where the extension is, as SQL."""
+    called = GEOMETRIES[name]
+    shape: dict[str, Any] = {
+        "type": "struct",
+        "fields": [
+            {"type": "bytes", "optional": False, "field": "wkb"},
+            {"type": "int32", "optional": True, "field": "srid"},
+        ],
+        "name": f"io.debezium.data.geometry.{called}",
+        "version": 1,
+        "doc": called,
+    }
+    if name == "geometry":
+        shape["optional"] = True
+    return Written(shape, encoding.geometry(schema))
 
 
 def built_in(name: str, typmod: int) -> Written | None:

@@ -9,12 +9,14 @@ from polynya.gateway.postgresql.sql import identifier
 from polynya.gateway.postgresql.types import encoding
 from polynya.gateway.postgresql.types.known import (
     EXTENSIONS,
+    GEOMETRIES,
     NO_ARRAYS,
     NULLABLE_ELEMENTS,
     OPAQUE,
     UNTRIED,
     Written,
     built_in,
+    geometry,
     is_negative_scale,
 )
 
@@ -88,6 +90,8 @@ def _single(found: PgType, typmod: int) -> Written:
             "values": {"type": "string", "optional": True},
         }
         return Written(schema_of, encoding.map_of(identifier(found.schema)))
+    if found.kind == "b" and found.name in GEOMETRIES:
+        return geometry(found.name, identifier(found.schema))
     return EXTENSIONS.get(found.name, OPAQUE) if found.kind == "b" else OPAQUE
 
 
@@ -97,8 +101,8 @@ def _array(types: Mapping[int, PgType], found: PgType, typmod: int) -> Written |
         return LeftOut("the stream has lists of this type without their elements")
     if element is None or element.kind == "d":
         return _list_of(OPAQUE, may_be_null=False)
-    if _is_untried(element):
-        return LeftOut(f"{element.name} was never tried")
+    if _is_untried(element) or (element.kind == "b" and element.name in GEOMETRIES):
+        return LeftOut(f"lists of {element.name} were never tried")
     if element.schema == _CATALOG and element.name in NO_ARRAYS:
         return LeftOut(f"the stream has no lists of {element.name}")
     if element.schema == _CATALOG and is_negative_scale(element.name, typmod):
