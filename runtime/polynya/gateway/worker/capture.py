@@ -1,51 +1,19 @@
-"""A capture at work: its rounds, each from a look at the tables to the next one.
-
-In a round the load and the stream run at the same time and land into one log. A round ends when
-the tables have changed or a request came; the next begins where the log says.
-"""
+"""A capture from its start until it ends: one round after the other, and what errors make of it."""
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from polynya.gateway.faults import UNREADABLE, TableError, TableFaults
 from polynya.gateway.landing.lander import Lander
-from polynya.gateway.landing.log import CaptureLog
-from polynya.gateway.landing.pending import Roll
-from polynya.gateway.landing.places import place_of_offset, place_of_rows
 from polynya.gateway.landing.position import Position, TableProgress
-from polynya.gateway.landing.progress import LoadPlan, unloaded
-from polynya.gateway.landing.stream import StreamEvent, cutter_of
-from polynya.gateway.source import Database, Snapshot
-from polynya.gateway.wire import WorkerSettings, error_fields
-from polynya.gateway.worker.changes import Changes
-from polynya.gateway.worker.engines import Engine, Engines
-from polynya.gateway.worker.keyless import Keyless
-from polynya.gateway.worker.loading import Loading
-from polynya.gateway.worker.masks import TableMasks
-from polynya.gateway.worker.requests import Request, is_for_all, taken
-from polynya.gateway.worker.starting import (
-    Start,
-    first_position,
-    goes_on,
-    has_begun,
-    has_changed,
-    loads_again,
-    require_stream,
-)
-from polynya.gateway.worker.telling import Tell
+from polynya.gateway.wire import error_fields
+from polynya.gateway.worker.context import CaptureContext
+from polynya.gateway.worker.requests import is_for_all, taken
+from polynya.gateway.worker.round import Round
 from polynya.model.errors import OperationError
 
-_LOOK_SECONDS: Final = 30.0
-"""So often the database is asked for tables that are new."""
-_LAG_SECONDS: Final = 5.0
-#: Where nobody can say where the source is: a capture that is to end does after such a silence.
-_SILENCE: Final = 20.0
 #: Seconds until the stream is read again after a table's change could not land.
 _RETRY_SECONDS: Final = 5.0
 #: Where only a load of all tables helps: the stream is lost, or cannot be read any further.
@@ -53,39 +21,8 @@ _BY_RELOAD: Final = frozenset({"POLYNYA-GTW-008", UNREADABLE})
 
 
 @dataclass(slots=True)
-class Capture:
-    """One capture, from its start until it is told to end.
-
-    Attributes:
-        writer: a name that no other capture has.
-        stop: ends it, cleanly.
-        wake: is set whenever something happened that it has to look at.
-        patience: so many seconds are waited for somebody to ask for a load of all tables, where
-            nothing else helps: what was asked before the start is told only after it.
-    """
-
-    settings: WorkerSettings
-    database: Database
-    log: CaptureLog
-    engines: Engines
-    tell: Tell
-    now: Callable[[], datetime]
-    monotonic: Callable[[], float]
-    writer: str = ""
-    stop: threading.Event = field(default_factory=threading.Event)
-    wake: threading.Event = field(default_factory=threading.Event)
-    requests: queue.SimpleQueue[Request] = field(default_factory=queue.SimpleQueue)
-    patience: float = 15.0
-
-    def ask(self, request: Request) -> None:
-        """Take a request, from whichever thread."""
-        self.requests.put(request)
-        self.wake.set()
-
-    def end(self) -> None:
-        """End cleanly, asked from whichever thread."""
-        self.stop.set()
-        self.wake.set()
+class Capture(CaptureContext):
+    """One capture, from its start until it is told to end."""
 
     def run(self) -> None:
         """Capture until it is told to end, or has done what it was asked for.
@@ -108,7 +45,7 @@ class Capture:
         is_anew = False
         while not self.stop.is_set():
             try:
-                with _Round(self, lander, is_anew=is_anew) as one:
+                with Round(self, lander, is_anew=is_anew) as one:
                     is_anew = self._ends_for_anew(one)
             except TableError as error:
                 is_anew = False
@@ -136,7 +73,7 @@ class Capture:
 
         lander.land(b"", 0, {}, move)
 
-    def _ends_for_anew(self, one: _Round) -> bool:
+    def _ends_for_anew(self, one: Round) -> bool:
         """Run a round; whether the next one has to begin the capture anew. Raises what it does."""
         try:
             one.run()
@@ -161,215 +98,6 @@ class Capture:
             self.wake.wait(left)
             self.wake.clear()
         return False
-
-
-class _Round:
-    """From one look at the tables to the next."""
-
-    def __init__(self, capture: Capture, lander: Lander, *, is_anew: bool = False) -> None:
-        self._of, self._lander, self._is_anew = capture, lander, is_anew
-        #: Somebody asked for a load of all tables.
-        self.is_for_all = False
-        self._masks = TableMasks()
-        self._snapshot: Snapshot | None = None
-        self._loading: Loading | None = None
-        self._changes: Changes | None = None
-        self._engine: Engine | None = None
-        self._keyless: Keyless | None = None
-        self._target: tuple[int, ...] | None = None
-        self._heard_at = capture.monotonic()
-
-    def __enter__(self) -> _Round:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End the threads. What they had read and not landed is read again."""
-        if self._loading is not None:
-            self._loading.stop()
-        if self._changes is not None:
-            # An engine that waits for room is let go.
-            self._changes.close()
-        if self._engine is not None:
-            self._engine.stop()
-        if self._keyless is not None:
-            self._keyless.close()
-        self._leave_view()
-
-    def _leave_view(self) -> None:
-        """End the view that rows are loaded from, as soon as nothing is left to be read.
-
-        It holds locks on what was read, so that its columns could not be changed and it could not
-        be truncated, and keeps the database from cleaning up old rows.
-        """
-        snapshot, self._snapshot = self._snapshot, None
-        if snapshot is not None:
-            snapshot.close()
-
-    def run(self) -> None:
-        """Load and follow until something asks for a new round."""
-        of = self._of
-        start = self._started()
-        self._tell_tables(start)
-        self._masks = masks = TableMasks.of(of.settings.masks, start.tables, of.settings.limit)
-        if of.settings.mode != "reload":
-            self._follow(start, masks)
-        self._load(start, masks)
-        self._watch()
-        if self._engine is not None and self._changes is not None:
-            self._engine.stop()
-            self._raise_failures()
-            self._changes.finish()
-
-    def _load(self, start: Start, masks: TableMasks) -> None:
-        of, snapshot = self._of, self._snapshot
-        if snapshot is None or not unloaded(self._lander.position):
-            return
-        self._loading = Loading(
-            self._plan(), start.tables, snapshot, self._lander, masks, of.tell, of.monotonic,
-            of.wake.set, start.emptied, self._keyless,
-        )  # fmt: skip
-        self._loading.start()
-
-    def _started(self) -> Start:
-        of, asked = self._of, taken(self._of.requests)
-        self.is_for_all = is_for_all(asked)
-        if of.settings.mode == "reload":
-            start = loads_again(of.database, of.settings, self._lander, of.log)
-        elif self._is_anew or not has_begun(self._lander):
-            if self._is_anew:
-                # What is left of the old stream would be in the way of a new one.
-                of.database.drop()
-            start = first_position(of.database, of.settings, self._lander, of.log)
-        else:
-            start = goes_on(of.database, of.settings, self._lander, of.log, asked)
-        self._snapshot = start.snapshot
-        if of.settings.mode == "once" and start.snapshot is not None:
-            self._target = place_of_rows(of.database.connector, start.snapshot.source)
-        return start
-
-    def _follow(self, start: Start, masks: TableMasks) -> None:
-        of = self._of
-        position = self._lander.position
-        cutter = cutter_of(of.database.connector, position.stream)
-        has_view = self._snapshot is not None
-        keyless = Keyless(of.database.connector, start.tables, position, loads=has_view)
-        self._keyless = keyless
-        history = of.engines.history(of.database, of.log)
-        roll = Roll(of.settings.roll_bytes, of.settings.roll_seconds)
-        changes = Changes(
-            cutter, self._lander, masks, of.monotonic, keyless=keyless, roll=roll,
-            history=history, lacking=position.lacking, landed=of.wake.set,
-        )  # fmt: skip
-        tables = tuple(start.tables.values())
-
-        is_sure = False
-
-        def take(events: Sequence[StreamEvent]) -> StreamEvent | None:
-            nonlocal is_sure
-            if not is_sure:
-                # Until now another capture could have taken away what this one reads.
-                require_stream(of.database, of.settings, position)
-                is_sure = True
-            if any(event.kind != "end" for event in events):
-                self._heard_at = of.monotonic()
-            told = changes.take(events)
-            of.wake.set()
-            return told
-
-        self._changes = changes
-        self._engine = of.engines.engine(of.database, tables, position, take, of.wake.set)
-        changes.start()
-        self._engine.start()
-        of.tell("streaming")
-
-    def _plan(self) -> LoadPlan:
-        settings = self._of.settings
-        return LoadPlan(
-            parallel=settings.parallel,
-            order=settings.order,
-            where=settings.filter,
-            chunk_rows=settings.chunk_rows,
-            retries=settings.table_retries,
-            then=settings.table_then,
-        )
-
-    def _watch(self) -> None:
-        of = self._of
-        looked = told = of.monotonic()
-        while not of.stop.is_set():
-            of.wake.wait(1.0)
-            of.wake.clear()
-            self._raise_failures()
-            if self._loading is None or self._loading.is_done:
-                self._leave_view()
-            now = of.monotonic()
-            if now - told >= _LAG_SECONDS:
-                told = now
-                self._tell_lag()
-            if not of.requests.empty():
-                return
-            is_free = self._loading is None or not self._loading.has_whole
-            if of.settings.mode == "follow" and is_free and now - looked >= _LOOK_SECONDS:
-                looked = now
-                if self._has_other_tables():
-                    return
-            if self._is_all():
-                of.end()
-
-    @property
-    def _is_blind(self) -> bool:
-        """Whether Debezium loads the rows, so that it is not known where the source is."""
-        return self._snapshot is not None and not self._snapshot.source
-
-    def _raise_failures(self) -> None:
-        if self._loading is not None and self._loading.failure is not None:
-            raise self._loading.failure
-        if self._changes is not None and self._changes.failure is not None:
-            raise self._changes.failure
-        if self._engine is not None and self._engine.failure is not None:
-            raise self._engine.failure
-
-    def _has_other_tables(self) -> bool:
-        settings = self._of.settings
-        found = self._of.database.tables(settings.include, settings.exclude)
-        return has_changed(self._lander.position, {one.name: one for one in found})
-
-    def _is_all(self) -> bool:
-        """Whether what is not to go on for ever has done all it was asked for."""
-        if self._of.settings.mode == "follow" or unloaded(self._lander.position):
-            return False
-        if self._changes is None or self._target is None:
-            return True
-        if self._is_blind and self._of.monotonic() - self._heard_at < _SILENCE:
-            return False
-        offset = self._changes.position.offset
-        return place_of_offset(self._of.database.connector, offset) >= self._target
-
-    def _tell_lag(self) -> None:
-        if self._changes is None:
-            return
-        lag = self._of.database.lag(self._changes.position.offset)
-        notes = [*lag.notes, *self._masks.notes]
-        self._of.tell("lag", bytes=lag.bytes, seconds=lag.seconds, notes=notes)
-
-    def _tell_tables(self, start: Start) -> None:
-        tables, shown = start.tables, dict[str, Any]()
-        of_tables = self._lander.position.tables
-        for name, one in of_tables.items():
-            shown[name] = {
-                "state": "running" if one.state == "loaded" else one.state,
-                "rows": one.rows,
-                "bytes": None,
-                "rows_estimate": tables[name].rows_estimate,
-                "bytes_estimate": tables[name].bytes_estimate,
-            }
-        self._of.tell("tables", tables=shown)
-        for name, error in start.refused.items():
-            is_out = of_tables[name].state == "suspended"
-            self._of.tell(
-                "table_failed", table=name, error=error_fields(error), suspended=is_out,
-                refused=not is_out,
-            )  # fmt: skip
 
 
 def _known_to(position: Position, error: TableError) -> TableError:

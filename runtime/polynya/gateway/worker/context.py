@@ -1,0 +1,52 @@
+"""What all parts of a capture at work share: where it reads, where it lands, who ends it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from polynya.gateway.landing.log import CaptureLog
+from polynya.gateway.source import Database
+from polynya.gateway.wire import WorkerSettings
+from polynya.gateway.worker.engines import Engines
+from polynya.gateway.worker.requests import Request
+from polynya.gateway.worker.telling import Tell
+
+
+@dataclass(slots=True)
+class CaptureContext:
+    """One capture, and what can be asked of it.
+
+    Attributes:
+        writer: a name that no other capture has.
+        stop: ends it, cleanly.
+        wake: is set whenever something happened that it has to look at.
+        patience: so many seconds are waited for somebody to ask for a load of all tables, where
+            nothing else helps: what was asked before the start is told only after it.
+    """
+
+    settings: WorkerSettings
+    database: Database
+    log: CaptureLog
+    engines: Engines
+    tell: Tell
+    now: Callable[[], datetime]
+    monotonic: Callable[[], float]
+    writer: str = ""
+    stop: threading.Event = field(default_factory=threading.Event)
+    wake: threading.Event = field(default_factory=threading.Event)
+    requests: queue.SimpleQueue[Request] = field(default_factory=queue.SimpleQueue)
+    patience: float = 15.0
+
+    def ask(self, request: Request) -> None:
+        """Take a request, from whichever thread."""
+        self.requests.put(request)
+        self.wake.set()
+
+    def end(self) -> None:
+        """End cleanly, asked from whichever thread."""
+        self.stop.set()
+        self.wake.set()
