@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from polynya.formats.debezium.captured.batch import read_header
-from polynya.formats.debezium.order import native_position
 from polynya.gateway.faults import TableError
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.position import Position
@@ -33,7 +31,6 @@ from polynya.gateway.source import (
 )
 from polynya.gateway.worker.engines import Take
 from polynya.model.errors import DependencyError, OperationError, PolynyaError
-from polynya.testing.fakes import MemoryObjectStore
 
 ENVELOPE = {
     "type": "struct",
@@ -347,68 +344,3 @@ class StandInEngines:
         engine = StandInEngine(database, position, take, ended, self.size)
         self.made.append(engine)
         return engine
-
-
-class Killed(Exception):
-    """The process dies here."""
-
-
-class DeadlyStore(MemoryObjectStore):
-    """Kills at the so-manieth put of a batch, before or after it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.kill_at: int | None = None
-        self.after = False
-        self._puts = 0
-        self.is_dead = False
-
-    def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Put, or die."""
-        if self.is_dead:
-            raise Killed
-        self._puts += 1
-        if self._puts == self.kill_at and not self.after:
-            self.is_dead = True
-            raise Killed
-        done = super().put_if_absent(path, data)
-        if self._puts == self.kill_at:
-            self.is_dead = True
-            raise Killed
-        return done
-
-    def revive(self) -> None:
-        """For the next process."""
-        self.is_dead, self.kill_at, self._puts = False, None, 0
-
-
-def landed_values(store: MemoryObjectStore, folder: str) -> list[dict[str, Any]]:
-    """The values of all events that have landed, in their order."""
-    import io
-
-    import pyarrow as pa
-
-    found = []
-    for info in store.list(folder):
-        data = store.get(info.path)
-        read_header(io.BytesIO(data), info.path)
-        with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as content:
-            lines = content.read().splitlines()[1:]
-        found += [json.loads(line)["value"] for line in lines]
-    return found
-
-
-def folded(values: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, str]]:
-    """What tables are after events, by the order that the reader gives them."""
-    tables: dict[str, dict[int, str]] = {}
-    placed = sorted(enumerate(values), key=lambda one: (native_position(one[1]), one[0]))
-    for _, value in placed:
-        source = value["source"]
-        rows = tables.setdefault(f"{source['schema']}.{source['table']}", {})
-        if value["op"] == "t":
-            rows.clear()
-        elif value["op"] == "d":
-            rows.pop(value["before"]["id"], None)
-        else:
-            rows[value["after"]["id"]] = value["after"]["v"]
-    return tables

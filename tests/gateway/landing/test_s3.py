@@ -24,7 +24,8 @@ from polynya.store.aws.s3 import S3ObjectStore
 from polynya.store.retry import Retry
 from polynya.testing.fakes import FakeClock
 from tests.aws import REGION, aws_server
-from tests.gateway.stand_in import StandIn, StandInEngines, folded, landed_values
+from tests.gateway.deadly_store import folded, landed_values
+from tests.gateway.stand_in import StandIn, StandInEngines
 
 BUCKET = "acme-landing"
 CUT = ConnectionClosedError(endpoint_url="https://acme-landing.s3.amazonaws.com")

@@ -17,7 +17,7 @@ from polynya.gateway.postgresql.errors import FAILURES
 from polynya.gateway.source import Access
 from polynya.gateway.wire import WorkerSettings
 from polynya.store.object_store import LocalObjectStore
-from tests.gateway.stand_in import folded, landed_values
+from tests.gateway.deadly_store import folded, landed_values
 from tests.postgresql import postgres_server
 
 ROWS = 3000

@@ -20,15 +20,8 @@ from polynya.gateway.worker.capture import Capture
 from polynya.gateway.worker.requests import Request
 from polynya.model.errors import ConflictError, OperationError, PolynyaError
 from polynya.testing.fakes import MemoryObjectStore
-from tests.gateway.stand_in import (
-    DeadlyStore,
-    Killed,
-    StandIn,
-    StandInEngine,
-    StandInEngines,
-    folded,
-    landed_values,
-)
+from tests.gateway.deadly_store import DeadlyStore, Killed, folded, landed_values
+from tests.gateway.stand_in import StandIn, StandInEngine, StandInEngines
 
 SETTINGS = WorkerSettings(
     task="shop",
@@ -198,7 +191,7 @@ def test_a_table_that_is_new_is_loaded_while_the_others_go_on() -> None:
 def test_a_table_that_cannot_be_read_is_tried_again_then_suspended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("polynya.gateway.worker.loading._RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("polynya.gateway.worker.loads.loading._RETRY_SECONDS", 0.0)
     database, store, told = a_database(), MemoryObjectStore(), Told()
     database.failing["public.t1"] = [OperationError("POLYNYA-GTW-030", "no right") for _ in "1234"]
 
@@ -215,7 +208,7 @@ def test_a_table_that_cannot_be_read_is_tried_again_then_suspended(
 def test_a_table_that_cannot_be_read_stops_the_capture_where_the_task_says_so(
     monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    monkeypatch.setattr("polynya.gateway.worker.loading._RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("polynya.gateway.worker.loads.loading._RETRY_SECONDS", 0.0)
     database, store, told = a_database(), MemoryObjectStore(), Told()
     database.failing["public.t1"] = [OperationError("POLYNYA-GTW-030", "no right") for _ in "12"]
     settings: dict[str, Any] = {"mode": mode, "table_retries": 1, "table_then": "stop"}
@@ -232,7 +225,7 @@ def test_a_table_that_cannot_be_read_stops_the_capture_where_the_task_says_so(
 
 
 def test_a_suspended_table_is_taken_up_again_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polynya.gateway.worker.loading._RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("polynya.gateway.worker.loads.loading._RETRY_SECONDS", 0.0)
     database, store = a_database(), MemoryObjectStore()
     database.failing["public.t1"] = [OperationError("POLYNYA-GTW-030", "no right") for _ in "1234"]
     a_capture(database, store).run()

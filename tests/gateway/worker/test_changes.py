@@ -17,7 +17,7 @@ from polynya.gateway.landing.pending import Roll
 from polynya.gateway.landing.position import Position, StreamPosition, TableProgress
 from polynya.gateway.landing.stream import Cutter, StreamEvent
 from polynya.gateway.worker.changes import Changes
-from polynya.gateway.worker.keyless import Keyless
+from polynya.gateway.worker.loads.keyless import Keyless
 from polynya.gateway.worker.masks import TableMasks
 from polynya.model.errors import DependencyError
 from polynya.testing.fakes import MemoryObjectStore

@@ -13,13 +13,14 @@ import pytest
 from polynya.formats.debezium.captured.batch import CaptureHeader
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.position import Position
-from polynya.gateway.worker import spool
-from polynya.gateway.worker.keyless import Keyless
+from polynya.gateway.worker.loads import spool
+from polynya.gateway.worker.loads.keyless import Keyless
+from polynya.gateway.worker.loads.spool import Spool
 from polynya.gateway.worker.requests import Request
-from polynya.gateway.worker.spool import Spool
 from polynya.model.errors import OperationError, PolynyaError
 from polynya.testing.fakes import MemoryObjectStore
-from tests.gateway.stand_in import DeadlyStore, Killed, StandIn, landed_values
+from tests.gateway.deadly_store import DeadlyStore, Killed, landed_values
+from tests.gateway.stand_in import StandIn
 from tests.gateway.worker.test_capture import Told, a_capture
 
 LOG = "public.log"
@@ -240,7 +241,7 @@ def test_one_that_is_too_large_for_an_object_is_suspended_by_name(
 
 
 def test_a_load_that_fails_is_tried_again_without_doubling(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polynya.gateway.worker.loading._RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("polynya.gateway.worker.loads.loading._RETRY_SECONDS", 0.0)
     database, store = a_database(), MemoryObjectStore()
     busy(database)
     database.failing[LOG] = [OperationError("POLYNYA-GTW-030", "no right") for _ in "123"]

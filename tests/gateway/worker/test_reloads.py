@@ -11,7 +11,8 @@ import pytest
 
 from polynya.gateway.worker.requests import Request
 from polynya.testing.fakes import MemoryObjectStore
-from tests.gateway.stand_in import DeadlyStore, Killed, StandIn, folded, landed_values
+from tests.gateway.deadly_store import DeadlyStore, Killed, folded, landed_values
+from tests.gateway.stand_in import StandIn
 from tests.gateway.worker.test_capture import Told, a_capture, a_database
 
 

@@ -10,10 +10,11 @@ import pytest
 from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.position import Position, StreamPosition
-from polynya.gateway.worker.spool import Spool
+from polynya.gateway.worker.loads.spool import Spool
 from polynya.model.errors import ConflictError, OperationError
 from polynya.store.object_store import LocalObjectStore
-from tests.gateway.stand_in import ENVELOPE, landed_values
+from tests.gateway.deadly_store import landed_values
+from tests.gateway.stand_in import ENVELOPE
 
 OTHER = {**ENVELOPE, "name": "other"}
 

@@ -19,7 +19,7 @@ from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.pending import Pending, Roll
 from polynya.gateway.landing.position import Position, StreamPosition
 from polynya.gateway.landing.stream import Cutter, StreamEvent
-from polynya.gateway.worker.keyless import Keyless
+from polynya.gateway.worker.loads.keyless import Keyless
 from polynya.gateway.worker.masks import TableMasks
 from polynya.model.errors import OperationError
 

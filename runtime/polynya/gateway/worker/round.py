@@ -19,8 +19,8 @@ from polynya.gateway.wire import error_fields
 from polynya.gateway.worker.changes import Changes
 from polynya.gateway.worker.context import CaptureContext
 from polynya.gateway.worker.engines import Engine
-from polynya.gateway.worker.keyless import Keyless
-from polynya.gateway.worker.loading import Loading
+from polynya.gateway.worker.loads.keyless import Keyless
+from polynya.gateway.worker.loads.loading import Loading
 from polynya.gateway.worker.masks import TableMasks
 from polynya.gateway.worker.requests import is_for_all, taken
 from polynya.gateway.worker.starting import (

@@ -19,7 +19,7 @@ from polynya.gateway.landing.position import Position, StreamPosition
 from polynya.gateway.landing.seen import is_seen
 from polynya.gateway.landing.stream import StreamEvent
 from polynya.gateway.source import Seen, SourceTable
-from polynya.gateway.worker.spool import Spool
+from polynya.gateway.worker.loads.spool import Spool
 from polynya.model.errors import OperationError
 
 #: Connectors whose stream has a table as soon as it is made.

@@ -13,9 +13,9 @@ from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.position import Position
 from polynya.gateway.landing.seen import has_all
 from polynya.gateway.source import Chunk, Seen, Snapshot, SourceTable, Whole
-from polynya.gateway.worker.keyless import Keyless
+from polynya.gateway.worker.loads.keyless import Keyless
+from polynya.gateway.worker.loads.spool import Spool
 from polynya.gateway.worker.masks import TableMasks
-from polynya.gateway.worker.spool import Spool
 from polynya.model.errors import DependencyError
 
 #: How long a database may take to show what its stream has said already.

@@ -13,10 +13,10 @@ from polynya.gateway.landing.position import Position
 from polynya.gateway.landing.progress import LoadPlan
 from polynya.gateway.source import Chunk, Key, Snapshot, SourceTable
 from polynya.gateway.wire import error_fields
-from polynya.gateway.worker.keyless import Keyless
+from polynya.gateway.worker.loads.keyless import Keyless
+from polynya.gateway.worker.loads.whole import Stopped, WholeLoad
 from polynya.gateway.worker.masks import TableMasks
 from polynya.gateway.worker.telling import Tell
-from polynya.gateway.worker.whole import Stopped, WholeLoad
 from polynya.model.errors import OperationError, PolynyaError
 
 _RETRY_SECONDS: Final = 5.0

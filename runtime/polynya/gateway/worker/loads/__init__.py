@@ -1,0 +1,1 @@
+"""Rows of tables on their way into the log: chunks by key, and whole tables that have none."""
