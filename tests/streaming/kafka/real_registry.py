@@ -26,8 +26,6 @@ from tests.projects import write_project
 from tests.registry import RegistryServer, registry_server, with_login
 from tests.streaming.kafka.broker import Broker, kafka_broker
 
-pytestmark = pytest.mark.slow
-
 CITY = {"type": "record", "name": "City", "namespace": "geo",
         "fields": [{"name": "name", "type": "string"}]}  # fmt: skip
 _DATE = {"type": "int", "logicalType": "date"}
@@ -192,6 +190,7 @@ def test_schemas_of_a_registry_evolve_and_what_it_does_not_know_is_quarantined(
     assert [path for path in written if SECRET.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.slow
 def test_a_stream_waits_for_a_registry_that_is_gone_and_loses_nothing(
     spark: Any, broker: Broker, registry: RegistryServer, tmp_path: Path
 ) -> None:
@@ -218,6 +217,7 @@ def test_a_stream_waits_for_a_registry_that_is_gone_and_loses_nothing(
     assert stream.quarantined() == []
 
 
+@pytest.mark.slow
 def test_an_address_beside_the_registry_refuses_no_message(
     spark: Any, broker: Broker, registry: RegistryServer, tmp_path: Path
 ) -> None:

@@ -21,8 +21,8 @@ TABLES = "tests/streaming/kafka/real_direct.py"
 LOSSES = "tests/streaming/kafka/real_losses.py"
 
 
-def _passes(which: str, tests: str = TESTS) -> None:
-    line = [sys.executable, "-m", "pytest", "-q", "-m", which, "-p", "no:cacheprovider", tests]
+def _passes(which: str, *tests: str) -> None:
+    line = [sys.executable, "-m", "pytest", "-q", "-m", which, "-p", "no:cacheprovider", *tests]
 
     done = subprocess.run(
         line,
@@ -36,14 +36,14 @@ def _passes(which: str, tests: str = TESTS) -> None:
 
 
 @pytest.mark.spark
-def test_topics_of_a_real_broker_land_exactly_once() -> None:
-    _passes("not slow")
+def test_topics_of_a_real_broker_land_exactly_once_and_schemas_of_a_real_registry_evolve() -> None:
+    _passes("not slow", TESTS, REGISTERED)
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_real_broker_that_fails_loses_and_doubles_nothing() -> None:
-    _passes("slow")
+    _passes("slow", TESTS)
 
 
 @pytest.mark.spark

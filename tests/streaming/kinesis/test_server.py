@@ -19,8 +19,6 @@ from tests.streaming.again.test_kinesis import read
 from tests.streaming.kinesis.given import Landing
 from tests.streaming.kinesis.packed import packed
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
