@@ -100,6 +100,12 @@ _EVENTS: dict[str, tuple[dict[str, Any], list[Any], str, list[Any]]] = {
         [{"wkb": b"\x01", "srid": 4326}],
     ),
     "Geometry": (_GEOMETRY, [None], "struct<wkb:binary,srid:int>", [None]),
+    "Geography": (
+        _GEOMETRY,
+        [{"wkb": "AQ==", "srid": 4326}],
+        "struct<wkb:binary,srid:int>",
+        [{"wkb": b"\x01", "srid": 4326}],
+    ),
     "array": (
         {"items": {"type": "string"}},
         [[], None, [None]],

@@ -43,10 +43,10 @@ def pairs_of_places(target: DatasetTable) -> list[tuple[str, str]]:
     table, keys = target.table.at(target.state.snapshot), shape.key_list()
     last = f"max({h.CHANGE_IDENTIFIER}) OVER (PARTITION BY {keys})"
     ordered = target.dataset.events.sequence_by
-    newest = f"{h.CHANGE_IDENTIFIER} = __last" if ordered else "true"
+    newest = f"{h.CHANGE_IDENTIFIER} = __latest" if ordered else "true"
     rows = (
-        f"SELECT {keys}, {h.SOURCE_POSITION}, {h.CHANGE_IDENTIFIER}, {last} AS __last FROM {table} "
-        f"WHERE {within(Partition.RELOAD)} AND {h.OPERATION} IN ('L', 'D')"
+        f"SELECT {keys}, {h.SOURCE_POSITION}, {h.CHANGE_IDENTIFIER}, {last} AS __latest "
+        f"FROM {table} WHERE {within(Partition.RELOAD)} AND {h.OPERATION} IN ('L', 'D')"
     )
     of_records = (
         f"SELECT sort_array(collect_set({h.SOURCE_POSITION})) AS __places FROM ({rows}) "

@@ -161,6 +161,11 @@ RECORDS = (
            ("fold.live_views",)),
     Column("__run", "bigint", "number of the run of equal versions", ("fold.live_views",)),
     Column("__next", "timestamp", "start of the next version", ("read.verify",)),
+    Column("__latest", "string", "last change identifier of the record in a load",
+           ("copy.loaded_places",)),
+    Column("__places", "array<string>", "places of a stream that rows of the record came from",
+           ("copy.loaded_places",)),
+    Column("__pair", "struct", "two of these places", ("copy.loaded_places",)),
     Column("__k", "key", "`__k0`, `__k1` …: the key columns, one each", ("apply.tombstones",)),
 )  # fmt: skip
 
