@@ -26,6 +26,24 @@ def postgres_server(*, settings: Mapping[str, str] | None = None) -> Iterator[Po
         absent(str(error))
 
 
+def connect(project: Path, server: PostgresServer, database: str = "shop") -> None:
+    """Write the connection `shop` of a project; the password is in the variable SHOP_PW."""
+    folder = project / "connections"
+    folder.mkdir()
+    (folder / "shop.yml").write_text(
+        f"""\
+type: postgresql
+host: 127.0.0.1
+port: {server.port}
+database: {database}
+user: {server.user}
+password: {{env: SHOP_PW}}
+tls: {{mode: disable}}
+""",
+        encoding="utf-8",
+    )
+
+
 @contextmanager
 def postgis_server() -> Iterator[PostgresServer]:
     """A server that has PostGIS; without one the test is skipped, in CI too.

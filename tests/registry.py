@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import socket
 import subprocess
 import tarfile
@@ -151,13 +152,13 @@ def _program() -> Path:
         ivy_jar = next(ivy.spark_jars_directory().glob("ivy-*.jar"))
         line = [
             str(find_java().executable), "-jar", str(ivy_jar), "-ivy", str(wanted),
-            "-cache", str(folder / ".ivy"), "-retrieve", str(folder / "registry.[ext]"),
+            "-cache", str(folder / ".ivy"),
         ]  # fmt: skip
         done = subprocess.run(line, capture_output=True, text=True, check=False)
-        packed = folder / "registry.tar.gz"
-        if done.returncode != 0 or not packed.is_file():
+        packed = next((folder / ".ivy").rglob(f"{_NAME}-{VERSION}-all.tar.gz"), None)
+        if done.returncode != 0 or packed is None:
             absent(f"the schema registry cannot be had: {done.stdout[-500:]}")
         with tarfile.open(packed) as files:
             files.extractall(folder, filter="data")
-        packed.unlink()
+        shutil.rmtree(folder / ".ivy")
     return program

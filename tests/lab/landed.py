@@ -10,15 +10,12 @@ from typing import Any, cast
 from polynya.engine.runner import run_once, units
 from polynya.engine.work.policy import ApplyMode
 from polynya.model.config.streaming.landing import StreamingLanding
-from polynya.model.config.streaming.transform import StreamingTransform
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.contract.stream_headers import StreamSource
-from polynya.model.reading.transforms import as_storage
 from polynya.streaming.landing.by_hand import ByHand, Message
 from tests.lab.lab import STARTED, Lab, Look
+from tests.lab.transformed import KAFKA, landing_of, storage_of
 
-HEAD = {"apiVersion": "polynya/v1"}
-KAFKA = {"kafka": {"bootstrap_servers": "b:1", "topics": ["clicks"]}}
 FILES = {"files": {"url": "in", "pattern": "<yyyy>/part-*"}}
 
 
@@ -35,23 +32,12 @@ class LandedTable:
     @property
     def landing(self) -> StreamingLanding:
         """The landing as its file would say."""
-        return StreamingLanding.model_validate(
-            {
-                **HEAD, "kind": "streaming_landing", "name": "clicks", "source": self.source,
-                "folder": self.lab.schema,
-            }
-        )  # fmt: skip
+        return landing_of(self.lab.schema, self.source)
 
     @property
     def task(self) -> StorageTask:
         """The storage task that the transform is."""
-        transform = StreamingTransform.model_validate(
-            {
-                **HEAD, "kind": "streaming_transform", "name": "facts", "from": "clicks",
-                "schema": self.lab.schema, **self.transform,
-            }
-        )  # fmt: skip
-        return as_storage(transform, self.landing)
+        return storage_of(self.lab.schema, self.landing, self.transform)
 
     @property
     def look(self) -> Look:

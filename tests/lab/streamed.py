@@ -12,15 +12,11 @@ from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.unit import Unit
 from polynya.model.config.reload import DELETING
 from polynya.model.config.streaming.landing import StreamingLanding
-from polynya.model.config.streaming.transform import StreamingTransform
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.reading.transforms import as_storage
 from polynya.streaming.landing.log import LandedLog
 from polynya.streaming.source import Source
 from tests.lab.lab import Lab, Look
-
-HEAD = {"apiVersion": "polynya/v1"}
-KAFKA = {"kafka": {"bootstrap_servers": "b:1", "topics": ["clicks"]}}
+from tests.lab.transformed import KAFKA, landing_of, storage_of
 
 
 @dataclass
@@ -35,23 +31,12 @@ class StreamedTable:
     @property
     def lands(self) -> StreamingLanding:
         """The landing as its file would say."""
-        return StreamingLanding.model_validate(
-            {
-                **HEAD, "kind": "streaming_landing", "name": "clicks", "source": KAFKA,
-                "folder": self.lab.schema, **self.landing,
-            }
-        )  # fmt: skip
+        return landing_of(self.lab.schema, KAFKA, **self.landing)
 
     @property
     def task(self) -> StorageTask:
         """The storage task that the transform is."""
-        transform = StreamingTransform.model_validate(
-            {
-                **HEAD, "kind": "streaming_transform", "name": "facts", "from": "clicks",
-                "schema": self.lab.schema, **self.transform,
-            }
-        )  # fmt: skip
-        return as_storage(transform, self.lands)
+        return storage_of(self.lab.schema, self.lands, self.transform)
 
     @property
     def look(self) -> Look:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from examples.servers.postgresql import PostgresServer
-from tests.postgresql import postgres_server
+from tests.postgresql import connect, postgres_server
 from tests.projects import write_project
 
 pytestmark = pytest.mark.slow
@@ -38,15 +38,6 @@ name: shop
 schema: shop
 landing: {path: shop_db, format: debezium}
 """
-CONNECTION = """\
-type: postgresql
-host: 127.0.0.1
-port: {port}
-database: shop
-user: {user}
-password: {{env: SHOP_PW}}
-tls: {{mode: disable}}
-"""
 _PATIENCE = 240.0
 
 
@@ -56,9 +47,7 @@ class Lab:
     def __init__(self, server: PostgresServer, folder: Path) -> None:
         self.server, self.folder = server, folder
         write_project(folder, shop_db=CAPTURE, shop=STORAGE)
-        (folder / "connections").mkdir()
-        text = CONNECTION.format(port=server.port, user=server.user)
-        (folder / "connections" / "shop.yml").write_text(text, encoding="utf-8")
+        connect(folder, server)
         self._environment = {**os.environ, "SHOP_PW": server.password}
 
     def sql(self, *statements: str) -> Any:

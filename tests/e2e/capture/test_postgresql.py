@@ -16,7 +16,7 @@ import pytest
 from tests.gateway.postgresql.captured import CaptureProcess
 from tests.gateway.postgresql.shop import Shop
 from tests.oracle.packs.driver import CommandDriver
-from tests.postgresql import postgres_server
+from tests.postgresql import connect, postgres_server
 from tests.projects import write_project
 
 CAPTURE = """\
@@ -34,15 +34,6 @@ kind: storage
 name: sales
 schema: shop
 landing: {path: shop, format: debezium}
-"""
-CONNECTION = """\
-type: postgresql
-host: 127.0.0.1
-port: {port}
-database: shop
-user: {user}
-password: {{env: SHOP_PW}}
-tls: {{mode: disable}}
 """
 TABLES = (
     "CREATE TABLE orders (id int PRIMARY KEY, v text NOT NULL, n numeric(12,2), at timestamptz)",
@@ -84,9 +75,7 @@ def shop() -> Iterator[Shop]:
 @pytest.fixture
 def project(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = write_project(tmp_path / "project", shop=CAPTURE, sales=STORAGE)
-    (folder / "connections").mkdir()
-    text = CONNECTION.format(port=shop.server.port, user=shop.server.user)
-    (folder / "connections" / "shop.yml").write_text(text, "utf-8")
+    connect(folder, shop.server)
     monkeypatch.setenv("SHOP_PW", shop.server.password)
     return folder
 

@@ -13,7 +13,8 @@ from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import enter
 from polynya.model.contract.headers import Partition
 from tests.lab.lab import STARTED, Lab
-from tests.lab.landed import FILES, KAFKA, LandedTable
+from tests.lab.landed import FILES, LandedTable
+from tests.lab.transformed import KAFKA
 from tests.oracle.packs.read_back import READERS
 
 APPENDED: dict[str, Any] = {

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.streaming.source import Again, Limits
+from polynya.streaming.source import Limits
+from tests.streaming.again.reading import read_all
 from tests.streaming.kafka.fake import FakeKafka, FakePartition
 
 TABLE, STREAMS = "clicks", ("clicks",)
@@ -20,24 +21,6 @@ def step(source: FakeKafka, position: Any, limits: Limits) -> tuple[Any, list[by
     wanted = stream.next(STREAMS, position, limits, once=False)
     taken = stream.read(wanted, limits)
     return taken.end, taken.rows["value"].to_pylist()
-
-
-def read(again: Again, limits: Limits) -> tuple[list[bytes], list[str]]:
-    """All that there is, and what is lost."""
-    values: list[bytes] = []
-    lost: list[str] = []
-    position = again.begin
-    while True:
-        wanted = again.stream.next(again.streams, position, limits, once=True)
-        lost += [one.why for one in wanted.lost]
-        if wanted.is_nothing:
-            return values, sorted(set(lost))
-        if wanted.records:
-            taken = again.stream.read(wanted, limits)
-            values += taken.rows["value"].to_pylist()
-            position = taken.end
-        else:
-            position = wanted.end
 
 
 @given(
@@ -71,7 +54,7 @@ def test_what_had_landed_is_read_whatever_came_before_and_after(
     for one in ("put", "partition", "put"):
         do(one)
 
-    values, lost = read(source.again(TABLE, began, until), limits)
+    values, lost = read_all(source.again(TABLE, began, until), limits)
 
     assert sorted(values) == sorted(landed)
     assert lost == []
@@ -104,7 +87,10 @@ def test_what_is_gone_is_told_and_nothing_else_read_instead(
     else:
         partition.expire(before=1)
 
-    assert read(source.again(TABLE, began, until), limits) == (left, why)
+    values, lost = read_all(source.again(TABLE, began, until), limits)
+
+    # What is cut is told with each look at it.
+    assert (values, sorted(set(lost))) == (left, why)
 
 
 def test_a_topic_that_came_later_is_read_from_its_begin() -> None:
@@ -117,6 +103,6 @@ def test_a_topic_that_came_later_is_read_from_its_begin() -> None:
     wanted = stream.next(("one", "two"), began, limits, once=False)
     until = stream.read(wanted, limits).end
 
-    assert read(source.again(TABLE, began, until), limits) == ([b"a", b"b"], [])
+    assert read_all(source.again(TABLE, began, until), limits) == ([b"a", b"b"], [])
     source.topics["two"].partitions[0].expire(before=1)
-    assert read(source.again(TABLE, began, until), limits) == ([b"a"], ["retention"])
+    assert read_all(source.again(TABLE, began, until), limits) == ([b"a"], ["retention"])

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.streaming.source import Again, Limits
+from tests.streaming.again.reading import read_all
 from tests.streaming.kinesis.given import Landing
 from tests.streaming.kinesis.packed import packed
 
@@ -22,17 +23,8 @@ def begin(landing: Landing) -> Any:
 
 def read(again: Again, limits: Limits = ALL) -> tuple[list[str], list[str]]:
     """All that there is, and what is lost."""
-    values: list[str] = []
-    lost: list[str] = []
-    position = again.begin
-    while True:
-        wanted = again.stream.next(again.streams, position, limits, once=True)
-        lost += [one.why for one in wanted.lost]
-        if wanted.is_nothing:
-            return values, lost
-        taken = again.stream.read(wanted, limits)
-        values += [row["value"].decode() for row in taken.rows.to_pylist()]
-        position = taken.end
+    values, lost = read_all(again, limits)
+    return [one.decode() for one in values], lost
 
 
 @given(

@@ -48,18 +48,9 @@ def gather(dataset: WorkingDataset, load: Load) -> str | None:
             return found.changed[0].path
         if not found.files:
             return next((path for path, progress in done.items() if not progress.complete), None)
-        batch = dataset.evolved(dataset.mapped(load.read(found.files)))
-        with dataset.views_following():
-            result = lake.load(dataset.table, batch, now=dataset.context.clock.now())
-        dataset.tell(
-            ReloadLoaded(
-                subject=dataset.name,
-                rows_in=result.rows_in,
-                rows_loaded=result.rows_out,
-                rows_quarantined=result.rows_quarantined,
-                files_left=len(found.files) - sum(p.complete for p in batch.files.values()),
-            )
-        )
+        batch = load.read(found.files)
+        left = len(found.files) - sum(one.complete for one in batch.files.values())
+        _add(dataset, batch, files_left=left)
     return None
 
 
@@ -80,18 +71,23 @@ def gather_stream(
         if found.next.is_nothing:
             return
         read = reader.read(found, dataset.known, context.clock.now(), load=True)
-        batch = dataset.evolved(dataset.mapped(at_places(read.batch, source)))
-        with dataset.views_following():
-            result = lake.load(dataset.table, batch, now=context.clock.now())
-        dataset.tell(
-            ReloadLoaded(
-                subject=dataset.name,
-                rows_in=result.rows_in,
-                rows_loaded=result.rows_out,
-                rows_quarantined=result.rows_quarantined,
-                files_left=0,
-            )
+        _add(dataset, at_places(read.batch, source), files_left=0)
+
+
+def _add(dataset: WorkingDataset, batch: DatasetBatch, *, files_left: int) -> None:
+    """Add a batch to what was gathered, and tell it."""
+    mapped = dataset.evolved(dataset.mapped(batch))
+    with dataset.views_following():
+        result = lake.load(dataset.table, mapped, now=dataset.context.clock.now())
+    dataset.tell(
+        ReloadLoaded(
+            subject=dataset.name,
+            rows_in=result.rows_in,
+            rows_loaded=result.rows_out,
+            rows_quarantined=result.rows_quarantined,
+            files_left=files_left,
         )
+    )
 
 
 def take_in(
