@@ -13,7 +13,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,9 @@ from tests.cluster_demo import project
 from tests.cluster_demo.agents import Failed
 from tests.cluster_demo.judge import Verdict, judge
 from tests.cluster_demo.servers import BUCKET
-from tests.cluster_faults import figures
 from tests.cluster_faults.faults import Struck
 from tests.cluster_faults.feed import Feed, Source
-from tests.cluster_faults.figures import Spread
-from tests.cluster_faults.judging import COMMIT, CRASH, NOTICE, too_late, vacuous
+from tests.cluster_faults.judging import Spreads, by_phase, too_late, vacuous
 from tests.cluster_faults.world import Arm, World, world
 from tests.oracle.packs.driver import ROOT
 
@@ -40,7 +38,8 @@ class Found:
 
     struck: tuple[Struck, ...]
     counts: Counter[str]
-    spreads: dict[str, Spread | None]
+    alone: Spreads
+    overlapping: Spreads
     verdicts: tuple[Verdict, ...]
     problems: tuple[str, ...]
     late: tuple[str, ...]
@@ -54,11 +53,15 @@ class Found:
     def as_json(self) -> dict[str, Any]:
         """For programs."""
         kinds = Counter(str(one.kind) for one in self.struck)
-        spreads = {name: one and asdict(one) for name, one in self.spreads.items()}
+        phases = {"alone": self.alone, "overlapping": self.overlapping}
+        seconds = {
+            phase: {name: one and asdict(one) for name, one in spreads.items()}
+            for phase, spreads in phases.items()
+        }
         return {
             "faults": kinds,
             "counts": self.counts,
-            "seconds": spreads,
+            "seconds": seconds,
             "tables": [asdict(one) for one in self.verdicts],
             "problems": self.problems,
             "late": self.late,
@@ -69,7 +72,8 @@ class Found:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster_faults", description=__doc__)
-    parser.add_argument("--faults", type=int, default=500)
+    parser.add_argument("--faults", type=int, default=500, help="how many overlap")
+    parser.add_argument("--alone", type=int, default=40, help="how many strike alone before them")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--lease", type=float, default=30.0, help="seconds; the product has 30")
     parser.add_argument("--fence-off", action="store_true", help="the control arm: has to fail")
@@ -77,8 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="file for all figures")
     options = parser.parse_args(arguments)
     arm = Arm(options.lease, fenced=not options.fence_off)
+    faults = {"alone": options.alone, "overlapping": options.faults}
     try:
-        found = suffered(options.folder.resolve(), arm, options.faults, options.seed, say=print)
+        found = suffered(options.folder.resolve(), arm, faults, options.seed, say=print)
     except Failed as failure:
         print(failure, file=sys.stderr)
         return 1
@@ -90,14 +95,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def suffered(
     folder: Path,
     arm: Arm,
-    faults: int,
+    faults: Mapping[str, int],
     seed: int,
     *,
     say: Callable[[str], None],
     pause: tuple[float, float] = (2.0, 10.0),
     every: float = 2.0,
 ) -> Found:
-    """So many faults, `pause` seconds between two of them, with a file a table `every` seconds."""
+    """So many faults `alone` and then so many `overlapping`, `pause` seconds between two of them.
+
+    All the time a file lands for each table every `every` seconds.
+    """
     began = time.monotonic()
 
     def told(text: str) -> None:
@@ -114,7 +122,8 @@ def suffered(
         feed.start()
         at.ready()
         told(f"{len(at.nodes)} nodes share {len(tables)} tables")
-        at.suffer(faults, pause)
+        at.suffer_alone(faults["alone"], len(tables), pause)
+        at.suffer(faults["overlapping"], pause)
         told("all faults have struck; what is left of them ends")
         at.ready()
         time.sleep(arm.lease / 3)
@@ -130,7 +139,9 @@ def suffered(
     return found
 
 
-def _found(at: World, verdicts: Sequence[Verdict], arm: Arm, *, rows: int, faults: int) -> Found:
+def _found(
+    at: World, verdicts: Sequence[Verdict], arm: Arm, *, rows: int, faults: Mapping[str, int]
+) -> Found:
     said = at.agents.said()
     kinds = Counter(one["type"] for one in said)
     counts = Counter(
@@ -148,19 +159,16 @@ def _found(at: World, verdicts: Sequence[Verdict], arm: Arm, *, rows: int, fault
     for node in at.nodes.values():
         counts.update({f"requests: {fate}": n for fate, n in node.proxy.fates.items()})
     counts.update({f"ended by itself, {what}": n for what, n in at.unplanned.items()})
-    spreads = {
-        NOTICE: Spread.of(list(figures.notice_to_released(said, at.struck))),
-        COMMIT: Spread.of(list(figures.release_to_commit(said))),
-        CRASH: Spread.of(list(figures.crash_to_claimed(said, at.struck, arm.lease))),
-    }
+    alone, overlapping = by_phase(said, at.struck, faults["alone"], arm.lease)
     return Found(
         tuple(at.struck),
         counts,
-        spreads,
+        alone,
+        overlapping,
         tuple(verdicts),
         tuple(at.problems),
-        too_late(spreads, arm.lease),
-        vacuous(counts, spreads, faults),
+        too_late(alone, overlapping, arm.lease),
+        vacuous(counts, alone, overlapping, faults=faults),
     )
 
 
@@ -168,12 +176,14 @@ def _tell(found: Found, say: Callable[[str], None]) -> None:
     say("the tables, against what landed:")
     for one in found.verdicts:
         say(f"   {one.name:<14} {one.wanted:>6} rows: {one.lost} lost, {one.surplus} too many")
-    for what, spread in found.spreads.items():
-        if spread is not None:
-            say(
-                f"   {what:<50} {spread.count:4} times: median {spread.median:.1f} s, "
-                f"p99 {spread.p99:.1f} s, most {spread.most:.1f} s"
-            )
+    for phase, spreads in (("one at a time", found.alone), ("overlapping", found.overlapping)):
+        say(f"faults that struck {phase}:")
+        for what, spread in spreads.items():
+            if spread is not None:
+                say(
+                    f"   {what:<50} {spread.count:4} times: median {spread.median:.1f} s, "
+                    f"p99 {spread.p99:.1f} s, most {spread.most:.1f} s"
+                )
     for what, number in found.counts.items():
         say(f"   {what:<40} {number:8,}")
     for problem in (*found.problems, *found.late, *found.vacuous):

@@ -48,6 +48,23 @@ class Struck:
     seconds: float
 
 
+#: What strikes alone, in turn: what has a figure of its own.
+_ALONE: Final = (Kind.SPOT, Kind.KILL, Kind.END, Kind.STOP)
+#: What takes a machine away without a word.
+CRASHES: Final = (Kind.KILL, Kind.STOP)
+
+
+def alone(
+    dice: random.Random, number: int, owners: Set[str], *, lease: float, now: datetime
+) -> Struck:
+    """The next fault while all nodes work: the kinds take turns, and it strikes one of `owners`.
+
+    A crash lasts for two leases, so that others have to take the units of the node.
+    """
+    kind = _ALONE[number % len(_ALONE)]
+    return Struck(kind, dice.choice(sorted(owners)), now, 2 * lease if kind in CRASHES else 0.0)
+
+
 def drawn(
     dice: random.Random,
     states: Mapping[str, State],

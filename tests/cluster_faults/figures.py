@@ -38,11 +38,11 @@ def notice_to_released(said: Sequence[Said], struck: Sequence[Struck]) -> Iterat
     for one in struck:
         if one.kind not in (Kind.SPOT, Kind.END):
             continue
-        ends = next((_at(e) for e in said if e["type"] == "agent.stopped" and _is(e, one)), None)
+        ends = next((moment(e) for e in said if e["type"] == "agent.stopped" and _is(e, one)), None)
         released = [
-            _at(e)
+            moment(e)
             for e in said
-            if e["type"] == "unit.released" and _is(e, one) and (ends is None or _at(e) <= ends)
+            if e["type"] == "unit.released" and _is(e, one) and (ends is None or moment(e) <= ends)
         ]
         if released:
             yield (max(released) - one.at).total_seconds()
@@ -58,7 +58,7 @@ def release_to_commit(said: Sequence[Said]) -> Iterator[float]:
     for event in said:
         kind, unit = event["type"], event["subject"]
         if kind == "unit.released":
-            released[unit] = _at(event)
+            released[unit] = moment(event)
             claimed.pop(unit, None)
         elif kind == "unit.claimed" and unit in released:
             claimed[unit] = (released.pop(unit), event["node"])
@@ -66,7 +66,7 @@ def release_to_commit(said: Sequence[Said]) -> Iterator[float]:
             claimed.pop(unit, None)
         elif kind == "batch.copied" and unit in claimed and claimed[unit][1] == event["node"]:
             since, _ = claimed.pop(unit)
-            yield (_at(event) - since).total_seconds()
+            yield (moment(event) - since).total_seconds()
 
 
 def crash_to_claimed(
@@ -80,9 +80,9 @@ def crash_to_claimed(
         lasting = one.kind is Kind.STOP and one.seconds > 1.5 * lease
         if one.kind is not Kind.KILL and not lasting:
             continue
-        after = [e for e in said if e["type"] == "unit.claimed" and _at(e) > one.at]
+        after = [e for e in said if e["type"] == "unit.claimed" and moment(e) > one.at]
         for unit in owned(said, one.node, one.at):
-            claimed = next((_at(e) for e in after if e["subject"] == unit), None)
+            claimed = next((moment(e) for e in after if e["subject"] == unit), None)
             if claimed is not None:
                 yield (claimed - one.at).total_seconds()
 
@@ -91,7 +91,7 @@ def owned(said: Sequence[Said], node: str, at: datetime) -> set[str]:
     """Units that a node had at a moment."""
     owners: dict[str, str] = {}
     for event in said:
-        if _at(event) > at:
+        if moment(event) > at:
             break
         if event["type"] in ("unit.claimed", "unit.raised"):
             owners[event["subject"]] = event["node"]
@@ -111,8 +111,9 @@ def batches(said: Sequence[Said]) -> dict[str, int]:
 
 
 def _is(event: Said, one: Struck) -> bool:
-    return bool(event["node"] == one.node and _at(event) > one.at)
+    return bool(event["node"] == one.node and moment(event) > one.at)
 
 
-def _at(event: Said) -> datetime:
+def moment(event: Said) -> datetime:
+    """When it was said."""
     return datetime.fromisoformat(event["at"])

@@ -17,7 +17,10 @@ LEASE = 6.0
 def test_thirty_faults_lose_no_row_and_double_none(tmp_path: Path) -> None:
     said: list[str] = []
 
-    found = suffered(tmp_path / "faults", Arm(LEASE), 30, seed=7, say=said.append, pause=(0.2, 1.5))
+    faults = {"alone": 0, "overlapping": 30}
+    found = suffered(
+        tmp_path / "faults", Arm(LEASE), faults, seed=7, say=said.append, pause=(0.2, 1.5)
+    )
 
     assert (found.wrong, found.problems, found.vacuous) == (0, (), ()), "\n".join(said)
     # No vacuous pass: units moved, answers were lost, rows were copied meanwhile.
@@ -30,12 +33,25 @@ def test_thirty_faults_lose_no_row_and_double_none(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
+def test_a_fault_of_each_kind_that_strikes_alone_is_overcome_in_time(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    faults = {"alone": 4, "overlapping": 0}
+    found = suffered(tmp_path / "faults", Arm(LEASE), faults, seed=7, say=said.append)
+
+    assert (found.wrong, found.problems, found.vacuous) == (0, (), ()), "\n".join(said)
+    assert found.late == (), "\n".join(said)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 def test_without_the_fence_tables_are_damaged(tmp_path: Path) -> None:
     """A row is there twice, or the state of a table: then the engine refuses it."""
     said: list[str] = []
 
+    faults = {"alone": 0, "overlapping": 40}
     found = suffered(
-        tmp_path / "faults", Arm(LEASE, fenced=False), 40, seed=7, say=said.append, every=0.5
+        tmp_path / "faults", Arm(LEASE, fenced=False), faults, seed=7, say=said.append, every=0.5
     )
 
     twice = sum(one.surplus for one in found.verdicts if one.name.startswith("lines"))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.cluster_faults import figures
-from tests.cluster_faults.faults import Kind, Struck, drawn
+from tests.cluster_faults.faults import Kind, Struck, alone, drawn
 from tests.cluster_faults.figures import Spread
-from tests.cluster_faults.judging import COMMIT, CRASH, LIMITS, NOTICE, too_late, vacuous
+from tests.cluster_faults.judging import COMMIT, CRASH, LIMITS, NOTICE, by_phase, too_late, vacuous
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -45,6 +45,18 @@ def test_every_kind_strikes_and_owners_are_struck_most() -> None:
     assert sum(one is not None and one.node == "c" for one in faults) > 200
 
 
+def test_what_strikes_alone_takes_turns_and_only_strikes_owners() -> None:
+    dice = random.Random(3)
+    faults = [alone(dice, number, {"b", "c"}, lease=30, now=NOW) for number in range(40)]
+
+    assert [one.kind for one in faults[:5]] == [
+        Kind.SPOT, Kind.KILL, Kind.END, Kind.STOP, Kind.SPOT
+    ]  # fmt: skip
+    assert {one.node for one in faults} == {"b", "c"}
+    # Long enough to be a crash.
+    assert {one.seconds for one in faults if one.kind is Kind.STOP} == {60.0}
+
+
 def test_a_hand_over_is_timed_from_the_notice_and_from_the_release() -> None:
     events = [
         said(0, "a", "unit.claimed"),
@@ -75,8 +87,31 @@ def test_a_crash_is_timed_for_each_unit_that_the_node_had() -> None:
     assert figures.owned(events, "a", NOW + timedelta(seconds=3)) == {"s.t", "s.u"}
 
 
+def test_what_struck_alone_is_timed_apart_from_what_overlapped() -> None:
+    events = [
+        said(0, "a", "unit.claimed"),
+        said(40, "b", "unit.claimed"),
+        said(60, "b", "unit.released"),
+        said(61, "a", "unit.claimed"),
+        said(62, "a", "batch.copied"),
+        said(172, "b", "unit.claimed"),
+    ]
+    faults = [struck(Kind.KILL, "a", 10), struck(Kind.END, "b", 55), struck(Kind.KILL, "a", 100)]
+
+    first, later = by_phase(events, faults, 2, lease=30)
+    assert {what: one and one.most for what, one in first.items()} == {
+        NOTICE: 5.0, COMMIT: 2.0, CRASH: 30.0
+    }  # fmt: skip
+    assert {what: one and one.most for what, one in later.items()} == {
+        NOTICE: None, COMMIT: None, CRASH: 72.0
+    }  # fmt: skip
+    assert by_phase(events, faults[:2], 2, lease=30) == (first, dict.fromkeys(LIMITS))
+
+
+NEVER = dict.fromkeys(LIMITS)
 GOOD = {NOTICE: Spread(9, 5.0, 60.0, 60.0), COMMIT: Spread(9, 3.0, 15.0, 15.0)}
 GOOD |= {CRASH: Spread(9, 40.0, 60.0, 60.0)}
+ASKED = {"alone": 4, "overlapping": 96}
 BUSY = {
     "faults": 100, "claims": 40, "batches": 100, "rows": 1500, "requests: applied, answer lost": 1
 }  # fmt: skip
@@ -86,28 +121,43 @@ BUSY = {
 def test_each_figure_is_judged_by_the_lease(what: str) -> None:
     late = {**GOOD, what: Spread(9, 1.0, GOOD[what].p99 + 0.1, 99.0)}
 
-    assert too_late(GOOD, lease=30.0) == ()
-    assert [what in why for why in too_late(late, lease=30.0)] == [True]
+    assert too_late(GOOD, NEVER, lease=30.0) == ()
+    assert [what in why for why in too_late(late, NEVER, lease=30.0)] == [True]
     # A shorter lease makes the protocol faster, not the work.
-    assert len(too_late(GOOD, lease=6.0)) == 3
-    assert too_late({**GOOD, CRASH: Spread(9, 8.0, 12.0, 12.0)}, lease=6.0)[0].startswith(
+    assert len(too_late(GOOD, NEVER, lease=6.0)) == 3
+    assert too_late({**GOOD, CRASH: Spread(9, 8.0, 12.0, 12.0)}, NEVER, lease=6.0)[0].startswith(
         f"too late: {NOTICE}: p99 60.0 s, at most 36.0 s"
     )
 
 
+@pytest.mark.parametrize("what", LIMITS)
+def test_of_overlapping_faults_the_median_is_judged(what: str) -> None:
+    most = GOOD[what].p99
+    slow = {**GOOD, what: Spread(9, most + 0.1, 99.0, 99.0)}
+
+    assert too_late(GOOD, {**GOOD, what: Spread(9, most, 99.0, 99.0)}, lease=30.0) == ()
+    assert [what in why for why in too_late(GOOD, slow, lease=30.0)] == [True]
+
+
 def test_what_was_never_measured_is_not_late() -> None:
-    assert too_late(dict.fromkeys(LIMITS), lease=30.0) == ()
+    assert too_late(NEVER, NEVER, lease=30.0) == ()
 
 
 @pytest.mark.parametrize("what", BUSY)
 def test_a_run_in_which_too_little_happened_proves_nothing(what: str) -> None:
-    assert vacuous(BUSY, GOOD, faults=100) == ()
-    assert len(vacuous({**BUSY, what: BUSY[what] - 1}, GOOD, faults=100)) == 1
-    assert len(vacuous({one: n for one, n in BUSY.items() if one != what}, GOOD, faults=100)) == 1
+    less = {**BUSY, what: BUSY[what] - 1}
+    none = {one: n for one, n in BUSY.items() if one != what}
+
+    assert vacuous(BUSY, GOOD, NEVER, faults=ASKED) == ()
+    assert len(vacuous(less, GOOD, NEVER, faults=ASKED)) == 1
+    assert len(vacuous(none, GOOD, NEVER, faults=ASKED)) == 1
 
 
-def test_many_faults_without_a_crash_of_an_owner_prove_nothing() -> None:
+def test_faults_without_a_crash_of_an_owner_prove_nothing() -> None:
     never = {**GOOD, CRASH: None}
+    why = f"it proves nothing: never measured: {CRASH}"
+    many, few = {"alone": 0, "overlapping": 100}, {"alone": 0, "overlapping": 30}
 
-    assert vacuous(BUSY, never, faults=100) == (f"it proves nothing: never measured: {CRASH}",)
-    assert vacuous(BUSY, never, faults=30) == ()
+    assert vacuous(BUSY, NEVER, never, faults=many) == (why,)
+    assert vacuous(BUSY, NEVER, never, faults=few) == ()
+    assert vacuous(BUSY, never, NEVER, faults=ASKED) == (why.replace("measured", "measured alone"),)

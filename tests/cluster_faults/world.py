@@ -17,7 +17,7 @@ from typing import Any, Final
 from polynya.testing.fake_imds import FakeImds, fake_imds
 from tests.cluster_demo.agents import Agent, Agents, Failed
 from tests.cluster_demo.servers import BUCKET, credentials, s3_server
-from tests.cluster_faults.faults import Kind, State, Struck, drawn
+from tests.cluster_faults.faults import CRASHES, Kind, State, Struck, alone, drawn
 from tests.cluster_faults.proxy import Proxy, proxied
 
 NODES: Final = ("n1", "n2", "n3")
@@ -70,6 +70,33 @@ class World:
     def ready(self) -> None:
         """Wait until all nodes work and nothing is left of any fault."""
         self._until("all nodes work", lambda: all(one.state == "works" for one in self._seen()))
+
+    def suffer_alone(self, faults: int, units: int, pause: tuple[float, float]) -> None:
+        """So many faults, each when nothing is left of the one before and all units have owners."""
+        for number in range(faults):
+            self.ready()
+            time.sleep(self.dice.uniform(*pause))
+            self._until("all units have owners", lambda: len(self._owners()) == units)
+            nodes = set(self._owners().values())
+            fault = alone(self.dice, number, nodes, lease=self.lease, now=datetime.now(UTC))
+            self._strike(self.nodes[fault.node], fault)
+            if fault.kind in CRASHES:
+                self._until_others_have(units, fault.node)
+        self.ready()
+
+    def _until_others_have(self, units: int, node: str) -> None:
+        """Wait for the owners of what a node had; then it may come back."""
+
+        def there() -> bool:
+            owners = self._owners()
+            return len(owners) == units and node not in owners.values()
+
+        self._until(f"others have the units of {node}", there)
+        self.nodes[node].until = time.monotonic()
+
+    def _owners(self) -> Mapping[str, str]:
+        self._seen()
+        return self.agents.owners()
 
     def suffer(self, faults: int, pause: tuple[float, float]) -> None:
         """So many faults, one after the other, with a pause before each. They overlap."""
