@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from polynya.cluster.coordination.paths import move_path, plan_path
+from polynya.cluster.coordination.paths import move_path, plan_path, unit_path
 from tests.cluster.coordination.lab import CLUSTER, Lab, Node, outage
 
 
@@ -134,3 +134,41 @@ def test_a_leader_that_has_not_heard_of_its_successor_leaves_its_plans_alone() -
     leader.turn()
 
     assert lab.store.get(plan_of(other)) == later
+
+
+def test_a_claim_that_is_made_after_the_unit_was_planned_elsewhere_is_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lab = Lab(2, wanted=2)
+    lab.passes(60)
+    leader = next(node for node in lab.nodes if node.standing and node.standing.leading)
+    other = next(node for node in lab.nodes if node is not leader)
+    unit = min(leader.granted)
+    wish = {"to": other.name, "by": "ann", "since": lab.clock.now().isoformat()}
+    lab.store.put(f"{CLUSTER}/{move_path(unit)}", json.dumps(wish).encode())
+    leader.turn()
+    leader.turn()
+    assert [one.unit for one in leader.did("released")] == [unit]
+    unheard: list[tuple[str, bytes, str]] = []
+    real = other.store.put_if_unchanged
+
+    def lost(path: str, data: bytes, version: str) -> bool:
+        if not path.endswith(unit_path(unit)):
+            return real(path, data, version)
+        unheard.append((path, data, version))
+        raise outage(path)
+
+    # The other node claims it, the answer is lost, and a person wants it where it was.
+    monkeypatch.setattr(other.store, "put_if_unchanged", lost)
+    other.turn()
+    wish["to"] = leader.name
+    lab.store.put(f"{CLUSTER}/{move_path(unit)}", json.dumps(wish).encode())
+    (claim,) = unheard
+    assert lab.store.put_if_unchanged(*claim)
+    monkeypatch.undo()
+    leader.turn()
+
+    lab.passes(30)
+
+    assert unit in leader.granted
+    assert other.did("claimed")[-1].reason == "a claim that got no answer was made"

@@ -84,14 +84,15 @@ class Knowing:
             # The leader is about to write it.
             return
         theirs = wanted.document.keys()
-        difference = Difference(
-            configuration=ours,
-            base=leaders,
-            more=tuple(sorted(units - theirs)),
-            less=tuple(sorted(theirs - units)),
-        )
+        update = {
+            "configuration": ours,
+            "base": leaders,
+            "more": tuple(sorted(units - theirs)),
+            "less": tuple(sorted(theirs - units)),
+        }
+        before = found.document if found else Difference(configuration=ours, base=leaders)
         self._told_at = self._clock.monotonic()
-        self._register.write(path, difference, version)
+        self._register.write(path, before.model_copy(update=update), version)
 
     def _take_back(self) -> None:
         """Delete it, and once more if a write whose answer was lost is made late."""

@@ -36,6 +36,8 @@ class Claims:
         self._records, self._census, self._holdings = records, census, holdings
         self._me, self._clock, self._pace = me, clock, census.pace
         self._waiting: dict[JobKey, _Waiting] = {}
+        # Claims that may still be made late, each with the version of the record that it replaces.
+        self._unsure: dict[JobKey, str | None] = {}
         self._allowed = 0.0
         self._allowed_at: float | None = None
 
@@ -56,7 +58,30 @@ class Claims:
         looked = [*fresh_now, *stale][: self._pace.most]
         for batch in self._records.read(looked, go_on):
             self._claim(batch)
+        self._settle([unit for unit in self._unsure if unit not in open_], go_on)
         return len(fresh) > len(fresh_now)
+
+    def _settle(self, units: list[JobKey], go_on: GoOn) -> None:
+        """See what became of claims that got no answer, of units that are planned elsewhere now.
+
+        One that was made after all is ours, and it is released as all that others are to have.
+        """
+        for batch in self._records.read(units[: self._pace.most], go_on):
+            for unit, read in batch.items():
+                if not isinstance(read, Exception) and not self._may_come(unit, read):
+                    held = unit in self._holdings.units
+                    if read is not None and read.document.owner == self._holdings.me and not held:
+                        reason = "a claim that got no answer was made"
+                        self._holdings.take(unit, read.document.epoch, reason)
+
+    def _may_come(self, unit: JobKey, read: Found[Ownership] | None) -> bool:
+        """Whether a claim of ours can still be made: only over the version that it replaces."""
+        version = self._unsure.pop(unit, "")
+        same = version == (None if read is None else read.version)
+        if same:
+            # Last in the order in which they are looked at.
+            self._unsure[unit] = version
+        return same
 
     def _refill(self) -> None:
         """All nodes together stay below the limits of the store, however many they are."""
@@ -80,6 +105,7 @@ class Claims:
             if isinstance(read, Exception):
                 self._holdings.troubles.append(told(read))
                 continue
+            self._may_come(unit, read)
             since = self._since(unit, read, now)
             record = None if read is None else read.document
             decision = decide(
@@ -118,10 +144,13 @@ class Claims:
         for unit, result in self._records.write(writes).items():
             record = writes[unit][0]
             if result is True:
+                self._unsure.pop(unit, None)
                 self._waiting.pop(unit, None)
                 self._holdings.take(unit, record.epoch, record.reason)
-            elif isinstance(result, Exception):
-                # If it was written after all, the record says next time that it is ours.
+                continue
+            # Whatever the store said, it may be written after all: the record will tell.
+            self._unsure[unit] = writes[unit][1]
+            if isinstance(result, Exception):
                 self._holdings.troubles.append(told(result))
 
 
