@@ -129,21 +129,6 @@ def test_what_changes_while_a_node_differs_is_told_at_once() -> None:
     assert difference["less"] == [list(min(lab.wanted))]
 
 
-def test_what_a_later_version_added_to_a_difference_stays() -> None:
-    lab, _, (other,) = led(2, wanted=4)
-    other.wanted = lab.wanted | {NEW}
-    lab.passes(SOON)
-    later = json.loads(lab.store.get(place_of(other))) | {"added": "later"}
-    lab.store.put(place_of(other), json.dumps(later).encode())
-
-    other.wanted = lab.wanted | {JobKey("t9", "shop.another")}
-    lab.passes(15)
-
-    difference = json.loads(lab.store.get(place_of(other)))
-    assert difference["more"] == [["t9", "shop.another"]]
-    assert difference["added"] == "later"
-
-
 @pytest.mark.parametrize("what", ["difference", "wanted"])
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"v": 1}'])
 def test_what_somebody_destroyed_is_written_again(what: str, damage: bytes) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -21,6 +21,7 @@ from polynya.cluster.control.unit_wishes import Asked, Settled, UnitWishes
 from polynya.cluster.control.wishes import Wishes
 from polynya.cluster.coordination import documents, paths
 from polynya.cluster.coordination.documents import Document, Plan, parse
+from polynya.cluster.coordination.knowing import Knowing
 from polynya.cluster.coordination.leading.knowledge import Knowledge
 from polynya.cluster.coordination.leading.leadership import Leadership
 from polynya.cluster.coordination.owning.holdings import Holdings
@@ -84,6 +85,14 @@ def published(register: Register, _clock: FakeClock) -> None:
     knowledge.publish(frozenset({X}), "cc")
 
 
+def differed(register: Register, clock: FakeClock) -> None:
+    register.write(paths.WANTED_UNITS, documents.Wanted(configuration="cc"), None)
+    knowing = Knowing(register, clock, Pace())
+    knowing.turn("n1.aa", frozenset({X}), "cc")
+    clock.advance(timedelta(seconds=Pace().learn))
+    knowing.turn("n1.aa", frozenset({X}), "cc")
+
+
 def released(register: Register, clock: FakeClock) -> None:
     holdings = Holdings(Records(register, one_by_one), clock, Pace())
     holdings.begin("n1.aa")
@@ -122,6 +131,13 @@ OBJECTS: Mapping[str, Rewritten] = {
     ),
     "leader": Rewritten(paths.LEADER, documents.LeaderLease(term=4), followed),
     "wanted": Rewritten(paths.WANTED_UNITS, documents.Wanted(configuration="bb"), published),
+    "difference": Rewritten(
+        paths.difference_path("n1.aa"),
+        documents.Difference(
+            configuration="aa", base="bb", more=(("t", "s.n", "new"),), less=(("t", "s.m"),)
+        ),
+        differed,
+    ),
     "ownership": Rewritten(
         paths.unit_path(X), documents.Ownership(owner="n1.aa", epoch=3, since=AT), released
     ),
@@ -159,9 +175,6 @@ PARSED: Mapping[str, Document] = {
     **{name: one.document for name, one in OBJECTS.items()},
     "plan": Plan(term=1, number=1, units=(("t", "s.n", "new"),)),
     "wish": documents.UnitWish(kind="reload", by="lee", since=AT),
-    "difference": documents.Difference(
-        configuration="aa", base="bb", more=(("t", "s.n", "new"),), less=(("t", "s.m"),)
-    ),
 }
 
 
