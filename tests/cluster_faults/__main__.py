@@ -2,7 +2,7 @@
 
 Each row that landed is looked for in the tables at the end, by code that shares nothing with the
 runtime. Exit code 1 when one is lost or there twice, when units had to wait for an owner for too
-long, or when too little happened to prove anything.
+long, when what a later version wrote was lost, or when too little happened to prove anything.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tests.cluster_demo.servers import BUCKET
 from tests.cluster_faults.faults import Struck
 from tests.cluster_faults.feed import Feed, Source
 from tests.cluster_faults.judging import Spreads, by_phase, too_late, vacuous
+from tests.cluster_faults.versions import claims, forgotten, met
 from tests.cluster_faults.world import Arm, World, world
 from tests.oracle.packs.driver import ROOT
 
@@ -133,8 +134,8 @@ def suffered(
             at.agents.polynya("run", "--once", "--apply", "always", "--project", str(folder))
         except Failed as failure:
             at.problems.append(str(failure))
-    rows = sum(len(one.events) for one in sources)
-    found = _found(at, judge(folder, tables), arm, rows=rows, faults=faults)
+        rows = sum(len(one.events) for one in sources)
+        found = _found(at, judge(folder, tables), arm, rows=rows, faults=faults)
     _tell(found, told)
     return found
 
@@ -143,6 +144,7 @@ def _found(
     at: World, verdicts: Sequence[Verdict], arm: Arm, *, rows: int, faults: Mapping[str, int]
 ) -> Found:
     said = at.agents.said()
+    claimed = claims(said, at.launches)
     kinds = Counter(one["type"] for one in said)
     counts = Counter(
         {
@@ -156,6 +158,7 @@ def _found(
             "alarms": kinds["unit.alarm"],
         }
     )
+    counts.update(met(claimed))
     for node in at.nodes.values():
         counts.update({f"requests: {fate}": n for fate, n in node.proxy.fates.items()})
     counts.update({f"ended by itself, {what}": n for what, n in at.unplanned.items()})
@@ -166,7 +169,7 @@ def _found(
         alone,
         overlapping,
         tuple(verdicts),
-        tuple(at.problems),
+        (*at.problems, *forgotten(claimed, at.records())),
         too_late(alone, overlapping, arm.lease),
         vacuous(counts, alone, overlapping, faults=faults),
     )

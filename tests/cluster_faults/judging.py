@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from tests.cluster_faults import figures
 from tests.cluster_faults.faults import Struck
 from tests.cluster_faults.figures import Said, Spread
+from tests.cluster_faults.versions import AGAIN, BY_LATER
 
 #: How long each took, by its name; None where it was never measured.
 Spreads: TypeAlias = Mapping[str, Spread | None]
@@ -42,7 +43,7 @@ LIMITS: Final[Mapping[str, Limit]] = {
 
 #: For each fault at least so many of these have to be counted.
 _LEAST: Final = {"claims": 0.4, "batches": 1.0, "rows": 15.0}
-_SOME: Final = ("claims", "batches", "rows", "requests: applied, answer lost")
+_SOME: Final = ("claims", "batches", "rows", "requests: applied, answer lost", BY_LATER, AGAIN)
 #: With so many overlapping faults each kind strikes a node that has something to lose.
 _MANY: Final = 100
 #: With so many that strike alone each kind strikes at least once.

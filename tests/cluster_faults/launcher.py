@@ -1,21 +1,31 @@
-"""Starts `polynya` with a shorter lease, or without the fence. No setting does either.
+"""Starts `polynya` with a shorter lease, without the fence, or as a later version would be.
 
-`python -m tests.cluster_faults.launcher LEASE_SECONDS on|off ARGUMENT...`: all times of the
-protocol are shortened in proportion to the lease. With the fence off a commit is made whatever has
-become of the table since its step began: the control arm, which has to fail.
+No setting does any of it. `python -m tests.cluster_faults.launcher LEASE_SECONDS on|off
+ARGUMENT...`: all times of the protocol are shortened in proportion to the lease. With the fence off
+a commit is made whatever has become of the table since its step began: the control arm, which has
+to fail. With the variable VERSION the process says more than this version does, in all objects of
+the cluster and records of the stream that it writes.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from polynya.cli.main import main
 from polynya.cluster.coordination import member
+from polynya.cluster.coordination.documents import Document
 from polynya.cluster.coordination.standing import Pace
+from polynya.cluster.gossip import encode
+from polynya.cluster.sharing import join
 from polynya.lake.iceberg import commit
+from tests.cluster.later_version import object_with_more, record_with_more
+
+#: The environment variable that makes it a later version, which it names.
+VERSION: Final = "CLUSTER_FAULTS_VERSION"
 
 
 def quicker(lease_seconds: float) -> Pace:
@@ -31,10 +41,24 @@ def _unfenced(table: Any, delta: Any, step: Any) -> None:
     del table, delta, step
 
 
+def _say_more(version: str) -> None:
+    """Be of a later version from now on."""
+    as_object, as_record = Document.encoded, encode._bytes
+
+    def encoded(self: Document) -> bytes:
+        return object_with_more(as_object(self))
+
+    Document.encoded = encoded  # type: ignore[method-assign]
+    vars(encode)["_bytes"] = lambda value: record_with_more(as_record(value))
+    vars(join)["__version__"] = version
+
+
 if __name__ == "__main__":
     _, lease, fence, *arguments = sys.argv
     vars(member)["Pace"] = partial(quicker, float(lease))
     if fence == "off":
         vars(commit)["_validate"] = _unfenced
+    if later := os.environ.get(VERSION):
+        _say_more(later)
     sys.argv = ["polynya", *arguments]
     sys.exit(main())

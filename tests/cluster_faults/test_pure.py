@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.later_version import MORE
 from tests.cluster_faults import figures
 from tests.cluster_faults.faults import Kind, Struck, alone, drawn
 from tests.cluster_faults.figures import Spread
 from tests.cluster_faults.judging import COMMIT, CRASH, LIMITS, NOTICE, by_phase, too_late, vacuous
+from tests.cluster_faults.versions import AGAIN, BY_LATER, Launch, claims, forgotten, met
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -113,7 +115,8 @@ GOOD = {NOTICE: Spread(9, 5.0, 60.0, 60.0), COMMIT: Spread(9, 3.0, 15.0, 15.0)}
 GOOD |= {CRASH: Spread(9, 40.0, 60.0, 60.0)}
 ASKED = {"alone": 4, "overlapping": 96}
 BUSY = {
-    "faults": 100, "claims": 40, "batches": 100, "rows": 1500, "requests: applied, answer lost": 1
+    "faults": 100, "claims": 40, "batches": 100, "rows": 1500, "requests: applied, answer lost": 1,
+    BY_LATER: 1, AGAIN: 1,
 }  # fmt: skip
 
 
@@ -161,3 +164,22 @@ def test_faults_without_a_crash_of_an_owner_prove_nothing() -> None:
     assert vacuous(BUSY, NEVER, never, faults=many) == (why,)
     assert vacuous(BUSY, NEVER, never, faults=few) == ()
     assert vacuous(BUSY, never, NEVER, faults=ASKED) == (why.replace("measured", "measured alone"),)
+
+
+def test_what_the_later_version_wrote_has_to_be_there_at_the_end() -> None:
+    starts = [("a", 0, False), ("b", 0, True), ("a", 20, True)]
+    launches = [Launch(node, NOW + timedelta(seconds=at), later) for node, at, later in starts]
+    events = [
+        said(1, "a", "unit.claimed"),
+        said(1, "b", "unit.claimed", "s.u"),
+        said(15, "a", "unit.claimed", "s.u"),
+    ]
+
+    claimed = claims(events, launches)
+    assert claimed == {"s.t": [False], "s.u": [True, False]}
+    assert met(claimed) == {BY_LATER: 1, AGAIN: 1}
+    assert forgotten(claimed, {"s.t": {"epoch": 1}, "s.u": {"epoch": 2, **MORE}}) == []
+    assert forgotten(claimed, {"s.t": {"epoch": 1}, "s.u": {"epoch": 2}}) == [
+        "s.u: what a later version added to its record is gone"
+    ]
+    assert claims([said(25, "a", "unit.claimed")], launches) == {"s.t": [True]}

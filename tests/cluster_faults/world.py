@@ -1,7 +1,11 @@
-"""Three agents with a store, each behind a proxy of its own, and the faults that strike them."""
+"""Three agents with a store, each behind a proxy of its own, and the faults that strike them.
+
+They are of two versions: a node is of the other one with each start.
+"""
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import sys
@@ -16,14 +20,17 @@ from typing import Any, Final
 
 from polynya.testing.fake_imds import FakeImds, fake_imds
 from tests.cluster_demo.agents import Agent, Agents, Failed
-from tests.cluster_demo.servers import BUCKET, credentials, s3_server
+from tests.cluster_demo.servers import BUCKET, credentials, s3_client, s3_server
 from tests.cluster_faults.faults import CRASHES, Kind, State, Struck, alone, drawn
+from tests.cluster_faults.launcher import VERSION
 from tests.cluster_faults.proxy import Proxy, proxied
+from tests.cluster_faults.versions import Launch
 
 NODES: Final = ("n1", "n2", "n3")
 #: Longest wait for an agent that starts or ends, in seconds: machines may be busy.
 PATIENCE: Final = 300.0
 _DRAIN_SECONDS: Final = 60
+_CLUSTER: Final = "faults"
 
 
 @dataclass(frozen=True)
@@ -62,8 +69,10 @@ class World:
     nodes: Mapping[str, Node]
     dice: random.Random
     lease: float
+    endpoint: str
     say: Callable[[str], None]
     struck: list[Struck] = field(default_factory=list)
+    launches: list[Launch] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     unplanned: Counter[str] = field(default_factory=Counter)
 
@@ -115,6 +124,17 @@ class World:
         for node in self.nodes.values():
             if code := node.agent.process.wait(PATIENCE):
                 self.problems.append(f"{node.name} ended with {code} after SIGTERM")
+
+    def records(self) -> dict[str, dict[str, Any]]:
+        """The ownership record of each unit, by the name of its table."""
+        client, prefix = s3_client(self.endpoint), f"coordination/{_CLUSTER}/units/"
+        found = client.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
+        return {
+            one["Key"].rpartition("/")[2]: json.loads(
+                client.get_object(Bucket=BUCKET, Key=one["Key"])["Body"].read()
+            )
+            for one in found
+        }
 
     def _strike(self, node: Node, fault: Struck) -> None:
         self.struck.append(fault)
@@ -178,7 +198,11 @@ class World:
         node.state, node.until = "down", now + self.dice.uniform(0.5, 3.0)
 
     def _start(self, node: Node) -> None:
-        node.agent = launched(self.agents, node.name, node.proxy, node.imds)
+        """Start it again, in the other version."""
+        before = next(one for one in reversed(self.launches) if one.node == node.name)
+        launch = Launch(node.name, datetime.now(UTC), later=not before.later)
+        self.launches.append(launch)
+        node.agent = launched(self.agents, launch, node.proxy, node.imds)
         node.state = "starts"
 
     def _until(self, what: str, there: Callable[[], bool]) -> None:
@@ -190,9 +214,10 @@ class World:
             time.sleep(0.2)
 
 
-def launched(agents: Agents, name: str, proxy: Proxy, imds: FakeImds) -> Agent:
+def launched(agents: Agents, launch: Launch, proxy: Proxy, imds: FakeImds) -> Agent:
     """Start an agent whose line to the store goes through its proxy."""
-    return agents.start(name, "--imds", imds.address, variables={"AWS_ENDPOINT_URL": proxy.address})
+    variables = {"AWS_ENDPOINT_URL": proxy.address, VERSION: "later" if launch.later else ""}
+    return agents.start(launch.node, "--imds", imds.address, variables=variables)
 
 
 def _readies(agent: Agent) -> int:
@@ -209,7 +234,7 @@ def world(folder: Path, arm: Arm, seed: int, say: Callable[[str], None]) -> Iter
         variables: dict[str, Any] = {
             **credentials(endpoint),
             "POLYNYA_COORDINATION": coordination,
-            "POLYNYA_CLUSTER": "faults",
+            "POLYNYA_CLUSTER": _CLUSTER,
             # Three JVMs on one machine, each with small tables.
             "POLYNYA_DRIVER_MEMORY": "1g",
         }
@@ -220,9 +245,12 @@ def world(folder: Path, arm: Arm, seed: int, say: Callable[[str], None]) -> Iter
         agents = Agents(folder, options, variables, program=arm.program())
         agents.polynya("config", "push", "--project", str(folder))
         stack.callback(agents.end)
-        nodes = {}
+        nodes, launches = {}, []
         for number, name in enumerate(NODES):
             proxy = stack.enter_context(proxied(endpoint, seed + number))
             imds = stack.enter_context(fake_imds())
-            nodes[name] = Node(name, proxy, imds, launched(agents, name, proxy, imds), starts=0)
-        yield World(agents, nodes, random.Random(seed), arm.lease, say)
+            launches.append(Launch(name, datetime.now(UTC), later=number % 2 == 1))
+            agent = launched(agents, launches[-1], proxy, imds)
+            nodes[name] = Node(name, proxy, imds, agent, starts=0)
+        dice = random.Random(seed)
+        yield World(agents, nodes, dice, arm.lease, endpoint, say, launches=launches)
