@@ -106,7 +106,7 @@ simulate-cluster: dev ## 200,000 seeded lives of a cluster's protocol under faul
 	@$(BIN)/python -m tests.cluster.simulation --first $(or $(FIRST),1) --count $(or $(COUNT),200000) $(ARGS)
 
 .PHONY: cluster-faults
-cluster-faults: dev ## 500 faults of machines and store strike three agents with live input; FAULTS, SEED
+cluster-faults: dev ## 40 faults one at a time and 500 that overlap strike three agents of two versions; FAULTS, SEED
 	@$(BIN)/python -m tests.cluster_faults --faults $(or $(FAULTS),500) --seed $(or $(SEED),1) $(ARGS)
 
 .PHONY: capture-kills
