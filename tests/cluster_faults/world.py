@@ -109,7 +109,8 @@ class World:
 
     def suffer(self, faults: int, pause: tuple[float, float]) -> None:
         """So many faults, one after the other, with a pause before each. They overlap."""
-        while len(self.struck) < faults:
+        wanted = len(self.struck) + faults
+        while len(self.struck) < wanted:
             time.sleep(self.dice.uniform(*pause))
             states = {one.name: one.state for one in self._seen()}
             owners = set(self.agents.owners().values())

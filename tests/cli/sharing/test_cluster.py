@@ -199,6 +199,19 @@ def test_what_is_there_is_asked_without_a_warning_and_waits_in_a_frozen_cluster(
     assert "\n  to be on n2, asked by " in capsys.readouterr().out
 
 
+def test_a_move_to_a_drained_node_says_that_it_waits(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cluster", "drain", "n2", "--reason", "kernel"]) == 0
+    assert capsys.readouterr().err == ""
+
+    assert main(["cluster", "move", "sales/orders", "n2"]) == 0
+
+    said = " ".join(capsys.readouterr().err.split())
+    assert "n2 was drained by " in said
+    assert "kernel: it gets nothing until `polynya cluster undrain n2`" in said
+
+
 def test_a_task_is_moved_with_all_its_units_and_an_unknown_one_is_refused(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

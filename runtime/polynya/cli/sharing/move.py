@@ -40,7 +40,7 @@ def move(
         wishes.move(one, node, reason)
         data = {"task": one.task, "name": one.name, "node": node, "reason": reason}
         context.output.result("cluster.move", data, f"{one.task}/{one.name} is to go to {node}")
-    warn_of_waiting(context, place, node=node)
+    warn_of_waiting(context, place, target=node)
     return ExitCode.OK
 
 

@@ -1,4 +1,4 @@
-"""What a wish waits for when the cluster has no such node or task, or is frozen."""
+"""What a wish waits for: a node or task that there is not, a drained node, a frozen cluster."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from polynya.cli.sharing.place import Place
 
 
 def warn_of_waiting(
-    context: CommandContext, place: Place, *, node: str | None = None, task: str | None = None
+    context: CommandContext,
+    place: Place,
+    *,
+    node: str | None = None,
+    target: str | None = None,
+    task: str | None = None,
 ) -> None:
     """Say why what was just asked of a node, or of a task, is not done now.
 
-    It was written down all the same: the node or the task may come. `node` is one that is to get
-    units or to lose them, which waits in a frozen cluster.
+    It was written down all the same: the node or the task may come. `target` is a node that is to
+    get units, `node` one that is to lose them; both wait in a frozen cluster.
     """
     # Start-up time: pydantic models of all documents.
     from polynya.cluster.control.asked import by_whom
@@ -23,12 +28,17 @@ def warn_of_waiting(
     reading = read_cluster(place.store, place.cluster)
     nodes = {lease.node for lease in reading.leases.values() if lease.state != "gone"}
     tasks = {unit.task for unit in known_units(reading)}
-    said = context.output
-    if node is not None and node not in nodes:
-        said.warning(f"{place.cluster} has no node {node} now, so this waits for it{_of(nodes)}")
+    said, of_node = context.output, target or node
+    if of_node is not None and of_node not in nodes:
+        said.warning(f"{place.cluster} has no node {of_node} now, so this waits for it{_of(nodes)}")
+    if target is not None and (drain := reading.drains.get(target)) is not None:
+        said.warning(
+            f"{target} was drained by {by_whom(drain)}: it gets nothing until "
+            f"`polynya cluster undrain {target}`"
+        )
     if task is not None and task not in tasks:
         said.warning(f"{place.cluster} has no task {task} now, so this waits for it{_of(tasks)}")
-    if node is not None and reading.freeze is not None:
+    if of_node is not None and reading.freeze is not None:
         said.warning(f"{place.cluster} was frozen by {by_whom(reading.freeze)}: nothing moves now")
 
 
