@@ -20,6 +20,7 @@ from polynya.cluster.coordination.register import STORE_ERRORS, Found, Register
 from polynya.cluster.coordination.session import Session
 from polynya.cluster.coordination.shelf import told
 from polynya.cluster.coordination.standing import (
+    SHORTEST,
     Decided,
     Me,
     NodeSeen,
@@ -305,7 +306,7 @@ class Member:
         """Seconds until the next turn; spread, so that many nodes do not ask at the same time."""
         hurry = self._unfinished or self._failed or seen.draining
         seconds = self._pace.soon if hurry else self._pace.turn
-        return seconds * (0.8 + 0.2 * self._random.random())
+        return seconds * (SHORTEST + (1 - SHORTEST) * self._random.random())
 
     def _nodes(self) -> dict[str, NodeSeen]:
         leading = self._leadership.leading

@@ -16,7 +16,7 @@ from random import Random
 from typing import TypeVar
 
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.standing import Me, NodeSeen, Seen, Standing
+from polynya.cluster.coordination.standing import Me, NodeSeen, Pace, Seen, Standing
 from polynya.cluster.unit import JobKey
 from tests.cluster.simulation.agent import proposing
 from tests.cluster.simulation.parts.machine import day
@@ -87,8 +87,14 @@ class Sizes:
 class Fleet:
     """All nodes, and who worked on each unit when."""
 
-    def __init__(self, sizes: Sizes, tell: Callable[[str], None] = lambda _: None) -> None:
-        self._tell, self._told = tell, 0.0
+    def __init__(
+        self,
+        sizes: Sizes,
+        tell: Callable[[str], None] = lambda _: None,
+        *,
+        pace: Pace | None = None,
+    ) -> None:
+        self._tell, self._told, self._pace = tell, 0.0, pace
         self.sizes, self.random, self.now = sizes, Random(sizes.seed), Now()
         self.store = CountedStore(lambda: self.now.seconds)
         self.units = [JobKey(f"t{n % 200}", f"u{n}") for n in range(sizes.units)]
@@ -113,6 +119,7 @@ class Fleet:
             proposing,
             clock=self.clock,
             random=Random(self.random.random()),
+            pace=self._pace,
             together=self._together,
         )
         return Node(name, member)
