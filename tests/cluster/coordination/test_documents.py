@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from random import Random
 
 import pytest
 
 from polynya.cluster.coordination import paths
-from polynya.cluster.coordination.documents import LeaderLease, Ownership, Plan, parse
+from polynya.cluster.coordination.documents import (
+    LeaderLease,
+    NewerDocumentError,
+    Ownership,
+    Plan,
+    parse,
+)
+from polynya.cluster.coordination.register import Register
 from polynya.cluster.unit import JobKey
 from polynya.model.errors import OperationError
 from polynya.store.object_store import checked_path
+from polynya.testing.fakes import MemoryObjectStore
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
 
@@ -76,3 +85,23 @@ def test_what_is_no_document_is_refused_by_name(data: bytes) -> None:
 
     assert caught.value.code == "POLYNYA-AGT-012"
     assert caught.value.where == "leader"
+
+
+@pytest.mark.parametrize("data", [b'{"v": 2, "term": 1}', b'{"v": 2}', b'{"v": 2, "term": "x"}'])
+def test_what_is_of_a_newer_version_is_called_so_whatever_it_holds(data: bytes) -> None:
+    with pytest.raises(NewerDocumentError):
+        parse(LeaderLease, data, "leader")
+
+
+def test_what_is_as_it_was_read_last_is_not_parsed_again_and_what_changed_is() -> None:
+    register = Register(MemoryObjectStore(), "c", Random(1))
+    register.write("leader", LeaderLease(term=1), None)
+
+    first = register.read(LeaderLease, "leader")
+    assert first is not None
+    assert register.read(LeaderLease, "leader", first) is first
+
+    register.write("leader", LeaderLease(term=2), first.version)
+    second = register.read(LeaderLease, "leader", first)
+    assert second is not None
+    assert second.document.term == 2

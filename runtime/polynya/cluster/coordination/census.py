@@ -13,7 +13,13 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from polynya.cluster.coordination.documents import NodeLease
-from polynya.cluster.coordination.paths import NODES, name_of, node_path
+from polynya.cluster.coordination.paths import (
+    NODES,
+    incarnation_of,
+    name_of,
+    node_of,
+    node_path,
+)
 from polynya.cluster.coordination.register import Found, Register, StoreError, attempted
 from polynya.cluster.coordination.shelf import BATCH, GoOn, told
 from polynya.cluster.coordination.sightings import Sightings
@@ -47,6 +53,7 @@ class Census:
         self._known: dict[str, _Known] = {}
         self._first_seen: dict[str, float] = {}
         self._troubles: dict[str, str] = {}
+        self._late, self._renewing = False, 1
 
     def look(self) -> None:
         """See who renewed. Raises what the store raises."""
@@ -58,6 +65,10 @@ class Census:
         versions = {one: info.version for one, info in listed.items()}
         self._sightings.look(versions, asked=asked, answered=answered)
         self._listed = listed
+        # Silence grows with a look and in no other way.
+        late, ttl = 1.5 * self.pace.renew, self.pace.ttl
+        self._late = any(late <= self.silent(one) < ttl for one in listed)
+        self._renewing = max(1, sum(not self.dead(one) for one in listed))
         self._first_seen = {one: self._first_seen.get(one, asked) for one in listed}
         self._known = {one: known for one, known in self._known.items() if one in listed}
         self._troubles = {one: why for one, why in self._troubles.items() if one in listed}
@@ -69,8 +80,7 @@ class Census:
         As often as leases are renewed; in every turn while one is late.
         """
         pace, now = self.pace, self._clock.monotonic()
-        late = any(1.5 * pace.renew <= self.silent(one) < pace.ttl for one in self._listed)
-        return late or now >= self._looked + pace.renew - pace.turn / 2
+        return self._late or now >= self._looked + pace.renew - pace.turn / 2
 
     @property
     def listed(self) -> Mapping[str, ObjectInfo]:
@@ -97,7 +107,12 @@ class Census:
 
     def renewing(self) -> int:
         """How many processes renew their leases, at least 1."""
-        return max(1, sum(not self.dead(one) for one in self._listed))
+        return self._renewing
+
+    def processes(self, node: str) -> list[str]:
+        """The incarnations of a node."""
+        begins = incarnation_of(node, "")
+        return [one for one in self._listed if one.startswith(begins) and node_of(one) == node]
 
     def lease(self, incarnation: str) -> NodeLease | None:
         """What its lease said when it was read last."""

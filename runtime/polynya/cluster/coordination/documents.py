@@ -255,15 +255,29 @@ def parse(kind: type[D], data: bytes, where: str) -> D:
         NewerDocumentError: it is of a newer version (the same code).
     """
     try:
-        known = Document.model_validate_json(data)
-        if known.v > VERSION:
-            newer = f"version {known.v} of a newer Polynya; this one knows {VERSION}"
-            raise _foreign(where, newer, NewerDocumentError)
-        return kind.model_validate_json(data)
+        found = kind.model_validate_json(data)
     except ValidationError as error:
+        # One of a newer version may lack what this version knows.
+        _refuse_newer(_version_in(data), where)
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise _foreign(where, f"{place}: {first['msg']}" if place else first["msg"]) from None
+    _refuse_newer(found.v, where)
+    return found
+
+
+def _version_in(data: bytes) -> int:
+    """The version of what may be no document."""
+    try:
+        return Document.model_validate_json(data).v
+    except ValidationError:
+        return VERSION
+
+
+def _refuse_newer(version: int, where: str) -> None:
+    if version > VERSION:
+        newer = f"version {version} of a newer Polynya; this one knows {VERSION}"
+        raise _foreign(where, newer, NewerDocumentError)
 
 
 def _foreign(where: str, why: str, kind: type[OperationError] = OperationError) -> OperationError:

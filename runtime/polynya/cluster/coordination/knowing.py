@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from polynya.cluster.coordination.documents import Difference, Wanted
@@ -23,7 +23,8 @@ from polynya.store.clock import Clock
 _DIGITS: Final = 32
 
 
-def fingerprint(units: Iterable[JobKey]) -> str:
+@lru_cache(maxsize=2)
+def fingerprint(units: frozenset[JobKey]) -> str:
     """The same for the same units, in every process and version."""
     listed = json.dumps([[unit.task, unit.name] for unit in sorted(units)])
     return hashlib.sha256(listed.encode()).hexdigest()[:_DIGITS]
@@ -34,17 +35,9 @@ class Knowing:
 
     def __init__(self, register: Register, clock: Clock, pace: Pace) -> None:
         self._register, self._clock, self._pace = register, clock, pace
-        self._units: frozenset[JobKey] = frozenset()
-        self._fingerprint = fingerprint(())
         self._me = ""
         self._since: float | None = None
         self._told_at: float | None = None
-
-    def fingerprint(self, units: frozenset[JobKey]) -> str:
-        """Of the units that this node knows now."""
-        if units != self._units:
-            self._units, self._fingerprint = units, fingerprint(units)
-        return self._fingerprint
 
     def turn(self, me: str, units: frozenset[JobKey], leaders: str) -> None:
         """Say how our units differ when they have for long; take it back when they do no more.
@@ -60,7 +53,7 @@ class Knowing:
             self._me, self._since, self._told_at = me, None, None
         if not leaders:
             return
-        if self.fingerprint(units) == leaders:
+        if fingerprint(units) == leaders:
             self._since = None
             self._take_back()
             return
@@ -70,7 +63,7 @@ class Knowing:
             self._tell(units, leaders)
 
     def _tell(self, units: frozenset[JobKey], leaders: str) -> None:
-        ours, path = self.fingerprint(units), difference_path(self._me)
+        ours, path = fingerprint(units), difference_path(self._me)
         try:
             found = self._register.read(Difference, path)
             version = None if found is None else found.version

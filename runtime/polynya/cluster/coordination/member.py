@@ -8,7 +8,7 @@ from typing import Final
 
 from polynya.cluster.coordination.census import Census
 from polynya.cluster.coordination.documents import Freeze, Plan
-from polynya.cluster.coordination.knowing import Knowing
+from polynya.cluster.coordination.knowing import Knowing, fingerprint
 from polynya.cluster.coordination.leading.leadership import Leadership
 from polynya.cluster.coordination.leading.planner import Planner, Propose
 from polynya.cluster.coordination.owning.claiming import Claims
@@ -16,10 +16,11 @@ from polynya.cluster.coordination.owning.holdings import Holdings
 from polynya.cluster.coordination.owning.records import Records
 from polynya.cluster.coordination.paths import FREEZE, node_of, plan_path
 from polynya.cluster.coordination.probe import probe
-from polynya.cluster.coordination.register import STORE_ERRORS, Register
+from polynya.cluster.coordination.register import STORE_ERRORS, Found, Register
 from polynya.cluster.coordination.session import Session
 from polynya.cluster.coordination.shelf import told
 from polynya.cluster.coordination.standing import (
+    SHORTEST,
     Decided,
     Me,
     NodeSeen,
@@ -81,6 +82,7 @@ class Member:
         self._frozen: Freeze | None = None
         self._moves_allowed = False
         self._plan: dict[JobKey, str] = {}
+        self._plan_read: Found[Plan] | None = None
         self._fenced: dict[JobKey, int] = {}
         self._revoked: frozenset[JobKey] = frozenset()
         self._lapses = 0
@@ -158,7 +160,7 @@ class Member:
                 self._step("begin a session", lambda: self._session.begin(self._census.listed))
         if self._holdings.me != self._session.incarnation:
             self._holdings.begin(self._session.incarnation)
-            self._plan = {}
+            self._plan, self._plan_read = {}, None
         return self._session.state is not None
 
     def _probe(self) -> None:
@@ -166,9 +168,9 @@ class Member:
         self._probed = True
 
     def _keep(self, seen: Seen) -> None:
-        for one in self._census.listed:
+        for one in self._census.processes(self._me.node):
             ours = one == self._session.incarnation or one in self._session.before
-            if node_of(one) == self._me.node and not ours and not self._census.dead(one):
+            if not ours and not self._census.dead(one):
                 self._troubles.append(f"POLYNYA-AGT-011: {one} runs with the id of this node, too")
         self._session.keep("draining" if seen.draining else "ready")
 
@@ -193,7 +195,7 @@ class Member:
         )
 
     def _configuration(self, seen: Seen) -> str:
-        return self._knowing.fingerprint(seen.wanted or frozenset())
+        return fingerprint(seen.wanted or frozenset())
 
     def _tell(self, seen: Seen) -> None:
         """Let the leader know if this node knows other units."""
@@ -225,9 +227,10 @@ class Member:
 
     def _read_plan(self) -> None:
         """A plan that is not there, or cannot be understood, leaves the last one in force."""
-        found = self._register.read(Plan, plan_path(self._session.incarnation))
-        if found is not None:
-            self._plan = found.document.reasons()
+        path, before = plan_path(self._session.incarnation), self._plan_read
+        found = self._register.read(Plan, path, before)
+        if found is not None and found is not before:
+            self._plan_read, self._plan = found, found.document.reasons()
 
     def _reconcile(self, seen: Seen) -> None:
         """Bring what we own in line with what we are to have."""
@@ -303,7 +306,7 @@ class Member:
         """Seconds until the next turn; spread, so that many nodes do not ask at the same time."""
         hurry = self._unfinished or self._failed or seen.draining
         seconds = self._pace.soon if hurry else self._pace.turn
-        return seconds * (0.8 + 0.2 * self._random.random())
+        return seconds * (SHORTEST + (1 - SHORTEST) * self._random.random())
 
     def _nodes(self) -> dict[str, NodeSeen]:
         leading = self._leadership.leading

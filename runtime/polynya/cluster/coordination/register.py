@@ -66,8 +66,10 @@ class Register:
             for info in self._store.list(f"{self._root}{folder}")
         }
 
-    def read(self, kind: type[D], path: str) -> Found[D] | None:
+    def read(self, kind: type[D], path: str, known: Found[D] | None = None) -> Found[D] | None:
         """The document at `path`, None when there is no object.
+
+        What is still in the version of `known` is that very one; it is not parsed again.
 
         Raises:
             OperationError: it cannot be understood (POLYNYA-AGT-012).
@@ -77,6 +79,8 @@ class Register:
             content = self._store.read(f"{self._root}{path}", MAX_DOCUMENT_BYTES)
         except FileNotFoundError:
             return None
+        if known is not None and known.version == content.version:
+            return known
         return Found(parse(kind, content.data, path), content.version)
 
     def write(self, path: str, document: Document, version: str | None) -> bool:

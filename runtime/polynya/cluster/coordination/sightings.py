@@ -41,8 +41,10 @@ class Sightings:
         seen: dict[str, _Sighting] = {}
         for path, version in versions.items():
             sighting = self._seen.get(path)
-            if sighting is None or sighting.version != version:
+            if sighting is None:
                 sighting = _Sighting(version, counted_to=answered)
+            elif sighting.version != version:
+                sighting.version, sighting.counted_to, sighting.silent = version, answered, 0.0
             elif asked > sighting.counted_to:
                 sighting.silent += min(asked - sighting.counted_to, self._longest_gap)
                 sighting.counted_to = asked

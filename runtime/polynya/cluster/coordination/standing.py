@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 
 from polynya.cluster.coordination.documents import Freeze, NodeState
 from polynya.cluster.unit import JobKey
 
 T = TypeVar("T")
+
+#: Turns are spread, so that many nodes do not ask at the same time: the next one is due after this
+#: part of its time at the earliest.
+SHORTEST: Final = 0.8
 
 
 class Together(Protocol):
@@ -51,7 +55,8 @@ class Pace:
         balance: between two plans that only balance; what is urgent is planned at once.
         learn: a node whose units have differed from the leader's for so long says how.
         forget: leases and plans that are dead for so long are deleted.
-        claims_per_second: of all nodes together, below the limits of an object store.
+        claims_per_second: of all nodes together, below the limits of an object store. A fifth more
+            while they begin, which they do within one turn.
         most: requests of one kind in one turn, of a node that does not lead.
         soon: until the next turn when this one left something to do.
         audits: of its own units a node reads so many again in each turn.

@@ -93,8 +93,11 @@ def _place(fleet: Fleet, homeless: Homeless, rules: Rules) -> None:
 def _where_known(fleet: Fleet, homeless: Homeless) -> Homeless:
     """Place what not all nodes know, where it is known; returns all else."""
     for one in homeless:
+        # For most units nobody has to look at all nodes.
+        if not one.unit.unknown_to:
+            continue
         knowing = [place for name, place in fleet.places.items() if name not in one.unit.unknown_to]
-        if one.unit.unknown_to and knowing:
+        if knowing:
             least = min(knowing, key=lambda place: (place.level, place.name))
             fleet.move(one.unit, one.had, least, one.why)
     return [one for one in homeless if not one.unit.unknown_to]

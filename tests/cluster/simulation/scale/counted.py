@@ -19,7 +19,7 @@ class CountedStore:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._held: dict[str, tuple[bytes, str]] = {}
+        self._held: dict[str, tuple[bytes, ObjectInfo]] = {}
         self._paths: list[str] = []
         self._number = 0
         self.writes: Counter[int] = Counter()
@@ -30,10 +30,7 @@ class CountedStore:
         """All objects below a folder."""
         start = bisect_left(self._paths, f"{prefix}/")
         stop = bisect_left(self._paths, f"{prefix}0")
-        found = []
-        for path in self._paths[start:stop]:
-            data, version = self._held[path]
-            found.append(ObjectInfo(path, len(data), version))
+        found = [self._held[path][1] for path in self._paths[start:stop]]
         pages = max(1, -(-len(found) // PAGE))
         self._count(self.reads, prefix, "list", pages)
         return iter(found)
@@ -55,8 +52,8 @@ class CountedStore:
         self._count(self.reads, path, "read", 1)
         if path not in self._held:
             raise FileNotFoundError(path)
-        data, version = self._held[path]
-        return Content(data[:limit], version)
+        data, info = self._held[path]
+        return Content(data[:limit], info.version)
 
     def put(self, path: str, data: bytes) -> None:
         """Replace."""
@@ -72,7 +69,7 @@ class CountedStore:
 
     def put_if_unchanged(self, path: str, data: bytes, version: str) -> bool:
         """Swap."""
-        if self._held.get(path, (b"", ""))[1] != version:
+        if self._version(path) != version:
             self._count(self.writes, path, "refused", 1)
             return False
         self._write(path, data)
@@ -86,7 +83,7 @@ class CountedStore:
 
     def delete_if_unchanged(self, path: str, version: str) -> bool:
         """Remove this version."""
-        if path in self._held and self._held[path][1] != version:
+        if path in self._held and self._version(path) != version:
             return False
         self.delete(path)
         return True
@@ -96,7 +93,10 @@ class CountedStore:
         self._number += 1
         if path not in self._held:
             insort(self._paths, path)
-        self._held[path] = (data, str(self._number))
+        self._held[path] = (data, ObjectInfo(path, len(data), str(self._number)))
+
+    def _version(self, path: str) -> str | None:
+        return self._held[path][1].version if path in self._held else None
 
     def _count(self, by_second: Counter[int], path: str, verb: str, requests: int) -> None:
         by_second[int(self._now())] += requests

@@ -16,7 +16,7 @@ from random import Random
 from typing import TypeVar
 
 from polynya.cluster.coordination.member import Member
-from polynya.cluster.coordination.standing import Me, Seen, Standing
+from polynya.cluster.coordination.standing import Me, NodeSeen, Pace, Seen, Standing
 from polynya.cluster.unit import JobKey
 from tests.cluster.simulation.agent import proposing
 from tests.cluster.simulation.parts.machine import day
@@ -56,6 +56,13 @@ class FleetClock:
         self._now.seconds += seconds
 
 
+class Unwatched(Member):
+    """A member that draws no picture of all other nodes for people: nobody looks at it here."""
+
+    def _nodes(self) -> dict[str, NodeSeen]:
+        return {}
+
+
 @dataclass(slots=True)
 class Node:
     """One process: its member, what it works on, whether it lives."""
@@ -80,7 +87,14 @@ class Sizes:
 class Fleet:
     """All nodes, and who worked on each unit when."""
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(
+        self,
+        sizes: Sizes,
+        tell: Callable[[str], None] = lambda _: None,
+        *,
+        pace: Pace | None = None,
+    ) -> None:
+        self._tell, self._told, self._pace = tell, 0.0, pace
         self.sizes, self.random, self.now = sizes, Random(sizes.seed), Now()
         self.store = CountedStore(lambda: self.now.seconds)
         self.units = [JobKey(f"t{n % 200}", f"u{n}") for n in range(sizes.units)]
@@ -98,13 +112,14 @@ class Fleet:
         self._number = len(self.nodes)
 
     def _node(self, name: str) -> Node:
-        member = Member(
+        member = Unwatched(
             self.store,
             "c",
             Me(name),
             proposing,
             clock=self.clock,
             random=Random(self.random.random()),
+            pace=self._pace,
             together=self._together,
         )
         return Node(name, member)
@@ -125,6 +140,7 @@ class Fleet:
             if node.dead:
                 continue
             self.now.seconds = due
+            self._progress()
             self._turn(node)
             self._number += 1
             assert node.standing is not None
@@ -135,6 +151,12 @@ class Fleet:
             if done():
                 return due
         return until
+
+    def _progress(self) -> None:
+        """Tell how it goes, once in a simulated minute."""
+        if self.now.seconds >= self._told + 60:
+            self._told += 60
+            self._tell(f"after {self._told:.0f} s {len(self.owner)} units have had an owner")
 
     def _turn(self, node: Node) -> None:
         wanted = self.wanted if self.now.seconds >= CONFIGURED else frozenset(self.units[:1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -167,9 +167,13 @@ class Planner:
         self._loads_at = now
         typical = self._loads.typical
         units = [
-            replace(
-                self._unit(unit, typical, seen, now),
+            UnitFacts(
+                unit=unit,
+                load=self._loads.values.get(unit, typical),
+                heavy=unit in seen.heavy,
+                moved_seconds_ago=self._moved_seconds_ago(unit, now),
                 pinned_to=pins.get(unit),
+                orphaned=self._census.dead(self._placed.get(unit, "")),
                 unknown_to=known.unknown_to.get(unit, _NOBODY),
             )
             for unit in wanted
@@ -186,15 +190,9 @@ class Planner:
             Decided("planned", move.unit, move.reason, node=move.target) for move in proposal.moves
         ]
 
-    def _unit(self, unit: JobKey, typical: float, seen: Seen, now: float) -> UnitFacts:
-        moved, had = self._moved_at.get(unit), (self._placed or {}).get(unit, "")
-        return UnitFacts(
-            unit=unit,
-            load=self._loads.values.get(unit, typical),
-            heavy=unit in seen.heavy,
-            moved_seconds_ago=None if moved is None else now - moved,
-            orphaned=self._census.dead(had),
-        )
+    def _moved_seconds_ago(self, unit: JobKey, now: float) -> float | None:
+        moved = self._moved_at.get(unit)
+        return None if moved is None else now - moved
 
     def _stored(self) -> dict[str, Plan]:
         return {

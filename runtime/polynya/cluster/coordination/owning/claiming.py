@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from polynya.cluster.coordination.census import Census, Verdict
 from polynya.cluster.coordination.documents import Ownership
 from polynya.cluster.coordination.owning.decide import Claim, decide
 from polynya.cluster.coordination.owning.holdings import Holdings
+from polynya.cluster.coordination.owning.pacing import Allowance, allowance
 from polynya.cluster.coordination.owning.records import Read, Records, Write
 from polynya.cluster.coordination.register import Found
 from polynya.cluster.coordination.shelf import GoOn, told
@@ -38,8 +40,7 @@ class Claims:
         self._waiting: dict[JobKey, _Waiting] = {}
         # Claims that may still be made late, each with the version of the record that it replaces.
         self._unsure: dict[JobKey, str | None] = {}
-        self._allowed = 0.0
-        self._allowed_at: float | None = None
+        self._allowed, self._allowed_at = 0.0, -math.inf
 
     @property
     def waiting(self) -> dict[JobKey, str]:
@@ -47,10 +48,11 @@ class Claims:
         return {unit: one.reason for unit, one in self._waiting.items()}
 
     def turn(self, planned: Collection[JobKey], go_on: GoOn) -> bool:
-        """Claim what may be claimed. True when there is more, which only the pace forbids."""
+        """Claim what may be claimed. True when there is more, for a turn that comes soon."""
         open_ = set(planned) - self._holdings.units
         self._waiting = {unit: one for unit, one in self._waiting.items() if unit in open_}
-        self._refill()
+        allowed = allowance(self._pace, self._census.renewing())
+        self._refill(allowed)
         # What nobody is known to have comes first, then what was looked at longest ago.
         fresh = sorted(open_ - self._waiting.keys())
         stale = sorted(self._waiting, key=lambda unit: (self._waiting[unit].looked, unit))
@@ -59,7 +61,7 @@ class Claims:
         for batch in self._records.read(looked, go_on):
             self._claim(batch)
         self._settle([unit for unit in self._unsure if unit not in open_], go_on)
-        return len(fresh) > len(fresh_now)
+        return allowed.hurries and len(fresh) > len(fresh_now)
 
     def _settle(self, units: list[JobKey], go_on: GoOn) -> None:
         """See what became of claims that got no answer, of units that are planned elsewhere now.
@@ -83,17 +85,10 @@ class Claims:
             self._unsure[unit] = version
         return same
 
-    def _refill(self) -> None:
-        """All nodes together stay below the limits of the store, however many they are."""
+    def _refill(self, allowed: Allowance) -> None:
         now = self._clock.monotonic()
-        most = self._pace.most
-        rate = min(most / self._pace.turn, self._pace.claims_per_second / self._census.renewing())
-        if self._allowed_at is None:
-            self._allowed = rate * self._pace.turn
-        else:
-            gained = (now - self._allowed_at) * rate
-            self._allowed = min(self._allowed + gained, max(1.0, rate * self._pace.turn))
-        self._allowed_at = now
+        gained = (now - self._allowed_at) * allowed.per_second
+        self._allowed, self._allowed_at = min(self._allowed + gained, allowed.saved), now
 
     def _claim(self, batch: Mapping[JobKey, Read]) -> None:
         now = self._clock.monotonic()
