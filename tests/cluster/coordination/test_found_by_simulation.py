@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
@@ -172,3 +173,67 @@ def test_a_claim_that_is_made_after_the_unit_was_planned_elsewhere_is_given_back
 
     assert unit in leader.granted
     assert other.did("claimed")[-1].reason == "a claim that got no answer was made"
+
+
+def test_a_node_that_has_just_begun_need_not_watch_a_dead_one_itself() -> None:
+    lab = Lab(2, wanted=4)
+    lab.passes(60)
+    leader = next(node for node in lab.nodes if node.standing and node.standing.leading)
+    lab.kill(next(node for node in lab.nodes if node is not leader))
+    lab.passes(15)
+    new = lab.add("n9")
+
+    lab.passes(20)
+
+    assert lab.settled()
+    assert new.granted
+
+
+def test_a_dead_node_that_renews_its_lease_after_the_plan_was_written_is_alive() -> None:
+    lab = Lab(2, wanted=4)
+    lab.passes(60)
+    leader = next(node for node in lab.nodes if node.standing and node.standing.leading)
+    other = next(node for node in lab.nodes if node is not leader)
+    lab.kill(other)
+    lab.passes(15)
+    new = lab.add("n9")
+    joined = new.turn()
+    while not any(one.node == joined.incarnation for one in leader.did("planned")):
+        leader.turn()
+        lab.clock.advance(timedelta(seconds=5))
+
+    other.turn()
+    new.turn()
+
+    assert new.did("claimed") == []
+    assert new.standing is not None
+    assert set(new.standing.waiting.values()) == {f"{other.name} still has it"}
+
+
+def test_a_lease_that_is_made_late_is_marked_gone_by_its_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lab = Lab(1, wanted=2)
+    (node,) = lab.nodes
+    unheard: list[tuple[str, bytes]] = []
+    real = node.store.put_if_absent
+
+    def lost(path: str, data: bytes) -> bool:
+        if "/nodes/" not in path:
+            return real(path, data)
+        unheard.append((path, data))
+        raise outage(path)
+
+    monkeypatch.setattr(node.store, "put_if_absent", lost)
+    node.turn()
+    monkeypatch.undo()
+    lab.passes(20)
+    ((late, lease),) = unheard
+    assert lab.store.put_if_absent(late, lease)
+
+    lab.passes(20)
+
+    assert json.loads(lab.store.get(late))["state"] == "gone"
+    assert node.standing is not None
+    assert node.standing.troubles == ()
+    assert len(node.granted) == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -56,19 +55,6 @@ def test_units_of_dead_and_draining_nodes_move_at_once_and_no_others() -> None:
     assert reasons == {("b.1", "b drains"), ("c.1", "c.1 is gone")}
     assert len(proposal.moves) == 20
     assert counts(proposal) == {"a.1": 15, "d.1": 15}
-
-
-def test_what_a_dead_node_had_goes_to_newcomers_only_where_the_others_are_full() -> None:
-    orphans = [replace(one, orphaned=True) for one in units(12)]
-    fleet = [NodeFacts("a.1", "a", age_seconds=1.0), *nodes("b")]
-
-    few = propose(fleet, orphans[:1], on("c", orphans[:1]), RULES)
-    many = propose(fleet, orphans, on("c", orphans), RULES)
-    left = propose(fleet, units(1), on("c", units(1)), RULES)
-
-    assert counts(few) == {"b.1": 1}
-    assert counts(many) == {"a.1": 6, "b.1": 6}
-    assert counts(left) == {"a.1": 1}
 
 
 def test_a_unit_that_just_moved_is_placed_again_when_its_node_dies() -> None:

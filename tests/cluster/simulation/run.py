@@ -67,7 +67,7 @@ def _live(drill: Drill) -> None:
         oracle.counts["recoveries judged"] += len(oracle.judge_recovery(world.now))
     if plan.knows and plan.kinds <= SLOW_TO_KNOW:
         settled = knowing.settled(plan)
-        world.run(max(settled.values()))
+        world.run(max(settled.values()) + knowing.HAND_OVER)
         oracle.counts["units judged that not all know"] += knowing.judge(oracle, plan, settled)
     late = sorted(unit.name for unit, done in drill.units_done.items() if not done)
     late += [f"what is asked of {unit}" for unit in drill.open_wishes]

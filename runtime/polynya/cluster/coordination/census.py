@@ -53,6 +53,7 @@ class Census:
         self._known: dict[str, _Known] = {}
         self._first_seen: dict[str, float] = {}
         self._troubles: dict[str, str] = {}
+        self._heard: Mapping[str, str] = {}
         self._late, self._renewing = False, 1
 
     def look(self) -> None:
@@ -105,6 +106,18 @@ class Census:
         """Whether it has a lease that was not renewed in time."""
         return self.silent(incarnation) >= self.pace.ttl
 
+    def dead_leases(self) -> dict[str, str]:
+        """The leases that were not renewed in time, each in the version in which it was seen."""
+        return {
+            one: info.version
+            for one, info in self._listed.items()
+            if self.dead(one) and ((lease := self.lease(one)) is None or lease.state != "gone")
+        }
+
+    def hear(self, dead: Mapping[str, str]) -> None:
+        """Another member has watched these leases for long enough, in these versions."""
+        self._heard = dead
+
     def renewing(self) -> int:
         """How many processes renew their leases, at least 1."""
         return self._renewing
@@ -150,10 +163,10 @@ class Census:
         if not isinstance(found, Found):
             # What it says is of no matter once nobody renews it.
             return "dead" if self.dead(owner) else "unknown"
-        if found.document.state != "gone" and self.dead(owner):
-            # One that was renewed since the leases were listed is alive again.
-            same = self._listed[owner].version == found.version
-            return "dead" if same else found.document.state
+        # One that was renewed since then is alive again.
+        watched = self._listed[owner].version if self.dead(owner) else self._heard.get(owner)
+        if found.document.state != "gone" and found.version == watched:
+            return "dead"
         return found.document.state
 
     def _size(self, incarnation: str) -> int | None:

@@ -96,6 +96,10 @@ def _named(value: tuple[Any, ...]) -> tuple[Any, ...]:
 ListedUnit: TypeAlias = Annotated[tuple[Any, ...], AfterValidator(_named)]
 
 
+#: A lease: the incarnation and a version of the object; a later version may add to it.
+LeaseVersion: TypeAlias = Annotated[tuple[Any, ...], AfterValidator(_named)]
+
+
 class Wanted(Document):
     """`wanted/units`: the units of the leader's configuration, with their fingerprint.
 
@@ -132,11 +136,21 @@ def keys_of(units: tuple[tuple[Any, ...], ...]) -> frozenset[JobKey]:
 
 
 class Plan(Document):
-    """`plans/<incarnation>`: what this node is to have. `number` grows with each writing."""
+    """`plans/<incarnation>`: what this node is to have. `number` grows with each writing.
+
+    Attributes:
+        dead: the leases that nobody renewed in time when this was written, in the version that the
+            leader saw all that time. A lease that is still in it was not renewed since.
+    """
 
     term: Count
     number: Count
     units: tuple[PlannedUnit, ...] = ()
+    dead: tuple[LeaseVersion, ...] = ()
+
+    def dead_leases(self) -> dict[str, str]:
+        """Versions by incarnation."""
+        return {incarnation: version for incarnation, version, *_ in self.dead}
 
     def reasons(self) -> dict[JobKey, str]:
         """The units, each with its reason."""

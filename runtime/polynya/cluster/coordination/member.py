@@ -168,11 +168,16 @@ class Member:
         self._probed = True
 
     def _keep(self, seen: Seen) -> None:
+        session, late = self._session, []
         for one in self._census.processes(self._me.node):
-            ours = one == self._session.incarnation or one in self._session.before
-            if not ours and not self._census.dead(one):
+            ours = one == session.incarnation or one in session.before
+            if not ours and one in session.attempts:
+                late.append(one)
+            elif not ours and not self._census.dead(one):
                 self._troubles.append(f"POLYNYA-AGT-011: {one} runs with the id of this node, too")
-        self._session.keep("draining" if seen.draining else "ready")
+        session.keep("draining" if seen.draining else "ready")
+        for one in late:
+            session.mark_gone(one)
 
     def _look_for_freeze(self) -> None:
         try:
@@ -231,6 +236,8 @@ class Member:
         found = self._register.read(Plan, path, before)
         if found is not None and found is not before:
             self._plan_read, self._plan = found, found.document.reasons()
+            # A node that has just begun need not watch a dead one for a whole lease itself.
+            self._census.hear(found.document.dead_leases())
 
     def _reconcile(self, seen: Seen) -> None:
         """Bring what we own in line with what we are to have."""

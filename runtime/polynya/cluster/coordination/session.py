@@ -26,11 +26,13 @@ class Session:
         until: monotonic seconds until which this node trusts its lease.
         lapses: how often the lease was not trusted for a while and then renewed.
         before: earlier incarnations of this node, which this one marked gone.
+        attempts: incarnations of this process. The lease of one that got no answer may come late.
     """
 
     def __init__(self, register: Register, me: Me, clock: Clock, pace: Pace) -> None:
         self._register, self._me, self._clock, self._pace = register, me, clock, pace
         self.before: set[str] = set()
+        self.attempts: set[str] = set()
         self.lapses = 0
         self._leaving = False
         self.incarnation = ""
@@ -51,7 +53,7 @@ class Session:
         """
         for one in listed:
             if node_of(one) == self._me.node and one != self.incarnation:
-                self._mark_gone(one)
+                self.mark_gone(one)
         lease = NodeLease(
             node=self._me.node,
             incarnation=self.incarnation,
@@ -63,6 +65,7 @@ class Session:
             renewed_at=self._clock.now(),
         )
         attempt, sent = self.incarnation, self._clock.monotonic()
+        self.attempts.add(attempt)
         self._be_new()
         if self._register.write(node_path(attempt), lease, None):
             self.incarnation = attempt
@@ -100,6 +103,21 @@ class Session:
             self.lapses += sent >= self.until
             self._renewed(state, sent)
 
+    def mark_gone(self, other: str) -> None:
+        """Let nobody wait for a process that is no more. Raises what the store raises."""
+        for _ in range(_ATTEMPTS):
+            found = self._register.read(NodeLease, node_path(other))
+            if found is None or found.document.state == "gone":
+                break
+            update = {"state": "gone", "since": self._clock.now()}
+            gone = found.document.model_copy(update=update)
+            if self._register.write(node_path(other), gone, found.version):
+                break
+        else:
+            # It is waited for as any other process is: until its lease ends.
+            return
+        self.before.add(other)
+
     def _read(self) -> Found[NodeLease] | None:
         try:
             return self._register.read(NodeLease, node_path(self.incarnation))
@@ -114,20 +132,6 @@ class Session:
         self.incarnation = incarnation_of(self._me.node, self._register.token())
         self.state = None
         self.until = self._sent = -math.inf
-
-    def _mark_gone(self, other: str) -> None:
-        for _ in range(_ATTEMPTS):
-            found = self._register.read(NodeLease, node_path(other))
-            if found is None or found.document.state == "gone":
-                break
-            update = {"state": "gone", "since": self._clock.now()}
-            gone = found.document.model_copy(update=update)
-            if self._register.write(node_path(other), gone, found.version):
-                break
-        else:
-            # It is waited for as any other process is: until its lease ends.
-            return
-        self.before.add(other)
 
 
 def _replaced(incarnation: str) -> ConflictError:

@@ -43,7 +43,6 @@ class UnitFacts:
         moved_seconds_ago: since it went from one node to another, whatever the cause. None: not
             that the leader knows. The first placement of a unit is no move.
         pinned_to: the node that a person wants it on.
-        orphaned: its node died without a word.
         unknown_to: incarnations whose configuration does not have it; they do not get it. Empty
             in most cases. What not all nodes know is not moved for balance.
     """
@@ -53,7 +52,6 @@ class UnitFacts:
     heavy: bool = False
     moved_seconds_ago: float | None = None
     pinned_to: str | None = None
-    orphaned: bool = False
     unknown_to: frozenset[str] = frozenset()
 
 
@@ -73,8 +71,6 @@ class Rules:
         round_seconds: how long a round is, however often the leader plans.
         rest_seconds: a unit that moved is not moved for balance for so long.
         warm_up_seconds: a node so young is filled for balance gradually.
-        newcomer_seconds: a node younger than this would own the units of a dead one too late: it
-            first watches for a whole lease that the dead one is silent.
         idle_share: what a unit weighs beside its load, as a part of the mean load of units: an idle
             one is looked after, too.
         idle_load: the same in busy seconds per second; the greater of the two holds. Where all
@@ -90,7 +86,6 @@ class Rules:
     round_seconds: float = 60.0
     rest_seconds: float = 300.0
     warm_up_seconds: float = 120.0
-    newcomer_seconds: float = 10.0
     idle_share: float = 0.05
     idle_load: float = 0.005
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -48,7 +48,7 @@ def settle(
     for unit, had, place in sorted(asked, key=lambda each: each[0].unit):
         fleet.move(unit, had, place, f"a person wants it on {place.facts.node}")
     if fleet.places:
-        _place(fleet, homeless, rules)
+        _place(fleet, homeless, rules.band)
 
 
 def _newest(fleet: Fleet) -> dict[str, Place]:
@@ -66,11 +66,10 @@ def _why(had: str | None, known: Mapping[str, NodeFacts]) -> str:
     return f"{known[had].node} {why}"
 
 
-def _place(fleet: Fleet, homeless: Homeless, rules: Rules) -> None:
-    """Give each unit to the node with the lowest level; some to nodes of a kind, with room there.
+def _place(fleet: Fleet, homeless: Homeless, band: float) -> None:
+    """Give each unit to the node with the lowest level; heavy ones to On-Demand, with room there.
 
-    What not all nodes know comes first, heavy ones go to On-Demand. What a dead node had goes to
-    no newcomer, which would first watch the lease of the dead one run out, as the others have done.
+    What not all nodes know comes first.
 
     The largest first, each to the node with the least ("LPT"), is at most a third above the best
     possible (Graham, Bounds on multiprocessing timing anomalies, 1969).
@@ -79,12 +78,10 @@ def _place(fleet: Fleet, homeless: Homeless, rules: Rules) -> None:
     homeless = _where_known(fleet, homeless)
     waiting = sum(fleet.weights[each.unit.unit] for each in homeless)
     capacity = sum(place.facts.capacity for place in fleet.places.values())
-    full = (fleet.mean + waiting / capacity) * (1 + rules.band)
+    full = (fleet.mean + waiting / capacity) * (1 + band)
     places = fleet.places.values()
     lasting = [place for place in places if place.facts.on_demand]
-    watching = [place for place in places if place.facts.age_seconds >= rules.newcomer_seconds]
-    rest = _to_some(fleet, lasting, full, homeless, lambda one: one.unit.heavy)
-    rest = _to_some(fleet, watching, full, rest, lambda one: one.unit.orphaned)
+    rest = _heavy_to(lasting, fleet, full, homeless)
     everywhere = _heap(places)
     for one in rest:
         _lowest(fleet, everywhere, one)
@@ -103,17 +100,11 @@ def _where_known(fleet: Fleet, homeless: Homeless) -> Homeless:
     return [one for one in homeless if not one.unit.unknown_to]
 
 
-def _to_some(
-    fleet: Fleet,
-    some: Iterable[Place],
-    full: float,
-    homeless: Homeless,
-    wanted: Callable[[_Homeless], bool],
-) -> Homeless:
-    """Give the wanted units to the nodes with the least of these; those that they do not take."""
+def _heavy_to(some: Iterable[Place], fleet: Fleet, full: float, homeless: Homeless) -> Homeless:
+    """Give heavy units to the nodes with the least of these; all that they do not take."""
     heap, rest = _heap(some), []
     for one in homeless:
-        if heap and wanted(one) and _has_room(fleet, one.unit, heap[0][2], full):
+        if heap and one.unit.heavy and _has_room(fleet, one.unit, heap[0][2], full):
             _lowest(fleet, heap, one)
         else:
             rest.append(one)

@@ -173,7 +173,6 @@ class Planner:
                 heavy=unit in seen.heavy,
                 moved_seconds_ago=self._moved_seconds_ago(unit, now),
                 pinned_to=pins.get(unit),
-                orphaned=self._census.dead(self._placed.get(unit, "")),
                 unknown_to=known.unknown_to.get(unit, _NOBODY),
             )
             for unit in wanted
@@ -227,13 +226,13 @@ class Planner:
         return wrong, bool(left)
 
     def _write_batch(self, batch: Sequence[Change], term: int) -> list[str]:
-        known = self._plans.documents
+        known, dead = self._plans.documents, tuple(sorted(self._census.dead_leases().items()))
         batch = [one for one in batch if self._writable(one.incarnation, term)]
         plans, calls = [], []
         for change in batch:
             path = plan_path(change.incarnation)
             before = known[path].document if path in known else Plan(term=term, number=0)
-            update = {"term": term, "number": before.number + 1}
+            update = {"term": term, "number": before.number + 1, "dead": dead}
             plan = before.with_units(change.units).model_copy(update=update)
             # What somebody destroyed is written over: a plan is the leader's own.
             version = known[path].version if path in known else self._plans.damaged(path)
