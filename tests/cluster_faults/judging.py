@@ -43,7 +43,9 @@ LIMITS: Final[Mapping[str, Limit]] = {
 
 #: For each fault at least so many of these have to be counted.
 _LEAST: Final = {"claims": 0.4, "batches": 1.0, "rows": 15.0}
-_SOME: Final = ("claims", "batches", "rows", "requests: applied, answer lost", BY_LATER, AGAIN)
+_SOME: Final = ("claims", "batches", "rows", BY_LATER, AGAIN)
+#: What only faults that overlap do.
+_OF_STORE: Final = "requests: applied, answer lost"
 #: With so many overlapping faults each kind strikes a node that has something to lose.
 _MANY: Final = 100
 #: With so many that strike alone each kind strikes at least once.
@@ -99,7 +101,7 @@ def vacuous(
     found = []
     if counts.get("faults", 0) < wanted:
         found.append(f"{counts.get('faults', 0)} of {wanted} faults struck")
-    for what in _SOME:
+    for what in (*_SOME, *([_OF_STORE] if faults["overlapping"] else [])):
         least = max(1.0, _LEAST.get(what, 0.0) * wanted)
         if counts.get(what, 0) < least:
             found.append(f"{what}: {counts.get(what, 0)}, at least {least:.0f}")

@@ -156,6 +156,12 @@ def test_a_run_in_which_too_little_happened_proves_nothing(what: str) -> None:
     assert len(vacuous(none, GOOD, NEVER, faults=ASKED)) == 1
 
 
+def test_where_no_error_of_the_store_was_asked_for_none_has_to_be() -> None:
+    machines = {**BUSY, "requests: applied, answer lost": 0}
+
+    assert vacuous(machines, GOOD, NEVER, faults={"alone": 100, "overlapping": 0}) == ()
+
+
 def test_faults_without_a_crash_of_an_owner_prove_nothing() -> None:
     never = {**GOOD, CRASH: None}
     why = f"it proves nothing: never measured: {CRASH}"
