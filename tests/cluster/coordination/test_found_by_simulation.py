@@ -137,8 +137,10 @@ def test_a_leader_that_has_not_heard_of_its_successor_leaves_its_plans_alone() -
     assert lab.store.get(plan_of(other)) == later
 
 
+@pytest.mark.parametrize("again", [False, True])
 def test_a_claim_that_is_made_after_the_unit_was_planned_elsewhere_is_given_back(
     monkeypatch: pytest.MonkeyPatch,
+    again: bool,
 ) -> None:
     lab = Lab(2, wanted=2)
     lab.passes(60)
@@ -162,10 +164,14 @@ def test_a_claim_that_is_made_after_the_unit_was_planned_elsewhere_is_given_back
     # The other node claims it, the answer is lost, and a person wants it where it was.
     monkeypatch.setattr(other.store, "put_if_unchanged", lost)
     other.turn()
+    if again:
+        # It is made, and the other node claims once more what is its own already.
+        assert lab.store.put_if_unchanged(*unheard[0])
+        other.turn()
     wish["to"] = leader.name
     lab.store.put(f"{CLUSTER}/{move_path(unit)}", json.dumps(wish).encode())
-    (claim,) = unheard
-    assert lab.store.put_if_unchanged(*claim)
+    if not again:
+        assert lab.store.put_if_unchanged(*unheard[0])
     monkeypatch.undo()
     leader.turn()
 

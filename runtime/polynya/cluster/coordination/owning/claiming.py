@@ -70,20 +70,21 @@ class Claims:
         """
         for batch in self._records.read(units[: self._pace.most], go_on):
             for unit, read in batch.items():
-                if not isinstance(read, Exception) and not self._may_come(unit, read):
-                    held = unit in self._holdings.units
-                    if read is not None and read.document.owner == self._holdings.me and not held:
-                        reason = "a claim that got no answer was made"
-                        self._holdings.take(unit, read.document.epoch, reason)
+                if isinstance(read, Exception):
+                    continue
+                self._forget_settled(unit, read)
+                held = unit in self._holdings.units
+                if read is not None and read.document.owner == self._holdings.me and not held:
+                    # One more that comes late only raises the epoch.
+                    reason = "a claim that got no answer was made"
+                    self._holdings.take(unit, read.document.epoch, reason)
 
-    def _may_come(self, unit: JobKey, read: Found[Ownership] | None) -> bool:
-        """Whether a claim of ours can still be made: only over the version that it replaces."""
+    def _forget_settled(self, unit: JobKey, read: Found[Ownership] | None) -> None:
+        """Forget a claim that cannot be made any more: only over the version that it replaces."""
         version = self._unsure.pop(unit, "")
-        same = version == (None if read is None else read.version)
-        if same:
+        if version == (None if read is None else read.version):
             # Last in the order in which they are looked at.
             self._unsure[unit] = version
-        return same
 
     def _refill(self, allowed: Allowance) -> None:
         now = self._clock.monotonic()
@@ -100,7 +101,7 @@ class Claims:
             if isinstance(read, Exception):
                 self._holdings.troubles.append(told(read))
                 continue
-            self._may_come(unit, read)
+            self._forget_settled(unit, read)
             since = self._since(unit, read, now)
             record = None if read is None else read.document
             decision = decide(
