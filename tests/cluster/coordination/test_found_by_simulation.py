@@ -243,3 +243,37 @@ def test_a_lease_that_is_made_late_is_marked_gone_by_its_process(
     assert node.standing is not None
     assert node.standing.troubles == ()
     assert len(node.granted) == 2
+
+
+def test_a_leader_that_was_restarted_leaves_the_lead_to_one_that_knows_who_is_dead() -> None:
+    lab = Lab(3, wanted=6)
+    lab.passes(60)
+    leader = next(node for node in lab.nodes if node.name in lab.leaders())
+    dead, watching = (node for node in lab.nodes if node is not leader)
+    lab.kill(dead)
+    lab.kill(leader)
+    lab.passes(15)
+    assert lab.leaders() == []
+
+    lab.add(leader.name)
+    lab.passes(10)
+    leaders = lab.leaders()
+    lab.passes(15)
+
+    assert leaders == [watching.name]
+    assert lab.settled()
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_node_that_has_just_begun_leads_when_nobody_else_does(others: int) -> None:
+    lab = Lab(1 + others, wanted=4)
+    lab.passes(60)
+    for node in list(lab.nodes):
+        lab.kill(node)
+
+    again = lab.add("n0")
+    first = again.turn()
+    lab.passes(20)
+
+    assert first.leading == (others == 0)
+    assert lab.leaders() == ["n0"]

@@ -76,7 +76,7 @@ def marked_gone(register: Register, clock: FakeClock) -> None:
 
 def followed(register: Register, clock: FakeClock) -> None:
     leadership = Leadership(register, ME, clock, Pace())
-    leadership.turn("n1.aa", willing=True, configuration="cc", over=lambda _: True)
+    leadership.turn("n1.aa", willing=True, alone=True, configuration="cc", over=lambda _: True)
 
 
 def published(register: Register, _clock: FakeClock) -> None:

@@ -195,6 +195,7 @@ class Member:
         self._leadership.turn(
             self._session.incarnation,
             willing=willing,
+            alone=all(node_of(one) == self._me.node for one in self._census.listed),
             configuration=self._configuration(seen),
             over=self._over,
         )

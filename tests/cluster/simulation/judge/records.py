@@ -131,10 +131,11 @@ class Records:
         known = self._terms.setdefault(after["term"], holder) if holder else holder
         if holder and known != holder:
             self._fail(f"term {after['term']} had two leaders, {known} and {holder}")
-        if holder and old["incarnation"] not in {None, holder}:
+        resigned = holder is None and self._planners.get(old["term"]) == change.process
+        if old["incarnation"] not in {None, holder} and not resigned:
             over = self._over(change.path) or self._over(f"c/nodes/{old['incarnation']}")
             if not over:
-                self._fail(f"{holder} took the lead from {old['incarnation']}, who lives")
+                self._fail(f"{change.process} took the lead from {old['incarnation']}, who lives")
         if holder:
             self._planners[after["term"]] = change.process
         self.leases.renewed(change.path, change.sent, self._now(), holder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Final
 
 from polynya.cluster.coordination.documents import LeaderLease
 from polynya.cluster.coordination.paths import LEADER
@@ -11,6 +12,10 @@ from polynya.cluster.coordination.register import Found, Register
 from polynya.cluster.coordination.sightings import Sightings
 from polynya.cluster.coordination.standing import Me, Pace
 from polynya.store.clock import Clock
+
+#: Turns for which a process that has just begun leaves the lead to others. With three a unit is
+#: owned again within two leases, whenever the process of the leader comes back (ADR 92).
+_LEFT: Final = 3
 
 
 class Leadership:
@@ -26,6 +31,8 @@ class Leadership:
         self._register, self._me, self._clock, self._pace = register, me, clock, pace
         self._sightings = Sightings(longest_gap=1.5 * pace.renew)
         self._sent = self._until = -math.inf
+        self._began: float | None = None
+        self._vacant_since: float | None = None
         self.holder: str | None = None
         self.term = 0
         self.configuration = ""
@@ -36,13 +43,20 @@ class Leadership:
         return self._clock.monotonic() < self._until
 
     def turn(
-        self, me: str, *, willing: bool, configuration: str, over: Callable[[str], bool]
+        self,
+        me: str,
+        *,
+        willing: bool,
+        alone: bool,
+        configuration: str,
+        over: Callable[[str], bool],
     ) -> None:
         """Look who leads; renew or resign when it is us, follow on when nobody does.
 
         Args:
             me: our incarnation.
             willing: we may lead.
+            alone: no other node has a lease.
             configuration: fingerprint of the units that we know.
             over: whether an incarnation is known to be dead or to have no lease.
 
@@ -53,30 +67,51 @@ class Leadership:
         answered = self._clock.monotonic()
         versions = {LEADER: found.version} if found else {}
         self._sightings.look(versions, asked=asked, answered=answered)
+        self._began = answered if self._began is None else self._began
         self.holder = found.document.incarnation if found else None
         self.term = found.document.term if found else 0
         self.configuration = found.document.configuration if found and self.holder else ""
         if found is not None and self.holder == me:
+            self._vacant_since = None
             self._hold(found, configuration, willing=willing)
             return
         self._until = -math.inf
         silent = self._sightings.silent(LEADER) or 0.0
         vacant = self.holder is None or silent >= self._pace.ttl or over(self.holder)
-        if willing and vacant:
+        if not vacant:
+            self._vacant_since = None
+        elif willing and (found is None or alone or self._knows(answered)):
             self._follow(me, found, configuration)
+        elif willing and found is not None and self.holder is not None:
+            # The others see only half a minute later that it leads no more.
+            self._vacate(found)
+
+    def _knows(self, now: float) -> bool:
+        """Whether we have watched the others for long enough to know who is dead.
+
+        If not, we leave the lead to one that has. When nobody takes it, nobody has.
+        """
+        if self._vacant_since is None:
+            self._vacant_since = now
+        began = now if self._began is None else self._began
+        left = now - self._vacant_since >= _LEFT * self._pace.turn
+        return left or now - began >= self._pace.ttl
 
     def _hold(self, found: Found[LeaderLease], configuration: str, *, willing: bool) -> None:
         if not willing:
             self._until = -math.inf
-            nobody = found.document.model_copy(update={"node": None, "incarnation": None})
-            if self._register.write(LEADER, nobody, found.version):
-                self.holder = None
+            self._vacate(found)
             return
         due = self._clock.monotonic() >= self._sent + self._pace.renew
         if due or self.configuration != configuration:
             lease = found.document.model_copy(update={"configuration": configuration})
             if self._write(lease, found.version):
                 self.configuration = configuration
+
+    def _vacate(self, found: Found[LeaderLease]) -> None:
+        nobody = found.document.model_copy(update={"node": None, "incarnation": None})
+        if self._register.write(LEADER, nobody, found.version):
+            self.holder = None
 
     def _follow(self, me: str, found: Found[LeaderLease] | None, configuration: str) -> None:
         ours = {
