@@ -48,7 +48,9 @@ def run(
         # What a member may not raise.
         place = traceback.extract_tb(error.__traceback__)[-1]
         failure = f"at {world.now:.3f} s: {error!r} in {place.filename}:{place.lineno}"
-    return Outcome(seed, failure, _counted(drill))
+    outcome = Outcome(seed, failure, _counted(drill))
+    world.end()
+    return outcome
 
 
 def _live(drill: Drill) -> None:

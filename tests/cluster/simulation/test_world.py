@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from functools import partial
 from random import Random
 
 import pytest
@@ -36,6 +39,26 @@ def test_a_paused_process_stands_still_and_what_it_sent_arrives() -> None:
     assert told == []
     world.run(100.0)
     assert told == [pytest.approx(50.001)]
+
+
+def test_nothing_of_a_life_is_kept_when_it_ends() -> None:
+    world = World(1)
+    held = Objects(world)
+    kept = weakref.ref(held)
+
+    def work(held: Objects, process: Process) -> None:
+        process.wait(1000.0)
+        held.read("a")
+
+    process = Process(world, "p")
+    process.start(partial(work, held, process))
+    world.run(10.0)
+
+    world.end()
+    del held, process, world
+    gc.collect()
+
+    assert kept() is None
 
 
 def test_a_killed_process_does_nothing_more_and_what_it_sent_arrives() -> None:

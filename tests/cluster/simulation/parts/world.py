@@ -23,6 +23,7 @@ class World:
         self.random = Random(seed)
         self.now = 0.0
         self.steps = 0
+        self.processes: list[Process] = []
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self.hub = getcurrent()
@@ -45,6 +46,12 @@ class World:
             act()
         self.now = max(self.now, until)
 
+    def end(self) -> None:
+        """Nothing happens any more. A thread that still waits would keep all that it knows."""
+        self._events.clear()
+        for process in self.processes:
+            process.kill()
+
 
 class Process:
     """One process of the operating system: its threads stop and die together.
@@ -55,6 +62,7 @@ class Process:
     def __init__(self, world: World, name: str) -> None:
         self.world = world
         self.name = name
+        world.processes.append(self)
         self.dead = False
         self.condemned = False
         self.paused_until = 0.0
@@ -66,9 +74,11 @@ class Process:
         """A new thread, which begins as soon as this one waits."""
 
         def body() -> None:
-            with suppress(GreenletExit):
-                work()
-            self._turns.pop(thread, None)
+            try:
+                with suppress(GreenletExit):
+                    work()
+            finally:
+                self._turns.pop(thread, None)
 
         thread = greenlet(body, parent=self.world.hub)
         self._turns[thread] = 0
