@@ -50,9 +50,9 @@ def _batch(seeds: range) -> Batch:
 
 
 def first_caught(runs: Callable[[int], Outcome], most: int, first: int = 1) -> int | None:
-    """How many seeds it takes until one fails; None when the first `most` all pass."""
+    """How many seeds it takes until a rule is broken; None when the first `most` all hold."""
     for number in range(most):
-        if runs(first + number).failure is not None:
+        if runs(first + number).caught:
             return number + 1
     return None
 

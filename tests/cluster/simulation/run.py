@@ -21,11 +21,20 @@ LEARNING = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one seed. `failure` is what was wrong, None when all held."""
+    """Of one seed. `failure` is what was wrong, None when all held; `raised`: an error of the code.
+
+    A planted bug that cannot even run would raise in each life: that is not what `caught` means.
+    """
 
     seed: int
     failure: str | None
     counts: Counter[str] = field(default_factory=Counter)
+    raised: bool = False
+
+    @property
+    def caught(self) -> bool:
+        """Whether a rule was broken."""
+        return self.failure is not None and not self.raised
 
 
 def run(
@@ -39,16 +48,17 @@ def run(
     world = World(seed)
     drill = Drill(world, plan, under or Under())
     prepare(drill)
-    failure = None
+    failure, raised = None, False
     try:
         _live(drill)
     except Violation as wrong:
         failure = str(wrong)
     except Exception as error:
         # What a member may not raise.
+        raised = True
         place = traceback.extract_tb(error.__traceback__)[-1]
         failure = f"at {world.now:.3f} s: {error!r} in {place.filename}:{place.lineno}"
-    outcome = Outcome(seed, failure, _counted(drill))
+    outcome = Outcome(seed, failure, _counted(drill), raised)
     world.end()
     return outcome
 

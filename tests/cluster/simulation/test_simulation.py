@@ -10,6 +10,8 @@ from collections import Counter
 
 import pytest
 
+from polynya.cluster.coordination.member import Member
+from polynya.cluster.coordination.standing import Seen, Standing
 from tests.cluster.simulation.drill import Under
 from tests.cluster.simulation.many import first_caught, vacuous
 from tests.cluster.simulation.plan import KINDS, drawn
@@ -88,6 +90,21 @@ def test_a_run_in_which_nothing_happens_proves_nothing() -> None:
     assert vacuous(busy) == []
     for name in ("fault: crash", "takeovers", "fenced", "rows"):
         assert vacuous(Counter(busy | Counter()) - Counter({name: 10_000}))
+
+
+class Unusable(Member):
+    """Cannot even run, as a planted bug whose signature is out of date."""
+
+    def turn(self, seen: Seen) -> Standing:
+        """Fails as Python does."""
+        raise TypeError("takes 4 positional arguments but 5 were given")
+
+
+def test_a_planted_bug_that_cannot_run_is_not_caught() -> None:
+    outcome = run(1, Under(member=Unusable))
+
+    assert outcome.failure is not None
+    assert not outcome.caught
 
 
 @pytest.mark.slow

@@ -29,9 +29,9 @@ def catch(bug: str, first: int, most: int) -> Caught:
     """Search for it."""
     with BUGS[bug].planted() as under:
         for number in range(most):
-            failure = run(first + number, under).failure
-            if failure is not None:
-                return Caught(bug, first, number + 1, failure)
+            outcome = run(first + number, under)
+            if outcome.caught:
+                return Caught(bug, first, number + 1, outcome.failure or "")
     return Caught(bug, first, None)
 
 

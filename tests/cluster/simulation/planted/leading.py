@@ -13,9 +13,16 @@ from polynya.cluster.coordination.shelf import Shelf
 from tests.cluster.simulation.planted.bug import Bug, Patch
 
 
-def same_term(self: Leadership, me: str, found: Found[LeaderLease] | None) -> None:
+def same_term(
+    self: Leadership, me: str, found: Found[LeaderLease] | None, configuration: str
+) -> None:
     """Whoever follows has the term of the one before."""
-    ours = {"node": self._me.node, "incarnation": me, "term": max(self.term, 1)}
+    ours = {
+        "node": self._me.node,
+        "incarnation": me,
+        "term": max(self.term, 1),
+        "configuration": configuration,
+    }
     before = found.document if found is not None else LeaderLease(term=0)
     if self._write(before.model_copy(update=ours), found.version if found else None):
         self.holder, self.term = me, max(self.term, 1)
@@ -26,10 +33,12 @@ def led_once(self: Leadership) -> bool:
     return self._until > -math.inf or self._sent > -math.inf
 
 
-def never_over(self: Leadership, me: str, found: Found[LeaderLease] | None) -> None:
+def never_over(
+    self: Leadership, me: str, found: Found[LeaderLease] | None, configuration: str
+) -> None:
     """Nobody follows a leader that has gone."""
     if found is None:
-        _follow(self, me, found)
+        _follow(self, me, found, configuration)
 
 
 _follow = Leadership._follow
@@ -52,6 +61,16 @@ _read_plan = Member._read_plan
 def listed_only(self: Member, incarnation: str) -> bool:
     """As it was: who is not in the last listing is no member."""
     return incarnation not in self._census.listed or self._census.dead(incarnation)
+
+
+def resigns_for_all(self: Member, incarnation: str) -> bool:
+    """Who has just begun takes whoever leads for its own earlier process."""
+    began = self._leadership._began
+    young = began is None or self._clock.monotonic() < began + self._pace.turn
+    return young or _over(self, incarnation)
+
+
+_over = Member._over
 
 
 def at_once(self: Member, seen: Any) -> None:
@@ -78,6 +97,11 @@ LEADING = (
         "who led once goes on planning",
         "zombie coordinators: iceberg#13593, #16016",
         lambda: (Patch(Leadership, "leading", property(led_once)),),
+    ),
+    Bug(
+        "who has just begun resigns for any leader",
+        "-",
+        lambda: (Patch(Member, "_over", resigns_for_all),),
     ),
     Bug(
         "a freeze does not stop anything",
