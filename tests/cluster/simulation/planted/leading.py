@@ -65,8 +65,7 @@ def listed_only(self: Member, incarnation: str) -> bool:
 
 def resigns_for_all(self: Member, incarnation: str) -> bool:
     """Who has just begun takes whoever leads for its own earlier process."""
-    began = self._leadership._began
-    young = began is None or self._clock.monotonic() < began + self._pace.turn
+    young = self._clock.monotonic() < self._leadership._began + self._pace.turn
     return young or _over(self, incarnation)
 
 

@@ -31,8 +31,8 @@ class Leadership:
         self._register, self._me, self._clock, self._pace = register, me, clock, pace
         self._sightings = Sightings(longest_gap=1.5 * pace.renew)
         self._sent = self._until = -math.inf
-        self._began: float | None = None
-        self._vacant_since: float | None = None
+        # Since when we have watched, and since when nobody leads, as we saw it.
+        self._began = self._vacant_since = math.inf
         self.holder: str | None = None
         self.term = 0
         self.configuration = ""
@@ -67,35 +67,34 @@ class Leadership:
         answered = self._clock.monotonic()
         versions = {LEADER: found.version} if found else {}
         self._sightings.look(versions, asked=asked, answered=answered)
-        self._began = answered if self._began is None else self._began
+        self._began = min(self._began, answered)
         self.holder = found.document.incarnation if found else None
         self.term = found.document.term if found else 0
         self.configuration = found.document.configuration if found and self.holder else ""
         if found is not None and self.holder == me:
-            self._vacant_since = None
+            self._vacant_since = math.inf
             self._hold(found, configuration, willing=willing)
             return
         self._until = -math.inf
         silent = self._sightings.silent(LEADER) or 0.0
         vacant = self.holder is None or silent >= self._pace.ttl or over(self.holder)
         if not vacant:
-            self._vacant_since = None
-        elif willing and (found is None or alone or self._knows(answered)):
-            self._follow(me, found, configuration)
-        elif willing and found is not None and self.holder is not None:
-            # The others see only half a minute later that it leads no more.
-            self._vacate(found)
+            self._vacant_since = math.inf
+        elif willing:
+            self._vacant_since = min(self._vacant_since, answered)
+            if found is None or alone or self._may_follow(answered):
+                self._follow(me, found, configuration)
+            elif self.holder is not None:
+                # The others would see only half a minute later that it leads no more.
+                self._vacate(found)
 
-    def _knows(self, now: float) -> bool:
-        """Whether we have watched the others for long enough to know who is dead.
+    def _may_follow(self, now: float) -> bool:
+        """Whether we have watched for a lease, and so know who is dead, or nobody has who lives.
 
-        If not, we leave the lead to one that has. When nobody takes it, nobody has.
+        Until then we leave the lead to one that knows more.
         """
-        if self._vacant_since is None:
-            self._vacant_since = now
-        began = now if self._began is None else self._began
-        left = now - self._vacant_since >= _LEFT * self._pace.turn
-        return left or now - began >= self._pace.ttl
+        knows = now - self._began >= self._pace.ttl
+        return knows or now - self._vacant_since >= _LEFT * self._pace.turn
 
     def _hold(self, found: Found[LeaderLease], configuration: str, *, willing: bool) -> None:
         if not willing:
