@@ -113,6 +113,11 @@ cluster-faults: dev ## 40 faults one at a time and 500 that overlap strike three
 capture-kills: dev ## A capture of a real PostgreSQL is killed 100 times, then compared; KILLS, SEED
 	@$(BIN)/python -m tests.gateway.worker.kills --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
 
+.PHONY: random-capture
+random-capture: dev ## A random workload is captured under kills, all is compared; DATABASE, SEED, MINUTES
+	@$(BIN)/python -m tests.random_capture --database $(or $(DATABASE),postgresql) \
+	  --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10) $(ARGS)
+
 .PHONY: unit
 unit: dev ## The tests without a JVM and without the stacks
 	@$(PYTEST) -m "not spark and not slow and not synth" $(ARGS)

@@ -49,7 +49,7 @@ class Story:
     def kill_capture(self) -> None:
         """kill -9 of the process that captures; `polynya run` starts another."""
         known = self._landed()
-        os.kill(self._capture(), signal.SIGKILL)
+        os.kill(capture_process(self.program), signal.SIGKILL)
         self._fault("kill -9 of the capture process")
         self._until("it lands again", lambda: self._landed() > known + 1)
 
@@ -117,18 +117,6 @@ class Story:
             raise Failed(f"{verb[0]} ended with {done.returncode}: {done.stdout}{done.stderr}")
         return done
 
-    def _capture(self) -> int:
-        """The process that captures."""
-        parent = f"PPid:\t{self.program.pid}\n"
-        for entry in Path("/proc").iterdir():
-            try:
-                is_child = entry.name.isdigit() and parent in (entry / "status").read_text()
-                if is_child and _WORKER in (entry / "cmdline").read_bytes():
-                    return int(entry.name)
-            except OSError:
-                continue
-        raise Failed("no process captures")
-
     def _until(self, what: str, there: Callable[[], bool]) -> None:
         def is_there() -> bool:
             failed = [
@@ -153,6 +141,19 @@ class Story:
     def _fault(self, what: str) -> None:
         self.faults.append(what)
         self.say(what)
+
+
+def capture_process(program: Program) -> int:
+    """The number of the process that captures. Raises Failed when there is none."""
+    parent = f"PPid:\t{program.pid}\n"
+    for entry in Path("/proc").iterdir():
+        try:
+            is_child = entry.name.isdigit() and parent in (entry / "status").read_text()
+            if is_child and _WORKER in (entry / "cmdline").read_bytes():
+                return int(entry.name)
+        except OSError:
+            continue
+    raise Failed("no process captures")
 
 
 def _is_well(found: list[Said]) -> bool:

@@ -80,9 +80,13 @@ class Program:
         """Events of the last start."""
         return self._starts[-1].said()
 
+    def all_said(self) -> list[Said]:
+        """Events of all starts."""
+        return [event for one in self._starts for event in one.said()]
+
     def count(self, kind: str) -> int:
         """Events of a kind, of all starts."""
-        return sum(event["type"] == kind for one in self._starts for event in one.said())
+        return sum(event["type"] == kind for event in self.all_said())
 
     def until(self, what: str, there: Callable[[], bool]) -> None:
         """Wait for something that it does. Raises Failed when it ends, or comes too late."""

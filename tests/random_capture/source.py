@@ -1,0 +1,61 @@
+"""What differs between the databases under the random workload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from tests.random_capture.types import Type
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class Source:
+    """One kind of database.
+
+    Attributes:
+        name: for people.
+        kind: type of the connection.
+        database: name of the database.
+        include: the tables that are captured.
+        schema: what stands before the dot in their names.
+        types: of columns.
+        keys: of tables: each the columns of one key.
+        setup: what makes the database ready, and `audit.log (seq, name, op, row)`.
+        server: starts one.
+        connect: a session, with `run(statement)` and `close()`.
+        audited: statements by which each change of a row of a table is written to `audit.log`, in
+            the transaction that makes it: name, key, other columns.
+        alter: gives a column another type.
+        numbers: a table `g` with the numbers from 1 to `{n}`.
+        errors: what a session meets that has lost its server, a lock or a race.
+    """
+
+    name: str
+    kind: str
+    database: str
+    include: str
+    schema: str
+    types: tuple[Type, ...]
+    keys: tuple[tuple[Column, ...], ...]
+    setup: tuple[str, ...]
+    server: Callable[[], AbstractContextManager[Any]]
+    connect: Callable[[Any], Any]
+    audited: Callable[[str, Sequence[Column], Sequence[Column]], list[str]]
+    alter: str
+    numbers: str
+    errors: tuple[type[BaseException], ...]
+
+    @property
+    def revision(self) -> Type:
+        """The type of `rev`, another number in each version of a record."""
+        return next(one for one in self.types if one.ddl == "bigint")
