@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,6 +62,23 @@ def postgis_server() -> Iterator[PostgresServer]:
                 yield server
             return
     pytest.skip("there is no PostgreSQL server with PostGIS; POLYNYA_TEST_POSTGIS may name one")
+
+
+@contextmanager
+def icu_server() -> Iterator[PostgresServer]:
+    """A server that was built with ICU, whose collations may take different texts for equal.
+
+    That of the package is not; those of systems are.
+    """
+    for programs in postgresql.installed():
+        linked = subprocess.run(
+            ["ldd", str(programs / "postgres")], capture_output=True, text=True, check=False
+        )
+        if "libicui18n" in linked.stdout:
+            with postgresql.postgres_server(programs=programs) as server:
+                yield server
+            return
+    pytest.skip("there is no PostgreSQL server with ICU; that of the system has it")
 
 
 def environment(server: PostgresServer) -> dict[str, str]:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from polynya.gateway.reading_order import ReadingOrder
 from polynya.model.errors import DependencyError
 from tests.gateway.postgresql.shop import Shop, read_all, rows
 
@@ -90,7 +91,8 @@ def test_a_view_shows_what_was_there_when_it_began(shop: Shop) -> None:
     shop.run("UPDATE orders SET n = 1", "DELETE FROM orders WHERE id > 50")
 
     with ThreadPoolExecutor(4) as readers:
-        places = [(str(after),) for after in range(0, 100, 10)]
+        order = ReadingOrder((("id", "integer"),))
+        places = [order.place((str(after),)) for after in range(0, 100, 10)]
         chunks = readers.map(lambda after: view.read(table, after, 10, None), places)
         found = [row for chunk in chunks for row in rows(chunk)]
     assert [row["id"] for row in before] == list(range(1, 11))

@@ -117,12 +117,14 @@ class PostgresMoment:
         shown = f"concat_ws(', ', {shown})" if layout.key else key
         # The transaction that wrote the row: it changes with every change.
         version = "xmin::text" if layout.key else "''"
+        # Of columns in several collations the texts would have none, and could not be grouped.
         return (
-            f"SELECT {self._md5(key)} AS key_hash, {shown} AS key_text,"
+            f'SELECT {self._md5(key)} AS key_hash, ({shown}) COLLATE "C" AS key_text,'
             f" {self._md5(row)} AS row_hash, {version} AS version FROM {_from(table, where)}"
         )
 
     def _md5(self, text: str) -> str:
+        text = f'({text}) COLLATE "C"'
         return f"md5({text})" if self._is_utf8 else f"md5(convert_to({text}, 'UTF8'))"
 
 

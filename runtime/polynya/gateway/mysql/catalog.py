@@ -123,13 +123,14 @@ def _columns(session: Session, these: str) -> dict[tuple[str | None, str | None]
         "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE,"
         " CHARACTER_SET_NAME, NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION,"
         " IS_NULLABLE = 'NO' OR COALESCE(COLUMN_DEFAULT, 'NULL') != 'NULL'"
-        " OR COALESCE(GENERATION_EXPRESSION, '') != ''"
+        " OR COALESCE(GENERATION_EXPRESSION, '') != '', COLLATION_NAME"
         f" FROM information_schema.COLUMNS WHERE {these} ORDER BY 1, 2, ORDINAL_POSITION",
         "the list of columns",
     ):
+        precision, scale, fraction = (None if one is None else int(one) for one in row[7:10])
         facts = Facts(
             _text(row[2]), _text(row[3]).lower(), _text(row[4]), row[5] == "YES", row[6],
-            *(None if one is None else int(one) for one in row[7:10]),
+            precision, scale, fraction, row[11],
         )  # fmt: skip
         found[row[0], row[1]].append(Column(facts, coding_of(facts), fills=row[10] == "1"))
     return found

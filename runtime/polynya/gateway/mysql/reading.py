@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from polynya.gateway.mysql.catalog import Table, read_tables
-from polynya.gateway.mysql.keyset import key_kinds, order
+from polynya.gateway.mysql.keyset import keyset_of
 from polynya.gateway.mysql.quoting import quoted
 from polynya.gateway.mysql.rows import select_list
 from polynya.gateway.mysql.session import Session
@@ -37,7 +37,8 @@ def query(table: Table, conditions: Sequence[str]) -> str:
     """The rows of a table that meet all conditions, in the order of a key that has one."""
     sql = f"SELECT {select_list(table)} FROM {quoted(table.database, table.name)}"
     sql += f" WHERE {' AND '.join(f'({one})' for one in conditions)}" if conditions else ""
-    return sql + (f" ORDER BY {order(table)}" if key_kinds(table) else "")
+    key = keyset_of(table)
+    return sql + (f" ORDER BY {key.order}" if key else "")
 
 
 @dataclass(slots=True)

@@ -15,12 +15,13 @@ from functools import partial
 from typing import Any
 
 from polynya.gateway.mysql.catalog import Table
-from polynya.gateway.mysql.keyset import beyond, key_kinds, key_values, order, up_to
+from polynya.gateway.mysql.keyset import Keyset, keyset_of
 from polynya.gateway.mysql.moments import MARIADB, end_view, has_transactions, open_view
 from polynya.gateway.mysql.quoting import quoted
 from polynya.gateway.mysql.reading import Cursor, Cursors, as_now, query
 from polynya.gateway.mysql.rows import Place, envelope, line_of
 from polynya.gateway.mysql.session import Session
+from polynya.gateway.reading_order import KeyChangedError, another_key
 from polynya.gateway.source import Access, Chunk, Key, SourceTable, Whole
 from polynya.model.errors import OperationError
 
@@ -72,18 +73,18 @@ class MysqlSnapshot:
         with self._session() as session:
             place = open_view(session, self._first.connector)
             known = self._look(session, table)
-            kinds = key_kinds(known)
-            if after is not None and not _fits(after, kinds):
-                raise self._another_key(table)
+            key = keyset_of(known)
+            values = self._values(table, key, after)
             chunk = None
-            if kinds is not None:
-                conditions = [] if after is None else [beyond(known, kinds, after)]
-                bound = _bound(session, known, kinds, conditions, rows)
+            if key is not None:
+                conditions = [] if values is None else [key.beyond(values)]
+                bound = _bound(session, known, key, conditions, rows)
                 if bound is not None:
-                    conditions.append(up_to(known, kinds, bound))
+                    conditions.append(key.up_to(bound))
                 line, sql = line_of(known, place), query(known, [*conditions, *_given(where)])
                 lines = [line(row) for row in session.stream(sql, f"reading {table.name}")]
-                chunk = Chunk(b"".join(lines), len(lines), bound, bound is None)
+                last = None if bound is None else key.reading.place(bound)
+                chunk = Chunk(b"".join(lines), len(lines), last, bound is None)
             end_view(session)
         return chunk
 
@@ -148,13 +149,19 @@ class MysqlSnapshot:
         known = self._tables[table.name] = as_now(session, self._access, table.name)
         return known
 
-    def _another_key(self, table: SourceTable) -> OperationError:
-        return OperationError(
-            "POLYNYA-GTW-047", f"the key of {table.name} was changed while the table was loaded",
-            where=self._access.task, state="what has landed of it stays",
-            fix=f"load it again: `polynya landing resume {self._access.task} --reload "
-            f"{table.name}`",
-        )  # fmt: skip
+    def _values(
+        self, table: SourceTable, key: Keyset | None, after: Key | None
+    ) -> tuple[str, ...] | None:
+        """The values of the key behind which it goes on; None: from the beginning."""
+        if key is None:
+            by_number = after is None or (len(after) == 1 and isinstance(after[0], int))
+            if not by_number:
+                raise another_key(self._access, table.name)
+            return None
+        try:
+            return key.reading.values(after)
+        except KeyChangedError:
+            raise another_key(self._access, table.name) from None
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
@@ -175,20 +182,14 @@ def _given(where: str | None) -> list[str]:
     return [where] if where else []
 
 
-def _fits(after: Key, kinds: tuple[str, ...] | None) -> bool:
-    """Whether rows that were read up to `after` were read by the key that the table has now."""
-    by_number = len(after) == 1 and isinstance(after[0], int)
-    return by_number if kinds is None else not by_number and len(after) == len(kinds)
-
-
 def _bound(
-    session: Session, table: Table, kinds: tuple[str, ...], conditions: list[str], rows: int
-) -> Key | None:
+    session: Session, table: Table, key: Keyset, conditions: list[str], rows: int
+) -> tuple[str, ...] | None:
     """The last key of a chunk, found in the index alone; None: the rest is not more than it."""
     where = f" WHERE {conditions[0]}" if conditions else ""
     row = session.one(
-        f"SELECT {order(table)} FROM {quoted(table.database, table.name)}{where}"
-        f" ORDER BY {order(table)} LIMIT {max(rows, 1) - 1}, 1",
+        f"SELECT {key.selected} FROM {quoted(table.database, table.name)}{where}"
+        f" ORDER BY {key.order} LIMIT {max(rows, 1) - 1}, 1",
         f"reading {table.full_name}",
     )
-    return None if row is None else key_values(kinds, row)
+    return None if row is None else tuple(str(value) for value in row)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from polynya.gateway.postgresql.lines import ROW, column
 from polynya.gateway.postgresql.sql import literal
 from polynya.gateway.postgresql.tables import PgTable
+from polynya.gateway.reading_order import ReadingOrder
 
 #: Bytes of rows that are held in memory at a time; very long rows come in smaller chunks.
 MOST_BYTES: Final = 32 << 20
@@ -15,18 +16,30 @@ MOST_BYTES: Final = 32 << 20
 _ROWS_A_BLOCK: Final = 50
 
 
-def beyond(table: PgTable, after: Sequence[Any] | None) -> list[str]:
+def reading_order(table: PgTable) -> ReadingOrder:
+    """The order of the pages, as a load remembers it."""
+    types = {one.name: one.type_name for one in table.columns}
+    return ReadingOrder(
+        tuple(
+            (name, f"{types[name]} {collation}".rstrip())
+            for name, collation in zip(table.key, table.collations, strict=True)
+        )
+    )
+
+
+def beyond(table: PgTable, values: Sequence[str] | None) -> list[str]:
     """Conditions for the rows after a key, in the order of the key's own index.
 
-    The key's values are the texts that the server gave; it compares them by the types and the
-    collations of the columns, so the order of pages is that of the index, whatever it is.
+    The key's values are the texts that the server gave; it compares them by the types of the
+    columns and the collations of the index, so the order of pages is that of the index, whatever
+    it is.
     """
-    if after is None:
+    if values is None:
         return []
-    return [f"{_tuple(table)} > {_values(table, after)}"]
+    return [f"{_tuple(table)} > {_values(table, values)}"]
 
 
-def up_to(table: PgTable, last: Sequence[Any]) -> list[str]:
+def up_to(table: PgTable, last: Sequence[str]) -> list[str]:
     """Conditions for the rows up to a key."""
     return [f"{_tuple(table)} <= {_values(table, last)}"]
 
@@ -39,7 +52,7 @@ def key_texts(table: PgTable) -> str:
 def key_order(table: PgTable, *, descending: bool = False) -> str:
     """The key as a list of what to order by."""
     end = " DESC" if descending else ""
-    return ", ".join(f"{column(name)}{end}" for name in table.key)
+    return ", ".join(f"{one}{end}" for one in _compared(table))
 
 
 def blocks_for(table: PgTable, rows: int, blocks: int) -> int:
@@ -68,12 +81,20 @@ def affordable(table: PgTable, rows: int, seen: float | None) -> int:
     return max(1, min(rows, int(MOST_BYTES / max(seen or 1.0, 1.0))))
 
 
+def _compared(table: PgTable) -> list[str]:
+    """The columns of the key as its index compares them."""
+    return [
+        f"{column(name)} COLLATE {collation}" if collation else column(name)
+        for name, collation in zip(table.key, table.collations, strict=True)
+    ]
+
+
 def _tuple(table: PgTable) -> str:
-    names = [column(name) for name in table.key]
+    names = _compared(table)
     return names[0] if len(names) == 1 else f"({', '.join(names)})"
 
 
-def _values(table: PgTable, key: Sequence[Any]) -> str:
+def _values(table: PgTable, key: Sequence[str]) -> str:
     types = {one.name: one.type_name for one in table.columns}
     values = [
         f"{literal(str(value))}::{types[name]}" for name, value in zip(table.key, key, strict=True)

@@ -55,7 +55,13 @@ ORDER BY a.attrelid, a.attnum
 # key, else one without NULLs.
 _KEYS: Final = """\
 SELECT i.indrelid, i.indisprimary, i.indisreplident,
-       (SELECT array_agg(i.indkey[p]::int ORDER BY p) FROM generate_series(0, i.indnkeyatts - 1) p)
+       (SELECT array_agg(i.indkey[p]::int ORDER BY p)
+        FROM generate_series(0, i.indnkeyatts - 1) p),
+       (SELECT array_agg(coalesce(quote_ident(n.nspname) || '.' || quote_ident(o.collname), '')
+                         ORDER BY p)
+        FROM generate_series(0, i.indnkeyatts - 1) p
+        LEFT JOIN pg_collation o ON o.oid = i.indcollation[p]
+        LEFT JOIN pg_namespace n ON n.oid = o.collnamespace)
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL
   AND i.indexprs IS NULL AND i.indrelid IN ({oids})
@@ -82,6 +88,8 @@ class PgTable:
         identity: replica identity: `d` the primary key, `i` an index, `f` all, `n` nothing.
         is_logged: whether its changes are in the log at all.
         key: () without one.
+        collations: of the key's index, each as SQL has it; '' for a column that has none. The index
+            may have others than the columns, and its own tell which rows are one.
         doubtful_key: a unique index whose columns may be NULL, where there is nothing better.
         numbers: of its newest column, and of the newest that has a default.
         left_out: columns that are not captured, with why.
@@ -102,6 +110,7 @@ class PgTable:
     rows: int | None
     bytes: int | None
     numbers: tuple[int, int] = (0, 0)
+    collations: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -236,9 +245,11 @@ def _newest(columns: Sequence[Sequence[Any]]) -> tuple[int, int]:
 def _with_key(
     table: PgTable, numbers: Mapping[int, str], required: set[str], keys: Sequence[Sequence[Any]]
 ) -> PgTable:
-    for _, is_primary, _, columns in keys:
+    for _, is_primary, _, columns, collations in keys:
         names = tuple(numbers[int(one)] for one in columns if int(one) in numbers)
         if len(names) == len(columns) and required.issuperset(names):
-            return replace(table, key=names, key_is_primary=is_primary)
+            return replace(
+                table, key=names, key_is_primary=is_primary, collations=tuple(collations)
+            )
     doubtful = [numbers[int(one)] for one in keys[0][3] if int(one) in numbers] if keys else []
     return replace(table, doubtful_key=tuple(doubtful))

@@ -13,6 +13,7 @@ from polynya.gateway.postgresql.session import Session
 from polynya.gateway.postgresql.slots import Exported, transactions_seen
 from polynya.gateway.postgresql.sql import literal
 from polynya.gateway.postgresql.tables import PgTable
+from polynya.gateway.reading_order import KeyChangedError, another_key
 from polynya.gateway.source import Access, Chunk, Key, SourceTable, Whole
 from polynya.model.errors import PolynyaError
 
@@ -62,6 +63,7 @@ class View:
         Raises:
             DependencyError: POLYNYA-GTW-033, the table was written anew since the view began, or
                 changed its columns: it needs a later view. POLYNYA-GTW-020.
+            OperationError: POLYNYA-GTW-047, its key is another one since `after` was read.
         """
         found = self._tables[table.name]
         conditions = self._conditions(found, where)
@@ -112,28 +114,36 @@ class View:
     def _by_key(
         self, session: Session, table: PgTable, after: Key | None, rows: int, given: list[str]
     ) -> Chunk:
-        conditions = [*given, *paging.beyond(table, after)]
+        order = paging.reading_order(table)
+        try:
+            values = order.values(after)
+        except KeyChangedError:
+            raise another_key(self._access, table.name) from None
+        conditions = [*given, *paging.beyond(table, values)]
         texts, place = paging.key_texts(table), f"FROM {table.sql} {lines.ROW}{_where(conditions)}"
         bound = session.run(
             f"SELECT {texts} {place} ORDER BY {paging.key_order(table)} OFFSET {rows - 1} LIMIT 1"
         )
         if bound:
             conditions += paging.up_to(table, bound[0])
-            return self._copied(session, table, conditions, last=tuple(bound[0]), is_last=False)
+            place_of_last = order.place(bound[0])
+            return self._copied(session, table, conditions, last=place_of_last, is_last=False)
         end = session.run(
             f"SELECT {texts} {place} ORDER BY {paging.key_order(table, descending=True)} LIMIT 1"
         )
-        last = tuple(end[0]) if end else None
+        last = order.place(end[0]) if end else None
         return self._copied(session, table, conditions, last=last, is_last=True)
 
     def _by_blocks(
         self, session: Session, table: PgTable, after: Key | None, rows: int, given: list[str]
     ) -> Chunk:
+        if after is not None and not isinstance(after[0], int):
+            raise another_key(self._access, table.name)
         name = literal(table.sql.removeprefix("ONLY "))
         blocks = int(session.run(
             f"SELECT pg_relation_size({name}::regclass) / current_setting('block_size')::int"
         )[0][0])  # fmt: skip
-        first, step = 0 if after is None else int(after[0]), paging.blocks_for(table, rows, blocks)
+        first, step = 0 if after is None else after[0], paging.blocks_for(table, rows, blocks)
         while True:
             end = first + step
             is_last = end >= blocks

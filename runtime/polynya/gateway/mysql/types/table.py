@@ -33,6 +33,7 @@ class Facts:
     scale: int | None = None
     fraction: int | None = None
     """Digits of the fraction of a second."""
+    collation: str | None = None
 
     @property
     def plain(self) -> str:
@@ -54,8 +55,9 @@ class Coding:
         encode: from the text of the server to JSON.
         expression: of SQL, in which `{}` is the column.
         history: type in the schema history; None: the one that the catalog has.
-        key: how a value stands in a condition on the key: `number`, `text`, `bytes`; None: rows
-            are not read in the order of such a column.
+        key: how a value stands in a condition on the key: `number`, `bytes`, `collated` (text that
+            a collation orders), `text` (what the server reads from one, as a date); None: rows are
+            not read in the order of such a column.
     """
 
     connect: Mapping[str, Any]
@@ -156,7 +158,7 @@ def _time(_: Facts) -> Coding:
 
 
 def _text(_: Facts) -> Coding:
-    return Coding({"type": "string"}, encoders.text, key="text")
+    return Coding({"type": "string"}, encoders.text, key="collated")
 
 
 def _long_text(_: Facts) -> Coding:

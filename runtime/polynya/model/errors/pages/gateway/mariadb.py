@@ -58,8 +58,9 @@ PAGES: Final = (
     ErrorPage(
         "POLYNYA-GTW-047",
         "the key of a table changed while it was loaded",
-        "The load follows the key of a table from part to part, and the key that it stood at means "
-        "nothing any more. What has landed of the table stays. Load it again from its beginning.",
+        "The load follows the key of a table from part to part. Other columns are the key now, so "
+        "the place at which it stood means nothing any more. What has landed of the table stays. "
+        "Load it again from its beginning.",
     ),
     ErrorPage(
         "POLYNYA-GTW-048",
