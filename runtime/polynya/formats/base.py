@@ -22,6 +22,7 @@ from polynya.formats.batch import (
 )
 from polynya.formats.files.discovery import Discovery
 from polynya.formats.files.folders import Folders
+from polynya.formats.sources.eras import Era
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.datatypes import DataType
 from polynya.store.object_store import ObjectInfo, ObjectStore
@@ -37,6 +38,8 @@ class KnownTable:
         keys: key columns of earlier batches.
         done: by file, how many of its records the table has; needed where files are shared.
         called: what the source has called the table since it was renamed.
+        key_names: the names that keys of its events have had; see `KeyNames`.
+        eras: those of the log of its source; see `LogEras`.
     """
 
     dataset: ResolvedDataset
@@ -44,6 +47,8 @@ class KnownTable:
     keys: tuple[str, ...] = ()
     done: Mapping[str, int] = field(default_factory=dict)
     called: str | None = None
+    key_names: Sequence[tuple[str, ...]] = ()
+    eras: Sequence[Era] = ()
 
     @property
     def source(self) -> str:

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from polynya.formats.sources.eras import Era
 from polynya.model.config.evolution import SchemaChange
 from polynya.model.contract.direct_position import DirectPosition
 from polynya.model.contract.landed_position import Span
@@ -140,6 +141,14 @@ class Facts:
     loaded_from: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class OfSource:
+    """What is known of a source once a batch is copied; see `KnownTable`."""
+
+    key_names: tuple[tuple[str, ...], ...] = ()
+    eras: tuple[Era, ...] = ()
+
+
 class Accounted(Protocol):
     """What a batch says of itself, wherever its rows are."""
 
@@ -214,6 +223,11 @@ class Accounted(Protocol):
         ...
 
     @property
+    def of_source(self) -> OfSource | None:
+        """See `DatasetBatch`."""
+        ...
+
+    @property
     def facts(self) -> Facts:
         """See `Facts`."""
         ...
@@ -237,6 +251,7 @@ class LoadedBatch:
     source: Mapping[str, DataType] | None = None
     stream: DirectPosition | None = None
     landed: Span | None = None
+    of_source: OfSource | None = None
     unparsed: int = 0
 
 
@@ -267,6 +282,7 @@ class DatasetBatch:
             then, and no file.
         landed: where it lies among the landed batches of a stream, None where it was not read from
             these.
+        of_source: what is known of the source with it; None where the format remembers nothing.
         place_of: gives file and offset of a record as people find them in the source, where those
             of the rows mean nothing to them.
     """
@@ -289,6 +305,7 @@ class DatasetBatch:
     source: Mapping[str, DataType] | None = None
     stream: DirectPosition | None = None
     landed: Span | None = None
+    of_source: OfSource | None = None
     place_of: Callable[[str, int], tuple[str, int]] | None = None
 
     def __post_init__(self) -> None:

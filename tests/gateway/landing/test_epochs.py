@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from polynya.formats.debezium.order import native_position
-from polynya.gateway.landing.epochs import in_epoch, next_epoch
+from polynya.gateway.landing.epochs import in_epoch, next_epoch, source_in_epoch
+from polynya.gateway.landing.extract import change_identifier
 
 
 def line(file: str, pos: int, after: dict[str, str]) -> bytes:
@@ -33,6 +34,17 @@ def test_events_of_a_later_epoch_are_later_and_keep_their_values() -> None:
     assert raised["value"]["source"]["file"] == "binlog.100000001"
     assert native_position(raised["value"]) > native_position(json.loads(before)["value"])  # type: ignore[operator]
     assert in_epoch(before, 0) == before
+
+
+def test_a_view_stands_in_the_epoch_of_its_capture() -> None:
+    before = {"connector": "mariadb", "file": "binlog.000099", "pos": 900, "row": 0}
+    after = {**before, "file": "binlog.000001", "pos": 4}
+
+    place = change_identifier(source_in_epoch(after, 1))
+
+    assert place is not None
+    assert place > str(change_identifier(before))
+    assert source_in_epoch({"lsn": 5}, 1) == {"lsn": 5}
 
 
 def test_the_text_of_a_statement_is_not_touched() -> None:

@@ -48,6 +48,11 @@ def resume(task: str, dataset: str, /, *, accept: Accepted | None = None, contex
     target = DatasetTable.existing(engine.spark, entry.dataset, engine.owner)
     suspension = target.state.copy.decisions.suspended
     policy = "apply" if accept == "propagate" else accept
+    if policy == "apply" and suspension is not None and suspension.cause == "change_key":
+        raise usage_error(
+            "no table can follow a change of its keys: `--accept ignore` keeps them",
+            "another `name` with the new `keys` builds a new table",
+        )
     accepted = {suspension.cause: policy} if suspension is not None and policy else {}
     ended = resume_table(target, accepted)
     how = f"; the next batch may {policy_in_words(accept)} it" if accept else ""

@@ -52,6 +52,8 @@ class Known:
             keys=self.dataset.mapping.of_source(columns.keys),
             done={path: progress.records for path, progress in position.files.items()},
             called=self.copy.membership.called,
+            key_names=[tuple(names) for names in columns.key_names],
+            eras=position.eras,
         )
 
     @property

@@ -15,6 +15,7 @@ from polynya.engine.work.dataset import WorkingDataset
 from polynya.formats.base import ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.registry import format_of
+from polynya.gateway.landing.epochs import source_in_epoch
 from polynya.gateway.landing.extract import change_identifier, chunk_as_batch
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.position import Position
@@ -84,7 +85,10 @@ class CapturedLoad:
     def place(self) -> str | None:
         """The change identifier of the view."""
         assert self._view is not None, "it was opened"
-        return change_identifier(self._view[1].source)
+        newest = CaptureLog(self._context.landing, self._capture.place).newest()
+        epoch = 0 if newest is None else Position.of(newest.position).epoch
+        source = source_in_epoch(self._view[1].source, epoch)
+        return change_identifier(source, self._working.known.eras)
 
     def gather(self) -> None:
         """Gather the table chunk by chunk, or until told to stop. Raises as a copy does."""

@@ -93,6 +93,8 @@ class WorkingDataset:
             keys=mapping.of_source(self.keys),
             done={path: progress.records for path, progress in self.progress.items()},
             called=self.table.state.copy.membership.called,
+            key_names=[tuple(names) for names in self.table.state.copy.columns.key_names],
+            eras=self.table.state.copy.position.eras,
         )
 
     @property

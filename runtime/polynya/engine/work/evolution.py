@@ -8,6 +8,7 @@ from datetime import datetime
 
 from polynya.engine.work.context import EngineContext
 from polynya.formats.batch import DatasetBatch
+from polynya.formats.sources.key_names import key_columns
 from polynya.formats.values.reshape import reshaped, truncates, without_truncates
 from polynya.lake.iceberg.user_layout import columns_in_use
 from polynya.lake.table.column_changes import change_columns
@@ -107,11 +108,22 @@ def evolution_of(
             policies=policies,
             changes=found,
         )
-        found = [_of_mapped(change, batch, mapping) for change in found]
+        found = _without_renamed_key([_of_mapped(change, batch, mapping) for change in found])
     if truncates(batch):
         view = reading.relations.view
         found.append(SchemaChange("truncate", view, policies.policy("truncate")))
     return Evolution(tuple(found))
+
+
+def _without_renamed_key(found: list[SchemaChange]) -> list[SchemaChange]:
+    """A column of the key that was renamed is a rename, and no other key."""
+    names = {c.old: c.new for c in found if c.kind == "rename_column" and c.policy != "ignore"}
+    return [
+        change
+        for change in found
+        if change.kind != "change_key"
+        or [names.get(name, name) for name in key_columns(change.old)] != key_columns(change.new)
+    ]
 
 
 def _of_mapped(change: SchemaChange, batch: DatasetBatch, mapping: ColumnMapping) -> SchemaChange:

@@ -7,17 +7,22 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from polynya.formats.batch import DatasetBatch, FileProgress
+from polynya.formats.base import KnownTable
+from polynya.formats.batch import DatasetBatch, FileProgress, OfSource
 from polynya.formats.debezium.connect_types import Typed
 from polynya.formats.debezium.decode import DecodedEvent, EventDecoder
 from polynya.formats.debezium.envelope import ChangeEvent
+from polynya.formats.debezium.tables import TableSettings
 from polynya.formats.errors import RecordError
+from polynya.formats.sources.eras import LogEras
+from polynya.formats.sources.key_names import KeyNames
 from polynya.formats.values.buffer import RecordBuffer
 from polynya.formats.values.columns import Column, Faults, build
 from polynya.formats.values.observed import Observed
 from polynya.formats.values.rows import TypedRecords, typed_records
 from polynya.formats.values.sequence import order_by, times_of
 from polynya.formats.values.table import Service, all_rejected, old_key_type, rows_table
+from polynya.model.config.evolution import SchemaChange
 from polynya.model.datatypes import DataType
 
 
@@ -30,9 +35,14 @@ class TableEvents:
     events: list[DecodedEvent] = field(default_factory=list)
     observed: Observed = field(default_factory=Observed)
     _seen: dict[str, Typed] | None = None
+    _file: str | None = None
+    _before: tuple[KeyNames, LogEras] | None = None
 
     def add(self, file: str, offset: int, raw: bytes, event: ChangeEvent) -> None:
         """Take one event, or note why it is refused."""
+        if file != self._file:
+            decoder = self.decoder
+            self._file, self._before = file, (decoder.named.copy(), decoder.eras.copy())
         try:
             decoded = self.decoder.decode(event, raw)
         except RecordError as error:
@@ -44,6 +54,9 @@ class TableEvents:
 
     def forget(self, file: str) -> None:
         """Drop what was taken from the last file."""
+        if file == self._file and self._before is not None:
+            self.decoder.named, self.decoder.eras = self._before
+            self._file = None
         count = self.buffer.forget(file)
         del self.events[len(self.events) - count :]
 
@@ -80,10 +93,15 @@ class TableEvents:
             rows_in=len(self.events) + len(self.buffer.rejected),
             rows_filtered=0,
             files=dict(files),
-            changes=typed.changes,
+            changes=(*typed.changes, *self._changes_of_source()),
             declared=typed.declared,
             met=typed.met,
+            of_source=OfSource(tuple(self.decoder.named.known), tuple(self.decoder.eras.eras)),
         )
+
+    def _changes_of_source(self) -> list[SchemaChange]:
+        changes = (self.decoder.eras.change, self.decoder.named.change)
+        return [change for change in changes if change is not None]
 
     def _service(self, typed: TypedRecords, faults: Faults) -> Service:
         identifiers = [None if event.place is None else event.place[0] for event in self.events]
@@ -146,6 +164,18 @@ class TableEvents:
         column = build(values, kind)
         _merge(faults, column.faults)
         return column
+
+
+def decoder_of(settings: TableSettings, placeholder: str, known: KnownTable | None) -> EventDecoder:
+    """What decodes the events of a table of which so much is known."""
+    policies, keys = settings.evolution, known.keys if known else ()
+    names = known.key_names if known else ()
+    return EventDecoder(
+        settings,
+        placeholder,
+        KeyNames.of(settings.keys, keys, names, policies.policy("change_key")),
+        LogEras.of(known.eras if known else (), policies.policy("restart_log")),
+    )
 
 
 def _joined(event: DecodedEvent) -> str | None:

@@ -7,14 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 from polynya.formats.debezium import extended_json
 from polynya.formats.debezium.connect_types import Typed, fields_of, unscaled_decimal
 from polynya.formats.debezium.envelope import ChangeEvent, Wrapped, old_key
-from polynya.formats.debezium.order import native_position
+from polynya.formats.debezium.order import belongs_there, log_of, native_position
 from polynya.formats.debezium.tables import TableSettings
 from polynya.formats.errors import RecordError
+from polynya.formats.sources.eras import LogEras
+from polynya.formats.sources.key_names import KeyNames
 from polynya.formats.values.change_identifier import Place
 from polynya.formats.values.instants import in_range
 from polynya.model.datatypes import Decimal as DecimalType
@@ -24,7 +26,9 @@ _FIRST_LOAD = frozenset(
 )
 _OPERATIONS = {"c": "I", "u": "U", "d": "D", "t": "T"}
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
-_TIME_UNITS = (("ts_us", 1, 1), ("ts_ns", 1, 1000), ("ts_ms", 1000, 1))
+TIME_UNITS = (("ts_us", 1, 1), ("ts_ns", 1, 1000), ("ts_ms", 1000, 1))
+
+Names: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +62,15 @@ class EventDecoder:
     Attributes:
         settings: of the table.
         placeholder: text that means that a column was not sent.
-        keys: key columns; settled by the configuration, else by the first event with a key.
+        named: the keys of the table, held against those of the events.
+        eras: of the log of its source.
         fields: types of the row by the last schema, empty while schemas are off.
     """
 
     settings: TableSettings
     placeholder: str
-    keys: tuple[str, ...] = ()
+    named: KeyNames
+    eras: LogEras
     fields: dict[str, Typed] = field(default_factory=dict)
     _schema: Mapping[str, Any] | None = None
     _unavailable: frozenset[str] = frozenset()
@@ -72,7 +78,6 @@ class EventDecoder:
     _decimals: Mapping[str, DecimalType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.keys = self.settings.keys or self.keys
         encoded = base64.b64encode(self.placeholder.encode()).decode()
         self._unavailable = frozenset({self.placeholder, encoded})
         self._marks = tuple(text.encode() for text in self._unavailable)
@@ -82,20 +87,26 @@ class EventDecoder:
             if isinstance(kind, DecimalType)
         }
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Key columns; settled by the configuration, else by the first event."""
+        return self.named.keys
+
     def decode(self, event: ChangeEvent, raw: bytes) -> DecodedEvent:
         """Decode one event. Raises RecordError."""
         if event.schema is not None:
             self._learn(event.schema)
         key = self._key(event)
-        if not self.keys and key:
-            self.keys = tuple(key)
+        if event.operation != "t":
+            self.named.met(tuple(key))
         data, unsent = self._row(event, key, may_be_unsent=self._mentions_placeholder(raw))
+        place, micros = self._place(event), source_micros(event)
         return DecodedEvent(
             operation=_operation(event),
             data=data,
             unsent=unsent,
-            place=self._place(event),
-            micros=source_micros(event),
+            place=self._in_era(event, place, micros),
+            micros=micros,
             old_key=self._old_key(old_key(event.headers)),
             sequence=self._sequence(event, data),
         )
@@ -167,18 +178,49 @@ class EventDecoder:
             return extended_json.document(after), ()
         if not isinstance(after, dict):
             raise RecordError("no_after", f"operation {event.operation} without the row after it")
-        if not may_be_unsent:
-            return self._typed(after), ()
-        unsent = tuple(name for name, value in after.items() if self._is_unsent(value))
-        sent = {name: None if name in unsent else value for name, value in after.items()}
-        return self._typed(sent), unsent
+        unsent: tuple[str, ...] = ()
+        sent: Mapping[str, Any] = after
+        if may_be_unsent:
+            unsent = tuple(name for name, value in after.items() if self._is_unsent(value))
+            sent = {name: None if name in unsent else value for name, value in after.items()}
+        data = self._typed(sent)
+        return data, self._keyed(event, key, data, unsent)
+
+    def _keyed(
+        self, event: ChangeEvent, key: Mapping[str, Any], data: dict[str, Any], unsent: Names
+    ) -> Names:
+        """Complete a row by its key: columns that only the key has, or that were not sent.
+
+        Returns the columns that stay unsent. Raises RecordError for a row that another key names.
+        """
+        for name, value in key.items():
+            if name in unsent or (name not in data and name in self.keys):
+                data[name] = value
+                unsent = tuple(one for one in unsent if one != name)
+            elif name in data and data[name] != value:
+                self._refuse_other_key(event, name)
+        return unsent
+
+    @staticmethod
+    def _refuse_other_key(event: ChangeEvent, name: str) -> None:
+        after, key = event.value["after"], event.key.payload
+        # As they were written, where only one of both has a schema; NaN is not equal to itself.
+        if repr(after[name]) != repr(key.get(name)):
+            raise RecordError(
+                "key_mismatch",
+                f"column {name}: the key says {str(key.get(name))[:40]!r}, the row "
+                f"{str(after[name])[:40]!r}; neither tells which row it is",
+            )
 
     def _deleted(self, event: ChangeEvent, key: dict[str, Any]) -> dict[str, Any]:
         """Key columns of the row that went; without a key all that the source said of it."""
         before = self._before(event)
         if not self.keys:
             return before
-        return {name: key[name] if name in key else before.get(name) for name in self.keys}
+        row = {name: key[name] if name in key else before.get(name) for name in self.keys}
+        # A column of the key that the table does not have yet may be a renamed one.
+        is_whole = bool(self.settings.keys) or row.keys() <= key.keys()
+        return row if is_whole else {**key, **row}
 
     def _before(self, event: ChangeEvent) -> dict[str, Any]:
         before = event.value.get("before")
@@ -206,6 +248,18 @@ class EventDecoder:
             connector = str(event.source.get("connector"))[:40]
             raise RecordError("no_position", f"connector {connector!r} gives no position")
         return place
+
+    def _in_era(self, event: ChangeEvent, place: Place | None, micros: int | None) -> Place | None:
+        """A place in the order of all eras of the log."""
+        if place is None or self.settings.sequence_by:
+            return place
+        value, tells = event.value, belongs_there(event.value)
+        try:
+            seen = whole_micros(value, TIME_UNITS[2:])
+        except RecordError:
+            # The connector's clock is no part of the row.
+            seen = None
+        return self.eras.placed(place, log_of(value), micros, seen, tells=tells)
 
     def _sequence(self, event: ChangeEvent, data: Mapping[str, Any]) -> tuple[Any, ...]:
         names = self.settings.sequence_by
@@ -243,14 +297,19 @@ def source_micros(event: ChangeEvent) -> int | None:
     Raises:
         RecordError: bad_timestamp, outside the years 0001 to 9999.
     """
-    for holder, units in ((event.source, _TIME_UNITS), (event.value, _TIME_UNITS[2:])):
-        for name, factor, divisor in units:
-            number = holder.get(name)
-            if isinstance(number, str) and number.isascii() and number.isdigit():
-                number = int(number[:20])
-            # Some snapshots say 0 for a time that they do not know.
-            if isinstance(number, int) and not isinstance(number, bool) and number > 0:
-                return _in_calendar(number * factor // divisor, name)
+    own = whole_micros(event.source, TIME_UNITS)
+    return whole_micros(event.value, TIME_UNITS[2:]) if own is None else own
+
+
+def whole_micros(holder: Mapping[str, Any], units: Sequence[tuple[str, int, int]]) -> int | None:
+    """The first time that a part of an event has, in microseconds. Raises as `source_micros`."""
+    for name, factor, divisor in units:
+        number = holder.get(name)
+        if isinstance(number, str) and number.isascii() and number.isdigit():
+            number = int(number[:20])
+        # Some snapshots say 0 for a time that they do not know.
+        if isinstance(number, int) and not isinstance(number, bool) and number > 0:
+            return _in_calendar(number * factor // divisor, name)
     return None
 
 

@@ -43,6 +43,29 @@ def native_position(value: Mapping[str, Any]) -> Place | None:
     return None if reader is None else reader(value, source)
 
 
+def log_of(value: Mapping[str, Any]) -> str:
+    """The name of the log that an event is in: the base of the names of binlog files, `#`, server.
+
+    Empty where files of a log have no names.
+    """
+    source = value.get("source")
+    if not isinstance(source, dict) or not source.get("file"):
+        return ""
+    base, server = str(source["file"]).rpartition(".")[0], source.get("server_id")
+    return f"{base}#{server}" if server else base
+
+
+def belongs_there(value: Mapping[str, Any]) -> bool:
+    """Whether the time of an event belongs to its position.
+
+    The reads of an incremental snapshot are made at any time, and stand where the stream just is.
+    """
+    if value["op"] != "r":
+        return True
+    source = value.get("source")
+    return not isinstance(source, dict) or source.get("snapshot") != "incremental"
+
+
 def _postgresql(value: Mapping[str, Any], source: Mapping[str, Any]) -> Place | None:
     lsn = _number(source.get("lsn"), "lsn")
     commit = _last_commit(source.get("sequence"))

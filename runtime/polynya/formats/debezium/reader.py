@@ -11,10 +11,9 @@ from typing import Any
 
 from polynya.formats.base import KnownTable, ReadBatch, ReadRequest
 from polynya.formats.batch import WHOLE_FILE, DatasetBatch, FilePart, FileProgress, Limits, Rejected
-from polynya.formats.debezium.batches import TableEvents
+from polynya.formats.debezium.batches import TableEvents, decoder_of
 from polynya.formats.debezium.captured.lines import CapturedRecords
 from polynya.formats.debezium.ddl import table_ddl
-from polynya.formats.debezium.decode import EventDecoder
 from polynya.formats.debezium.envelope import ChangeEvent, NoChange, as_truncate, open_envelope
 from polynya.formats.debezium.flat import Flattened
 from polynya.formats.debezium.landed.records import LandedRecords
@@ -193,7 +192,7 @@ class Reading:
         if table is None:
             settings, placeholder = self.scope.settings(name), self.scope.placeholder
             known = self.known.get(name)
-            decoder = EventDecoder(settings, placeholder, known.keys if known else ())
+            decoder = decoder_of(settings, placeholder, known)
             table = self.tables[name] = TableEvents(decoder, RecordBuffer(self.limits))
         return table
 

@@ -7,7 +7,8 @@ later, the numbers that land are raised by the epoch.
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from polynya.gateway.landing.places import BINLOGS, place_of_offset
 from polynya.gateway.source import Offset
@@ -23,6 +24,14 @@ def next_epoch(connector: str, epoch: int, before: Offset, begins: Offset) -> in
         return epoch
     is_later = place_of_offset(connector, begins) >= place_of_offset(connector, before)
     return epoch if is_later else epoch + 1
+
+
+def source_in_epoch(source: Mapping[str, Any], epoch: int) -> Mapping[str, Any]:
+    """What the rows of a view carry, with the number of its file raised by the epoch."""
+    if not epoch or "file" not in source:
+        return source
+    base, dot, number = str(source["file"]).rpartition(".")
+    return {**source, "file": f"{base}{dot}{int(number) + epoch * _FILES}"}
 
 
 def in_epoch(lines: bytes, epoch: int) -> bytes:

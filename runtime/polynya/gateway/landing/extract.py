@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from polynya.formats.debezium.captured.batch import CaptureHeader, Shape, batch_name, write_batch
-from polynya.formats.debezium.order import native_position
+from polynya.formats.debezium.decode import TIME_UNITS, whole_micros
+from polynya.formats.debezium.order import log_of, native_position
+from polynya.formats.sources.eras import Era, placed_before
 
 
 def chunk_as_batch(
@@ -25,10 +27,16 @@ def chunk_as_batch(
     return batch_name(number), write_batch(header, lines)
 
 
-def change_identifier(source: Mapping[str, Any]) -> str | None:
+def change_identifier(source: Mapping[str, Any], eras: Sequence[Era] = ()) -> str | None:
     """The place of a view's rows in the order of changes; `source` is what they carry.
+
+    `eras` are those of the log that the table has met.
 
     None for a connector whose order we do not know. Raises RecordError for a place that is none.
     """
-    place = native_position({"op": "r", "source": source})
-    return None if place is None else place[0] + (place[1] or "")
+    value = {"op": "r", "source": source}
+    place = native_position(value)
+    if place is None:
+        return None
+    place = placed_before(place, eras, log_of(value), whole_micros(source, TIME_UNITS))
+    return place[0] + (place[1] or "")

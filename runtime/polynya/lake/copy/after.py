@@ -67,6 +67,7 @@ def named_after(target: DatasetTable, batch: Accounted) -> list[str] | None:
 def _columns(
     before: SourceColumns, batch: Accounted, facts: Facts, keys: tuple[str, ...]
 ) -> SourceColumns:
+    of_source = batch.of_source
     return replace(
         before,
         schema={name: str(datatype) for name, datatype in batch.schema.items()},
@@ -75,6 +76,7 @@ def _columns(
         has_old_keys=before.has_old_keys or facts.has_old_keys,
         declared=before.declared if batch.declared is None else list(batch.declared),
         source=source_after(batch),
+        key_names=before.key_names if of_source is None else [list(n) for n in of_source.key_names],
     )
 
 
@@ -107,6 +109,7 @@ def _position(
         load_started=_load_started(target, facts, now),
         stream=batch.stream or before.stream,
         landed=_reached(before, batch),
+        eras=before.eras if batch.of_source is None else list(batch.of_source.eras),
     )
 
 

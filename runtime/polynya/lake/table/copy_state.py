@@ -13,6 +13,7 @@ from typing import Any, Final, Self, TypeVar
 
 from polynya.formats.batch import FileProgress
 from polynya.formats.files.read_files import ReadFiles, written
+from polynya.formats.sources.eras import Era
 from polynya.lake.table.state import ApplyState, Ownership
 from polynya.model.config.reload import ReloadMode
 from polynya.model.contract.direct_position import DirectPosition
@@ -32,6 +33,7 @@ class Position:
     the full extract applied last. `behind` says that a shared capture was read on without this
     dataset. `stream` is how far a stream was read that never landed: then there are no files.
     `landed` is how far landed batches of a stream were copied, and how many were gone before that.
+    `eras` are those of the source's log.
     """
 
     files: dict[str, FileProgress] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class Position:
     behind: bool = False
     stream: DirectPosition | None = None
     landed: Reached | None = None
+    eras: list[Era] = field(default_factory=list)
 
     @property
     def load_started_at(self) -> datetime | None:
@@ -61,6 +64,7 @@ class SourceColumns:
     records were copied, None in tables of older versions. `former` has the types of rewritten
     columns before that, the oldest first. Where columns are mapped `schema` and `keys` are those of
     the table, and `source` has the columns of the source; None where nothing is mapped.
+    `key_names` has the names that keys of events have had.
     """
 
     schema: dict[str, str] = field(default_factory=dict)
@@ -72,6 +76,7 @@ class SourceColumns:
     named: list[str] | None = None
     former: dict[str, list[str]] = field(default_factory=dict)
     source: dict[str, str] | None = None
+    key_names: list[list[str]] = field(default_factory=list)
 
     @property
     def of_source(self) -> dict[str, str]:
@@ -247,6 +252,9 @@ class CopyState:
         """Read a state; fields of newer versions are ignored, missing ones get their default."""
         values = json.loads(text)
         values["files"] = ReadFiles(_read(values.get("files", {})))
+        values["eras"] = [
+            _part(Era, {**one, "names": tuple(one["names"])}) for one in values.get("eras", ())
+        ]
         for name, kind in (
             ("ownership", Ownership),
             ("suspended", Suspension),

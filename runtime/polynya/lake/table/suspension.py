@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from polynya.formats.batch import WHOLE_FILE
 from polynya.lake.table.copy_state import Decisions, Suspension
@@ -17,6 +17,14 @@ from polynya.model.errors import OperationError, SuspendedError, TaskStoppedErro
 
 #: What `polynya dataset resume --accept` lets the next batch quarantine once.
 CAUSE = "bad_record"
+
+#: By cause, what to do where that is more than a word.
+_FIXES: Final = {
+    "change_key": "{resume} with `--accept ignore` if the keys of the table still tell all rows "
+    "apart; otherwise give the dataset another `name`, with `keys`, which builds a new table",
+    "restart_log": "{resume} with `--accept propagate` if the log began again (failover, reset, "
+    "restore): what follows then comes after all that was before; `--accept ignore` if it did not",
+}
 
 
 def suspend(
@@ -73,7 +81,9 @@ def suspended_error(target: DatasetTable, suspension: Suspension) -> SuspendedEr
         f"{suspension.reason}",
         where=suspension.where,
         state="what was copied before is applied and can be queried; its later files are not read",
-        fix=f"decide, then `polynya dataset resume {dataset.task} {dataset.name}`",
+        fix=_FIXES.get(suspension.cause, "decide, then {resume}").format(
+            resume=f"`polynya dataset resume {dataset.task} {dataset.name}`"
+        ),
     )
 
 

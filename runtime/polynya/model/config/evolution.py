@@ -35,6 +35,8 @@ ChangeKind: TypeAlias = Literal[
     "rename_dataset",
     "drop_dataset",
     "truncate",
+    "change_key",
+    "restart_log",
 ]
 
 _DEFAULTS: Final[Mapping[ChangeKind, Policy]] = {
@@ -47,6 +49,8 @@ _DEFAULTS: Final[Mapping[ChangeKind, Policy]] = {
     "rename_dataset": "suspend",
     "drop_dataset": "ignore",
     "truncate": "apply",
+    "change_key": "suspend",
+    "restart_log": "suspend",
 }
 
 
@@ -193,6 +197,21 @@ class SchemaEvolution(Frozen):
         "record; `ignore` leaves the event out. Default: `propagate`.",
     )
 
+    change_key: Annotated[
+        Literal["ignore", "suspend", "stop"] | None,
+        Field(
+            description="For `debezium`: the keys of events name other columns than before, or "
+            "none. `ignore` keeps the keys of the table: only where they still tell all rows "
+            "apart. A table cannot follow. Default: `suspend`."
+        ),
+    ] = None
+    restart_log: WrittenPolicy | None = Field(
+        default=None,
+        description="For `debezium`: positions begin again, as after a failover, `RESET MASTER` or "
+        "a restore, so that newer events look like the oldest. `propagate` places what follows "
+        "after all that was before; `ignore` takes positions as they are. Default: `suspend`.",
+    )
+
     def policy(self, kind: ChangeKind, *, nested: bool = False) -> Policy:
         """The policy for a kind of change; `nested`: of a field of a struct, at any depth."""
         written = cast("Policy | ColumnPolicies | None", getattr(self, kind))
@@ -249,8 +268,12 @@ class SchemaChange:
             "rename_dataset": "the source table {old} is called {new} now",
             "drop_dataset": "the source table {column} was dropped",
             "truncate": "the source table was emptied",
+            "change_key": "the keys of events named {old} and now name {new}",
+            "restart_log": "the log of the source began again: an event is newer by its time, and "
+            "older by its position{logs}, than events before it",
         }
-        return says[self.kind].format(column=self.column, old=self.old, new=self.new)
+        logs = f" (in {self.new}, before: {self.old})" if self.new else ""
+        return says[self.kind].format(column=self.column, old=self.old, new=self.new, logs=logs)
 
 
 def blocking(changes: Iterable[SchemaChange]) -> SchemaChange | None:
