@@ -17,7 +17,7 @@ from polynya.formats.contents.compressed import expanded
 from polynya.formats.contents.decoded import Decoded
 from polynya.formats.contents.decoders import decoder_of
 from polynya.formats.errors import RecordError
-from polynya.model.config.streaming.content import content_of
+from polynya.model.config.streaming.content import landed_content
 from polynya.model.datatypes import BIGINT, STRING
 
 SCHEMA = {
@@ -40,7 +40,7 @@ ROW = {
 
 
 def decoded(message: bytes, **content: Any) -> Decoded | RecordError:
-    (one,) = decoder_of(content_of(content)).decode([message])
+    (one,) = decoder_of(landed_content(content)).decode([message])
     return one
 
 
@@ -223,7 +223,7 @@ def test_xml_becomes_structs_and_arrays(
 
 
 def test_documents_of_one_batch_get_one_shape() -> None:
-    decoder = decoder_of(content_of({"type": "xml"}))
+    decoder = decoder_of(landed_content({"type": "xml"}))
     messages = [b"<o><l>1</l></o>", b"<o><l>2</l><l k='x'>3</l></o>", b"<o/>"]
     found = [one.items[0] for one in decoder.decode(messages) if isinstance(one, Decoded)]
 

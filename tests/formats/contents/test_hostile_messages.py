@@ -22,7 +22,7 @@ from polynya.formats.contents.compressed import expanded
 from polynya.formats.contents.decoded import Decoded
 from polynya.formats.contents.decoders import decoder_of
 from polynya.formats.errors import RecordError
-from polynya.model.config.streaming.content import content_of
+from polynya.model.config.streaming.content import landed_content
 from tests.formats.contents.test_decoders import refused
 
 LIMIT = 4 * 1024 * 1024
@@ -144,7 +144,9 @@ def test_a_parquet_file_of_very_many_nulls_is_refused() -> None:
 def test_a_pattern_takes_linear_time() -> None:
     text = b"a" * 200_000 + b"!"
 
-    found = decoder_of(content_of({"type": "regex", "pattern": "^(?<x>(?:a+)+)$"})).decode([text])
+    found = decoder_of(landed_content({"type": "regex", "pattern": "^(?<x>(?:a+)+)$"})).decode(
+        [text]
+    )
 
     (one,) = found
     assert isinstance(one, Decoded)

@@ -20,7 +20,7 @@ from polynya.formats.contents.decoders import decoder_of, registry_at
 from polynya.formats.errors import RecordError
 from polynya.formats.stream.reader import read_stream
 from polynya.model.config.delivery import SchemaRegistry
-from polynya.model.config.streaming.content import content_of
+from polynya.model.config.streaming.content import landed_content
 from polynya.model.datatypes import BIGINT, Array, Struct
 from polynya.model.errors import DependencyError
 from tests.formats.stream.streams import knowing, landed, request_for, rows_of, rules_of
@@ -114,7 +114,13 @@ def content(registry: Registry) -> dict[str, Any]:
 
 
 def decoded(registry: Registry, *messages: bytes) -> list[Decoded | RecordError]:
-    return list(decoder_of(content_of(content(registry))).decode(messages))
+    access = SchemaRegistry(url=registry.url)
+    return list(decoder_of(landed_content(content(registry)), access).decode(messages))
+
+
+def named(registry: Registry, **login: str) -> dict[str, Any]:
+    """The settings of a task that names the registry."""
+    return {"schema_registry": {"url": registry.url, **login}}
 
 
 def test_schemas_evolve_and_refer_to_others(registry: Registry) -> None:
@@ -202,7 +208,7 @@ def test_a_registry_that_does_not_answer_stops_the_batch(registry: Registry, ans
 
 
 def test_a_registry_that_is_down_stops_the_batch_and_is_asked_again(registry: Registry) -> None:
-    request = request_for(landed([ANN], **content(registry)))
+    request = request_for(landed([ANN], **content(registry)), landing=named(registry))
     registry.answers["/schemas/ids/1"] = 500
     with pytest.raises(DependencyError):
         read_stream(request)
@@ -213,17 +219,17 @@ def test_a_registry_that_is_down_stops_the_batch_and_is_asked_again(registry: Re
     assert rows_of(batch, "id") == [1]
     gone = SchemaRegistry(url="http://127.0.0.1:9")
     with pytest.raises(DependencyError, match="does not answer"):
-        registry_at(gone).by_number(1)
+        registry_at(gone, landed_content(content(registry))).by_number(1)
 
 
 def test_the_login_is_that_of_the_task_which_copies(registry: Registry) -> None:
     registry.login = "ann:s3cr3t"
     files = landed([ANN], **content(registry))
-    access = {"url": registry.url, "user": "ann", "password": "s3cr3t"}
+    login = named(registry, user="ann", password="s3cr3t")
 
-    batch = read_stream(request_for(files, landing={"schema_registry": access}))
+    batch = read_stream(request_for(files, landing=login))
     with pytest.raises(DependencyError) as caught:
-        read_stream(request_for(files))
+        read_stream(request_for(files, landing=named(registry)))
 
     assert rows_of(batch, "id") == [1]
     assert caught.value.code == "POLYNYA-STR-023"
@@ -248,9 +254,11 @@ def test_a_login_that_was_exchanged_is_taken_by_the_next_batch(
 
 def test_old_and_new_schemas_side_by_side_widen_and_drop_nothing(registry: Registry) -> None:
     values = [ANN, BEN, ANN, b"\0\0\0\0\x09x"]
-    first = read_stream(request_for(landed([ANN], **content(registry))))
+    settings = {"landing": named(registry)}
+    first = read_stream(request_for(landed([ANN], **content(registry)), **settings))
 
-    batch = read_stream(knowing(request_for(landed(values, **content(registry))), first))
+    again = request_for(landed(values, **content(registry)), **settings)
+    batch = read_stream(knowing(again, first))
 
     assert rows_of(batch, "id") == [1, 1 << 40, 1]
     assert batch.schema["id"] == BIGINT

@@ -13,7 +13,7 @@ from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.landed.batch import SCHEMAS, Counts, StreamFooter, batch_name, write_batch
 from polynya.formats.stream.reader import read_stream
-from polynya.model.config.streaming.content import content_of
+from polynya.model.config.streaming.content import landed_content
 from polynya.model.config.task import StorageTask, resolved
 from polynya.testing.fakes import MemoryObjectStore
 
@@ -49,7 +49,7 @@ def landed(
         table="clicks",
         source="kafka",
         number=number,
-        content=content_of(content or {"type": "json"}),
+        content=landed_content(content or {"type": "json"}),
         begin={},
         end={},
         written_at=AT,

@@ -196,4 +196,29 @@ def test_the_login_of_a_registry_is_that_of_the_landing(tmp_path):
     found = resolved(task, task.datasets[0]).landing.delivery.schema_registry
     assert (found.url, found.user) == ("http://r:1", "ann")
     assert found.password.get_secret_value() == "x"
-    assert resolved(unnamed, unnamed.datasets[0]).landing.delivery.schema_registry is None
+    open_one = resolved(unnamed, unnamed.datasets[0]).landing.delivery.schema_registry
+    assert (open_one.url, open_one.user) == ("http://r:1", None)
+
+
+@pytest.mark.parametrize("format_", ["stream", "debezium"])
+def test_a_task_over_the_folder_of_a_landing_asks_the_registry_of_that_landing(tmp_path, format_):
+    registry = "schema_registry: {url: 'http://r:1'}"
+    clicks = CLICKS.replace(
+        "content: {type: json}", f"content: {{type: avro_with_schema, {registry}}}"
+    )
+    storage = f"""
+apiVersion: polynya/v1
+kind: storage
+name: facts
+schema: web
+landing: {{path: clicks, format: {format_}}}
+"""
+    if format_ == "stream":
+        storage += "datasets: [{name: clicks, path: web_clicks/*, keys: [id]}]\n"
+    others = storage.replace("name: facts", "name: others").replace("path: clicks,", "path: other,")
+    others = others.replace("schema: web", "schema: other")
+
+    tasks = {one.name: one for one in loaded(tmp_path, storage, clicks, others=others).tasks}
+
+    assert tasks["facts"].landing.schema_registry.url == "http://r:1"
+    assert tasks["others"].landing.schema_registry is None

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from polynya.model.config.streaming.content import Content, JsonContent, content_of
+from pydantic import TypeAdapter
+
+from polynya.model.config.streaming.content import Content, ContentSetting, JsonContent
 from polynya.model.config.streaming.files import FilesSource
 from polynya.streaming.files.position import FilesPosition
 from polynya.streaming.files.steps import FilesOfSource
@@ -67,7 +69,8 @@ class Landing:
 
 def content(**settings: Any) -> Content:
     """Content as a task writes it."""
-    return content_of(settings)
+    found: Content = TypeAdapter(ContentSetting).validate_python(settings)
+    return found
 
 
 def day(days: int, name: str) -> str:

@@ -19,7 +19,7 @@ from polynya.model.config.aws import AwsAccess
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import PolynyaError
-from polynya.model.reading.transforms import login_of
+from polynya.model.reading.transforms import registry_of
 from polynya.store.clock import Clock
 from polynya.store.object_store import LocalObjectStore, ObjectStore
 from polynya.streaming.landing.log import LandedLog
@@ -137,7 +137,7 @@ def _reading(task: StreamingLanding) -> StorageTask:
             "kind": "storage",
             "name": task.name,
             "schema": task.name,
-            "landing": {"path": task.place, "format": "stream", **login_of(task)},
+            "landing": {"path": task.place, "format": "stream", **registry_of(task)},
             "datasets": [{"name": "messages", "path": "*/*", "mode": "append_only"}],
         }
     )

@@ -19,6 +19,8 @@ from polynya.model.config.streaming.content import (
     Content,
     CsvContent,
     JsonContent,
+    LandedContent,
+    LandedRegistryAvroContent,
     OrcContent,
     ParquetContent,
     RegexContent,
@@ -27,16 +29,23 @@ from polynya.model.config.streaming.content import (
     TsvContent,
     XmlContent,
 )
+from polynya.model.contract.identifiers import shown
+from polynya.model.errors import OperationError
 from polynya.store.schema_registry import HttpSchemaRegistry
 from polynya.store.vault import vault
 
 
-def decoder_of(content: Content, access: SchemaRegistry | None = None) -> Decoder:  # noqa: PLR0911
+def decoder_of(  # noqa: PLR0911
+    content: Content | LandedContent, access: SchemaRegistry | None = None
+) -> Decoder:
     """The decoder of a content.
 
-    `access` is the registry to ask instead of the one that the content names.
+    `access` is the registry of the project's settings. No other one is asked: a content that
+    landed may be anybody's.
 
-    Raises OperationError POLYNYA-STR-021 for a pattern or a schema that cannot be used.
+    Raises:
+        OperationError: POLYNYA-STR-021, a pattern or a schema cannot be used; or the settings name
+            no registry (POLYNYA-STR-091).
     """
     match content:
         case JsonContent():
@@ -47,8 +56,8 @@ def decoder_of(content: Content, access: SchemaRegistry | None = None) -> Decode
             return ContainerDecoder()
         case AvroContent():
             return DatumDecoder(str(content.schema_))
-        case RegistryAvroContent():
-            return RegistryDecoder(registry_at(access or content.schema_registry))
+        case RegistryAvroContent() | LandedRegistryAvroContent():
+            return RegistryDecoder(registry_at(access, content))
         case ParquetContent():
             return parquet_decoder()
         case OrcContent():
@@ -63,14 +72,33 @@ def decoder_of(content: Content, access: SchemaRegistry | None = None) -> Decode
             return AutoDecoder()
 
 
-def registry_at(access: SchemaRegistry) -> HttpSchemaRegistry:
-    """The registry of an address, with what was learnt from it."""
+def registry_at(
+    access: SchemaRegistry | None, content: RegistryAvroContent | LandedRegistryAvroContent
+) -> HttpSchemaRegistry:
+    """The registry that the settings name, with what was learnt from it.
+
+    Raises:
+        OperationError: POLYNYA-STR-091, they name none.
+        DependencyError: POLYNYA-STR-090, its login cannot be read.
+    """
+    if access is None:
+        raise _no_registry(content.schema_registry.url)
     secrets = vault()
     user = None if access.user is None else secrets.open(access.user).text
     password = None
     if access.password is not None:
         password = secrets.open(access.password.get_secret_value()).text
     return _registry(access.url, user, password)
+
+
+def _no_registry(named: str) -> OperationError:
+    return OperationError(
+        "POLYNYA-STR-091",
+        "messages need a schema registry, and the task that copies them names none",
+        where=f"the landed batch names {shown(named)}, which is not asked",
+        state="nothing of the landed batch was copied; it is read again at the next try",
+        fix="write `schema_registry: {url: ...}` under `landing` of the task",
+    )
 
 
 @lru_cache(maxsize=64)

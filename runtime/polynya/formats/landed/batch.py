@@ -19,7 +19,12 @@ from pyarrow import parquet
 
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.values.arrow_types import arrow_type
-from polynya.model.config.streaming.content import Content, content_of, written_content
+from polynya.model.config.streaming.content import (
+    Content,
+    LandedContent,
+    landed_content,
+    written_content,
+)
 from polynya.model.contract.stream_headers import STREAM_HEADERS, StreamSource
 from polynya.model.errors import OperationError
 
@@ -101,7 +106,7 @@ class StreamFooter:
     table: str
     source: StreamSource
     number: int
-    content: Content
+    content: Content | LandedContent
     begin: Mapping[str, Any]
     end: Mapping[str, Any]
     written_at: datetime
@@ -148,7 +153,7 @@ class StreamFooter:
         try:
             values = json.loads(text)
             version = values["version"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_footer(error) from error
         if version != VERSION:
             raise _of_another_version(version, where)
@@ -158,7 +163,7 @@ class StreamFooter:
                 table=str(values["table"]),
                 source=_source(values["source"]),
                 number=int(values["number"]),
-                content=content_of(values["content"]),
+                content=landed_content(values["content"]),
                 begin=dict(values["from"]),
                 end=dict(values["to"]),
                 written_at=datetime.fromisoformat(values["written_at"]),
@@ -169,7 +174,7 @@ class StreamFooter:
                 ),
                 began=None if values.get("began") is None else dict(values["began"]),
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_footer(error) from error
 
 

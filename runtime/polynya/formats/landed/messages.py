@@ -19,7 +19,12 @@ from polynya.formats.errors import UnreadableFileError
 from polynya.formats.landed.batch import VALUE, StreamFooter
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.exact import json_text
-from polynya.model.config.streaming.content import Content, content_of, written_content
+from polynya.model.config.streaming.content import (
+    Content,
+    LandedContent,
+    landed_content,
+    written_content,
+)
 from polynya.model.contract.stream_headers import (
     LANDED_AT,
     PLACE_HEADERS,
@@ -45,7 +50,7 @@ class Messages:
 
     file: str
     source: StreamSource
-    content: Content
+    content: Content | LandedContent
     headers: Mapping[str, pa.Array]
     values: pa.Array
     direct: bool = False
@@ -62,7 +67,9 @@ class Messages:
         return replace(cls.of_rows(file, footer.source, footer.content, rows), before=before)
 
     @classmethod
-    def of_rows(cls, file: str, source: StreamSource, content: Content, rows: pa.Table) -> Messages:
+    def of_rows(
+        cls, file: str, source: StreamSource, content: Content | LandedContent, rows: pa.Table
+    ) -> Messages:
         """The messages in the rows of a landed batch."""
         columns = {name: _one_chunk(rows.column(name)) for name in rows.column_names}
         values = columns.pop(VALUE)
@@ -135,7 +142,7 @@ def kept_message(file: str, raw: bytes) -> Kept:
     source = cast("StreamSource", said["source"])
     headers = {name: _column(said.get(name), kind) for name, kind in _types(source, said).items()}
     values = pa.array([None if said.get("tombstone") else value], pa.binary())
-    messages = Messages(file, source, content_of(said["content"]), headers, values)
+    messages = Messages(file, source, landed_content(said["content"]), headers, values)
     return Kept(messages, bool(said.get("spelled")), said.get("place"))
 
 

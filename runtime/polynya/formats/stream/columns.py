@@ -18,7 +18,12 @@ from polynya.formats.landed.messages import Messages
 from polynya.formats.stream.order import own_places, places_in_columns
 from polynya.formats.values.columns import Faults
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.streaming.content import AutoContent, Content, JsonContent
+from polynya.model.config.streaming.content import (
+    AutoContent,
+    Content,
+    JsonContent,
+    LandedContent,
+)
 from polynya.model.contract.stream_headers import TIME_HEADERS
 from polynya.model.datatypes import DataType
 
@@ -45,7 +50,7 @@ class Piece:
 
 
 def may_be_columns(
-    content: Content, schema: Mapping[str, DataType], dataset: ResolvedDataset
+    content: Content | LandedContent, schema: Mapping[str, DataType], dataset: ResolvedDataset
 ) -> bool:
     """Whether it is worth to try. `schema` has the columns so far, without those of headers."""
     if not isinstance(content, JsonContent | AutoContent):

@@ -16,7 +16,7 @@ from polynya.formats.stream.ahead import Ahead, Place
 from polynya.formats.stream.columns import Piece, may_be_columns, piece_of
 from polynya.formats.stream.origins import Origins
 from polynya.formats.stream.taken import Taken
-from polynya.model.config.streaming.content import Content
+from polynya.model.config.streaming.content import Content, LandedContent
 from polynya.model.datatypes import DataType
 from polynya.observe.trace import span
 
@@ -184,7 +184,9 @@ class Reading:
         yield group
 
 
-def ready_message(value: bytes | None, content: Content) -> bytes | RecordError | None:
+def ready_message(
+    value: bytes | None, content: Content | LandedContent
+) -> bytes | RecordError | None:
     """A message as its decoder takes it, or why it cannot be decompressed."""
     if value is None or not content.may_be_compressed:
         return value

@@ -72,5 +72,5 @@ def _kept(record: Rejected) -> Kept | RecordError:
         # What is refused again is kept with its place again.
         file, _ = place_of(kept.place)
         return replace(kept, messages=replace(kept.messages, file=file, direct=True))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         return RecordError("bad_record", f"not what was kept of a message: {error}")

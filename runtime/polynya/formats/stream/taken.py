@@ -23,7 +23,7 @@ from polynya.formats.values.observed import Observed
 from polynya.formats.values.rows import ColumnTypes
 from polynya.formats.values.settle import Extras, Placement, Settled, batch_of, settled
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.streaming.content import Content
+from polynya.model.config.streaming.content import Content, LandedContent
 from polynya.model.contract.stream_headers import STREAM_HEADER_NAMES
 from polynya.model.datatypes import DataType
 
@@ -102,7 +102,7 @@ class Taken:
     def _bytes(self) -> int:
         return self.buffer.size_bytes + self._pieces_bytes
 
-    def decoder(self, content: Content) -> Decoder:
+    def decoder(self, content: Content | LandedContent) -> Decoder:
         """The decoder of a content, one for all messages of the batch."""
         key = _key(content)
         if key not in self._decoders:
@@ -214,5 +214,5 @@ class Taken:
         return tuple(sorted(found, key=lambda one: (order.get(one.file, -1), one.offset)))
 
 
-def _key(content: Content) -> str:
+def _key(content: Content | LandedContent) -> str:
     return content.model_dump_json(by_alias=True)

@@ -149,8 +149,8 @@ class Delivery(Frozen):
     schema_registry: SchemaRegistry | None = Field(
         default=None,
         description="For `stream` and `debezium`: the registry to ask for schemas of "
-        "`avro_with_schema`, with who logs in to it. Default: the address that the landing task "
-        "wrote down, without a login.",
+        "`avro_with_schema`, with who logs in to it. Default: that of the landing task of this "
+        "project whose folder `path` is. The address in a landed batch is never asked.",
     )
 
     @property

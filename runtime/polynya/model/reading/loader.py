@@ -47,6 +47,7 @@ from polynya.model.reading.transforms import (
     as_storage,
     of_transform,
     transform_problems,
+    with_registry,
     with_storage_names,
 )
 
@@ -255,6 +256,9 @@ def _as_tasks(
             database = connections.get(task.connection)
             # One with errors of its own has told them.
             tasks += [] if problems or database is None else [(connected(task, database), file)]
+            continue
+        if isinstance(task, StorageTask):
+            tasks.append((with_registry(task, landings.values()), file))
             continue
         if not isinstance(task, StreamingTransform):
             tasks.append((task, file))

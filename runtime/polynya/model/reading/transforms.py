@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from polynya.model.contract.identifiers import shown
 from polynya.model.contract.stream_headers import LANDED_AT, TIME_HEADERS
 from polynya.model.documents.nodes import MapNode
 from polynya.model.documents.problems import Problem
+from polynya.model.formats.registry import rules_of
 from polynya.model.reading.document import DocumentFile
 
 #: Settings of a transform that a dataset has under the same name.
@@ -96,7 +97,7 @@ def as_storage(task: StreamingTransform, landing: StreamingLanding) -> StorageTa
     if "snapshot_expiry" in task.model_fields_set:
         settings["maintenance"] = {"snapshot_expiry": {"age": task.snapshot_expiry}}
     table = _landed(task, landing)
-    read = {"path": landing.place, "format": "stream", **login_of(landing)}
+    read = {"path": landing.place, "format": "stream", **registry_of(landing)}
     made = StorageTask(
         apiVersion=task.apiVersion,
         kind="storage",
@@ -115,12 +116,27 @@ def as_storage(task: StreamingTransform, landing: StreamingLanding) -> StorageTa
     return reading(made, landing, table)
 
 
-def login_of(landing: StreamingLanding) -> dict[str, SchemaRegistry]:
-    """Who asks the registry: landed batches name its address and no secret."""
+def registry_of(landing: StreamingLanding) -> dict[str, SchemaRegistry]:
+    """The registry that is asked about a landing's messages, and who logs in to it.
+
+    Landed batches name its address too, but anybody may have written them.
+    """
     content = landing.content
-    if not isinstance(content, RegistryAvroContent) or content.schema_registry.user is None:
+    if not isinstance(content, RegistryAvroContent):
         return {}
     return {"schema_registry": content.schema_registry}
+
+
+def with_registry(task: StorageTask, landings: Iterable[StreamingLanding]) -> StorageTask:
+    """The task with the registry of the landing whose folder it reads, unless it names its own."""
+    if task.landing.schema_registry is not None:
+        return task
+    if "schema_registry" not in rules_of(task.landing.format).landing_settings:
+        return task
+    found = [registry_of(one) for one in landings if one.place == task.landing.path]
+    if not any(found):
+        return task
+    return task.model_copy(update={"landing": task.landing.model_copy(update=found[0])})
 
 
 def of_transform(problem: Problem) -> Problem:

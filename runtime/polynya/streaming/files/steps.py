@@ -191,15 +191,20 @@ class FilesOfSource:
         if position is None or position == self._emptied or not self._settings.delete_after_load:
             return
         for file in position.taken:
-            self._store.delete_if_unchanged(file.name, file.version)
+            # The position landed: what it names and the source never reads is not the source's.
+            if self._is_of_source(file.name):
+                self._store.delete_if_unchanged(file.name, file.version)
         self._emptied = position
+
+    def _is_of_source(self, name: str) -> bool:
+        return any(one is not None and one.matches(name) for one in (self._pattern, self._initial))
 
 
 def files_position(values: Mapping[str, Any], where: str) -> FilesPosition:
     """The position that a footer holds. Raises OperationError POLYNYA-STR-041."""
     try:
         return FilesPosition.from_json(values)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OperationError(
             "POLYNYA-STR-041",
             f"the position in a landed batch is not that of a source of files: {error!r}",

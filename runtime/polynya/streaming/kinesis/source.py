@@ -208,7 +208,7 @@ def position_of(values: Position, where: str) -> KinesisPosition:
     """The position that a footer holds. Raises OperationError POLYNYA-STR-048."""
     try:
         return KinesisPosition.from_json(values)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OperationError(
             "POLYNYA-STR-048",
             f"the position in a landed batch is not that of streams of Kinesis: {error!r}",

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from polynya.formats.landed.batch import SCHEMAS, Counts, StreamFooter, batch_name, write_batch
-from polynya.model.config.streaming.content import content_of
+from polynya.model.config.streaming.content import landed_content
 from polynya.model.contract.stream_headers import StreamSource
 
 AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -71,7 +71,7 @@ class LandedTopic:
         return pa.table(columns, SCHEMAS["kafka"])
 
     def _footer(self, number: int, records: int, source: StreamSource = "kafka") -> StreamFooter:
-        content, counts = content_of(self.content), Counts(records)
+        content, counts = landed_content(self.content), Counts(records)
         table = self.folder.rpartition("/")[2]
         return StreamFooter(
             "cdc", table, source, number, content, {}, {}, AT, counts, counts

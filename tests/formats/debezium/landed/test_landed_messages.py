@@ -179,7 +179,7 @@ def _written(number: int, schema: Any, value: Any) -> bytes:
 def test_messages_in_avro_have_the_types_of_their_registry(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(records, "registry_at", lambda _: _Registry(KEY, ENVELOPE))
+    monkeypatch.setattr(records, "registry_at", lambda *_: _Registry(KEY, ENVELOPE))
     source = {"connector": "postgresql", "schema": "w", "table": "t", "lsn": 5}
     value = {"op": "c", "before": None, "after": {"id": 4, "day": 20000}, "source": source}
     registry = {"url": "http://registry:8081"}

@@ -15,7 +15,7 @@ from polynya.model.config.streaming.content import (
     JsonContent,
     RegexContent,
     RegistryAvroContent,
-    content_of,
+    landed_content,
     written_content,
 )
 from polynya.model.documents.problems import shape_problems
@@ -128,9 +128,9 @@ def test_a_footer_has_every_setting_but_the_secrets() -> None:
 def test_a_content_comes_back_from_its_footer(written: dict[str, Any]) -> None:
     landed = content(written)
 
-    assert content_of(written_content(landed)) == landed
+    assert landed_content(written_content(landed)) == landed
 
 
 def test_a_footer_of_something_else_says_what_is_wrong() -> None:
     with pytest.raises(ValueError, match=r"content: json.colour: Extra inputs"):
-        content_of({"type": "json", "colour": "red"})
+        landed_content({"type": "json", "colour": "red"})

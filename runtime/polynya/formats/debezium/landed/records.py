@@ -21,7 +21,7 @@ from polynya.formats.landed.messages import Messages, kept_message
 from polynya.formats.records.json_text import parse_object, parse_value
 from polynya.formats.records.opened import RawRecord
 from polynya.model.config.delivery import SchemaRegistry
-from polynya.model.config.streaming.content import RegistryAvroContent
+from polynya.model.config.streaming.content import LandedRegistryAvroContent, RegistryAvroContent
 from polynya.model.contract.stream_headers import StreamSource
 
 #: The columns with the name of the stream, and with the key of a message.
@@ -60,8 +60,8 @@ class LandedRecords(Iterator[RawRecord]):
         self._messages = messages
         content = messages.content
         self._values: _Values = _Json()
-        if isinstance(content, RegistryAvroContent):
-            self._values = ConnectMessages(registry_at(access or content.schema_registry))
+        if isinstance(content, RegistryAvroContent | LandedRegistryAvroContent):
+            self._values = ConnectMessages(registry_at(access, content))
         self._records = self._from(start)
 
     @classmethod

@@ -305,10 +305,42 @@ _SIMPLE: Final = frozenset(
 ContentSetting: TypeAlias = Annotated[
     Annotated[Content, Field(discriminator="type")], BeforeValidator(_named), _ContentSchema
 ]
-_ADAPTER: Final[TypeAdapter[Content]] = TypeAdapter(ContentSetting)
 
 
-def written_content(content: Content) -> dict[str, Any]:
+class LandedRegistry(Frozen):
+    """The registry that a landed batch names, for people: it is never asked."""
+
+    url: Annotated[str, Field(max_length=2000)]
+
+
+class LandedRegistryAvroContent(_Content):
+    """What a landed batch says of Avro datums that name their schema by a number."""
+
+    type: Literal["avro_with_schema"]
+    schema_registry: LandedRegistry
+
+
+#: What a landed batch says of its messages. Anybody who can write to the landing zone can have
+#: written it, so it has neither a login nor a reference, and its registry is never asked.
+LandedContent: TypeAlias = (
+    JsonContent
+    | CsvContent
+    | TsvContent
+    | AvroContent
+    | LandedRegistryAvroContent
+    | ParquetContent
+    | OrcContent
+    | XmlContent
+    | RegexContent
+    | SplitLinesContent
+    | AutoContent
+)
+_LANDED: Final[TypeAdapter[LandedContent]] = TypeAdapter(
+    Annotated[LandedContent, Field(discriminator="type")]
+)
+
+
+def written_content(content: Content | LandedContent) -> dict[str, Any]:
     """What the footer of a landed batch says of a content: all settings but secrets."""
     values = content.model_dump(mode="json", by_alias=True, exclude_none=True)
     registry = values.get("schema_registry")
@@ -317,10 +349,10 @@ def written_content(content: Content) -> dict[str, Any]:
     return values
 
 
-def content_of(values: Mapping[str, Any]) -> Content:
-    """The content that a footer describes. Raises ValueError for what is none."""
+def landed_content(values: Mapping[str, Any]) -> LandedContent:
+    """The content that a footer describes. Raises ValueError for anything else."""
     try:
-        return _ADAPTER.validate_python(dict(values))
+        return _LANDED.validate_python(dict(values))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))

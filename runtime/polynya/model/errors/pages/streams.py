@@ -50,6 +50,16 @@ PAGES: Final = (
         "`http://HOST:8080/apis/ccompat/v7` of Apicurio's.",
     ),
     ErrorPage(
+        "POLYNYA-STR-091",
+        "messages need a schema registry that the project does not name",
+        "A landed batch says that its messages name their schemas by numbers in a registry. "
+        "Anybody with write access to the landing zone can have written the address in it, so only "
+        "a registry that the project names is asked: `schema_registry: {url: ...}` under `landing` "
+        "of the task, or that of `content` of the landing task of the same project whose folder the "
+        "task reads. Nothing was copied and no message refused. Name the registry, and the next run "
+        "copies the batch. Where you expect no such messages, find out who wrote the batch.",
+    ),
+    ErrorPage(
         "POLYNYA-STR-060",
         "a setting of landed batches beside `direct: true`",
         "Where the transform reads the source itself there are no landed batches, so there is no "
