@@ -53,11 +53,12 @@ PAGES: Final = (
         "POLYNYA-STR-091",
         "messages need a schema registry that the project does not name",
         "A landed batch says that its messages name their schemas by numbers in a registry. "
-        "Anybody with write access to the landing zone can have written the address in it, so only "
-        "a registry that the project names is asked: `schema_registry: {url: ...}` under `landing` "
-        "of the task, or that of `content` of the landing task of the same project whose folder the "
-        "task reads. Nothing was copied and no message refused. Name the registry, and the next run "
-        "copies the batch. Where you expect no such messages, find out who wrote the batch.",
+        "Anybody with write access to the landing zone can have written the address in it, so "
+        "only a registry that the project names is asked: `schema_registry: {url: ...}` under "
+        "`landing` of the task, or that of `content` of the landing task of the same project "
+        "whose folder the task reads. Nothing was copied and no message refused. Name the "
+        "registry, and the next run copies the batch. Where you expect no such messages, find "
+        "out who wrote the batch.",
     ),
     ErrorPage(
         "POLYNYA-STR-060",
