@@ -55,5 +55,5 @@ def another_key(access: Access, table: str) -> OperationError:
     return OperationError(
         "POLYNYA-GTW-047", f"the key of {table} was changed while the table was loaded",
         where=access.task, state="what has landed of it stays",
-        fix=f"load it again: `polynya landing resume {access.task} --reload {table}`",
+        fix=f"load it again: `polynya landing reload {access.task} {table}`",
     )  # fmt: skip

@@ -150,6 +150,64 @@ def test_a_dropped_table_keeps_its_rows_or_is_emptied() -> None:
     assert (kept.unrouted.counters, emptied.unrouted.counters) == ({"ddl_events": 1}, {})
 
 
+def made(table: str) -> dict[str, Any]:
+    return {"type": "CREATE", "id": f'"w"."{table}"', "table": {}}
+
+
+@pytest.mark.parametrize(
+    "created",
+    [
+        statement("/* nightly */ create table t (id int)", made("t")),
+        statement("CREATE TABLE IF NOT EXISTS `t` (id int)", made("t")),
+        # Debezium says nothing of a table that is there.
+        statement("CREATE OR REPLACE TABLE `t` (id int)"),
+        statement("-- nightly\ncreate or replace\ttable w . t like u"),
+    ],
+)
+def test_a_table_that_is_made_again_begins_without_the_rows_before_it(
+    created: dict[str, Any],
+) -> None:
+    lines = [row(1, 1, "t"), row(1, 2, "u"), statement("drop table t", dropped("t"), pos=3)]
+
+    batch = read(*lines, created, row(2, 9, "t"))
+
+    assert batch.datasets["w.t"].rows.column("__op").to_pylist() == ["I", "T", "I"]
+    assert rows(batch) == {"w.t": 3, "w.u": 1}
+    assert said(batch) == {"w.t": [], "w.u": []}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        statement("CREATE TABLE IF NOT EXISTS t (id int)"),  # which was there
+        statement("CREATE OR REPLACE VIEW t AS SELECT 1"),
+        statement("CREATE TABLE t (id int)", made("t"), snapshot="true"),
+        statement("", made("t"), connector="sqlserver"),  # which is followed from now on
+    ],
+)
+def test_what_makes_no_table_leaves_its_rows(other: dict[str, Any]) -> None:
+    assert rows(read(row(1, 1, "t"), other, row(2, 9, "t"))) == {"w.t": 2}
+
+
+def test_a_table_that_is_made_under_a_name_that_was_given_up_takes_no_rows_away() -> None:
+    batch = read(
+        row(1, 1, "t"), statement("rename table t to u"),
+        statement("create table t (id int)", made("t"), pos=7), row(2, 9, "u"),
+        rename_dataset="apply",
+    )  # fmt: skip
+
+    assert "T" not in batch.datasets["w.t"].rows.column("__op").to_pylist()
+
+
+def test_a_swap_that_is_told_name_by_name_renames_nothing() -> None:
+    batch = read(
+        row(1, 1, "t"), statement("rename table t to old"),
+        statement("rename table unknown to t"), row(2, 9, "t"),
+    )  # fmt: skip
+
+    assert (rows(batch), said(batch)) == ({"w.t": 2}, {"w.t": []})
+
+
 def test_tables_that_are_no_datasets_may_be_renamed_and_dropped() -> None:
     batch = read(statement("rename table x to y"), statement("drop table z", dropped("z")))
 

@@ -161,4 +161,4 @@ def test_a_load_whose_table_has_another_key_is_ended_by_name(shop: Shop, change:
         resumed(shop, f"{dropped}ALTER TABLE things {change}")
 
     assert error.value.code == "POLYNYA-GTW-047"
-    assert "--reload public.things" in error.value.fix
+    assert "landing reload shop public.things" in error.value.fix

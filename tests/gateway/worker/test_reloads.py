@@ -38,6 +38,22 @@ def test_a_table_that_another_one_has_replaced_is_emptied_and_loaded() -> None:
     assert folded(landed_values(store, "shop")) == database.rows
 
 
+def test_a_table_that_was_dropped_and_comes_back_later_is_emptied_and_loaded() -> None:
+    database, store = a_database(), MemoryObjectStore()
+    a_capture(database, store).run()
+    del database.rows["public.t1"]
+    a_capture(database, store).run()
+    assert folded(landed_values(store, "shop"))["public.t1"]
+
+    database.rows["public.t1"] = {100: "of the other"}
+    database.at += 10
+    a_capture(database, store).run()
+    a_capture(database, store).run()
+
+    assert folded(landed_values(store, "shop")) == database.rows
+    assert [v["op"] for v in landed_values(store, "shop")].count("t") == 1
+
+
 def test_a_table_that_somebody_took_out_of_the_stream_is_loaded_again() -> None:
     database, store = a_database(), MemoryObjectStore()
     a_capture(database, store).run()

@@ -1,4 +1,4 @@
-"""What a DDL event of a capture says happened to whole tables: they were dropped or renamed.
+"""What a DDL event of a capture says happened to whole tables: dropped, made or renamed.
 
 Only sources with a log of statements write such events (Debezium documentation, "schema change
 topic": MySQL, MariaDB, Oracle, SQL Server, Db2). Where a table was renamed, `tableChanges` has its
@@ -24,29 +24,74 @@ _RENAME_TABLE: Final = re.compile(r"\s*RENAME\s+TABLES?\s+(IF\s+EXISTS\s+)?", re
 _ALTER_TABLE: Final = re.compile(r"\s*ALTER\s+TABLE\s", re.IGNORECASE)
 _BETWEEN: Final = frozenset({TokenType.COMMA, TokenType.SEMICOLON})
 _STREAMED: Final = (None, False, "false")
+_NOTHING: Final = r"(?:\s|/\*.*?\*/|--[^\n]*\n|#[^\n]*\n)*"
+_NAME: Final = r"(?:`(?:[^`]|``)+`|[\w$]+)"
+_CREATE: Final = re.compile(rf"{_NOTHING}CREATE\s", re.IGNORECASE | re.DOTALL)
+_REPLACE: Final = re.compile(
+    rf"{_NOTHING}CREATE\s+OR\s+REPLACE\s+TABLE\s+"
+    rf"(?:(?P<space>{_NAME})\s*\.\s*)?(?P<table>{_NAME})(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class TableDdl:
-    """A table was dropped, or is called `new` now; names are `schema.table` (or `db.table`)."""
+    """A table was dropped, or is called `new` now; names are `schema.table` (or `db.table`).
+
+    `is_made`: it was made, and had no rows then.
+    """
 
     table: str
     new: str | None = None
+    is_made: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Replacing:
+    """A statement of MariaDB that replaces a table; `statement` makes the table without that.
+
+    Debezium (3.5) does not take it for a new table where the old one is there: it reads the rows of
+    the new one as those of the old one.
+    """
+
+    table: str
+    statement: str
+
+
+def replacing(statement: str, database: str | None) -> Replacing | None:
+    """What a `CREATE OR REPLACE TABLE` says; None for any other statement."""
+    found = _REPLACE.match(statement)
+    if found is None:
+        return None
+    space, table = found["space"] or "", found["table"]
+    written = f"{space}.{table}" if space else table
+    name = f"{_plain(space) or database or ''}.{_plain(table)}"
+    return Replacing(name, f"CREATE TABLE {written}{found['rest']}")
+
+
+def _plain(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 
 def table_ddl(event: Mapping[str, Any]) -> list[TableDdl]:
-    """Tables that a statement dropped or renamed, in its order; none for those of a snapshot.
+    """Tables that a statement dropped, made or renamed, in order; none for those of a snapshot.
 
     A statement that cannot be read says nothing: a table of a new name is a new table then.
     """
     source = event.get("source")
     if not isinstance(source, dict) or source.get("snapshot") not in _STREAMED:
         return []
+    statement, database = str(event.get("ddl") or ""), event.get("databaseName")
+    replaced = replacing(statement, database if isinstance(database, str) else None)
+    if replaced is not None:
+        return [TableDdl(replaced.table, is_made=True)]
     try:
-        found = [ddl for change in _changes(event) for ddl in _told(change)]
+        # Other sources tell of tables that somebody begins to follow as of new ones.
+        is_made = _CREATE.match(statement) is not None
+        found = [ddl for change in _changes(event) for ddl in _told(change, is_made=is_made)]
         if not any(ddl.new for ddl in found):
             dialect = _DIALECTS.get(str(source.get("connector")))
-            found += _renames(str(event.get("ddl") or ""), dialect, event.get("databaseName"))
+            found += _renames(statement, dialect, database)
     except (SqlglotError, RecursionError):
         return []
     return found
@@ -57,10 +102,12 @@ def _changes(event: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     return [one for one in changes if isinstance(one, dict)] if isinstance(changes, list) else []
 
 
-def _told(change: Mapping[str, Any]) -> list[TableDdl]:
+def _told(change: Mapping[str, Any], *, is_made: bool) -> list[TableDdl]:
     names = _names(tokenize(str(change.get("id") or "")), None)
     if change.get("type") == "DROP":
         return [TableDdl(name) for name in names]
+    if change.get("type") == "CREATE" and is_made:
+        return [TableDdl(name, is_made=True) for name in names]
     return [TableDdl(names[0], names[1])] if len(names) == 2 else []
 
 

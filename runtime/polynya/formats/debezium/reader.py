@@ -167,6 +167,8 @@ class Reading:
         for ddl in table_ddl(statement):
             name = self.sources.dataset(ddl.table)
             known = name in datasets and self.scope.includes(name)
+            if not known and ddl.new is not None:
+                self.sources.came_back(file, ddl.new)
             if not known or self._is_done(name, file, offset):
                 continue
             policies = self.scope.settings(name).evolution

@@ -65,6 +65,10 @@ class SourceTables:
             datasets: all that there are.
         """
         file, name = place[0], self.dataset(ddl.table)
+        if ddl.is_made:
+            # Whatever it was before, a table has no rows when it is made. Those of a dataset whose
+            # table was renamed are not meant.
+            return name not in self._called.values()
         if ddl.new is not None:
             self._rename(file, name, ddl.new, policies.policy("rename_dataset"), datasets)
             return False
@@ -75,6 +79,11 @@ class SourceTables:
         if policy == "apply":
             self._dropped.setdefault(name, set()).add(place)
         return policy == "apply"
+
+    def came_back(self, file: str, new: str) -> None:
+        """Note that a table of no dataset got the name of one whose table was renamed away."""
+        if new in self._news:
+            self._is_itself(file, new)
 
     def _rename(
         self, file: str, name: str, new: str, policy: Policy, datasets: Collection[str]

@@ -12,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from polynya.gateway.landing.log import HISTORY, CaptureLog
+from polynya.gateway.landing.statements import as_read
 from polynya.model.errors import OperationError
 
 _DIGITS: Final = 20
@@ -46,6 +47,7 @@ class KeptHistory:
             ) from error
         with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as content:
             text = content.read()
+        text = as_read(text)
         self._file.write_bytes(text)
         self._size = len(text)
         return True

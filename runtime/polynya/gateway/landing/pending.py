@@ -14,7 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polynya.formats.debezium.captured.batch import Shape
+from polynya.gateway.landing.places import Place
 from polynya.gateway.landing.position import StreamPosition
+from polynya.gateway.landing.statements import replaced_by
 from polynya.gateway.landing.stream import StreamEvent
 from polynya.gateway.source import Offset
 
@@ -60,6 +62,7 @@ class Pending:
         position: of the stream after them; None: it has not moved.
         told: of what the database may be told when they have landed; None: of nothing yet.
         counts: events by table.
+        replaced: tables whose rows were exchanged without events, and the places at which.
     """
 
     size: int = 0
@@ -68,6 +71,7 @@ class Pending:
     position: StreamPosition | None = None
     told: StreamEvent | None = None
     counts: Counter[str] = field(default_factory=Counter)
+    replaced: dict[str, Place] = field(default_factory=dict)
     _lines: list[bytes] = field(default_factory=list)
     _shapes: dict[str, list[Shape]] = field(default_factory=dict)
 
@@ -92,6 +96,8 @@ class Pending:
         for number, event in enumerate(events, self.events + 1):
             if event.table is not None and event.shape is not None:
                 self._note(event.table, number, event.shape)
+            elif event.kind == "statement":
+                self.replaced |= replaced_by(event.line)
         block = b"".join([event.line for event in events])
         self._lines.append(block)
         self.size += len(block)

@@ -34,6 +34,8 @@ class TableProgress:
         seen: of a table without key, what its rows have of the stream that is still to come; None:
             nothing.
         lacks_changes: it was suspended because of its changes, and none has landed since.
+        since: in a binlog, the place that all views of its load are behind; None: nobody knows.
+        is_replaced: since then its rows were exchanged for others, of which the stream has nothing.
     """
 
     state: TableState = "queued"
@@ -47,6 +49,8 @@ class TableProgress:
     ended: int | None = None
     seen: Seen | None = None
     lacks_changes: bool = False
+    since: Place | None = None
+    is_replaced: bool = False
 
     def with_chunk(self, chunk: Chunk, batch: int | None = None) -> TableProgress:
         """After a chunk has landed, in a batch of this number."""
@@ -79,7 +83,13 @@ class TableProgress:
 
     def is_another(self, table: SourceTable) -> bool:
         """Whether what was loaded is of another table."""
-        return self.identity is not None and self.identity != table.identity
+        other = self.identity is not None and self.identity != table.identity
+        return other or self.is_replaced
+
+    def replaced(self, place: Place) -> TableProgress:
+        """After its rows were exchanged at a place of the binlog. Its load may be behind that."""
+        is_later = self.since is None or place >= self.since
+        return replace(self, is_replaced=True) if is_later else self
 
     def is_stale(self, table: SourceTable) -> bool:
         """Whether what was loaded is of another table, or changes since then were not followed."""
@@ -108,6 +118,10 @@ class TableProgress:
             shown["seen"] = dict(self.seen)
         if self.lacks_changes:
             shown["lacks_changes"] = True
+        if self.since is not None:
+            shown["since"] = list(self.since)
+        if self.is_replaced:
+            shown["is_replaced"] = True
         return shown
 
     @classmethod
@@ -128,6 +142,8 @@ class TableProgress:
             ended=says.get("ended"),
             seen=says.get("seen"),
             lacks_changes=bool(says.get("lacks_changes", False)),
+            since=tuple(says["since"]) if "since" in says else None,
+            is_replaced=bool(says.get("is_replaced", False)),
         )
 
 
@@ -161,6 +177,7 @@ class Position:
         epoch: how often the places of the stream began anew, see `epochs`.
         left_out: of tables without key that are not loaded, the place of the newest event that did
             not land: the view of their load has to have it.
+        gone: tables that are there no more, and of which rows have landed.
     """
 
     stream: StreamPosition
@@ -168,6 +185,7 @@ class Position:
     history: int = 0
     epoch: int = 0
     left_out: Mapping[str, Place] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()
 
     def with_table(self, name: str, progress: TableProgress) -> Position:
         """With another progress of one table."""
@@ -187,14 +205,39 @@ class Position:
         }
         return replace(self, tables={**self.tables, **tables}) if tables else self
 
-    def with_tables(self, names: Iterable[str], again: Iterable[str] = ()) -> Position:
-        """With the tables that there are now: new ones wait for their load, as do those `again`."""
-        renewed = frozenset(again)
+    @property
+    def replaced(self) -> bool:
+        """Whether a table waits for being loaded again, since its rows are others now."""
+        return any(one.is_replaced and one.state != "suspended" for one in self.tables.values())
+
+    def with_replaced(self, places: Mapping[str, Place]) -> Position:
+        """After rows of tables were exchanged, each at a place of the binlog."""
         tables = {
-            name: TableProgress() if name in renewed else self.tables.get(name, TableProgress())
-            for name in sorted(names)
+            name: self.tables[name].replaced(place)
+            for name, place in places.items()
+            if name in self.tables
+        }
+        return replace(self, tables={**self.tables, **tables}) if tables else self
+
+    def loaded_from(self, place: Place) -> Position:
+        """Before tables are loaded from views that do not begin before a place of the binlog."""
+        tables = {
+            name: replace(one, since=place)
+            if one.state in {"queued", "loading"} and one.chunks == 0
+            else one
+            for name, one in self.tables.items()
         }
         return replace(self, tables=tables)
+
+    def with_tables(self, names: Iterable[str], again: Iterable[str] = ()) -> Position:
+        """With the tables that there are now: new ones wait for their load, as do those `again`."""
+        renewed, found = frozenset(again), frozenset(names)
+        tables = {
+            name: TableProgress() if name in renewed else self.tables.get(name, TableProgress())
+            for name in sorted(found)
+        }
+        left = {name for name, one in self.tables.items() if one.chunks or one.changes}
+        return replace(self, tables=tables, gone=(self.gone | left) - found)
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON, for the header of a batch."""
@@ -211,6 +254,8 @@ class Position:
             shown["epoch"] = self.epoch
         if self.left_out:
             shown["left_out"] = {name: list(place) for name, place in self.left_out.items()}
+        if self.gone:
+            shown["gone"] = sorted(self.gone)
         return shown
 
     @classmethod
@@ -226,4 +271,5 @@ class Position:
             history=int(says["history"]),
             epoch=int(says.get("epoch", 0)),
             left_out={name: tuple(one) for name, one in says.get("left_out", {}).items()},
+            gone=frozenset(says.get("gone", ())),
         )

@@ -75,7 +75,7 @@ class Changes:
         self._monotonic, self._roll, self._landed = monotonic, roll or Roll(), landed
         self._history = history or NoHistory()
         self._landed_at = monotonic() - self._roll.seconds
-        self._pending = Pending()
+        self._pending, self._landing = Pending(), Pending()
         self._told: StreamEvent | None = None
         self._is_ending = False
         self._changed = threading.Condition()
@@ -85,6 +85,12 @@ class Changes:
     def position(self) -> StreamPosition:
         """How far the stream was read, also where nothing was to be landed."""
         return self._cutter.position
+
+    @property
+    def waits(self) -> bool:
+        """Whether a statement has not landed that lets tables be loaded again."""
+        with self._changed:
+            return bool(self._pending.replaced or self._landing.replaced)
 
     def start(self) -> None:
         """Begin to land."""
@@ -157,6 +163,7 @@ class Changes:
                 wait = self._roll.wait(self._pending, since_landed=since)
                 if wait == 0:
                     batch, self._pending = self._pending, Pending()
+                    self._landing = batch
                     self._changed.notify_all()
                     return batch
                 self._changed.wait(wait)
@@ -171,11 +178,12 @@ class Changes:
             def move(before: Position) -> Position:
                 stream = batch.position or before.stream
                 after = replace(self._keyless.moved(before, stream, found), history=number)
-                return after.with_changes(batch.counts)
+                return after.with_changes(batch.counts).with_replaced(batch.replaced)
 
             self._lander.land(batch.lines, batch.events, batch.shapes, move)
             self._keyless.look_again(self._lander.position)
         with self._changed:
+            self._landing = Pending()
             self._landed_at = self._monotonic()
             self._told = batch.told or self._told
         self._landed()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from polynya.gateway.landing.log import CaptureLog
+from polynya.gateway.landing.places import Place
 from polynya.gateway.source import Database
 from polynya.gateway.wire import WorkerSettings
 from polynya.gateway.worker.engines import Engines
@@ -26,6 +27,7 @@ class CaptureContext:
         wake: is set whenever something happened that it has to look at.
         patience: so many seconds are waited for somebody to ask for a load of all tables, where
             nothing else helps: what was asked before the start is told only after it.
+        understood: places of statements that Debezium has been told in other words.
     """
 
     settings: WorkerSettings
@@ -40,6 +42,7 @@ class CaptureContext:
     wake: threading.Event = field(default_factory=threading.Event)
     requests: queue.SimpleQueue[Request] = field(default_factory=queue.SimpleQueue)
     patience: float = 15.0
+    understood: set[Place] = field(default_factory=set)
 
     def ask(self, request: Request) -> None:
         """Take a request, from whichever thread."""

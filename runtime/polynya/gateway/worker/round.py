@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.pending import Roll
-from polynya.gateway.landing.places import place_of_offset, place_of_rows
+from polynya.gateway.landing.places import Place, place_of_offset, place_of_rows
 from polynya.gateway.landing.progress import LoadPlan, unloaded
+from polynya.gateway.landing.statements import misread
 from polynya.gateway.landing.stream import StreamEvent, cutter_of
 from polynya.gateway.source import Snapshot
 from polynya.gateway.wire import error_fields
@@ -32,12 +33,26 @@ from polynya.gateway.worker.starting import (
     require_stream,
 )
 from polynya.gateway.worker.wanted import has_changed
+from polynya.model.errors import PolynyaError
 
 _LOOK_SECONDS: Final = 30.0
 """So often the database is asked for tables that are new."""
 _LAG_SECONDS: Final = 5.0
 #: Where nobody can say where the source is: a capture that is to end does after such a silence.
 _SILENCE: Final = 20.0
+
+
+class ReadAgainError(PolynyaError):
+    """Ends an engine, so that a new one begins behind a statement that this one has not understood.
+
+    The new one gets the statement in words that it understands.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "POLYNYA-GTW-049", "a statement is read again", state="nothing is lost",
+            fix="nothing to do: the stream begins again behind it",
+        )  # fmt: skip
 
 
 class Round:
@@ -54,6 +69,7 @@ class Round:
         self._engine: Engine | None = None
         self._keyless: Keyless | None = None
         self._target: tuple[int, ...] | None = None
+        self._misread: Place | None = None
         self._heard_at = capture.monotonic()
 
     def __enter__(self) -> Round:
@@ -96,6 +112,8 @@ class Round:
             self._engine.stop()
             self._raise_failures()
             self._changes.finish()
+            if self._reads_again and self._misread is not None:
+                self._of.understood.add(self._misread)
 
     def _load(self, start: Start, masks: TableMasks) -> None:
         of, snapshot = self._of, self._snapshot
@@ -149,8 +167,11 @@ class Round:
                 is_sure = True
             if any(event.kind != "end" for event in events):
                 self._heard_at = of.monotonic()
-            told = changes.take(events)
+            known = self._misread_at(events)
+            told = changes.take(events if known is None else events[:known])
             of.wake.set()
+            if known is not None:
+                raise ReadAgainError
             return told
 
         self._changes = changes
@@ -158,6 +179,25 @@ class Round:
         changes.start()
         self._engine.start()
         of.tell("streaming")
+
+    def _misread_at(self, events: Sequence[StreamEvent]) -> int | None:
+        """Behind which event Debezium would read rows of a captured table wrongly; None: none.
+
+        After it has begun again it brings the statement once more, and has understood it.
+        """
+        for number, event in enumerate(events, 1):
+            found = misread(event.line) if event.kind == "statement" else None
+            if found is None or found.table not in self._lander.position.tables:
+                continue
+            if found.place not in self._of.understood:
+                self._misread = found.place
+                return number
+        return None
+
+    @property
+    def _reads_again(self) -> bool:
+        """Whether the stream has to begin again behind what it has brought, in a new round."""
+        return self._engine is not None and isinstance(self._engine.failure, ReadAgainError)
 
     def _plan(self) -> LoadPlan:
         settings = self._of.settings
@@ -183,9 +223,11 @@ class Round:
             if now - told >= _LAG_SECONDS:
                 told = now
                 self._tell_lag()
-            if not of.requests.empty():
+            if not of.requests.empty() or self._reads_again:
                 return
             is_free = self._loading is None or not self._loading.has_whole
+            if is_free and self._changes is not None and self._lander.position.replaced:
+                return
             if of.settings.mode == "follow" and is_free and now - looked >= _LOOK_SECONDS:
                 looked = now
                 if self._has_other_tables():
@@ -203,8 +245,9 @@ class Round:
             raise self._loading.failure
         if self._changes is not None and self._changes.failure is not None:
             raise self._changes.failure
-        if self._engine is not None and self._engine.failure is not None:
-            raise self._engine.failure
+        failure = None if self._engine is None else self._engine.failure
+        if failure is not None and not self._reads_again:
+            raise failure
 
     def _has_other_tables(self) -> bool:
         settings = self._of.settings
@@ -217,6 +260,8 @@ class Round:
             return False
         if self._changes is None or self._target is None:
             return True
+        if self._reads_again or self._changes.waits:
+            return False
         if self._is_blind and self._of.monotonic() - self._heard_at < _SILENCE:
             return False
         offset = self._changes.position.offset

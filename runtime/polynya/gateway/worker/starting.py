@@ -12,7 +12,7 @@ from polynya.gateway.landing.epochs import next_epoch
 from polynya.gateway.landing.keyless import would_come_twice
 from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.log import CaptureLog
-from polynya.gateway.landing.places import truncation
+from polynya.gateway.landing.places import BINLOGS, place_of_rows, truncation
 from polynya.gateway.landing.position import Position, StreamPosition
 from polynya.gateway.landing.progress import unloaded
 from polynya.gateway.source import Beginning, Database, Snapshot, SourceTable
@@ -64,7 +64,8 @@ def first_position(
         position = position.with_table(name, known[name].suspended(error))
     # Rows that Debezium loads are not emptied here: where they will stand is not known.
     has_place = bool(beginning.snapshot.source)
-    anew = [name for name in tables if name in known and name not in refused and has_place]
+    landed = {*known, *lander.position.gone}
+    anew = [name for name in tables if name in landed and name not in refused and has_place]
     _land_emptied(database, settings, start, anew, lander=lander, position=position)
     return start
 
@@ -114,7 +115,7 @@ def goes_on(
         return first_position(database, settings, lander, log)
     require_stream(database, settings, before)
     position, again, refused = asked_for(before, tables, asked)
-    new = set(tables) - set(before.tables)
+    new = set(tables) - set(before.tables) - before.gone
     is_needed = bool(unloaded(position)) or settings.mode == "once"
     snapshot = None
     if is_needed:
@@ -122,6 +123,7 @@ def goes_on(
         for name, error in outside.items():
             position = position.with_table(name, position.tables[name].without_changes(error))
         refused |= outside
+        position = _loaded_from(database.connector, position, snapshot)
         again = [name for name in again if name not in outside]
     if snapshot is not None and again and not snapshot.source:
         # What Debezium loads it loads as a whole.
@@ -157,7 +159,15 @@ def _anew(
         before = lander.position
         epoch = next_epoch(connector, before.epoch, before.stream.offset, beginning.offset)
     position = Position(StreamPosition(beginning.offset), history=history, epoch=epoch)
-    return known_of(position.with_tables(tables), tables)
+    position = known_of(position.with_tables(tables), tables)
+    return _loaded_from(connector, position, beginning.snapshot)
+
+
+def _loaded_from(connector: str, position: Position, snapshot: Snapshot) -> Position:
+    """With the place in the binlog that all views of the loads to come are behind."""
+    if connector not in BINLOGS or not snapshot.source:
+        return position
+    return position.loaded_from(place_of_rows(connector, snapshot.source))
 
 
 def _is_unreadable(position: Position) -> bool:

@@ -23,7 +23,9 @@ def asked_for(
     stale = [name for name in tables if _is_stale(before, tables[name])]
     resumed = _named(asked, "resume", tables)
     lacking = before.lacking & set(resumed)
-    wanted = {*_named(asked, "reload", tables), *stale, *_whole_again(before, tables, lacking)}
+    back = before.gone & set(tables)
+    wanted = {*_named(asked, "reload", tables), *stale, *back}
+    wanted |= {*_whole_again(before, tables, lacking)}
     refused = {
         name: twice(name)
         for name in wanted

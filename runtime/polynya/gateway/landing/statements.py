@@ -1,0 +1,87 @@
+"""Statements of a binlog that say of whole tables what no event of a row does. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from polynya.formats.debezium.ddl import replacing, table_ddl
+from polynya.gateway.landing.places import Place, place_of_rows
+
+_BINLOG: Final = "mariadb"
+#: Rows come into a table, or leave it, without events.
+_MOVES: Final = re.compile(
+    r"\b(?:EXCHANGE\s+PARTITION|IMPORT\s+TABLESPACE|CONVERT\s+(?:PARTITION|TABLE))\b", re.IGNORECASE
+)
+_OTHER: Final = re.compile(
+    r"\bTABLE\s+(?:(?P<space>`(?:[^`]|``)+`|[\w$]+)\s*\.\s*)?(?P<table>`(?:[^`]|``)+`|[\w$]+)",
+    re.IGNORECASE,
+)
+
+
+def replaced_by(line: bytes) -> dict[str, Place]:
+    """The tables whose rows are others after a statement, each with its place.
+
+    One that was renamed has the rows that it brings along, and so have tables that change parts
+    with each other. A table that was made anew is not among them: its rows are events.
+
+    Args:
+        line: of the event that reports the statement.
+    """
+    value = json.loads(line)["value"]
+    statement = str(value.get("ddl") or "")
+    names = [one.new for one in table_ddl(value) if one.new is not None and one.new != one.table]
+    if _MOVES.search(statement):
+        space = str(value.get("databaseName") or "")
+        names += [_dotted(found, space) for found in _OTHER.finditer(statement)]
+    if not names:
+        return {}
+    place = place_of_rows(_BINLOG, value["source"])
+    return dict.fromkeys(names, place)
+
+
+@dataclass(frozen=True, slots=True)
+class Misread:
+    """A statement after which Debezium reads the rows of a table by its old columns."""
+
+    table: str
+    place: Place
+
+
+def misread(line: bytes) -> Misread | None:
+    """What Debezium has not understood of a statement; None: it has."""
+    if b'"tableChanges":[]' not in line:
+        return None
+    value = json.loads(line)["value"]
+    found = replacing(str(value.get("ddl") or ""), value.get("databaseName"))
+    return None if found is None else Misread(found.table, place_of_rows(_BINLOG, value["source"]))
+
+
+def as_read(history: bytes) -> bytes:
+    """A history of schemas whose statements Debezium understands.
+
+    One that replaces a table becomes two: the table is dropped, and made.
+    """
+    if b" REPLACE " not in history.upper():
+        return history
+    return b"".join(one for line in history.splitlines(keepends=True) for one in _understood(line))
+
+
+def _understood(line: bytes) -> Iterator[bytes]:
+    record: Mapping[str, Any] = json.loads(line) if line.strip() else {}
+    found = replacing(str(record.get("ddl") or ""), record.get("databaseName"))
+    if found is None or record.get("tableChanges"):
+        yield line
+        return
+    space, _, table = found.table.partition(".")
+    dropped = ".".join("`" + one.replace("`", "``") + "`" for one in (space, table) if one)
+    for statement in (f"DROP TABLE IF EXISTS {dropped}", found.statement):
+        yield json.dumps({**record, "ddl": statement}, ensure_ascii=False).encode() + b"\n"
+
+
+def _dotted(found: re.Match[str], space: str) -> str:
+    parts = (found["space"] or space, found["table"])
+    return ".".join(one[1:-1].replace("``", "`") if one.startswith("`") else one for one in parts)
