@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from polynya.lake.iceberg.errors.machine import machine_error
 from polynya.lake.read.hints import hint
-from polynya.lake.read.statements import Statement, refuse_writing, unanswered
+from polynya.lake.read.plans import why_refused
+from polynya.lake.read.statements import READ_ONLY, Statement, refuse_writing, unanswered
 from polynya.lake.read.values import Answer, json_rows
 from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException, SparkSession
 from polynya.model.errors import PolynyaError
@@ -35,6 +36,9 @@ def answer(spark: SparkSession, statement: Statement, *, limit: int | None = Non
     """
     refuse_writing(statement)
     try:
+        refused = why_refused(spark, statement.text)
+        if refused is not None:
+            raise unanswered(statement, refused, READ_ONLY)
         frame = spark.sql(statement.text)
         if limit is None:
             return Answer(frame.limit(0).toArrow().schema, _stream(spark, frame, statement))

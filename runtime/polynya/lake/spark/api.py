@@ -7,6 +7,7 @@ Spark can break.
 from __future__ import annotations
 
 from py4j.clientserver import JavaClient
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import TaskContext
 from pyspark.accumulators import AccumulatorParam
@@ -22,6 +23,7 @@ __all__ = [
     "Column",
     "DataFrame",
     "JavaClient",
+    "JavaObject",
     "Observation",
     "Py4JError",
     "Py4JJavaError",

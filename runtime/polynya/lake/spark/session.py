@@ -179,6 +179,8 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.caseSensitive": "true",
         # Names of landed columns become SQL: `${env:HOME}` in one must stay the text that it is.
         "spark.sql.variable.substitute": "false",
+        # A name such as csv.`/etc/passwd` would read any file.
+        "spark.sql.runSQLOnFiles": "false",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.defaultCatalog": CATALOG,
         "spark.sql.iceberg.data-planning-mode": "local",
