@@ -240,6 +240,29 @@ def test_flattened_rows_and_their_topic() -> None:
     assert schema(table) == {name: kind for name, (_, _, kind, _) in _COLUMNS.items()}
 
 
+def test_a_flattened_table_of_keys_and_values_is_read_as_rows() -> None:
+    value = {"type": "record", "name": "V", "fields": [{"name": "r", "type": "int"}]}
+    shape = {
+        "type": "record",
+        "name": "Row",
+        "fields": [
+            {"name": "key", "type": "string"},
+            {"name": "value", "type": ["null", value]},
+            {"name": "timestamp", "type": "long"},
+        ],
+    }
+    rows = [
+        {"key": "color", "value": {"r": 1}, "timestamp": 1},
+        {"key": "size", "value": None, "timestamp": 2},
+    ]
+    settings = TableSettings(keys=("key",), sequence_by=("timestamp",))
+    scope = DebeziumScope(flattening=Flattening(), default=settings)
+
+    batch = read_capture({"topics/srv.w.t/srv.w.t+0+00.avro": _file(rows, shape)}, scope)
+
+    assert column(batch.datasets["w.t"], "value") == [{"r": 1}, None]
+
+
 def test_a_key_beside_the_value_names_the_key_columns() -> None:
     key = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "int"}]}
     shape = {

@@ -156,6 +156,74 @@ def test_a_table_of_keys_and_values_is_no_wrapper() -> None:
     assert (column(batch, "key"), column(batch, "value")) == ([1], ["v"])
 
 
+_SETTINGS = DebeziumScope(
+    flattening=Flattening(),
+    default=TableSettings(keys=("key",), sequence_by=("timestamp",)),
+)
+_TOPIC = "srv.w.t+0+0000000000.json"
+
+
+def test_a_table_of_key_value_and_timestamp_is_read_as_rows() -> None:
+    rows = [
+        {"key": "color", "value": "red", "timestamp": 1},
+        {"key": "size", "value": None, "timestamp": 2},
+        {"key": "", "value": None, "timestamp": 3},
+    ]
+    batch = read_capture({_TOPIC: capture(*rows)}, _SETTINGS)
+
+    assert batch.unrouted.counters == {}
+    assert column(batch.datasets["w.t"], "value") == ["red", None, None]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"key": "color", "value": {"r": 1}, "timestamp": 1},
+        {"key": {"r": 1}, "value": {"g": 2}, "timestamp": 1},
+        {"key": None, "value": None, "timestamp": 1},
+        {"value": None, "timestamp": 1},
+        {"value": {"id": 1}},
+        {"key": "a", "value": None, "topic": "srv.w.t"},
+    ],
+)
+def test_what_can_be_a_row_or_a_message_is_refused_until_a_setting_says_it(record: Any) -> None:
+    batch = read_capture({_TOPIC: capture(record)}, _SETTINGS)
+    rows = DebeziumScope(flattening=Flattening(wrapped=False), default=_SETTINGS.default)
+    row = read_capture({_TOPIC: capture(record)}, rows).datasets["w.t"]
+
+    assert rules(batch.unrouted) == [(0, "ambiguous_record")]
+    assert set(record) <= set(row.schema)
+
+
+def test_a_setting_says_that_records_are_messages() -> None:
+    scope = DebeziumScope(
+        flattening=Flattening(wrapped=True), default=TableSettings(("id",), sequence_by=("n",))
+    )
+    batch = read_capture({_TOPIC: capture({"key": 1, "value": {"id": 1, "n": 5}})}, scope)
+
+    assert column(batch.datasets["w.t"], "n") == [5]
+
+
+def test_a_message_of_a_landed_stream_is_one_whatever_its_table_is_called() -> None:
+    message = {"key": "a", "value": {"id": 1, "n": 5}, "headers": [], "destination": "srv.w.t"}
+    scope = _scope(sequence_by=("n",))
+
+    assert column(read_capture(capture(message), scope).datasets["w.t"], "n") == [5]
+
+
+def test_rows_that_are_called_like_metadata_stay_rows() -> None:
+    rows = [
+        {"id": 1, "status": "END", "event_count": 2, "data_collections": "x", **_ADDED},
+        {"id": 2, "source": "web", "ddl": "x", "tableChanges": 1, **_ADDED, "__lsn": 1001},
+        {"id": 3, "schema": {"a": 1}, "payload": {"b": 2}, **_ADDED, "__lsn": 1002},
+        {"polynya_capture": 5, "id": 4, **_ADDED, "__lsn": 1003},
+    ]
+    batch = read_capture(capture(*rows), _scope())
+
+    assert batch.unrouted.counters == {}
+    assert column(batch.datasets["w.t"], "id") == [1, 2, 3, 4]
+
+
 @pytest.mark.parametrize(
     ("added", "place"),
     [

@@ -89,7 +89,10 @@ def test_bytes_that_are_no_utf_8_are_refused_by_row() -> None:
 @pytest.mark.parametrize(
     ("delivery", "texts", "values"),
     [
-        ({}, ["", '""', "NULL", '"a""b,c\nd"'], [None, "", "NULL", 'a"b,c\nd']),
+        ({}, ["", '""', "NULL", '"NULL"', "null"], [None, "", None, "NULL", "null"]),
+        ({}, ["", '""', "NULL", '"a""b,c\nd"'], [None, "", None, 'a"b,c\nd']),
+        ({"null_value": ""}, ["", '""', "NULL"], [None, "", "NULL"]),
+        ({"null_value": "N"}, ["", "NULL", "N"], ["", "NULL", None]),
         ({"null_value": "NULL"}, ["", '""', "NULL", '"NULL"'], ["", "", None, "NULL"]),
     ],
 )
@@ -99,6 +102,29 @@ def test_null_is_what_the_task_says_and_a_quoted_field_never_is(
     rows = [f"{index},{text}" for index, text in enumerate(texts)]
 
     assert column(read({LOAD: lines("id,x", *rows)}, a_table(**delivery)), "x") == values
+
+
+def test_the_word_null_leaves_a_column_of_numbers_one() -> None:
+    """What DMS writes where neither side has a setting."""
+    batch = read({LOAD: lines("id,amount,x", "1,1.5,NULL", '2,NULL,"NULL"', "3,NULL,a")})
+
+    assert str(batch.schema["amount"]) == "double"
+    assert column(batch, "amount") == [1.5, None, None]
+    assert column(batch, "x") == [None, "NULL", "a"]
+
+
+def test_a_key_that_is_the_word_null_has_no_value() -> None:
+    batch = read({FIRST: lines("Op,id,x", "I,NULL,a", "I,1,b")})
+
+    assert column(batch, "id") == [None, 1]
+
+
+def test_a_column_of_the_table_that_is_called_op_is_no_operation() -> None:
+    rows = {LOAD: lines("id,Op", "1,I"), FIRST: lines("Op,id", "U,1")}
+    parquet = {"s/t/LOAD00000002.parquet": table(id=[1], Op=["I"])}
+
+    assert [one.rule for one in read(rows).rejected] == ["unreadable_file"]
+    assert [one.rule for one in read(parquet).rejected] == ["unreadable_file"]
 
 
 def test_another_delimiter() -> None:

@@ -228,3 +228,23 @@ def test_json_lines_are_read_like_csv() -> None:
 
     assert column(batch, "id") == [1]
     assert rules(batch) == [(1, "bad_column")]
+
+
+def test_a_column_of_the_table_may_begin_like_those_of_the_header() -> None:
+    own = (*TABLE, ("header__note", "STRING", 0, 0, 0))
+    load = landed(LOAD, "1,Ann,Rome,x", specs=own)
+    changes = landed(FIRST, change(1, "U", "1", "Ann", "Oslo", "y"), specs=own)
+
+    batch = read({**load, **changes})
+
+    assert column(batch, "header__note") == ["x", "y"]
+
+
+def test_keys_in_another_order_are_the_same_and_other_keys_are_refused() -> None:
+    two = (TABLE[0], ("name", "STRING", 0, 0, 2), TABLE[2])
+    turned = (("id", "INT4", 0, 0, 2), ("name", "STRING", 0, 0, 1), TABLE[2])
+    same = read({**landed(LOAD, "1,Ann,Rome", specs=two), **landed(FIRST, specs=turned)})
+    other = read({**landed(LOAD, "1,Ann,Rome", specs=two), **landed(FIRST, specs=TABLE)})
+
+    assert (same.keys, same.rejected) == (("id", "name"), ())
+    assert [one.rule for one in other.rejected] == ["unreadable_file"]

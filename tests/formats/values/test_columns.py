@@ -99,6 +99,8 @@ def test_a_known_type_wins(
         ("7", "int", 7),
         ("1e3", "double", 1000.0),
         ("TRUE", "boolean", True),
+        ("f", "boolean", False),
+        ("1", "boolean", True),
         ("aGk=", "binary", b"hi"),
         ({"a": [1]}, "string", '{"a":[1]}'),
         (1.5, "string", "1.5"),

@@ -18,6 +18,7 @@ HEADER = "polynya_capture"
 OLD_KEY_HEADER = "__debezium.oldkey"
 _OPERATIONS = frozenset("rcudt")
 _TRANSACTION_STATES = frozenset({"BEGIN", "END"})
+_TRANSACTION_FIELDS = frozenset({"status", "id", "event_count", "data_collections"})
 _HEARTBEAT_FIELDS = frozenset({"ts_ms", "ts_us", "ts_ns"})
 
 
@@ -73,7 +74,7 @@ def open_envelope(record: Mapping[str, Any]) -> ChangeEvent | NoChange:
     Raises:
         RecordError: unknown_op, or not_an_event for what Debezium never writes.
     """
-    if HEADER in record and len(record) == 1:
+    if len(record) == 1 and isinstance(record.get(HEADER), dict):
         return NoChange("batch_headers")
     if "value" in record and "op" not in record:
         if record["value"] is None:
@@ -107,7 +108,7 @@ def unwrap(value: Any) -> Wrapped:
     if isinstance(value, dict) and len(value) == 2 and "schema" in value and "payload" in value:
         schema = value["schema"]
         # A row may have two columns of these names.
-        if schema is None or isinstance(schema, dict):
+        if schema is None or (isinstance(schema, dict) and "type" in schema):
             return Wrapped(schema, value["payload"])
     return Wrapped(None, value)
 
@@ -115,16 +116,36 @@ def unwrap(value: Any) -> Wrapped:
 def _counter(payload: Mapping[str, Any], destination: Any) -> str | None:
     """What a value that is no change event counts as, or None."""
     if "op" not in payload:
-        # Any JSON value may stand here, also one that cannot be in a set.
-        if str(payload.get("status")) in _TRANSACTION_STATES and "id" in payload:
+        if payload.keys() <= _TRANSACTION_FIELDS | _HEARTBEAT_FIELDS and _has_state(payload):
             return "transactions"
-        if "ddl" in payload or "tableChanges" in payload:
+        if is_ddl(payload):
             return "ddl_events"
         only_times = payload and _HEARTBEAT_FIELDS.issuperset(payload)
         if only_times or is_heartbeat_topic(destination):
             return "heartbeats"
         return None
-    return "messages" if payload["op"] == "m" else None
+    if payload["op"] != "m":
+        return None
+    return "messages" if isinstance(payload.get("source", payload.get("message")), dict) else None
+
+
+def is_transaction(payload: Mapping[str, Any]) -> bool:
+    """Whether it is metadata of a transaction, and no row whose columns are called like that."""
+    names = payload.keys()
+    is_whole = _TRANSACTION_FIELDS <= names <= _TRANSACTION_FIELDS | _HEARTBEAT_FIELDS
+    return is_whole and _has_state(payload)
+
+
+def _has_state(payload: Mapping[str, Any]) -> bool:
+    # Any JSON value may stand here, also one that cannot be in a set.
+    return str(payload.get("status")) in _TRANSACTION_STATES and "id" in payload
+
+
+def is_ddl(payload: Mapping[str, Any]) -> bool:
+    """Whether it reports a statement, and is no row whose columns are called like that."""
+    return isinstance(payload.get("source"), dict) and (
+        "ddl" in payload or "tableChanges" in payload
+    )
 
 
 def is_heartbeat_topic(topic: Any) -> bool:

@@ -16,7 +16,9 @@ from polynya.formats.debezium.envelope import (
     NoChange,
     Wrapped,
     header_pairs,
+    is_ddl,
     is_heartbeat_topic,
+    is_transaction,
     known_operation,
     unwrap,
 )
@@ -34,10 +36,20 @@ _SOURCE: Final = re.compile(
     "ssn|rs_id|lcr_position|redo_thread|user_name|row_id|ord"
 )
 _HOLDERS: Final = ("source", "transaction")
-#: What may stand beside a value; a row with a column `value` has other columns as well.
-_WRAPPER: Final = frozenset(
-    {"key", "value", "headers", "topic", "destination", "partition", "offset", "timestamp"}
-)
+_NONE: Final = type(None)
+#: What may stand beside a value, and as what; a row may have columns of these names as well.
+_PARTS: Final[Mapping[str, tuple[type, ...]]] = {
+    "key": (dict, str, int, float, _NONE),
+    "value": (dict, _NONE),
+    "headers": (list, dict, _NONE),
+    "topic": (str, _NONE),
+    "destination": (str, _NONE),
+    "partition": (int, _NONE),
+    "offset": (int, _NONE),
+    "timestamp": (int, str, _NONE),
+}
+#: The messages of a stream that landed.
+_LANDED: Final = frozenset({"key", "value", "headers", "destination"})
 #: A field of a source tells its connector where the record does not.
 _TELLING: Final = (
     ("commit_lsn", "sqlserver"),
@@ -59,10 +71,12 @@ class Flattening:
     Attributes:
         prefix: `add.fields.prefix`.
         added: `add.fields`; None: whatever has the prefix and a name that Debezium uses.
+        wrapped: whether records have their row under `value`; None: each shows it.
     """
 
     prefix: str = DEFAULT_PREFIX
     added: tuple[str, ...] | None = None
+    wrapped: bool | None = None
 
     def places(self, names: Sequence[str]) -> dict[str, Place]:
         """The metadata among the fields of a record."""
@@ -128,10 +142,10 @@ class Flattened:
             path: of its file; names the topic where the record does not.
 
         Raises:
-            RecordError: unknown_op, lone_tombstone, or not_an_event.
+            RecordError: unknown_op, lone_tombstone, ambiguous_record, or not_an_event.
         """
         deleted, self._deleted = self._deleted, ()
-        if not _is_wrapper(record):
+        if not self._is_wrapper(record):
             key, value, headers, topic = Wrapped(None, None), unwrap(record), None, None
         else:
             key, value = unwrap(record.get("key")), unwrap(record["value"])
@@ -156,6 +170,44 @@ class Flattened:
         _complete(event.value["source"], topic if isinstance(topic, str) else _topic_of(path))
         self._deleted = (key.payload,) if event.operation == "d" else ()
         return event
+
+    def _is_wrapper(self, record: Mapping[str, Any]) -> bool:
+        """Whether a record is a message with its row under `value`, and no row of such columns.
+
+        Raises:
+            RecordError: ambiguous_record, when it can be either.
+        """
+        if record.keys() == _LANDED:
+            return True
+        if "value" not in record or not _PARTS.keys() >= record.keys():
+            return False
+        if self.form.wrapped is not None:
+            return self.form.wrapped
+        value, key = record["value"], record.get("key")
+        has_types = all(isinstance(one, _PARTS[name]) for name, one in record.items())
+        if not has_types:
+            return False
+        if isinstance(record.get("headers"), list | dict):
+            return True
+        if value is None and isinstance(key, str | int | float):
+            # Keys of Debezium are objects, so this one is a column, and the value is NULL.
+            if "topic" not in record and "destination" not in record:
+                return False
+        elif isinstance(key, dict):
+            names = unwrap(key).payload
+            if value is None or (isinstance(names, dict) and names.keys() <= value.keys()):
+                return True
+        if value is not None and self._tells(value):
+            return True
+        raise RecordError(
+            "ambiguous_record",
+            f"a row with the columns {', '.join(record)}, or a message with a row under `value`; "
+            "say which: `wrapped: true` or `false` under `landing`",
+        )
+
+    def _tells(self, row: Mapping[str, Any]) -> bool:
+        """Whether the transform added something to what may be a row, or a schema is beside it."""
+        return DELETED in row or bool(self._places(tuple(row))) or unwrap(row).payload is not row
 
     def _of_headers(self, headers: Any) -> dict[str, dict[str, Any]]:
         """Metadata by holder, out of the headers."""
@@ -214,14 +266,6 @@ class Flattened:
         return made
 
 
-def _is_wrapper(record: Mapping[str, Any]) -> bool:
-    return (
-        "value" in record
-        and _WRAPPER.issuperset(record)
-        and (record["value"] is None or isinstance(record["value"], dict))
-    )
-
-
 def _by_holder(values: Mapping[str, Any], places: Mapping[str, Place]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for name, (holder, own) in places.items():
@@ -237,9 +281,9 @@ def _is_true(mark: Any) -> bool:
 
 def _counter(row: Mapping[str, Any], topic: Any) -> str | None:
     """What a value counts as that the transform let pass, being no change of a row; or None."""
-    if {"status", "id", "event_count", "data_collections"}.issubset(row):
+    if is_transaction(row):
         return "transactions"
-    if {"source", "ddl", "tableChanges"}.issubset(row):
+    if is_ddl(row):
         return "ddl_events"
     return "heartbeats" if is_heartbeat_topic(topic) else None
 

@@ -97,6 +97,11 @@ def _line_of(schema: Any) -> Callable[[Any], dict[str, Any]]:
     value = form.fields.get("value")
     if value is None or "op" in form.fields or value.schema["type"] != "struct":
         return wrapper(form)
+    key = form.fields.get("key")
+    is_message = (key is not None and key.schema["type"] == "struct") or "headers" in form.fields
+    if not is_message and not any(name == "op" or name.startswith("__") for name in value.fields):
+        # A row whose columns are called like the parts of a message.
+        return wrapper(form)
     parts = {
         name: wrapper(part) if part.schema["type"] == "struct" else part.encode
         for name, part in form.fields.items()

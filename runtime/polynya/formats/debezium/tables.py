@@ -116,7 +116,8 @@ def _flattening(landing: Delivery) -> Flattening | None:
     if not landing.flattened:
         return None
     prefix = landing.add_fields_prefix
-    return Flattening(DEFAULT_PREFIX if prefix is None else prefix, landing.add_fields)
+    given = DEFAULT_PREFIX if prefix is None else prefix
+    return Flattening(given, landing.add_fields, landing.wrapped)
 
 
 def as_known(scope: DebeziumScope, tables: Mapping[str, KnownTable]) -> DebeziumScope:

@@ -17,6 +17,8 @@ from polynya.model.formats.dms import OPERATION
 
 #: Marks a value that the source did not send.
 UNSENT: Final = object()
+#: `CsvNullValue`, where nobody sets it.
+NULL_WORDS: Final = frozenset({"NULL"})
 _CHANGES: Final = frozenset("IUD")
 _LOADED: Final = frozenset("I")
 
@@ -35,6 +37,7 @@ def open_dms(file: BinaryIO, start: int, named: DmsFile, dataset: ResolvedDatase
         opened = opener_of("parquet")(file, start)
         if not named.is_load and OPERATION not in opened.types:
             raise UnreadableFileError(f"a file of changes has a column {OPERATION}, this has none")
+        _check_operation(list(opened.types))
         types = {name: kind for name, kind in opened.types.items() if name != OPERATION}
         return OpenedFile(_operated(opened.records, named), types)
     rows = _csv_rows(file, named, dataset)
@@ -70,7 +73,7 @@ def _kind(named: DmsFile) -> str:
 
 
 def _csv_rows(file: BinaryIO, named: DmsFile, dataset: ResolvedDataset) -> Iterator[RawRecord]:
-    dialect = Dialect.of(dataset.landing.delivery)
+    dialect = Dialect.of(dataset.landing.delivery, null_words=NULL_WORDS)
     unsent = dataset.landing.delivery.unsent_value
     rows = pieces(file)
     first = next(rows, None)
@@ -85,6 +88,15 @@ def _csv_rows(file: BinaryIO, named: DmsFile, dataset: ResolvedDataset) -> Itera
     return _records(chain([first], rows), choices, dialect, unsent, prefix=b"")
 
 
+def _check_operation(names: list[str]) -> None:
+    """DMS writes the operation first; elsewhere it is a column that the table has itself."""
+    if OPERATION in names[1:]:
+        raise UnreadableFileError(
+            f"its column {OPERATION} is not the first one, so it belongs to the table and is no "
+            "operation; give it another name with a transformation rule of the DMS task"
+        )
+
+
 def _check_header(names: list[str], named: DmsFile, dataset: ResolvedDataset) -> None:
     """A row of data must never pass for the header line."""
     if not named.is_load and names[0] != OPERATION:
@@ -92,6 +104,7 @@ def _check_header(names: list[str], named: DmsFile, dataset: ResolvedDataset) ->
             f"the header line of a file of changes begins with {OPERATION}, this with "
             f"{names[0][:60]!r}; if the files have none, set `header: false`"
         )
+    _check_operation(names)
     expected = dataset.events.keys or tuple(dataset.events.columns)[:1]
     missing = [name for name in expected if name not in names]
     if missing:

@@ -31,6 +31,7 @@ class Dialect:
         quote: one character around fields, doubled inside them (RFC 4180); "" for none.
         escape: one character that takes any meaning from the next one; "" for none.
         comment: one character with which lines begin that are no records; "" for none.
+        null_words: what a bare field may hold beside that, and be NULL.
         bare_quotes: whether quotes inside a field that does not begin with one are text.
     """
 
@@ -40,11 +41,20 @@ class Dialect:
     escape: str = ""
     comment: str = ""
     bare_quotes: bool = False
+    null_words: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, delivery: Delivery) -> Dialect:
-        """The dialect of a replication service, as the settings of a task name it."""
-        return cls(delivery.delimiter_character, delivery.null_value or "")
+    def of(cls, delivery: Delivery, *, null_words: frozenset[str] = frozenset()) -> Dialect:
+        """The dialect of a replication service, as the settings of a task name it.
+
+        `null_words` are those that the service writes unless somebody tells it something else.
+        """
+        words = null_words if delivery.null_value is None else frozenset()
+        return cls(delivery.delimiter_character, delivery.null_value or "", null_words=words)
+
+    def is_null(self, bare: str) -> bool:
+        """Whether a field without quotes is NULL."""
+        return bare == (self.null_value or "") or bare in self.null_words
 
 
 def pieces(file: BinaryIO, dialect: Dialect | None = None, *, skip: int = 0) -> Iterator[bytes]:
@@ -109,14 +119,15 @@ def fields(piece: bytes, dialect: Dialect) -> list[str | None]:
         problem = f"not UTF-8: {error.reason} at byte {error.start}"
         raise RecordError("bad_utf8", problem) from None
     null = dialect.null_value or ""
+    words = dialect.null_words
     if (dialect.quote and dialect.quote in text) or (dialect.escape and dialect.escape in text):
         return _marked_fields(text, dialect)
-    return [None if field == null else field for field in text.split(dialect.delimiter)]
+    found = text.split(dialect.delimiter)
+    return [None if field == null or field in words else field for field in found]
 
 
 def _marked_fields(text: str, dialect: Dialect) -> list[str | None]:
     grammar = _grammar(dialect)
-    null = dialect.null_value or ""
     found: list[str | None] = []
     for match in grammar.field.finditer(text):
         quoted, bare, end = match["quoted"], match["bare"], match["end"]
@@ -126,7 +137,7 @@ def _marked_fields(text: str, dialect: Dialect) -> list[str | None]:
                 f"a quote that is not closed, or in the wrong place, at character {match.start()}",
             )
         if quoted is None:
-            found.append(None if bare == null else grammar.plain(bare))
+            found.append(None if dialect.is_null(bare) else grammar.plain(bare))
         else:
             value = grammar.plain(quoted.replace(dialect.quote * 2, dialect.quote))
             found.append(None if not value and dialect.null_value is None else value)
@@ -166,7 +177,10 @@ def _grammar(dialect: Dialect) -> _Grammar:
 def column_names(piece: bytes, dialect: Dialect) -> list[str]:
     """The names of a header line. Raises UnreadableFileError: it is broken, or has one twice."""
     try:
-        names = [name or "" for name in fields(piece, replace(dialect, null_value=""))]
+        names = [
+            name or ""
+            for name in fields(piece, replace(dialect, null_value="", null_words=frozenset()))
+        ]
     except RecordError as error:
         raise UnreadableFileError(f"the header line cannot be read: {error.error}") from error
     if len(set(names)) != len(names):

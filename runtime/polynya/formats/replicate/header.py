@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from polynya.formats.batch import NO_ORDER
 from polynya.formats.errors import RecordError
-from polynya.formats.replicate.metadata import HEADER_PREFIX
+from polynya.formats.replicate.metadata import HEADER_COLUMNS, HEADER_PREFIX
 from polynya.formats.values.exact import shown
 from polynya.formats.values.sequence import time_micros
 
@@ -117,5 +117,5 @@ def _unsent(record: Mapping[str, Any], bits: Mapping[str, int], changed: int) ->
     return tuple(
         name
         for name, value in record.items()
-        if value is None and not changed >> bits[name] & 1 and not name.startswith(HEADER_PREFIX)
+        if value is None and not changed >> bits[name] & 1 and name not in HEADER_COLUMNS
     )

@@ -21,6 +21,14 @@ from polynya.model.errors import OperationError
 from polynya.store.object_store import ObjectStore
 
 HEADER_PREFIX: Final = "header__"
+#: All that Replicate writes; a table may have columns of its own that begin like them.
+HEADER_COLUMNS: Final = frozenset(
+    f"{HEADER_PREFIX}{name}"
+    for name in (
+        "change_seq", "change_oper", "change_mask", "stream_position", "operation",
+        "transaction_id", "timestamp",
+    )
+)  # fmt: skip
 _MAX_BYTES = 8 * 1024 * 1024
 
 
@@ -82,7 +90,7 @@ class _Column:
 
     @property
     def is_header(self) -> bool:
-        return self.name.startswith(HEADER_PREFIX)
+        return self.name in HEADER_COLUMNS
 
 
 def _section(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
 from polynya.formats.replicate.batches import FileFacts, to_batch
 from polynya.formats.replicate.header import BEFORE_IMAGE
-from polynya.formats.replicate.metadata import HEADER_PREFIX, Metadata, read_metadata
+from polynya.formats.replicate.metadata import HEADER_COLUMNS, Metadata, read_metadata
 from polynya.formats.replicate.rows import HEADER, Described, open_replicate
 from polynya.formats.replicate.tables import is_load, kind_of
 from polynya.formats.values.buffer import RecordBuffer
@@ -102,7 +102,7 @@ class _Reading:
         """Whether the table can have the columns. They come before any record could be refused."""
         space = NameSpace([*self._known, *self._dataset.events.columns, *self.types.types])
         for name in metadata.columns:
-            if name.startswith(HEADER_PREFIX):
+            if name in HEADER_COLUMNS:
                 continue
             problem = column_problem(name) or space.clash(name)
             if problem is not None:
@@ -112,8 +112,8 @@ class _Reading:
         own = metadata.keys
         if self._dataset.events.keys or not own or not self.keys:
             return self.keys or own
-        if own != self.keys:
+        if set(own) != set(self.keys):
             raise UnreadableFileError(
                 f"its .dfm file names the keys {list(own)}, the table has {list(self.keys)}"
             )
-        return own
+        return self.keys

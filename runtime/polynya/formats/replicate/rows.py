@@ -17,7 +17,7 @@ from polynya.formats.records.openers import opener_of
 from polynya.formats.records.separated import pieces
 from polynya.formats.replicate.csv_rows import csv_records
 from polynya.formats.replicate.header import LOADED, OPERATION, SEQUENCE, header_of
-from polynya.formats.replicate.metadata import HEADER_PREFIX, Metadata
+from polynya.formats.replicate.metadata import HEADER_COLUMNS, Metadata
 from polynya.formats.replicate.tables import FileKind
 from polynya.model.datatypes import BINARY, BOOLEAN, DataType
 
@@ -64,7 +64,7 @@ def open_replicate(
     if opened.types and set(opened.types) != set(metadata.columns):
         odd = sorted(set(opened.types) ^ set(metadata.columns))
         raise UnreadableFileError(f"its .dfm file and the file differ in the column {odd[0]!r}")
-    types = {n: kind for n, kind in opened.types.items() if not n.startswith(HEADER_PREFIX)}
+    types = {n: kind for n, kind in opened.types.items() if n not in HEADER_COLUMNS}
     return OpenedFile(_changes(opened.records, described), types)
 
 
@@ -124,7 +124,7 @@ def change_of(
         raise RecordError("bad_column", f"the .dfm file does not name the column {odd[:60]!r}")
     data: dict[str, Any] = {HEADER: LOADED if is_load else header_of(record, metadata.bits)}
     for name, value in record.items():
-        if not name.startswith(HEADER_PREFIX):
+        if name not in HEADER_COLUMNS:
             data[name] = _value(value, metadata.types.get(name)) if spelled else value
     return data
 

@@ -183,6 +183,10 @@ _FITTERS: dict[Any, Callable[[Any, Any], Any]] = {
 }
 
 
+#: As databases and their tools spell them.
+_BOOLEANS = {"true": True, "false": False, "t": True, "f": False, "1": True, "0": False}
+
+
 def parse(value: Any, kind: DataType) -> Any:
     """A value of a declared type, also from its text. Raises ValueError."""
     if kind == STRING:
@@ -198,9 +202,9 @@ def parse(value: Any, kind: DataType) -> Any:
 
 def _from_text(text: str, kind: DataType) -> Any:
     if kind == BOOLEAN:
-        if text.lower() not in {"true", "false"}:
+        if text.lower() not in _BOOLEANS:
             raise ValueError(f"{shown(text)} is not a boolean")
-        return text.lower() == "true"
+        return _BOOLEANS[text.lower()]
     if kind in _BOUNDS or isinstance(kind, DecimalType):
         return _number_text(text, whole=kind in _BOUNDS)
     if kind in {FLOAT, DOUBLE}:

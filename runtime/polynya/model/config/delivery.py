@@ -86,7 +86,8 @@ class Delivery(Frozen):
         description="For `csv`, `dms` and `replicate`: what an unquoted CSV field holds that is "
         "NULL; a quoted one is always text. Write it in quotes. What a `.dfm` file says wins. "
         'Default: nothing, so that an empty field is NULL and `""` the empty text; for `csv` '
-        '`""` is NULL too, unless this is set.',
+        '`""` is NULL too, unless this is set. For `dms` the word NULL, which is the default of '
+        "`CsvNullValue`, is NULL as well, unless this is set.",
     )
     quote: Quote | None = Field(
         default=None,
@@ -146,6 +147,13 @@ class Delivery(Frozen):
         description="For `debezium`: the transform's `add.fields.prefix`. Default: `__`.",
     )
 
+    wrapped: bool | None = Field(
+        default=None,
+        description="For `debezium`, flattened: whether each record has its row under `value`, "
+        "beside `key` or `headers`. `false`: records are rows, also those of a table whose columns "
+        "are called like that. Default: each record shows it, or goes to quarantine as "
+        "`ambiguous_record`.",
+    )
     schema_registry: SchemaRegistry | None = Field(
         default=None,
         description="For `stream` and `debezium`: the registry to ask for schemas of "

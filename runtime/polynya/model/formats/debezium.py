@@ -10,7 +10,7 @@ from polynya.model.formats.rules import Delivered, FormatRules
 
 
 def _flattening_problems(landing: Delivered) -> Iterator[Problem]:
-    for key in ("add_fields", "add_fields_prefix"):
+    for key in ("add_fields", "add_fields_prefix", "wrapped"):
         if getattr(landing, key) is not None and not landing.flattened:
             yield Problem(
                 (key,),
@@ -34,7 +34,9 @@ DEBEZIUM: Final = FormatRules(
     brings_order=True,
     tells_operations=True,
     tells_load_time=True,
-    landing_settings=frozenset({"flattened", "add_fields", "add_fields_prefix", "schema_registry"}),
+    landing_settings=frozenset(
+        {"flattened", "add_fields", "add_fields_prefix", "wrapped", "schema_registry"}
+    ),
     events_in_tests="lines",
     lines_in_tests=True,
     check_landing=_flattening_problems,

@@ -56,6 +56,11 @@ class Delivered(Protocol):
         ...
 
     @property
+    def wrapped(self) -> bool | None:
+        """Whether records have their row under `value`."""
+        ...
+
+    @property
     def model_fields_set(self) -> set[str]:
         """The settings that are written in the task."""
         ...
