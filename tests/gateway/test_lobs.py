@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from polynya.formats.debezium.envelope import Unsent
 from polynya.gateway.lobs import Limit, Limited, Then, limited
 from polynya.gateway.masking import masked
 from polynya.gateway.masks import Hash, Truncate
@@ -113,7 +114,7 @@ def test_lines_of_a_load_are_cut_each_for_itself() -> None:
 
 def test_masks_see_the_whole_value() -> None:
     masks = {"t": Hash(b"key"), "b": Truncate(4)}
-    before = masked("shop.docs", SCHEMA, masks, key=("id",))
+    before = masked("shop.docs", SCHEMA, masks, key=("id",), unsent=Unsent(""))
     limit = limited("shop.docs", SCHEMA, Limit(LIMIT, "null"), before, set())
 
     one, other = (after(limit, t="t" * 3000 + end, b="") for end in "xy")

@@ -13,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.formats.debezium.connect_types import fields_of
+from polynya.formats.debezium.envelope import Unsent
 from polynya.gateway.masking import Masked, masked
 from polynya.gateway.masks import Drop, Hash, Replace, Truncate, mask_of
 from polynya.model.errors import OperationError
 
 KEY = b"pepper"
 UNSENT = "__debezium_unavailable_value"
+MARKED = Unsent(UNSENT)
 
 
 def a_column(name: str, kind: str | dict[str, Any] = "string", *, optional: bool = True) -> Any:
@@ -59,7 +61,7 @@ def hmac_of(text: str | bytes) -> str:
 
 def email(mask: Any, **columns: Any) -> Masked:
     schema = a_schema(a_column("id", "int32", optional=False), a_column("email"))
-    return masked("public.users", schema, {"email": mask, **columns}, key=("id",))
+    return masked("public.users", schema, {"email": mask, **columns}, key=("id",), unsent=MARKED)
 
 
 def test_a_dropped_column_is_in_no_row_and_not_in_the_schema():
@@ -102,7 +104,7 @@ def test_a_replaced_column_has_the_constant_in_all_rows_and_its_type(value, kind
 def test_a_column_that_is_replaced_by_null_keeps_its_type():
     schema = a_schema(a_column("n", "int64", optional=False))
 
-    masks = masked("t", schema, {"n": Replace(None)})
+    masks = masked("t", schema, {"n": Replace(None)}, unsent=MARKED)
 
     assert column_types(masks) == {"n": "bigint"}
     assert masks.schema["fields"][0]["fields"][0]["optional"] is True
@@ -115,7 +117,7 @@ def test_null_stays_null():
 
 def test_a_hashed_key_is_the_same_in_key_rows_and_headers():
     schema = a_schema(a_column("id", "int32", optional=False), a_column("name"))
-    masks = masked("t", schema, {"id": Hash(KEY)}, key=("id",))
+    masks = masked("t", schema, {"id": Hash(KEY)}, key=("id",), unsent=MARKED)
     headers = [["__debezium.oldkey", '{"id":7}'], ["__debezium.newkey", {"id": 8}]]
 
     line = masks.line(a_line({"id": 8, "name": "n"}, {"id": 7}, {"id": 8}, headers))
@@ -137,19 +139,26 @@ def test_headers_of_unknown_names_are_left_out():
 @pytest.mark.parametrize("mask", [Drop(), Truncate(3), Replace("x")])
 def test_only_a_hash_masks_a_key(mask):
     with pytest.raises(OperationError) as error:
-        masked("t", a_schema(a_column("id")), {"id": mask}, key=("id",))
+        masked("t", a_schema(a_column("id")), {"id": mask}, key=("id",), unsent=MARKED)
     assert error.value.code == "POLYNYA-GTW-081"
 
 
 def test_a_masked_column_that_is_not_there_stops_the_table():
     with pytest.raises(OperationError) as error:
-        masked("t", a_schema(a_column("mail")), {"email": Drop()})
+        masked("t", a_schema(a_column("mail")), {"email": Drop()}, unsent=MARKED)
     assert error.value.code == "POLYNYA-GTW-080"
 
 
 @pytest.mark.parametrize(
     "unsent",
-    [UNSENT, base64.b64encode(UNSENT.encode()).decode(), [UNSENT], list(UNSENT.encode())],
+    [
+        UNSENT,
+        base64.b64encode(UNSENT.encode()).decode(),
+        [UNSENT],
+        list(UNSENT.encode()),
+        {UNSENT: UNSENT},
+        ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"],
+    ],
 )
 @pytest.mark.parametrize("mask", [Hash(KEY), Truncate(3)])
 def test_a_value_that_was_not_sent_stays_marked_as_such(mask, unsent):
@@ -172,7 +181,7 @@ def test_a_schema_keeps_no_default_and_no_list_of_allowed_values():
         "default": "silver",
     }
 
-    masks = masked("t", a_schema(a_column("tier", enum)), {"tier": Hash(KEY)})
+    masks = masked("t", a_schema(a_column("tier", enum)), {"tier": Hash(KEY)}, unsent=MARKED)
 
     assert "silver" not in json.dumps(masks.schema)
 
@@ -204,7 +213,7 @@ VARIABLE = {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal", "
     ],
 )
 def test_a_hash_is_that_of_the_value_however_it_is_spelled(kind, value, text):
-    masks = masked("t", a_schema(a_column("v", kind)), {"v": Hash(KEY)})
+    masks = masked("t", a_schema(a_column("v", kind)), {"v": Hash(KEY)}, unsent=MARKED)
 
     assert read(masks.line(a_line({"v": value})))["value"]["after"]["v"] == hmac_of(text)
 
@@ -295,7 +304,9 @@ MARK = "c0ffee-secret"
 def test_any_value_is_masked_and_its_neighbours_are_untouched(value, other, kind):
     schema = a_schema(a_column("v", kind), a_column("w", kind))
     for mask in (Hash(KEY), Truncate(4)):
-        row = read(masked("t", schema, {"v": mask}).line(a_line({"v": value, "w": other})))
+        row = read(
+            masked("t", schema, {"v": mask}, unsent=MARKED).line(a_line({"v": value, "w": other}))
+        )
         after = row["value"]["after"]
         assert after["w"] == other
         assert after["v"] is None or isinstance(after["v"], str)
@@ -319,7 +330,7 @@ def test_no_line_holds_what_was_hidden(head, tail, kind):
     schema = a_schema(a_column("v", kind))
     headers = [["__debezium.oldkey", json.dumps({"v": secret})]]
     for mask in (Hash(KEY), Drop(), Replace("x")):
-        line = masked("t", schema, {"v": mask}).line(
+        line = masked("t", schema, {"v": mask}, unsent=MARKED).line(
             a_line({"v": secret}, {"v": secret}, {"v": secret}, headers)
         )
         assert MARK.encode() not in line

@@ -77,9 +77,12 @@ def _many(ddl: str, element: str, value: Any, rows: int, **more: Any) -> Type:
     def read(text: str) -> Any:
         return [None if one is None else value(one) for one in types.numbers_as_text(text)]
 
+    # What Debezium cannot mark as not sent has to be in the log.
+    is_marked = ddl in {"integer[]", "bigint[]", "text[]", "uuid[]", "date[]"}
+    apart, whole = "ALTER {column} SET STORAGE EXTERNAL", "REPLICA IDENTITY FULL"
     return Type(
         ddl, draw, read, text="array_to_json({})::text",
-        after="ALTER TABLE {table} ALTER {column} SET STORAGE EXTERNAL", **more,
+        after=f"ALTER TABLE {{table}} {apart if is_marked else whole}", **more,
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
+from polynya.formats.debezium.envelope import Unsent
 from polynya.gateway.masks import Drop, Hash, Mask, Replace, Schema, masker
 from polynya.model.errors import OperationError
 
@@ -124,7 +125,12 @@ class Masked:
 
 
 def masked(
-    table: str, schema: Schema, masks: Mapping[str, Mask], *, key: Sequence[str] = ()
+    table: str,
+    schema: Schema,
+    masks: Mapping[str, Mask],
+    *,
+    key: Sequence[str] = (),
+    unsent: Unsent,
 ) -> Masked:
     """Masks of the columns of a table whose events have a schema.
 
@@ -133,6 +139,7 @@ def masked(
         schema: Connect schema of the envelope, with `before` and `after`.
         masks: by the exact name of the column.
         key: columns of the primary key.
+        unsent: how the capture says that a column was not sent.
 
     Raises:
         OperationError: POLYNYA-GTW-080, a column with a mask is not there: one that was renamed
@@ -148,7 +155,7 @@ def masked(
         table,
         _masked_schema(schema, masks),
         any(name in masks for name in key),
-        {name: masker(mask, columns[name]) for name, mask in masks.items()},
+        {name: masker(mask, columns[name], unsent) for name, mask in masks.items()},
     )
 
 

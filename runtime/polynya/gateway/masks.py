@@ -12,15 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from polynya.formats.debezium.connect_types import decode_variable_decimal, unscaled_decimal
-from polynya.formats.debezium.tables import PLACEHOLDER
+from polynya.formats.debezium.envelope import Unsent
 from polynya.formats.values.exact import exact_decimal
 
 Schema: TypeAlias = Mapping[str, Any]
 """A schema of Kafka Connect, as JSON has it."""
 
-_UNSENT: Final = frozenset({PLACEHOLDER, base64.b64encode(PLACEHOLDER.encode()).decode()})
-#: What Debezium writes for an array of whole numbers that was not sent.
-_UNSENT_NUMBERS: Final = list(PLACEHOLDER.encode())
 _FLOATS: Final = frozenset({"float", "double", "float32", "float64"})
 _CONNECT_DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
 _VARIABLE_DECIMAL: Final = "io.debezium.data.VariableScaleDecimal"
@@ -77,32 +74,26 @@ def mask_of(given: Any) -> Mask:
     raise ValueError("a mask is `drop`, or one of `hash`, `truncate` and `replace`")
 
 
-def masker(mask: Mask, schema: Schema) -> Callable[[Any], Any] | None:
-    """What becomes of the values of a column; None: it is left out."""
+def masker(mask: Mask, schema: Schema, unsent: Unsent) -> Callable[[Any], Any] | None:
+    """What becomes of the values of a column; None: it is left out.
+
+    NULL stays, and so does what says that the column was not sent: there is nothing to hide.
+    """
     if isinstance(mask, Drop):
         return None
     if isinstance(mask, Replace):
         return lambda _: mask.value
     if isinstance(mask, Hash):
-        return lambda value: _kept(value) if _is_kept(value) else _hashed(mask.key, value, schema)
-    return lambda value: _kept(value) if _is_kept(value) else _cut(value, schema, mask.length)
+        key = mask.key
+        return lambda value: _shown(value, unsent, lambda: _hashed(key, value, schema))
+    length = mask.length
+    return lambda value: _shown(value, unsent, lambda: _cut(value, schema, length, unsent))
 
 
-def _is_kept(value: Any) -> bool:
-    """Whether there is nothing to hide: NULL, or a value that was not sent."""
-    if isinstance(value, str):
-        return value in _UNSENT
-    if isinstance(value, list):
-        return value == _UNSENT_NUMBERS or (len(value) == 1 and _is_placeholder(value[0]))
-    return value is None or (isinstance(value, dict) and list(value) == [PLACEHOLDER])
-
-
-def _is_placeholder(value: Any) -> bool:
-    return isinstance(value, str) and value in _UNSENT
-
-
-def _kept(value: Any) -> str | None:
-    return None if value is None else PLACEHOLDER
+def _shown(value: Any, unsent: Unsent, hidden: Callable[[], str]) -> str | None:
+    if value is None:
+        return None
+    return unsent.placeholder if unsent.has(value) else hidden()
 
 
 def _hashed(key: bytes, value: Any, schema: Schema) -> str:
@@ -112,12 +103,12 @@ def _hashed(key: bytes, value: Any, schema: Schema) -> str:
     return hmac.new(key, data, hashlib.sha256).hexdigest()
 
 
-def _cut(value: Any, schema: Schema, length: int) -> str:
+def _cut(value: Any, schema: Schema, length: int, unsent: Unsent) -> str:
     data = _content(value, schema)
     text = data.hex() if isinstance(data, bytes) else data
     cut = text[:length]
     # A beginning that reads as "not sent" would bring back the value before.
-    return cut[:-1] if cut in _UNSENT else cut
+    return cut[:-1] if unsent.has(cut) else cut
 
 
 def _content(value: Any, schema: Schema) -> str | bytes:

@@ -159,13 +159,57 @@ def test_tables_without_a_schema_are_named_by_their_database() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [PLACEHOLDER, base64.b64encode(PLACEHOLDER.encode()).decode(), [PLACEHOLDER]],
+    [
+        PLACEHOLDER,
+        base64.b64encode(PLACEHOLDER.encode()).decode(),
+        PLACEHOLDER.encode().hex(),
+        [PLACEHOLDER],
+        [base64.b64encode(PLACEHOLDER.encode()).decode()],
+        list(PLACEHOLDER.encode()),
+        ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"],
+        {PLACEHOLDER: PLACEHOLDER},
+        json.dumps({PLACEHOLDER: PLACEHOLDER}),
+        json.dumps({PLACEHOLDER: PLACEHOLDER}, separators=(",", ":")),
+    ],
 )
 def test_an_unsent_column_is_null_and_named(value: Any) -> None:
     batch = the_table(an_event("u", {"id": 1, "big": value, "v": "x"}, key=_KEY))
 
     assert column(batch, "big") == [None]
     assert column(batch, "__unsent") == [["big"]]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        f"{PLACEHOLDER}!",
+        [PLACEHOLDER, "and more"],
+        [*PLACEHOLDER.encode(), 1],
+        {"k": PLACEHOLDER},
+        {PLACEHOLDER: "v"},
+    ],
+)
+def test_a_value_that_only_has_the_placeholder_in_it_was_sent(value: Any) -> None:
+    batch = the_table(an_event("u", {"id": 1, "big": value}, key=_KEY))
+
+    assert column(batch, "__unsent") == [None]
+    assert column(batch, "big") != [None]
+
+
+@pytest.mark.parametrize(
+    ("operation", "source"),
+    [
+        ("r", {}),
+        ("u", {"connector": "mariadb", "file": "binlog.000003", "pos": 4, "row": 0}),
+        ("u", {"connector": "mysql", "file": "binlog.000003", "pos": 4, "row": 0}),
+    ],
+)
+def test_where_all_columns_are_sent_the_placeholder_is_a_text(
+    operation: str, source: dict[str, Any]
+) -> None:
+    batch = the_table(an_event(operation, {"id": 1, "v": PLACEHOLDER}, key=_KEY, **source))
+
+    assert (column(batch, "v"), column(batch, "__unsent")) == ([PLACEHOLDER], [None])
 
 
 def test_the_placeholder_can_be_configured() -> None:

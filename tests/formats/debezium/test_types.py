@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import base64
+import json
+import struct
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from polynya.formats.debezium.decode import decimal_text
 from polynya.model.datatypes import Decimal as DecimalType
@@ -42,6 +47,8 @@ _POINT = {
         {"type": "int32", "field": "srid"},
     ],
 }
+_DOUBLES = {"x": "double", "y": {"type": "array", "items": {"type": "double"}}}
+_MAX_FLOAT = 3.4028234663852886e38
 _WALL = datetime(2024, 2, 29, 12, 34, 56, 789012)
 _MICROS = 1709210096789012
 
@@ -178,6 +185,54 @@ def test_types(connect: Any, value: Any, kind: str, out: Any) -> None:
 
     assert not batch.rejected
     assert (schema(batch)["x"], column(batch, "x")) == (kind, [out])
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.integers(0, 2))
+@example(5e-324, 0)
+@example(2.0**-44, 0)
+@example(2e23, 0)
+def test_a_double_is_the_one_that_any_text_of_it_means(number: float, more: int) -> None:
+    # Java before 19 does not write the shortest text, 4.9E-324 and 2.0E-3 among others.
+    texts = [repr(number), f"{number:.16e}", f"{number:.{17 + more}e}"]
+    if abs(number) == 5e-324:
+        texts.append(f"{'-' if number < 0 else ''}4.9E-324")
+    events = [
+        json.dumps(with_schema(an_event("c", {"x": "@", "y": ["@"]}), _DOUBLES))
+        .replace('"@"', text)
+        .encode()
+        for text in texts
+    ]
+
+    batch = the_table(*events)
+
+    assert not batch.rejected
+    assert schema(batch)["x"] == "double"
+    found = [*column(batch, "x"), *(one for [one] in column(batch, "y"))]
+    assert [struct.pack(">d", one) for one in found] == [struct.pack(">d", number)] * (
+        2 * len(texts)
+    )
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, width=32))
+@example(3.4028234663852886e38)
+def test_a_float_is_the_one_that_its_text_means(number: float) -> None:
+    shortest = pa.array([number], pa.float32()).cast(pa.string())[0].as_py()
+    shortest += "" if {".", "e"}.intersection(shortest) else ".0"
+    texts = [shortest, f"{number:.8e}", *(["3.4028235E38"] if number == _MAX_FLOAT else [])]
+    events = [
+        json.dumps(with_schema(an_event("c", {"x": "@"}), {"x": "float"}))
+        .replace('"@"', text)
+        .encode()
+        for text in texts
+    ]
+
+    batch = the_table(*events)
+
+    assert not batch.rejected
+    assert schema(batch)["x"] == "float"
+    assert [struct.pack(">f", one) for one in column(batch, "x")] == [
+        struct.pack(">f", number)
+    ] * len(texts)
 
 
 @pytest.mark.parametrize(

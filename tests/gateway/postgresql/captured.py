@@ -15,12 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from polynya.formats.debezium.captured.batch import read_header
+from polynya.formats.debezium.captured.batch import header_of, read_header
 from polynya.formats.debezium.order import native_position
 from polynya.gateway.source import Access
 from polynya.gateway.wire import Mode, WorkerSettings
 
-UNSENT = "__debezium_unavailable_value"
+#: What stands in `landed()` for the text by which a process says that a column was not sent.
+UNSENT = "(not sent)"
 _PATIENCE = 240
 
 
@@ -99,7 +100,10 @@ class CaptureProcess:
         found = []
         for file in sorted((self.landing / "shop").glob("capture-*.zst")):
             content = pa.CompressedInputStream(io.BytesIO(file.read_bytes()), "zstd").read()
-            found += [json.loads(line) for line in content.splitlines()[1:]]
+            unsent = header_of(content.splitlines()[0], file.name).unsent
+            assert unsent, "each process has one"
+            lines = content.decode().replace(unsent, UNSENT).split("\n")[1:]
+            found += [json.loads(line) for line in lines if line]
         return found
 
     def shapes(self, table: str) -> list[Any]:

@@ -199,12 +199,18 @@ def test_a_value_that_cannot_be_converted_is_an_error_unless_a_list_needs_null_f
         "CREATE TABLE b (id int PRIMARY KEY, m mood[])",
     )
     database = shop.open()
-    a, b = database.tables(("public.*",), ())
+    shop.run("CREATE TABLE c (id int PRIMARY KEY, f double precision[])")
+    a, b, c = database.tables(("public.*",), ())
 
     said = "event.converting.failure.handling.mode"
     assert database.engine_properties([a])[said] == "fail"
     assert database.engine_properties([a, b])[said] == "warn"
     assert database.engine_properties([a, b], without={"public.b"})[said] == "fail"
+    # A list of doubles that is not in the log must not become NULL, unless the log has all of it.
+    assert database.engine_properties([a, b, c])[said] == "fail"
+    shop.run("ALTER TABLE c REPLICA IDENTITY FULL")
+    a, b, c = database.tables(("public.*",), ())
+    assert database.engine_properties([a, b, c])[said] == "warn"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ batch is a whole microsecond, else `bigint` nanoseconds.
 from __future__ import annotations
 
 import binascii
+import math
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
 from typing import Any, TypeAlias
@@ -129,8 +130,22 @@ def _whole(value: Any) -> int:
 
 
 def _floating(value: Any) -> Any:
+    """The double that the source sent.
+
+    Its text is not always the shortest that means it: Java before 19 writes 4.9E-324 for 5e-324
+    (JDK-4511638). So the text means the nearest double, and is never held against the digits of
+    another spelling.
+    """
     # Connect writes what JSON has no number for as text.
-    return float(value) if value in ("NaN", "Infinity", "-Infinity") else value
+    if value in ("NaN", "Infinity", "-Infinity"):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return value
+    try:
+        number = float(value)
+    except OverflowError:
+        return value
+    return number if math.isfinite(number) else value
 
 
 def _time(unit_micros: int) -> Decoder:

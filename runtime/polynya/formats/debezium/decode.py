@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any, TypeAlias
 
 from polynya.formats.debezium import extended_json
 from polynya.formats.debezium.connect_types import Typed, fields_of, unscaled_decimal
-from polynya.formats.debezium.envelope import ChangeEvent, Wrapped, old_key
+from polynya.formats.debezium.envelope import ChangeEvent, Unsent, Wrapped, may_be_unsent, old_key
 from polynya.formats.debezium.order import belongs_there, log_of, native_position
 from polynya.formats.debezium.tables import TableSettings
 from polynya.formats.errors import RecordError
@@ -61,7 +60,7 @@ class EventDecoder:
 
     Attributes:
         settings: of the table.
-        placeholder: text that means that a column was not sent.
+        placeholder: text that means that a column was not sent, in events that name no other.
         named: the keys of the table, held against those of the events.
         eras: of the log of its source.
         fields: types of the row by the last schema, empty while schemas are off.
@@ -73,14 +72,11 @@ class EventDecoder:
     eras: LogEras
     fields: dict[str, Typed] = field(default_factory=dict)
     _schema: Mapping[str, Any] | None = None
-    _unavailable: frozenset[str] = frozenset()
-    _marks: tuple[bytes, ...] = ()
+    _unsent: Unsent = field(init=False)
     _decimals: Mapping[str, DecimalType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        encoded = base64.b64encode(self.placeholder.encode()).decode()
-        self._unavailable = frozenset({self.placeholder, encoded})
-        self._marks = tuple(text.encode() for text in self._unavailable)
+        self._unsent = Unsent(self.placeholder)
         self._decimals = {
             name: kind
             for name, kind in self.settings.columns.items()
@@ -99,7 +95,7 @@ class EventDecoder:
         key = self._key(event)
         if event.operation != "t":
             self.named.met(tuple(key))
-        data, unsent = self._row(event, key, may_be_unsent=self._mentions_placeholder(raw))
+        data, unsent = self._row(event, key, raw)
         place, micros = self._place(event), source_micros(event)
         return DecodedEvent(
             operation=_operation(event),
@@ -110,13 +106,6 @@ class EventDecoder:
             old_key=self._old_key(old_key(event.headers)),
             sequence=self._sequence(event, data),
         )
-
-    def _mentions_placeholder(self, raw: bytes) -> bool:
-        # A loop and no `any`: this is asked of every record.
-        for mark in self._marks:  # noqa: SIM110
-            if mark in raw:
-                return True
-        return False
 
     def _learn(self, schema: Mapping[str, Any]) -> None:
         if schema is self._schema:
@@ -167,7 +156,7 @@ class EventDecoder:
         return row
 
     def _row(
-        self, event: ChangeEvent, key: dict[str, Any], *, may_be_unsent: bool
+        self, event: ChangeEvent, key: dict[str, Any], raw: bytes
     ) -> tuple[dict[str, Any], tuple[str, ...]]:
         if event.operation == "t":
             return {}, ()
@@ -180,8 +169,11 @@ class EventDecoder:
             raise RecordError("no_after", f"operation {event.operation} without the row after it")
         unsent: tuple[str, ...] = ()
         sent: Mapping[str, Any] = after
-        if may_be_unsent:
-            unsent = tuple(name for name, value in after.items() if self._is_unsent(value))
+        placeholder = self.placeholder if event.unsent is None else event.unsent
+        if placeholder != self._unsent.placeholder:
+            self._unsent = Unsent(placeholder)
+        if self._unsent.is_mentioned(raw) and may_be_unsent(event.source, event.operation):
+            unsent = tuple(name for name, value in after.items() if self._unsent.has(value))
             sent = {name: None if name in unsent else value for name, value in after.items()}
         data = self._typed(sent)
         return data, self._keyed(event, key, data, unsent)
@@ -227,11 +219,6 @@ class EventDecoder:
         if _is_document(event):
             return extended_json.document(before) if before is not None else {}
         return self._typed(before) if isinstance(before, dict) else {}
-
-    def _is_unsent(self, value: Any) -> bool:
-        if isinstance(value, str):
-            return value in self._unavailable
-        return isinstance(value, list) and len(value) == 1 and self._is_unsent(value[0])
 
     def _old_key(self, old: Wrapped | None) -> dict[str, Any] | None:
         return None if old is None else self._typed(old.payload, old)

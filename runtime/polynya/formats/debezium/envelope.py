@@ -1,4 +1,4 @@
-"""One line of a capture: unwrapping schemas and headers, and telling change events from the rest.
+"""One line of a capture: its schemas, its headers, what it is, and which columns were not sent.
 
 A line is `{"key", "value", "headers"}` as an engine or connector delivers it, or a bare value. Key,
 value and header texts may each be wrapped as `{"schema", "payload"}`.
@@ -6,15 +6,25 @@ value and header texts may each be wrapped as `{"schema", "payload"}`.
 
 from __future__ import annotations
 
+import base64
+import json
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from hashlib import md5
+from typing import Any, Final
 
 from polynya.formats.errors import RecordError
 from polynya.formats.records.json_text import parse_value
 
 #: The only entry of the line that a batch of Polynya's own captures begins with.
 HEADER = "polynya_capture"
+#: What a record of such a batch has beside its value: the text for columns that were not sent.
+UNSENT = "polynya_unsent"
+#: What Debezium writes unless it is told otherwise.
+PLACEHOLDER: Final = "__debezium_unavailable_value"
+#: Connectors whose sources send every column of a row that they send at all.
+_SEND_ALL: Final = frozenset({"mysql", "mariadb"})
 OLD_KEY_HEADER = "__debezium.oldkey"
 _OPERATIONS = frozenset("rcudt")
 _TRANSACTION_STATES = frozenset({"BEGIN", "END"})
@@ -32,12 +42,17 @@ class Wrapped:
 
 @dataclass(frozen=True, slots=True)
 class ChangeEvent:
-    """A change of one record of one table."""
+    """A change of one record of one table.
+
+    Attributes:
+        unsent: the text that means that a column was not sent; None: that of the settings.
+    """
 
     key: Wrapped
     value: Mapping[str, Any]
     schema: Mapping[str, Any] | None
     headers: Any
+    unsent: str | None = None
 
     @property
     def operation(self) -> str:
@@ -80,9 +95,9 @@ def open_envelope(record: Mapping[str, Any]) -> ChangeEvent | NoChange:
         if record["value"] is None:
             return NoChange("tombstones")
         key, value = unwrap(record.get("key")), unwrap(record["value"])
-        headers = record.get("headers")
+        headers, unsent = record.get("headers"), record.get(UNSENT)
     else:
-        key, value, headers = Wrapped(None, None), unwrap(record), None
+        key, value, headers, unsent = Wrapped(None, None), unwrap(record), None, None
     payload = value.payload
     if not isinstance(payload, dict):
         raise RecordError("not_an_event", "the value is no object")
@@ -93,7 +108,8 @@ def open_envelope(record: Mapping[str, Any]) -> ChangeEvent | NoChange:
     if operation is None:
         raise RecordError("not_an_event", "the value has no `op`: it is no Debezium event")
     known_operation(operation)
-    return ChangeEvent(key, payload, value.schema, headers)
+    unsent = unsent if isinstance(unsent, str) else None
+    return ChangeEvent(key, payload, value.schema, headers, unsent)
 
 
 def known_operation(operation: Any) -> str:
@@ -172,3 +188,84 @@ def old_key(headers: Any) -> Wrapped | None:
                 raise RecordError("bad_header", f"header {OLD_KEY_HEADER} holds no key")
             return old
     return None
+
+
+class Unsent:
+    """How Debezium says that the source did not send a column: one text, in the shape of its type.
+
+    PostgreSQL does not log a large value that an update left as it was (TOAST). Debezium then
+    writes `unavailable.value.placeholder`, as text or in another shape where a text would not fit
+    the type. The shapes are those of `UnchangedToastedPlaceholder` in Debezium 3.5:
+
+    | column | value of a column that was not sent |
+    |---|---|
+    | text, json, xml and all others | the text |
+    | bytea | the bytes of the text, in Base64, in hexadecimal or as text |
+    | arrays of text and json | a list with the text |
+    | bytea[] | a list with its bytes |
+    | int[], bigint[], date[] | a list of the bytes as numbers |
+    | uuid[] | a list with the UUID (version 3) of the bytes |
+    | hstore | a map from the text to the text, or its JSON |
+
+    An empty placeholder has no shape: every value was sent.
+    """
+
+    def __init__(self, placeholder: str) -> None:
+        self.placeholder = placeholder
+        content = placeholder.encode()
+        coded = {
+            base64.b64encode(content).decode(),
+            base64.urlsafe_b64encode(content).decode(),
+            content.hex(),
+        }
+        named = str(uuid.UUID(bytes=md5(content, usedforsecurity=False).digest(), version=3))
+        pair = (json.dumps(placeholder), json.dumps(placeholder))
+        hstores = {"{" + ":".join(pair) + "}", "{" + ": ".join(pair) + "}"}
+        self._texts = frozenset({placeholder, *coded, *hstores} if placeholder else ())
+        self._elements = frozenset({placeholder, *coded, named} if placeholder else ())
+        self._numbers = list(content)
+        numbers = [text.join(map(str, content)) for text in (",", ", ")]
+        marks = [placeholder, *coded, named, *numbers] if placeholder else []
+        self._marks = tuple(mark.encode() for mark in marks)
+
+    def is_mentioned(self, raw: bytes) -> bool:
+        """Whether a record may have such a value: cheap, and asked of every record."""
+        # A loop and no `any`, which costs more than the search.
+        for mark in self._marks:  # noqa: SIM110
+            if mark in raw:
+                return True
+        return False
+
+    def has(self, value: Any) -> bool:
+        """Whether a value says that its column was not sent."""
+        if isinstance(value, str):
+            return value in self._texts
+        if isinstance(value, dict):
+            return self._is_pair(list(value.items()))
+        if not isinstance(value, list) or not value or not self.placeholder:
+            return False
+        if len(value) == 1 and isinstance(value[0], str):
+            return value[0] in self._elements
+        return value == self._numbers or self._is_pair(value)
+
+    def _is_pair(self, pairs: list[Any]) -> bool:
+        """Whether the only pair of a map is the text and the text."""
+        only = pairs[0] if self.placeholder and len(pairs) == 1 else None
+        return isinstance(only, list | tuple) and list(only) == [self.placeholder] * 2
+
+
+def placeholder_of(connector: str, writer: str) -> str:
+    """The placeholder of a process that captures, which no value of the database can be.
+
+    `writer` is a random name of the process. Empty where the source sends all columns.
+    """
+    return "" if connector in _SEND_ALL else f"__polynya_unsent_{writer}"
+
+
+def may_be_unsent(source: Mapping[str, Any], operation: str) -> bool:
+    """Whether the source of an event leaves out columns at all.
+
+    A binlog has all of a row, and so has a snapshot of PostgreSQL.
+    """
+    connector = source.get("connector")
+    return connector not in _SEND_ALL and not (connector == "postgresql" and operation == "r")

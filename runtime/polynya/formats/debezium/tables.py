@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from polynya.formats.base import KnownTable
+from polynya.formats.debezium.envelope import PLACEHOLDER
 from polynya.formats.debezium.flat import DEFAULT_PREFIX, Flattening
 from polynya.formats.errors import RecordError
 from polynya.model.config.dataset import ResolvedDataset, of_source
@@ -16,9 +17,6 @@ from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.settings import Dataset
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.datatypes import DataType
-
-#: What Debezium writes for a column that the source did not send (`unavailable.value.placeholder`).
-PLACEHOLDER = "__debezium_unavailable_value"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.exact import (
-    MAX_FLOAT32,
+    FLOAT32_END,
     digits_needed,
     exact_decimal,
     fit,
@@ -195,7 +195,7 @@ def _promoted(values: Values, kinds: set[type], known: DataType) -> DataType:
     if known == FLOAT and not kinds.isdisjoint(_NUMBERS):
         return (
             DOUBLE
-            if any(type(v) in _NUMBERS and MAX_FLOAT32 < abs(v) < math.inf for v in values)
+            if any(type(v) in _NUMBERS and FLOAT32_END <= abs(v) < math.inf for v in values)
             else FLOAT
         )
     if isinstance(known, Decimal) and known.precision < MAX_PRECISION:

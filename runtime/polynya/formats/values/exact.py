@@ -37,7 +37,9 @@ from polynya.model.datatypes import Decimal as DecimalType
 _WIDE = Context(prec=1000)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 _BOUNDS: dict[DataType, int] = {INT: 1 << 31, BIGINT: 1 << 63}
-MAX_FLOAT32 = 3.4028234663852886e38
+#: The smallest double that rounds to infinity as a float of 32 bits. Those just below it are the
+#: largest float: Java writes that as 3.4028235E38, which is more than it.
+FLOAT32_END = 2.0**128 - 2.0**103
 
 
 def shown(value: object) -> str:
@@ -125,7 +127,7 @@ def _fit_string(value: Any, kind: DataType) -> str:
 
 def _fit_float(value: Any, kind: DataType) -> float:
     number = to_double(_number(value, kind))
-    if math.isfinite(number) and abs(number) > MAX_FLOAT32:
+    if math.isfinite(number) and abs(number) >= FLOAT32_END:
         raise ValueError(f"{shown(value)} does not fit {kind}")
     return number
 

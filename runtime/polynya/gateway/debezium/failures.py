@@ -71,8 +71,8 @@ def _unconverted(table: str, column: str, type_: str) -> TableError:
         f"a value of {table}.{column}, of type {type_}, has no form in which it could be captured",
         where=table,
         state="all before it has landed",
-        fix="change the value or the type of the column, or exclude the table; `polynya landing "
-        "resume` then loads the table again",
+        fix="change the value or the type of the column, give the table REPLICA IDENTITY FULL for "
+        "a long list, or exclude the table; `polynya landing resume` then loads it again",
     )
     return TableError.of(table, error)
 

@@ -72,6 +72,7 @@ def engine_settings(
     roll_bytes: int,
     roll_seconds: float,
     has_history: bool = False,
+    unsent: str = "",
 ) -> dict[str, str]:
     """All settings of an engine.
 
@@ -82,6 +83,7 @@ def engine_settings(
         roll_bytes: so much waits in the engine at most.
         roll_seconds: so often what was read lands at most; records are asked for more often.
         has_history: schemas of the past are in the scratch folder.
+        unsent: the text for a column that the source did not send; empty where it sends all.
     """
     millis = min(max(int(roll_seconds * 1000), 10), _POLL_MILLIS)
     settings = {
@@ -106,6 +108,8 @@ def engine_settings(
         settings["schema.history.internal.file.filename"] = str(scratch.history)
         # Without a history the schemas of now are taken for those at the offset.
         settings["snapshot.mode"] = "no_data" if has_history else "recovery"
+    if unsent:
+        settings["unavailable.value.placeholder"] = unsent
     return {**settings, **own}
 
 

@@ -23,7 +23,7 @@ def chunk_as_batch(
     rows: int,
 ) -> tuple[str, bytes]:
     """Name and content of a batch with the rows of one chunk; `schema` is that of its events."""
-    header = CaptureHeader(task, number, now, rows, schemas={table: [Shape(1, schema)]})
+    header = CaptureHeader(task, number, now, rows, schemas={table: [Shape(1, schema)]}, unsent="")
     return batch_name(number), write_batch(header, lines)
 
 

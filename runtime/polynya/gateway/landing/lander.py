@@ -27,6 +27,7 @@ class Lander:
         now: Callable[[], datetime],
         *,
         writer: str = "",
+        unsent: str | None = None,
         newest: CaptureHeader | None = None,
         landed: Callable[[int, int, int], None] | None = None,
     ) -> None:
@@ -38,11 +39,12 @@ class Lander:
             now: the clock.
             writer: a name that no other capture has: of two that put the same number at the same
                 moment each has to know whether it was the one.
+            unsent: as in the header of a batch.
             newest: as `log.newest` says; None: nothing has landed.
             landed: is told number, events and bytes of each batch.
         """
         self._log, self._task, self._now, self._landed = log, task, now, landed
-        self._writer = writer
+        self._writer, self._unsent = writer, unsent
         self._lock = threading.Lock()
         self._failure: Exception | None = None
         self._number = 0 if newest is None else newest.number
@@ -122,6 +124,7 @@ class Lander:
                 position=position.as_dict(),
                 schemas=shapes,
                 writer=self._writer,
+                unsent=self._unsent,
             )
             size = self._put_or_stop(header, packed)
             self._number, self._position = header.number, position

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from polynya.gateway.postgresql.sql import literal
-from polynya.gateway.postgresql.tables import PgTable
+from polynya.gateway.postgresql.tables import PgColumn, PgTable
 from polynya.gateway.source import Access
 
 #: Together these decide the text of every value: `types/` writes rows of loads the same way.
@@ -33,6 +33,12 @@ _MOVE_ON: Final = (
     "WHERE slot_name = {slot} "
     "AND pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn) > {bytes}"
 )
+#: Lists in whose shape Debezium can say that they were not sent
+#: (`UnchangedToastedReplicationMessageColumn`, 3.5). Any other one cannot be converted then.
+_LISTS_WITH_MARK: Final = frozenset({
+    "text[]", "character varying[]", "character[]", "json[]", "jsonb[]", "bytea[]", "integer[]",
+    "date[]", "bigint[]", "uuid[]",
+})  # fmt: skip
 #: A pattern that no name meets: an empty list is a list of all tables.
 _NONE: Final = "(?!)"
 _TLS_MODES: Final = {"verify": "verify-full", "require": "require", "disable": "disable"}
@@ -83,15 +89,25 @@ def _where_it_fails(tables: Sequence[PgTable]) -> str:
 
     With `fail` it names table and column. With `warn` the value is NULL, and a column that may not
     be NULL ends the stream without a name. Lists whose elements may not be NULL by their schema,
-    but are by the database, need that: there is no other way to have them at all.
+    but are by the database, need that: there is no other way to have them at all. Where a list that
+    was not sent could become NULL like that, it is no choice.
     """
     lists = [
-        one
+        (table, one)
         for table in tables
         for one in table.columns
         if one.nullable and one.written.schema["type"] == "array"
     ]
-    return "fail" if all(one.written.schema["items"]["optional"] for one in lists) else "warn"
+    optional = {id(one): one.written.schema["items"]["optional"] for _, one in lists}
+    is_risky = any(
+        optional[id(one)] and table.identity != "f" and not _has_mark(one) for table, one in lists
+    )
+    return "fail" if is_risky or all(optional.values()) else "warn"
+
+
+def _has_mark(column: PgColumn) -> bool:
+    """Whether Debezium can say of a list that it was not sent."""
+    return re.sub(r"\([^)]*\)", "", column.type_name) in _LISTS_WITH_MARK
 
 
 def _tls(access: Access, trusted: str | None) -> dict[str, str]:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from polynya.formats.debezium.envelope import placeholder_of
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.registry import open_database
 from polynya.gateway.wire import WorkerSettings, error_fields
@@ -51,16 +52,17 @@ def _capture(settings: WorkerSettings, tell: Lines, source: BinaryIO) -> None:
     place = parse_location(settings.landing, Path.cwd(), settings.task)
     store = store_at(place, settings.aws)
     database = open_database(settings.access)
+    writer = secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="polynya-capture-") as folder:
         capture = Capture(
             settings,
             database,
             CaptureLog(store, settings.folder),
-            DebeziumEngines(settings, Path(folder)),
+            DebeziumEngines(settings, Path(folder), placeholder_of(database.connector, writer)),
             tell,
             now=lambda: datetime.now(UTC),
             monotonic=time.monotonic,
-            writer=secrets.token_hex(8),
+            writer=writer,
         )
         for one in settings.asked:
             capture.ask(Request.of(one))

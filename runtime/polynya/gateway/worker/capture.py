@@ -36,6 +36,7 @@ class Capture(CaptureContext):
             self.settings.task,
             self.now,
             writer=self.writer,
+            unsent=self.unsent,
             newest=self.log.newest(),
             landed=lambda number, events, size: self.tell(
                 "landed", number=number, events=events, object_bytes=size

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from polynya.formats.debezium.envelope import placeholder_of
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.places import Place
 from polynya.gateway.source import Database
@@ -43,6 +44,11 @@ class CaptureContext:
     requests: queue.SimpleQueue[Request] = field(default_factory=queue.SimpleQueue)
     patience: float = 15.0
     understood: set[Place] = field(default_factory=set)
+
+    @property
+    def unsent(self) -> str:
+        """The text by which its events say that a column was not sent; empty: all are."""
+        return placeholder_of(self.database.connector, self.writer)
 
     def ask(self, request: Request) -> None:
         """Take a request, from whichever thread."""

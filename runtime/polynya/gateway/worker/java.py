@@ -25,10 +25,14 @@ _WITHOUT_HISTORY: Final = frozenset({"postgresql", "mongodb"})
 
 @dataclass(slots=True)
 class DebeziumEngines:
-    """Makes engines; starts Java with the first."""
+    """Makes engines; starts Java with the first.
+
+    `unsent` is the text that they write for a column that the source did not send.
+    """
 
     settings: WorkerSettings
     folder: Path
+    unsent: str = ""
     _history: KeptHistory | None = None
     _runs: int = field(default=0)
 
@@ -73,6 +77,7 @@ class DebeziumEngines:
             roll_bytes=self.settings.roll_bytes,
             roll_seconds=self.settings.roll_seconds,
             has_history=has_history,
+            unsent=self.unsent,
         )
         return DebeziumEngine(settings, take, ended)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from polynya.formats.debezium.envelope import Unsent
 from polynya.gateway.lobs import Limit, Shown, limited
 from polynya.gateway.masking import masked
 from polynya.gateway.masks import mask_of
@@ -20,12 +21,14 @@ class TableMasks:
         given: masks by table and column, as the settings have them.
         keys: columns of the primary key by table.
         limit: of all tables; None: values are captured as they are.
+        unsent: the text that says that a column was not sent; empty where all are.
         cut: table and column of values that were too long.
     """
 
     given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     limit: Limit | None = None
+    unsent: str = ""
     cut: set[tuple[str, str]] = field(default_factory=set)
     _made: dict[tuple[str, int], tuple[Mapping[str, Any], Shown]] = field(default_factory=dict)
 
@@ -35,9 +38,11 @@ class TableMasks:
         masks: Mapping[str, Mapping[str, Any]],
         tables: Mapping[str, SourceTable],
         limit: Limit | None,
+        *,
+        unsent: str = "",
     ) -> TableMasks:
         """Masks and limits of the tables that there are now."""
-        return cls(masks, {name: table.key for name, table in tables.items()}, limit)
+        return cls(masks, {name: table.key for name, table in tables.items()}, limit, unsent)
 
     @property
     def is_empty(self) -> bool:
@@ -71,7 +76,8 @@ class TableMasks:
         made: Shown | None = None
         if given:
             masks = {column: mask_of(one) for column, one in given.items()}
-            made = masked(table, shape, masks, key=self.keys.get(table, ()))
+            unsent = Unsent(self.unsent)
+            made = masked(table, shape, masks, key=self.keys.get(table, ()), unsent=unsent)
         if self.limit is not None:
             made = limited(table, shape, self.limit, made, self.cut)
         assert made is not None

@@ -103,7 +103,9 @@ class Round:
         of = self._of
         start = self._started()
         self._tell_tables(start)
-        self._masks = masks = TableMasks.of(of.settings.masks, start.tables, of.settings.limit)
+        self._masks = masks = TableMasks.of(
+            of.settings.masks, start.tables, of.settings.limit, unsent=of.unsent
+        )
         if of.settings.mode != "reload":
             self._follow(start, masks)
         self._load(start, masks)

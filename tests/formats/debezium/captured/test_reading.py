@@ -35,11 +35,17 @@ def envelope(**fields: Any) -> dict[str, Any]:
     return {"type": "struct", "fields": [{**row, "field": "before"}, {**row, "field": "after"}]}
 
 
-def landed(events: Sequence[Any], shapes: Sequence[Shape], table: str = "w.t") -> bytes:
+def landed(
+    events: Sequence[Any],
+    shapes: Sequence[Shape],
+    table: str = "w.t",
+    unsent: str | None = None,
+) -> bytes:
     """A batch with events of one table."""
     header = CaptureHeader(
-        "shop_db", 1, datetime(2026, 1, 1, tzinfo=UTC), len(events), {}, {table: shapes}
-    )
+        "shop_db", 1, datetime(2026, 1, 1, tzinfo=UTC), len(events), {}, {table: shapes},
+        unsent=unsent,
+    )  # fmt: skip
     lines = [e if isinstance(e, bytes) else json.dumps(e).encode() for e in events]
     return write_batch(header, b"".join(line + b"\n" for line in lines))
 
@@ -61,6 +67,51 @@ def test_events_have_the_types_that_the_header_gives() -> None:
     assert schema(batch)["price"] == "decimal(9,2)"
     assert column(batch, "price") == [Decimal("1.50"), Decimal("1.50")]
     assert batch.keys == ("id",)
+
+
+@pytest.mark.parametrize(
+    ("said", "null"),
+    [(None, "__debezium_unavailable_value"), ("__polynya_unsent_7", "__polynya_unsent_7")],
+)
+def test_a_batch_says_which_text_means_that_a_column_was_not_sent(
+    said: str | None, null: str
+) -> None:
+    texts = ["__debezium_unavailable_value", "__polynya_unsent_7"]
+    events = [an_event("u", {"id": n, "v": text}, key={"id": n}) for n, text in enumerate(texts)]
+    shape = Shape(1, envelope(id="int32", v="string"))
+
+    batch = read(landed(events, [shape], unsent=said)).datasets["w.t"]
+
+    assert column(batch, "v") == [None if text == null else text for text in texts]
+    assert column(batch, "__unsent") == [["v"] if text == null else None for text in texts]
+
+
+def test_without_such_a_text_every_value_was_sent() -> None:
+    event = an_event("u", {"id": 1, "v": "", "w": []}, key={"id": 1})
+    shape = Shape(
+        1, envelope(id="int32", v="string", w={"type": "array", "items": {"type": "string"}})
+    )
+
+    batch = read(landed([event], [shape], unsent="")).datasets["w.t"]
+
+    assert (column(batch, "v"), column(batch, "w")) == ([""], [[]])
+    assert column(batch, "__unsent") == [None]
+
+
+def test_a_record_in_quarantine_keeps_the_text_that_its_batch_named() -> None:
+    events = [
+        an_event("u", {"id": n, "price": price, "v": "__polynya_unsent_7"}, key={"id": n})
+        for n, price in enumerate(["AJY=", "?!"])
+    ]
+    shape = Shape(1, envelope(id="int32", price=DECIMAL, v="string"))
+
+    first = read(landed(events, [shape], unsent="__polynya_unsent_7")).datasets["w.t"]
+    [refused] = first.rejected
+    mended = refused.raw.replace(b"?!", b"AJY=")
+    again = reread_line(mended, offset=refused.offset).datasets["w.t"]
+
+    assert (column(first, "v"), column(again, "v")) == ([None], [None])
+    assert column(again, "__unsent") == [["v"]]
 
 
 def test_the_header_is_counted_as_no_change() -> None:

@@ -54,6 +54,9 @@ class CaptureHeader:
         position: where the capture goes on after it; only the capture understands it.
         schemas: by table, in the order of the lines.
         writer: what tells the capture that put it from any other; no reader needs it.
+        unsent: the text that means that a column was not sent, another one in each process that
+            captures, so that no value can be it; empty where the source sends all columns. None:
+            that of Debezium, in batches before 2026-11-27.
     """
 
     task: str
@@ -63,6 +66,7 @@ class CaptureHeader:
     position: Mapping[str, Any] = field(default_factory=dict)
     schemas: Mapping[str, Sequence[Shape]] = field(default_factory=dict)
     writer: str = ""
+    unsent: str | None = None
 
     def line(self) -> bytes:
         """The header line, with its end."""
@@ -70,7 +74,7 @@ class CaptureHeader:
             table: [{"from": one.first, "schema": one.schema} for one in shapes]
             for table, shapes in self.schemas.items()
         }
-        says = {
+        says: dict[str, Any] = {
             "version": VERSION,
             "task": self.task,
             "number": self.number,
@@ -80,6 +84,8 @@ class CaptureHeader:
             "position": self.position,
             "schemas": schemas,
         }
+        if self.unsent is not None:
+            says["unsent"] = self.unsent
         return json.dumps({HEADER: says}, separators=(",", ":")).encode() + b"\n"
 
 
@@ -158,6 +164,7 @@ def _header(says: Mapping[str, Any], path: str) -> CaptureHeader:
         position=dict(says["position"]),
         schemas={table: _shapes(entries) for table, entries in says["schemas"].items()},
         writer=str(says.get("writer", "")),
+        unsent=str(says["unsent"]) if "unsent" in says else None,
     )
 
 

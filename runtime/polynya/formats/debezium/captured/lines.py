@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, BinaryIO
 
 from polynya.formats.debezium.captured.batch import CaptureHeader, Shape, header_of
+from polynya.formats.debezium.envelope import UNSENT
 from polynya.formats.debezium.tables import table_of
 from polynya.formats.errors import RecordError
 from polynya.formats.records.json_lines import parsed
@@ -25,9 +26,10 @@ class CapturedLines:
 
     def __init__(self, header: CaptureHeader) -> None:
         self._shapes = header.schemas
+        self._more = {} if header.unsent is None else {UNSENT: header.unsent}
 
     def with_schema(self, record: dict[str, Any], line: int) -> dict[str, Any]:
-        """An event with its schema; whatever changes no row stays as it is.
+        """An event with its schema and the text for unsent columns; other records stay as they are.
 
         Raises:
             RecordError: bad_schema, the header has none for its table.
@@ -40,7 +42,7 @@ class CapturedLines:
         schema = self._schema(self._shapes.get(table, ()), line)
         if schema is None:
             raise RecordError("bad_schema", f"the header of the batch has no schema of {table}")
-        return {**record, "value": {"schema": schema, "payload": value}}
+        return {**record, "value": {"schema": schema, "payload": value}, **self._more}
 
     def whole(self, raw: bytes, line: int) -> bytes:
         """The text of an event with its schema; what is no event stays as it is."""

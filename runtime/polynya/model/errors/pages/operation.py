@@ -288,8 +288,8 @@ PAGES: Final = (
         "a statement was not answered",
         "Spark refused the statement or failed in it, or it does more than read; no data was "
         "changed. A statement may hold queries and what shows metadata: no `INSERT`, no `TRANSFORM "
-        "... USING`, no `IDENTIFIER(...)`, no function that runs code (`reflect`, `java_method`) or "
-        "opens a file, and no path in the place of a table. Views are called "
+        "... USING`, no `IDENTIFIER(...)`, no function that runs code (`reflect`, `java_method`) "
+        "or opens a file, and no path in the place of a table. Views are called "
         "`schema.name`, `schema.name__history` and `schema.name__changes`. `where` is the "
         "statement; of a file, its number and the line where it begins.",
     ),

@@ -120,6 +120,9 @@ PAGES: Final = (
         "from the newest landed batch as often as `errors.table.retry` says. Then the table is "
         "suspended, or the capture ends, as `errors.table.then` says; the other tables go on. "
         "Change the value or the type of the column in the database, or exclude the table; "
-        "`polynya landing resume` then loads the table again.",
+        "`polynya landing resume` then loads the table again. Where the column is a list, an "
+        "update may have left it as it was: PostgreSQL does not log a long one then, and Debezium "
+        "has no mark for that in lists of most types. `ALTER TABLE … REPLICA IDENTITY FULL` puts "
+        "it into the log.",
     ),
 )
