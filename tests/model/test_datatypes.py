@@ -19,6 +19,7 @@ from polynya.model.datatypes import (
     Struct,
     TypeSyntaxError,
     Void,
+    is_in_place,
     parse_type,
     storage_type,
     unify,
@@ -173,3 +174,24 @@ def test_a_widened_column_holds_both_and_stays(old, new):
     if wide is not None:
         assert widen(wide, old) == wide
         assert widen(wide, new) == wide
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("void", "array<int>", True),
+        ("struct<a:void>", "struct<a:struct<b:int>,c:int>", True),
+        ("array<struct<a:void>>", "array<struct<a:int>>", True),
+        ("array<int>", "array<bigint>", True),
+        ("array<void>", "array<void>", True),
+        ("array<void>", "array<string>", True),
+        ("array<void>", "array<int>", False),
+        ("array<struct<a:array<void>>>", "array<struct<a:array<struct<b:int>>>>", False),
+        ("map<string,void>", "map<string,int>", False),
+        ("map<void,void>", "map<int,string>", False),
+        ("struct<a:map<string,array<void>>>", "struct<a:map<string,array<date>>>", False),
+    ],
+)
+def test_only_elements_of_lists_and_maps_get_their_first_type_by_a_rewrite(old, new, expected):
+    assert widen(parse_type(old), parse_type(new)) == parse_type(new)
+    assert is_in_place(parse_type(old), parse_type(new)) is expected

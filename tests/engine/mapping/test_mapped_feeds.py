@@ -199,3 +199,34 @@ def test_raw_records_of_quarantine_are_those_that_landed(lab: Lab) -> None:
     ((raw,),) = lines.stored("quarantine", "CAST(hdr__quarantine.raw AS STRING)")
     assert json.loads(raw) == bad
     assert lines.totals() == {"in": 2, "out": 1, "filtered": 0, "quarantined": 1}
+
+
+def test_nested_nulls_and_empty_lists_get_their_type_in_mapped_columns(lab: Lab) -> None:
+    columns = [
+        {"name": "id", "expression": "user.id", "type": "bigint", "key": 1},
+        {"name": "g", "expression": "v.g"},
+        {"name": "either", "expression": "coalesce(v.g, v.h)"},
+        {"name": "picked", "expression": "distinct_values(items)"},
+        {"name": "first", "expression": "try_element_at(items, 1)"},
+        {"name": "last", "expression": "last_element(items)"},
+        {"name": "list", "expression": "coalesce(items, lists)"},
+    ]
+    more = {"except_columns": ["op", "seq", "at", "user"], "optional_columns": ["lists", "op"]}
+    orders = mapped(lab, columns, **more)
+    empty = {"v": {"g": None, "h": None}, "items": []}
+    full = {"v": {"g": 5, "h": 6}, "items": [{"a": 1}]}
+
+    for seq, value in enumerate([empty, full, empty], start=1):
+        event = put(seq, seq, user={"id": seq}, **value)
+        del event["id"]
+        orders.copy(event)
+    seen = ["g", "either", "picked", "first", "last", "list", "v", "items"]
+    before = orders.current("id", *seen)
+    orders.apply()
+
+    late = (None, None, [], None, None, [], empty["v"], [])
+    full = (5, 5, [{"a": 1}], {"a": 1}, {"a": 1}, [{"a": 1}], full["v"], full["items"])
+    # Of a list without any element `distinct_values` knows nothing.
+    first = (None, None, None, *late[3:])
+    assert before == orders.current("id", *seen) == [(1, *first), (2, *full), (3, *late)]
+    assert not orders.rejected()

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from datetime import date
+from typing import Any
 
+import pyarrow as pa
+import pytest
+
+from polynya.lake.read.verify import verify
+from tests.lab.events import land, upsert
 from tests.lab.lab import Lab, drop, put
 
 
@@ -89,3 +95,91 @@ def test_a_value_of_another_type_is_in_quarantine_and_the_column_stays(lab: Lab)
 
     assert users.current("id", "size") == [(1, 7), (3, 8)]
     assert [rule for *_, rule in users.rejected()] == ["type_mismatch"]
+
+
+#: A value that is NULL or empty inside, and the first one of its type, with the type.
+LATER: list[tuple[Any, Any, str]] = [
+    (
+        {"f": 1, "g": None, "h": "x"},
+        {"f": 2, "g": 5, "h": "y"},
+        "struct<f:bigint,g:bigint,h:string>",
+    ),
+    (
+        {"g": None, "h": "x"},
+        {"g": {"k": 1}, "h": "y"},
+        "struct<g:struct<k:bigint>,h:string>",
+    ),
+    ([], [1], "array<bigint>"),
+    ([None], ["s"], "array<string>"),
+    ([[], [None]], [[2], []], "array<array<bigint>>"),
+    (
+        {"l": [], "n": 1},
+        {"l": [{"a": 1}], "n": 2},
+        "struct<l:array<struct<a:bigint>>,n:bigint>",
+    ),
+    (
+        [{"a": None, "b": 1}],
+        [{"a": 2.5, "b": 2}],
+        "array<struct<a:double,b:bigint>>",
+    ),
+    (
+        [{"a": [], "b": 1}],
+        [{"a": [True], "b": 2}],
+        "array<struct<a:array<boolean>,b:bigint>>",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    "applied", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["applied", "pending"]
+)
+def test_a_nested_null_or_an_empty_list_gets_the_type_of_its_first_value(
+    lab: Lab, *, applied: bool
+) -> None:
+    users = lab.feed(changes_retention="keep")
+    empty = {f"c{number}": value for number, (value, _, _) in enumerate(LATER)}
+    full = {f"c{number}": value for number, (_, value, _) in enumerate(LATER)}
+    kinds = {f"c{number}": kind for number, (_, _, kind) in enumerate(LATER)}
+    users.apply(put(1, 1, **empty), put(2, 1, **empty))
+    (users.apply if applied else users.copy)(put(2, 2, **empty))
+
+    users.copy(put(3, 3, **full), put(1, 3, **full))
+    before, past = users.current("id", *empty), users.history("id", *empty)
+    users.apply()
+
+    assert users.types() == {"id": "bigint", **kinds}
+    expected = [(1, *full.values()), (2, *empty.values()), (3, *full.values())]
+    assert before == users.current("id", *empty) == expected
+    assert past == users.history("id", *empty)
+    assert not verify(users.table()).findings
+
+
+@pytest.mark.slow
+def test_parquet_gives_nested_nulls_their_type_later(lab: Lab) -> None:
+    parquet = lab.parquet_feed()
+    void = pa.array([[], [None], None], pa.list_(pa.null()))
+    held = pa.StructArray.from_arrays([pa.nulls(3), void], names=["n", "l"])
+    pairs = pa.array([[("k", None)], [], None], pa.map_(pa.string(), pa.null()))
+    parquet.land_table(id=[1, 2, 3], seq=[1, 1, 1], v=held, m=pairs)
+    parquet.run("always")
+    kind = pa.struct([("n", pa.date32()), ("l", pa.list_(pa.struct([("a", pa.int32())])))])
+    value = {"n": date(2026, 1, 1), "l": [{"a": 7}]}
+    counts = pa.array([[("j", 2)]], pa.map_(pa.string(), pa.int64()))
+    parquet.land_table(id=[4], seq=[2], v=pa.array([value], kind), m=counts)
+    parquet.run("always")
+
+    found = parquet.current("id", "v", "m")
+    empties = [{"n": None, "l": []}, {"n": None, "l": [None]}, {"n": None, "l": None}]
+    assert [row[1] for row in found] == [*empties, value]
+    assert [row[2] for row in found] == [[("k", None)], [], None, [("j", 2)]]
+    assert not verify(parquet.table()).findings
+
+
+@pytest.mark.slow
+def test_debezium_gives_nested_nulls_their_type_later(lab: Lab) -> None:
+    captured = lab.capture()
+    values = [{"g": None, "l": []}, {"g": {"h": 1}, "l": [1]}]
+    for number, inner in enumerate(values, start=1):
+        land(captured, upsert(number, number, v=inner))
+        captured.run("always")
+    assert captured["users"].current("id", "v.g.h", "v.l") == [(1, None, []), (2, 1, [1])]

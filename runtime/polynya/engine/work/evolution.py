@@ -18,7 +18,7 @@ from polynya.lake.table.suspension import suspend
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.evolution import SchemaChange, blocking, schema_changes
 from polynya.model.config.mapping.columns import ColumnMapping
-from polynya.model.datatypes import DataType, parse_type, widen
+from polynya.model.datatypes import DataType, is_in_place, parse_type, widen
 from polynya.model.errors import OperationError, TaskStoppedError
 from polynya.observe.data import SchemaChanged
 from polynya.transform.unnesting import columns_read
@@ -149,11 +149,12 @@ def _of_mapped(change: SchemaChange, batch: DatasetBatch, mapping: ColumnMapping
 def out_of_reach(
     before: Mapping[str, DataType], after: Mapping[str, DataType]
 ) -> dict[str, DataType]:
-    """Columns with the types that they get although a table has no promotion to them."""
+    """Columns with the types that they get although a table cannot give them in place."""
     return {
         name: kind
         for name, kind in after.items()
-        if name in before and widen(before[name], kind) is None
+        if name in before
+        and (widen(before[name], kind) is None or not is_in_place(before[name], kind))
     }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from polynya.engine.work.dataset import WorkingDataset
+from polynya.engine.work.evolution import out_of_reach
 from polynya.engine.work.unknown_columns import Sighting, refuse_unknown
 from polynya.formats.base import ReadRequest
 from polynya.formats.files.discovery import Discovery
@@ -105,6 +106,7 @@ class Loading:
                 return self._in_batches(table, "no record can be read")
             sighting = Sighting(plan.met, list(plan.progress), of_load=True)
             refuse_unknown(table.context, table.table, sighting)
+            table.retype(out_of_reach(table.columns, plan.schema))
             tell = _telling(table, found, plan)
             staged = stage_load(table.table, plan, now=now, tell=tell)
             following = self._judged(plan, staged, request, damaged, places)

@@ -23,8 +23,13 @@ from polynya.model.datatypes import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    Array,
     DataType,
     Decimal,
+    MapType,
+    Struct,
+    Void,
+    storage_type,
 )
 
 _INTEGER: Final = "^[+-]?[0-9]{1,40}$"
@@ -50,8 +55,11 @@ _BEYOND: Final[Mapping[DataType, str]] = {INT: "2147483648D", BIGINT: "922337203
 def converted(value: str, old: DataType, new: DataType) -> str:
     """SQL of a value of the type `old` in the type `new`; NULL where it is none exactly.
 
-    The types are a pair that `is_rewritable`.
+    The types are a pair that `is_rewritable`, or nested ones of which the second is what `widen`
+    gives.
     """
+    if isinstance(old, Array | MapType | Struct):
+        return _grown(value, old, new)
     cast = f"try_cast({value} AS {new})"
     if new == STRING:
         return cast
@@ -62,6 +70,40 @@ def converted(value: str, old: DataType, new: DataType) -> str:
         if integer in _BEYOND and floating in _FLOATS:
             same += f" AND {kind} < {_BEYOND[integer]}"
     return f"IF({same}, {cast}, NULL)"
+
+
+def _grown(value: str, old: DataType, new: DataType, depth: int = 0) -> str:
+    """SQL of a value in a type that grew out of its own.
+
+    What is `void` in either type holds NULL only, whatever the table has it as: so the text is
+    right for a column of the type `old`, and where both are the same, for one of any type that grew
+    out of it.
+    """
+    item = f"x{depth}"
+    match old, new:
+        case (Void(), _) | (_, Void()):
+            return f"CAST(NULL AS {storage_type(new)})"
+        case Struct(before), Struct(after):
+            known = dict(before)
+            members = (
+                f"{literal(name)}, "
+                + (
+                    _grown(f"{value}.{quote(name)}", known[name], kind, depth)
+                    if name in known
+                    else f"CAST(NULL AS {storage_type(kind)})"
+                )
+                for name, kind in after
+            )
+            return f"IF({value} IS NULL, NULL, named_struct({', '.join(members)}))"
+        case Array(before), Array(after):
+            return f"transform({value}, {item} -> {_grown(item, before, after, depth + 1)})"
+        case MapType(Void(), _), MapType():
+            return f"IF({value} IS NULL, NULL, CAST(map() AS {storage_type(new)}))"
+        case MapType(_, before), MapType(_, after):
+            inner = _grown(item, before, after, depth + 1)
+            return f"transform_values({value}, (k{depth}, {item}) -> {inner})"
+        case _:
+            return f"CAST({value} AS {new})"
 
 
 def _spelled(kind: DataType) -> str:
@@ -84,6 +126,12 @@ def bridged(shape: Shape, table: str) -> str:
         return table
     columns = {name: name for name in HEADER_NAMES}
     for name in shape.data:
-        kind = shape.type_of(name)
-        columns[name] = f"CAST({quote(name)} AS {kind})" if name in shape.bridged else quote(name)
+        columns[name] = _bridge(shape, name) if name in shape.bridged else quote(name)
     return f"(SELECT {selected(columns)} FROM {table})"
+
+
+def _bridge(shape: Shape, name: str) -> str:
+    kind = shape.columns[name]
+    if isinstance(kind, Array | MapType | Struct):
+        return _grown(quote(name), kind, kind)
+    return f"CAST({quote(name)} AS {shape.type_of(name)})"

@@ -118,8 +118,8 @@ def grow_columns(
     """Make the table hold the columns of `after`; `before` is what it holds.
 
     Returns whether anything changed. Only what loses nothing: new nullable columns, also nested,
-    and Iceberg's promotions. A column that has only held NULL is replaced by one of the real type:
-    all its rows stay NULL, which is what they were.
+    and Iceberg's promotions. A column or a field that has only held NULL is replaced by one of the
+    real type: all its rows stay NULL, which is what they were. Each change `is_in_place`.
     """
     changed = {name: new for name, new in after.items() if before.get(name) != new}
     if not changed:
@@ -189,18 +189,39 @@ def _widen_column(
         return
     match old, new:
         case Struct(old_members), Struct(new_members):
-            known = dict(old_members)
-            for member, member_type in new_members:
-                if member in known:
-                    _widen_column(spark, update, f"{path}.{member}", known[member], member_type)
-                else:
-                    update.addColumn(path, member, _java_type(spark, member_type), None)
+            _widen_struct(spark, update, path, dict(old_members), new_members)
         case Array(old_element), Array(new_element):
             _widen_column(spark, update, f"{path}.element", old_element, new_element)
         case MapType(_, old_value), MapType(_, new_value):
             _widen_column(spark, update, f"{path}.value", old_value, new_value)
         case _:
             update.updateColumn(path, _java_type(spark, new))
+
+
+def _widen_struct(
+    spark: SparkSession,
+    update: Any,
+    path: str,
+    known: Mapping[str, DataType],
+    members: Iterable[tuple[str, DataType]],
+) -> None:
+    before: str | None = None
+    for member, kind in members:
+        inner = f"{path}.{member}"
+        old = known.get(member)
+        if old is None:
+            update.addColumn(path, member, _java_type(spark, kind), None)
+        elif isinstance(old, Void) and storage_type(old) != storage_type(kind):
+            update.deleteColumn(inner)
+            update.addColumn(path, member, _java_type(spark, kind), None)
+            # Rows are written by the order of the type as it is known.
+            if before is None:
+                update.moveFirst(inner)
+            else:
+                update.moveAfter(inner, before)
+        else:
+            _widen_column(spark, update, inner, old, kind)
+        before = inner
 
 
 def _java_type(spark: SparkSession, datatype: DataType) -> Any:

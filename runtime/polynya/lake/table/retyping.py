@@ -26,6 +26,7 @@ from polynya.lake.table.dataset import DatasetTable
 from polynya.model.contract.headers import WITH_DATA
 from polynya.model.contract.identifiers import quote
 from polynya.model.datatypes import DataType
+from polynya.model.datatypes.rewriting import is_rewritable
 from polynya.model.errors import InternalError, OperationError
 from polynya.observe.trace import span
 
@@ -62,8 +63,9 @@ class _Change:
 def retype(
     target: DatasetTable, types: Mapping[str, DataType], bridge: Callable[[Shape], None]
 ) -> Retyped:
-    """Rewrite columns of a table that was taken over; each pair of types `is_rewritable`.
+    """Rewrite columns of a table that was taken over.
 
+    Each pair of types `is_rewritable`, or one grew out of the other and not `is_in_place`.
     `bridge` publishes the views of a shape; it is for the caller to publish those of the table
     afterwards.
 
@@ -196,5 +198,7 @@ def _state_after(before: CopyState, changes: list[_Change]) -> CopyState:
     schema, former = dict(columns.schema), dict(columns.former)
     for one in changes:
         schema[one.name] = str(one.new)
-        former[one.name] = [*former.get(one.name, ()), str(one.old)]
+        if is_rewritable(one.old, one.new):
+            # What held NULL only is spelled as before by itself.
+            former[one.name] = [*former.get(one.name, ()), str(one.old)]
     return replace(before, columns=replace(columns, schema=schema, former=former))

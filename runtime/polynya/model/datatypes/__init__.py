@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polynya.model.datatypes.parser import TypeSyntaxError, parse_type
-from polynya.model.datatypes.promotion import storage_type, unify, widen
+from polynya.model.datatypes.promotion import is_in_place, storage_type, unify, widen
 from polynya.model.datatypes.types import (
     BIGINT,
     BINARY,
@@ -45,6 +45,7 @@ __all__ = [
     "Struct",
     "TypeSyntaxError",
     "Void",
+    "is_in_place",
     "parse_type",
     "storage_type",
     "unify",

@@ -51,6 +51,29 @@ def widen(old: DataType, new: DataType) -> DataType | None:
     return _combine(old, new, _widen_scalar, _same_key)
 
 
+def is_in_place(old: DataType, new: DataType) -> bool:
+    """Whether a table gives a column of type `old` the type `new` without writing rows again.
+
+    `new` is what `widen` gives. A column and a field that only held NULL are replaced by others;
+    Iceberg has no such change for the elements of a list or a map.
+    """
+    match old, new:
+        case Array(x), Array(y):
+            return _stays(x, y) and is_in_place(x, y)
+        case MapType(key_a, value_a), MapType(key_b, value_b):
+            stay = _stays(key_a, key_b) and _stays(value_a, value_b)
+            return stay and is_in_place(value_a, value_b)
+        case Struct(fields_a), Struct(fields_b):
+            after = dict(fields_b)
+            return all(is_in_place(kind, after[name]) for name, kind in fields_a if name in after)
+        case _:
+            return True
+
+
+def _stays(old: DataType, new: DataType) -> bool:
+    return not isinstance(old, Void) or storage_type(old) == storage_type(new)
+
+
 def unify(a: DataType, b: DataType) -> DataType | None:
     """Return the narrowest type that holds the values of both, while a type is being inferred.
 

@@ -46,6 +46,48 @@ def converted(sql: str, kind: DataType, target: DataType) -> str:
     return f"TRY_CAST({sql} AS {target})"
 
 
+def holds_void(kind: DataType) -> bool:
+    """Whether a part of a type is one of which only NULLs were seen."""
+    match kind:
+        case Void():
+            return True
+        case Array(element):
+            return holds_void(element)
+        case MapType(key, value):
+            return holds_void(key) or holds_void(value)
+        case Struct(fields):
+            return any(holds_void(inner) for _, inner in fields)
+        case _:
+            return False
+
+
+def as_void(sql: str, kind: DataType, depth: int = 0) -> str:
+    """SQL of a value in which Spark knows no type either where only NULLs were seen.
+
+    There it is stored as text, which an expression would pass on as the type of its result.
+    """
+    if not holds_void(kind):
+        return sql
+    match kind:
+        case Array(element):
+            item = f"`|void{depth}`"
+            return f"transform({sql}, {item} -> {as_void(item, element, depth + 1)})"
+        case MapType(key, _) if holds_void(key):
+            return f"IF({sql} IS NULL, NULL, map())"
+        case MapType(_, value):
+            item = f"`|void{depth}`"
+            inner = as_void(item, value, depth + 1)
+            return f"transform_values({sql}, (`|key{depth}`, {item}) -> {inner})"
+        case Struct(fields):
+            members = ", ".join(
+                f"{literal(name)}, {as_void(f'{sql}.{quote(name)}', inner, depth)}"
+                for name, inner in fields
+            )
+            return f"IF({sql} IS NULL, NULL, named_struct({members}))"
+        case _:
+            return "NULL"
+
+
 def _member(sql: str, name: str, kind: DataType | None, target: DataType) -> str:
     if kind is None:
         return f"CAST(NULL AS {target})"

@@ -9,13 +9,14 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from polynya.formats.values.arrow_types import arrow_type
-from polynya.lake.copy.mapping.conversion import converted, misfit
+from polynya.lake.copy.mapping.conversion import as_void, converted, holds_void, misfit
 from polynya.lake.copy.mapping.elements import Typed, at_path, nulls_of, one_array
 from polynya.lake.copy.place import place_of
 from polynya.lake.copy.said_in_arrow import choice_in, chosen
-from polynya.lake.spark.api import DataFrame, PySparkException, SparkSession
+from polynya.lake.spark.api import DataFrame, PySparkException, SparkSession, functions
 from polynya.lake.spark.arrow import collected_rows, spark_schema
 from polynya.lake.spark.kinds import kind_of
+from polynya.model.contract.identifiers import quote
 from polynya.model.datatypes import BOOLEAN, DATE, TIMESTAMP, DataType, Void
 from polynya.model.errors import ConfigError
 from polynya.transform.expressions import (
@@ -127,6 +128,8 @@ def _queried(
     table = pa.table(numbered)
     landed = spark.createDataFrame(table, schema=spark_schema(table.schema))
     kinds = {name: one.kind for name, one in told.items()}
+    voids = {name: as_void(quote(name), kinds[name]) for name in columns if holds_void(kinds[name])}
+    landed = landed.withColumns({name: functions.expr(sql) for name, sql in voids.items()})
     given = _selected(landed, kinds, wanted)
     targets = [one.choose(kind) for one, kind in zip(wanted, given.kinds, strict=True)]
     chosen = ["__row"]
@@ -143,13 +146,21 @@ def _queried(
         for index, kind in enumerate(targets)
     ]
     return [
-        one if has_all(asked.text, kinds) else _untyped(one, asked)
+        one
+        if has_all(asked.text, kinds) and not _reads_void(asked, kinds)
+        else _untyped(one, asked)
         for one, asked in zip(made, wanted, strict=True)
     ]
 
 
+def _reads_void(one: Wanted, kinds: Mapping[str, DataType]) -> bool:
+    return any(holds_void(kinds[name]) for name in expression_columns(one.text) & kinds.keys())
+
+
 def _untyped(made: Made, one: Wanted) -> Made:
-    """Values that lack a column: only NULLs have no type yet, unless their column has one.
+    """Values that lack a column, or a type in it: only NULLs have no type yet.
+
+    Unless their column has one.
 
     Spark takes NULL for some type, which the values that come later need not fit.
     """
