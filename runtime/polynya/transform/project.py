@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from polynya.model.config.capture.connected import ConnectedCapture
 from polynya.model.config.settings import Dataset, DatasetSettings, Mode
 from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.task import StorageTask, merged
@@ -15,6 +16,7 @@ from polynya.model.formats.registry import rules_of
 from polynya.model.reading.loader import LoadedProject
 from polynya.transform.expressions import validate_expression
 from polynya.transform.mapping import array_of
+from polynya.transform.source_conditions import checked_condition
 from polynya.transform.unnesting import Flat, columns_read, flattened
 
 EXPRESSION_SETTINGS: Final = ("apply_as_deletes", "apply_as_truncates", "where")
@@ -48,7 +50,22 @@ def expression_errors(project: LoadedProject) -> list[ConfigError]:
                 continue
             for found in (*_array_errors(places), *_capture_errors(task, mode, places)):
                 errors.setdefault(found.where or "", found)
+    for capture in project.captures:
+        for path, text in _of_source(capture):
+            where = project.where(capture.name, *path)
+            try:
+                checked_condition(text, capture.database.type, where)
+            except ConfigError as error:
+                errors.setdefault(where, error)
     return list(errors.values())
+
+
+def _of_source(capture: ConnectedCapture) -> Iterator[tuple[_Path, str]]:
+    """The conditions of a capture in the SQL of its database."""
+    for table, text in capture.load.filter.items():
+        yield ("load", "filter", table), text
+    for table, text in capture.rows.items():
+        yield ("rows", table), text
 
 
 def _refuse_landing_time(task: StorageTask, text: str, where: str) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from examples.servers.mariadb import Server
+from polynya.gateway.mysql import reading
 from polynya.gateway.mysql.database import MysqlDatabase
 from polynya.gateway.source import Chunk, Key, SourceTable
-from polynya.model.errors import DependencyError, OperationError
+from polynya.model.errors import DependencyError, OperationError, PolynyaError
 from tests.mariadb import access_to
 
 
@@ -223,3 +224,27 @@ def test_names_may_have_any_characters(server: Server, database: MysqlDatabase) 
     (event,) = events(chunks(database, 'shop.a`b."c', 10))
 
     assert (event["key"], event["value"]["after"]) == ({'i"d': 1}, {'i"d': 1, "n,ä%": 2})
+
+
+def test_a_condition_of_a_load_runs_no_second_statement(
+    server: Server, database: MysqlDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.execute(
+        "CREATE TABLE shop.t (id INT PRIMARY KEY)", "INSERT INTO shop.t VALUES (1), (2)",
+        "CREATE FUNCTION shop.spoil() RETURNS INT DETERMINISTIC BEGIN DELETE FROM shop.t; RETURN 1; END",
+    )  # fmt: skip
+    assert [
+        one["value"]["after"]["id"] for one in events(chunks(database, "shop.t", 9, "id > 1"))
+    ] == [2]
+    hostile = "1=1); DROP TABLE shop.t; SELECT (1"
+
+    with pytest.raises(OperationError, match="one condition"):
+        chunks(database, "shop.t", 9, hostile)
+    # Where no check of ours does, the server refuses a second statement and a write.
+    monkeypatch.setattr(reading, "condition", lambda text, *_: text)
+    with pytest.raises(PolynyaError):
+        chunks(database, "shop.t", 9, hostile)
+    with pytest.raises(PolynyaError, match=r"READ ONLY|1792"):
+        chunks(database, "shop.t", 9, "shop.spoil() = 1")
+
+    assert len(events(chunks(database, "shop.t", 9))) == 2

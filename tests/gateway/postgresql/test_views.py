@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from polynya.gateway.postgresql import views
 from polynya.gateway.reading_order import ReadingOrder
-from polynya.model.errors import DependencyError
+from polynya.model.errors import DependencyError, OperationError
 from tests.gateway.postgresql.shop import Shop, read_all, rows
 
 
@@ -178,3 +179,22 @@ def test_names_and_values_that_need_quoting_arrive_as_they_are(shop: Shop) -> No
         [{"k'e\\y": "a'\\", 'a":b\\n': "x"}],
         [{"k'e\\y": "b\\", 'a":b\\n': '\n\t"\x01'}],
     ]
+
+
+def test_a_condition_of_a_load_runs_no_second_statement(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
+    (table,), view = shop.begin("public.t")
+    assert [row["id"] for row in rows(view.read(table, None, 9, "id > 1"))] == [2]
+    hostile = "true); COMMIT; DROP TABLE t; SELECT (1"
+
+    with pytest.raises(OperationError, match="one condition"):
+        view.read(table, None, 9, hostile)
+    # The server refuses it, too, where no check of ours does.
+    monkeypatch.setattr(views, "condition", lambda text, *_: f"({text})")
+    with pytest.raises(OperationError) as caught:
+        view.read(table, None, 9, hostile)
+
+    assert caught.value.code == "POLYNYA-GTW-031"
+    assert shop.run("SELECT count(*) FROM t") == [[2]]

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from polynya.gateway.mysql.catalog import Column, Table
 from polynya.gateway.mysql.moments import begin_view, clock, end_view, place_of_view
-from polynya.gateway.mysql.reading import Cursor, Cursors, as_now, query
+from polynya.gateway.mysql.reading import Cursor, Cursors, as_now, given, query
 from polynya.gateway.mysql.rows import Place, envelope, line_of
 from polynya.gateway.mysql.session import Session
 from polynya.gateway.mysql.types.encoders import whole
@@ -104,7 +104,9 @@ class MysqlLook:
         try:
             begin_view(session)
             known = as_now(session, self._access, name)
-            found = session.stream(query(known, [where] if where else []), f"reading {name}")
+            found = session.stream(
+                query(known, given(where, self._access, name)), f"reading {name}"
+            )
         except BaseException:
             session.close()
             raise

@@ -35,7 +35,7 @@ def open_view(session: Session, connector: str) -> Place:
 
 def begin_view(session: Session) -> None:
     """Begin a transaction that sees one moment, wherever that is in a binlog."""
-    session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
 
 
 def place_of_view(session: Session) -> tuple[str, int] | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from polynya.gateway.conditions import condition
 from polynya.gateway.mysql.catalog import Table, read_tables
 from polynya.gateway.mysql.keyset import keyset_of
 from polynya.gateway.mysql.quoting import quoted
@@ -31,6 +32,11 @@ def as_now(session: Session, access: Access, name: str) -> Table:
             fix="nothing to do when it was dropped or renamed",
         )  # fmt: skip
     return known
+
+
+def given(where: str | None, access: Access, table: str) -> list[str]:
+    """The condition of a load, checked. Raises OperationError POLYNYA-GTW-093."""
+    return [condition(where, access, table)] if where else []
 
 
 def query(table: Table, conditions: Sequence[str]) -> str:

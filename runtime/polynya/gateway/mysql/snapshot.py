@@ -18,7 +18,7 @@ from polynya.gateway.mysql.catalog import Table
 from polynya.gateway.mysql.keyset import Keyset, keyset_of
 from polynya.gateway.mysql.moments import MARIADB, end_view, has_transactions, open_view
 from polynya.gateway.mysql.quoting import quoted
-from polynya.gateway.mysql.reading import Cursor, Cursors, as_now, query
+from polynya.gateway.mysql.reading import Cursor, Cursors, as_now, given, query
 from polynya.gateway.mysql.rows import Place, envelope, line_of
 from polynya.gateway.mysql.session import Session
 from polynya.gateway.reading_order import KeyChangedError, another_key
@@ -81,7 +81,10 @@ class MysqlSnapshot:
                 bound = _bound(session, known, key, conditions, rows)
                 if bound is not None:
                     conditions.append(key.up_to(bound))
-                line, sql = line_of(known, place), query(known, [*conditions, *_given(where)])
+                line, sql = (
+                    line_of(known, place),
+                    query(known, [*conditions, *given(where, self._access, table.name)]),
+                )
                 lines = [line(row) for row in session.stream(sql, f"reading {table.name}")]
                 last = None if bound is None else key.reading.place(bound)
                 chunk = Chunk(b"".join(lines), len(lines), last, bound is None)
@@ -99,7 +102,9 @@ class MysqlSnapshot:
             raise
 
     def _cursor(self, session: Session, table: Table, place: Place, where: str | None) -> Cursor:
-        found = session.stream(query(table, _given(where)), f"reading {table.full_name}")
+        found = session.stream(
+            query(table, given(where, self._access, table.full_name)), f"reading {table.full_name}"
+        )
         line = line_of(table, place)
         return Cursor(session, found, lambda _, row: line(row))
 
@@ -176,10 +181,6 @@ class MysqlSnapshot:
             raise
         with self._lock:
             self._idle.append(session)
-
-
-def _given(where: str | None) -> list[str]:
-    return [where] if where else []
 
 
 def _bound(

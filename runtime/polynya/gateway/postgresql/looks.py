@@ -114,7 +114,7 @@ class Look(View):
         # What stands behind a view may need any plan.
         session.run("SET LOCAL enable_seqscan TO on")
         session.run("SET LOCAL cursor_tuple_fraction TO 1")
-        session.run(
+        session.run_alone(
             f"DECLARE {_CURSOR} NO SCROLL CURSOR FOR "
             f"SELECT {lines.line(table, self._source)} FROM ({rows}) {lines.ROW}"
         )

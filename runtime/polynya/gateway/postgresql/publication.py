@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from polynya.gateway.conditions import condition
 from polynya.gateway.faults import TableError
 from polynya.gateway.postgresql.session import Session
 from polynya.gateway.postgresql.sql import identifier, literal, qualified
@@ -51,10 +52,10 @@ def tables_of(session: Session, name: str) -> frozenset[str]:
     return frozenset(row[0] for row in tables)
 
 
-def creation(name: str, tables: Sequence[PgTable], rows: Mapping[str, str]) -> str:
+def creation(name: str, tables: Sequence[PgTable], access: Access) -> str:
     """The statement that makes a publication of tables, with conditions for rows by table."""
     return (
-        f"CREATE PUBLICATION {identifier(name)} FOR TABLE {_listed(tables, rows)} "
+        f"CREATE PUBLICATION {identifier(name)} FOR TABLE {_listed(tables, access)} "
         "WITH (publish_via_partition_root = true)"
     )
 
@@ -71,7 +72,7 @@ def ensure(session: Session, access: Access, name: str, tables: Sequence[PgTable
     """
     there = read_publication(session, name)
     if there is None:
-        _run(session, access, creation(name, tables, access.rows), tables)
+        _run(session, access, creation(name, tables, access), tables)
         return
     if there.lacks or not there.by_root:
         missing = ", ".join(there.lacks) or "publish_via_partition_root"
@@ -85,7 +86,7 @@ def ensure(session: Session, access: Access, name: str, tables: Sequence[PgTable
         )
     absent = [one for one in tables if one.name not in there.tables]
     if absent:
-        listed = _listed(absent, access.rows)
+        listed = _listed(absent, access)
         _run(session, access, f"ALTER PUBLICATION {identifier(name)} ADD TABLE {listed}", absent)
 
 
@@ -116,11 +117,11 @@ def drop(session: Session, name: str) -> None:
         session.run(f"DROP PUBLICATION {identifier(name)}")
 
 
-def _listed(tables: Sequence[PgTable], rows: Mapping[str, str]) -> str:
+def _listed(tables: Sequence[PgTable], access: Access) -> str:
     parts = []
     for one in tables:
-        condition = rows.get(one.name)
-        where = f" WHERE ({condition})" if condition else ""
+        text = access.rows.get(one.name)
+        where = f" WHERE {condition(text, access, one.name)}" if text else ""
         only = "ONLY " if one.kind == "r" else ""
         parts.append(f"{only}{qualified(one.schema, one.relation)}{where}")
     return ", ".join(parts)
@@ -131,7 +132,7 @@ def _run(session: Session, access: Access, statement: str, tables: Sequence[PgTa
     session.run("BEGIN")
     try:
         try:
-            session.run(statement)
+            session.run_alone(statement)
         except OperationError as error:
             if error.code != "POLYNYA-GTW-023":
                 raise

@@ -53,6 +53,13 @@ class Session:
         except FAILURES as error:
             raise failed(self._access, error) from None
 
+    def run_alone(self, statement: str) -> list[list[Any]]:
+        """As `run`, of a statement with text of a user in it: the server refuses a second one."""
+        try:
+            return list(self._connection.execute_unnamed(statement).rows or [])
+        except FAILURES as error:
+            raise failed(self._access, error) from None
+
     def copy(self, statement: str, write: Callable[[bytes], Any]) -> None:
         """Hand what `COPY … TO STDOUT` sends to `write`, a row at a time."""
         try:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from polynya.gateway.conditions import condition
 from polynya.gateway.postgresql import lines, paging
 from polynya.gateway.postgresql.errors import changed
 from polynya.gateway.postgresql.session import Session
@@ -105,7 +106,8 @@ class View:
         self._exported.holder.close()
 
     def _conditions(self, table: PgTable, where: str | None) -> list[str]:
-        return [f"({one})" for one in (where, self._access.rows.get(table.name)) if one]
+        given = (where, self._access.rows.get(table.name))
+        return [condition(one, self._access, table.name) for one in given if one]
 
     def _refuse_rewritten(self, session: Session, table: PgTable) -> None:
         if session.run(_REWRITTEN.format(oid=table.oid)) != [[0]]:
@@ -121,14 +123,14 @@ class View:
             raise another_key(self._access, table.name) from None
         conditions = [*given, *paging.beyond(table, values)]
         texts, place = paging.key_texts(table), f"FROM {table.sql} {lines.ROW}{_where(conditions)}"
-        bound = session.run(
+        bound = session.run_alone(
             f"SELECT {texts} {place} ORDER BY {paging.key_order(table)} OFFSET {rows - 1} LIMIT 1"
         )
         if bound:
             conditions += paging.up_to(table, bound[0])
             place_of_last = order.place(bound[0])
             return self._copied(session, table, conditions, last=place_of_last, is_last=False)
-        end = session.run(
+        end = session.run_alone(
             f"SELECT {texts} {place} ORDER BY {paging.key_order(table, descending=True)} LIMIT 1"
         )
         last = order.place(end[0]) if end else None

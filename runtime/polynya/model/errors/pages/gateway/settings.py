@@ -36,6 +36,16 @@ PAGES: Final = (
         "A mask is `drop`, or a mapping with one of `hash`, `truncate` and `replace`.",
     ),
     ErrorPage(
+        "POLYNYA-GTW-093",
+        "a condition for the source is more than a condition",
+        "`load.filter` and `rows` become part of statements at the source database. Each is one "
+        "condition that only reads: quotes and parentheses are closed, there are no comments, "
+        "semicolons, variables, escapes such as `E'...'` or quotes such as `$$`, nothing that "
+        "writes or locks, and no function that writes, waits, opens files or runs text. The "
+        "message says what was found. A load of the table waits; the other tables go on. For more "
+        "than that make a view in the database, and load the view.",
+    ),
+    ErrorPage(
         "POLYNYA-GTW-064",
         "a connection without TLS to another machine",
         "`tls: {mode: disable}` sends the password and all rows as they are, to whoever is on the "
