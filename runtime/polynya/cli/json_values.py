@@ -12,7 +12,9 @@ from enum import Enum
 
 def to_json(value: object) -> str:
     """Return a value as one line of JSON in plain ASCII, valid on every terminal and pipe."""
-    return json.dumps(jsonable(value), separators=(",", ":"), allow_nan=False)
+    text = json.dumps(jsonable(value), separators=(",", ":"), allow_nan=False)
+    # JSON leaves this control character as it is; it can only stand in a string.
+    return text.replace("\x7f", "\\u007f")
 
 
 def jsonable(value: object) -> object:  # noqa: PLR0911 - one line per type

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from polynya.cli.options import GlobalOptions
+from polynya.cli.visible import visible
 from polynya.model.errors import ConfigError
 
 #: What was said on standard error; never said there a second time.
@@ -21,6 +22,14 @@ SAID.propagate = False
 SAID.addHandler(logging.NullHandler())
 
 _WITH_TIME: Final = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+
+
+class _Visible(logging.Formatter):
+    """Lines in which a terminal obeys nothing, also when it shows the file later."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        return visible(super().format(record))
 
 
 @contextmanager
@@ -33,9 +42,7 @@ def logging_as(options: GlobalOptions) -> Iterator[None]:
     level = _level(options)
     console = logging.StreamHandler(sys.stderr)
     console.setLevel(level)
-    console.setFormatter(
-        logging.Formatter(_WITH_TIME if options.debug else "%(levelname)s %(message)s")
-    )
+    console.setFormatter(_Visible(_WITH_TIME if options.debug else "%(levelname)s %(message)s"))
     file = None if options.log_file is None else _file(options.log_file)
     before = (ours.level, SAID.level)
     root.addHandler(console)
@@ -76,5 +83,5 @@ def _file(path: Path) -> logging.Handler:
             state="nothing was started, no data was touched",
             fix="name a file in a folder that can be written",
         ) from error
-    handler.setFormatter(logging.Formatter(_WITH_TIME))
+    handler.setFormatter(_Visible(_WITH_TIME))
     return handler

@@ -39,6 +39,7 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.logs import logging_as
 from polynya.cli.options import FLAGS, GlobalOptions, split_options, usage_error
 from polynya.cli.output import Output, make_output, unprintable
+from polynya.cli.visible import visible
 from polynya.engine.errors import as_polynya
 from polynya.model.errors import PolynyaError
 from polynya.observe import trace
@@ -159,7 +160,7 @@ def _call(context: CommandContext, tokens: list[str]) -> int:
 def _report(output: Output, error: PolynyaError) -> int:
     output.error(error)
     if output.options.debug:
-        traceback.print_exception(error, file=sys.stderr)
+        sys.stderr.write(visible("".join(traceback.format_exception(error)), sys.stderr.encoding))
     return error.exit_code
 
 

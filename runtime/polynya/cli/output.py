@@ -192,12 +192,12 @@ class Output(ABC):
 
     def _console(self, stream: TextIO) -> Console:
         # rich takes a fifth of the start-up time, and most JSON runs never need it.
-        from rich.console import Console
+        from polynya.cli.consoles import VisibleConsole
 
         key = id(stream)
         if key not in self._consoles:
             colour = False if self.options.no_color else None
-            self._consoles[key] = Console(
+            self._consoles[key] = VisibleConsole(
                 file=stream,
                 no_color=self.options.no_color,
                 force_terminal=colour,

@@ -31,7 +31,7 @@ class Words:
         """The words that begin with a prefix, where `line` is what was typed so far."""
         words = [*self._named(line), *self._all_views(), *KEYWORDS]
         start = prefix.lower()
-        return [word for word in words if word.lower().startswith(start)]
+        return [one for one in words if one.isprintable() and one.lower().startswith(start)]
 
     def _named(self, line: str) -> list[str]:
         """Columns of the views that the line names."""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 from rich.table import Table
 from rich.text import Text
 
+from polynya.cli.visible import visible
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -55,7 +57,9 @@ def write_csv(answer: Answer, out: TextIO) -> None:
     for batch, has_header in _first_and_rest(batches, schema):
         text = io.BytesIO()
         csv.write_csv(batch, text, csv.WriteOptions(include_header=has_header))
-        out.write(text.getvalue().decode("utf-8"))
+        content = text.getvalue().decode("utf-8")
+        # A program gets the values as they are.
+        out.write(visible(content, out.encoding) if out.isatty() else content)
 
 
 def write_parquet(answer: Answer, out: BinaryIO) -> None:

@@ -16,6 +16,7 @@ from polynya.cli.operate.run_report import RunReport
 from polynya.cli.output import Output
 from polynya.cli.selection import select_tasks
 from polynya.cli.stopping import Stopping, stop_with_parent
+from polynya.cli.visible import visible
 from polynya.model.config.engines.choice import session_for
 from polynya.model.config.task import StorageTask
 from polynya.model.contract.identifiers import shown
@@ -154,7 +155,8 @@ def _tell_failures(context: CommandContext, outcome: Outcome, *, told: bool) -> 
         if context.output.is_json or not told:
             context.output.error(failure)
         if context.options.debug:
-            traceback.print_exception(failure, file=sys.stderr)
+            shown = "".join(traceback.format_exception(failure))
+            sys.stderr.write(visible(shown, sys.stderr.encoding))
 
 
 def _tell_end(
