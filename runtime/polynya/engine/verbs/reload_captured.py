@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ from polynya.engine.work.dataset import WorkingDataset
 from polynya.formats.base import ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.registry import format_of
-from polynya.gateway.landing.epochs import source_in_epoch
+from polynya.gateway.landing.epochs import in_epoch, source_in_epoch
 from polynya.gateway.landing.extract import change_identifier, chunk_as_batch
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.position import Position
@@ -85,10 +86,14 @@ class CapturedLoad:
     def place(self) -> str | None:
         """The change identifier of the view."""
         assert self._view is not None, "it was opened"
-        newest = CaptureLog(self._context.landing, self._capture.place).newest()
-        epoch = 0 if newest is None else Position.of(newest.position).epoch
-        source = source_in_epoch(self._view[1].source, epoch)
+        source = source_in_epoch(self._view[1].source, self._epoch)
         return change_identifier(source, self._working.known.eras)
+
+    @cached_property
+    def _epoch(self) -> int:
+        """How often the places of the stream began anew."""
+        newest = CaptureLog(self._context.landing, self._capture.place).newest()
+        return 0 if newest is None else Position.of(newest.position).epoch
 
     def gather(self) -> None:
         """Gather the table chunk by chunk, or until told to stop. Raises as a copy does."""
@@ -127,6 +132,7 @@ class CapturedLoad:
         hidden = masks.of_table(table.name, shape)
         if hidden is not None:
             shape, lines = hidden.schema, hidden.lines(lines)
+        lines = in_epoch(lines, self._epoch)
         name, data = chunk_as_batch(
             self._capture.name, number, now,
             table=table.name, schema=shape, lines=lines, rows=chunk.rows,
