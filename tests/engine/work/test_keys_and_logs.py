@@ -8,6 +8,7 @@ import pytest
 
 from polynya.lake.table.suspension import resume
 from polynya.model.errors import SuspendedError
+from tests.formats.debezium.builders import an_event, with_schema
 from tests.lab.events import land, upsert
 from tests.lab.lab import Capture, Lab
 from tests.oracle.emit import debezium_lines
@@ -66,3 +67,29 @@ def test_a_key_that_gains_a_column_waits_and_may_be_ignored(lab: Lab) -> None:
 
     assert users.current("id", "name") == [(1, "Ann"), (2, "Ben")]
     assert users.table().state.copy.columns.key_names == [["id"], ["id", "name"]]
+
+
+def test_a_column_of_the_key_that_is_renamed_is_no_other_key(lab: Lab) -> None:
+    capture = lab.capture()
+    users = capture["users"]
+
+    def event(op: str, at: int, key: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
+        fields = dict.fromkeys(row, "string") | dict.fromkeys(key, "int32")
+        place = {"schema": lab.schema, "table": "users", "lsn": at, "sequence": f'["{at}","{at}"]'}
+        made = an_event(op, None if op == "d" else row, key=key, before=key, **place)
+        return with_schema(made, fields)
+
+    capture.land(event("c", 10, {"id": 1}, {"id": 1, "name": "Ann"}))
+    capture.land(event("c", 11, {"id": 2}, {"id": 2, "name": "Ben"}))
+    capture.run("always")
+    capture.land(event("u", 20, {"number": 1}, {"number": 1, "name": "Anna"}))
+    capture.land(event("d", 21, {"number": 2}, {"number": 2, "name": ""}))
+    with pytest.raises(SuspendedError, match="column id seems to be called number now"):
+        capture.run("always")
+
+    resume(users.table("somebody"), {"rename_column": "apply"})
+    capture.run("always")
+    capture.land(event("u", 30, {"number": 1}, {"number": 1, "name": "Annie"}))
+    capture.run("always")
+
+    assert users.current("number", "name") == [(1, "Annie")]

@@ -184,6 +184,7 @@ def test_a_table_of_key_value_and_timestamp_is_read_as_rows() -> None:
         {"value": None, "timestamp": 1},
         {"value": {"id": 1}},
         {"key": "a", "value": None, "topic": "srv.w.t"},
+        {"schema": None, "payload": {"id": 1}},
     ],
 )
 def test_what_can_be_a_row_or_a_message_is_refused_until_a_setting_says_it(record: Any) -> None:
@@ -193,6 +194,16 @@ def test_what_can_be_a_row_or_a_message_is_refused_until_a_setting_says_it(recor
 
     assert rules(batch.unrouted) == [(0, "ambiguous_record")]
     assert set(record) <= set(row.schema)
+
+
+def test_a_document_in_a_column_called_schema_is_no_schema() -> None:
+    row = {"schema": {"type": "object", "title": "x"}, "payload": {"id": 1}}
+    settings = TableSettings(keys=("schema",), sequence_by=("schema",))
+    scope = DebeziumScope(flattening=Flattening(), default=settings)
+
+    batch = read_capture({_TOPIC: capture(row)}, scope).datasets["w.t"]
+
+    assert set(batch.schema) == {"schema", "payload"}
 
 
 def test_a_setting_says_that_records_are_messages() -> None:

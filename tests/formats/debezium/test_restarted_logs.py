@@ -101,3 +101,33 @@ def test_an_incremental_snapshot_reads_where_the_stream_is_and_tells_nothing() -
     )
 
     assert not [one for one in batch.changes if one.kind == "restart_log"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"gtid": "aaaa-1:900"}, {"gtid": "bbbb-2:3"}),
+        ({"gtid": "0-1-900"}, {"gtid": "0-2-901"}),
+        ({"server_id": 1}, {"server_id": 2}),
+    ],
+    ids=["GTID of MySQL", "GTID of MariaDB", "server"],
+)
+def test_another_server_of_the_same_name_is_told_at_once(before: Any, after: Any) -> None:
+    old, new = PLACES["mysql"]
+    batch = the_table(
+        event("c", "mysql", {**old, **before}, FIRST),
+        event("u", "mysql", {**new, **after}, FIRST + 1000),
+    )
+
+    assert "restart_log" in {one.kind for one in batch.changes}
+
+
+def test_servers_that_take_turns_in_one_log_are_one_log() -> None:
+    places = [
+        {**BINLOG, "file": "bin.000001", "pos": at, "gtid": f"u{at % 3}:{at}", "server_id": at % 2}
+        for at in range(1, 40)
+    ]
+    turns = [event("u", "mysql", one, FIRST + 1000 * one["pos"]) for one in places]
+    batch = the_table(*turns, *turns[::-1])
+
+    assert "restart_log" not in {one.kind for one in batch.changes}

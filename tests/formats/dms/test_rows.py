@@ -142,6 +142,12 @@ def test_values_that_were_not_logged_are_unsent() -> None:
     assert column(batch, "__unsent") == [None, ["a"]]
 
 
+def test_the_word_null_may_mean_that_a_value_was_not_logged() -> None:
+    batch = read({FIRST: lines("Op,id,a", "U,1,NULL")}, a_table(unsent_value="NULL"))
+
+    assert column(batch, "__unsent") == [["a"]]
+
+
 def test_types_are_inferred_as_for_csv_and_declared_ones_win() -> None:
     rows = lines("id,a,b,c", "1,007,1.5,12.10", "2,8,2,3")
 

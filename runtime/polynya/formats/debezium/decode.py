@@ -241,11 +241,9 @@ class EventDecoder:
         if place is None or self.settings.sequence_by:
             return place
         value, tells = event.value, belongs_there(event.value)
-        try:
-            seen = whole_micros(value, TIME_UNITS[2:])
-        except RecordError:
-            # The connector's clock is no part of the row.
-            seen = None
+        # The connector's clock, which is no part of the row: whatever is no time is none.
+        millis = value.get("ts_ms")
+        seen = millis * 1000 if type(millis) is int else None
         return self.eras.placed(place, log_of(value), micros, seen, tells=tells)
 
     def _sequence(self, event: ChangeEvent, data: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -28,6 +28,10 @@ _SEND_ALL: Final = frozenset({"mysql", "mariadb"})
 OLD_KEY_HEADER = "__debezium.oldkey"
 _OPERATIONS = frozenset("rcudt")
 _TRANSACTION_STATES = frozenset({"BEGIN", "END"})
+_CONNECT_TYPES = (
+    "struct", "string", "bytes", "boolean", "int8", "int16", "int32", "int64", "float", "float32",
+    "double", "float64", "array", "map",
+)  # fmt: skip
 _TRANSACTION_FIELDS = frozenset({"status", "id", "event_count", "data_collections"})
 _HEARTBEAT_FIELDS = frozenset({"ts_ms", "ts_us", "ts_ns"})
 
@@ -124,7 +128,7 @@ def unwrap(value: Any) -> Wrapped:
     if isinstance(value, dict) and len(value) == 2 and "schema" in value and "payload" in value:
         schema = value["schema"]
         # A row may have two columns of these names.
-        if schema is None or (isinstance(schema, dict) and "type" in schema):
+        if schema is None or (isinstance(schema, dict) and schema.get("type") in _CONNECT_TYPES):
             return Wrapped(schema, value["payload"])
     return Wrapped(None, value)
 

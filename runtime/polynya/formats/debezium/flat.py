@@ -146,9 +146,9 @@ class Flattened:
         """
         deleted, self._deleted = self._deleted, ()
         if not self._is_wrapper(record):
-            key, value, headers, topic = Wrapped(None, None), unwrap(record), None, None
+            key, value, headers, topic = Wrapped(None, None), self._row(record), None, None
         else:
-            key, value = unwrap(record.get("key")), unwrap(record["value"])
+            key, value = unwrap(record.get("key")), self._row(record["value"])
             headers = record.get("headers")
             topic = record.get("topic") or record.get("destination")
         metadata = self._of_headers(headers)
@@ -203,6 +203,22 @@ class Flattened:
             "ambiguous_record",
             f"a row with the columns {', '.join(record)}, or a message with a row under `value`; "
             "say which: `wrapped: true` or `false` under `landing`",
+        )
+
+    def _row(self, value: Any) -> Wrapped:
+        """A row, perhaps with its schema. Raises RecordError ambiguous_record."""
+        found = unwrap(value)
+        row = found.payload
+        if found.schema is not None or row is value or not isinstance(row, dict):
+            return found
+        if self.form.wrapped is False:
+            return Wrapped(None, value)
+        if self.form.wrapped or DELETED in row or self._places(tuple(row)):
+            return found
+        raise RecordError(
+            "ambiguous_record",
+            "a row with the columns schema and payload, or a row without a schema under `payload`; "
+            "say which: `wrapped: false` or `true` under `landing`",
         )
 
     def _tells(self, row: Mapping[str, Any]) -> bool:

@@ -44,7 +44,7 @@ def native_position(value: Mapping[str, Any]) -> Place | None:
 
 
 def log_of(value: Mapping[str, Any]) -> str:
-    """The name of the log that an event is in: the base of the names of binlog files, `#`, server.
+    """The name of the log that an event is in: base name of binlog files, `#`, server, GTID's.
 
     Empty where files of a log have no names.
     """
@@ -52,7 +52,9 @@ def log_of(value: Mapping[str, Any]) -> str:
     if not isinstance(source, dict) or not source.get("file"):
         return ""
     base, server = str(source["file"]).rpartition(".")[0], source.get("server_id")
-    return f"{base}#{server}" if server else base
+    # `uuid:number` of MySQL, `domain-server-number` of MariaDB.
+    origin = str(source.get("gtid") or "").replace(":", "-").rpartition("-")[0]
+    return f"{base}#{server}{origin and '/'}{origin}" if server else base
 
 
 def belongs_there(value: Mapping[str, Any]) -> bool:

@@ -73,8 +73,8 @@ def _kind(named: DmsFile) -> str:
 
 
 def _csv_rows(file: BinaryIO, named: DmsFile, dataset: ResolvedDataset) -> Iterator[RawRecord]:
-    dialect = Dialect.of(dataset.landing.delivery, null_words=NULL_WORDS)
     unsent = dataset.landing.delivery.unsent_value
+    dialect = Dialect.of(dataset.landing.delivery, null_words=NULL_WORDS - {unsent or ""})
     rows = pieces(file)
     first = next(rows, None)
     if first is None:

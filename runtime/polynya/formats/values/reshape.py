@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.formats.batch import DatasetBatch
+from polynya.formats.batch import OLD_KEY_FIELD, DatasetBatch
 
 _UNSENT = "__unsent"
 
@@ -33,8 +33,21 @@ def reshaped(
     source = batch.source and {
         renames.get(name, name): kind for name, kind in batch.source.items() if name not in drops
     }
-    named = _with_names(rows.drop_columns(gone), renames)
-    return replace(batch, rows=named, schema=schema, source=source)
+    named = _with_old_keys(_with_names(rows.drop_columns(gone), renames), renames)
+    keys = tuple(renames.get(name, name) for name in batch.keys)
+    return replace(batch, rows=named, schema=schema, source=source, keys=keys)
+
+
+def _with_old_keys(rows: pa.Table, renames: Mapping[str, str]) -> pa.Table:
+    """Former keys with the names of columns as they are now."""
+    old = rows.column(OLD_KEY_FIELD)
+    if not {field.name for field in old.type} & renames.keys():
+        return rows
+    fields = [field.with_name(renames.get(field.name, field.name)) for field in old.type]
+    values = old.combine_chunks()
+    parts = [values.field(index) for index in range(len(fields))]
+    named = pa.StructArray.from_arrays(parts, fields=fields, mask=values.is_null())
+    return rows.set_column(rows.column_names.index(OLD_KEY_FIELD), OLD_KEY_FIELD, named)
 
 
 def _with_names(rows: pa.Table, renames: Mapping[str, str]) -> pa.Table:
