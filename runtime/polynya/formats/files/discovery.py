@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import overload
 
 from polynya.formats.batch import FilePart, FileProgress
+from polynya.model.contract.wildcards import glob_expression
 from polynya.store.object_store import ObjectInfo
 
 #: Writers rename to the final name when a file is whole.
@@ -228,18 +229,4 @@ def is_unfinished_in_table_folder(path: str) -> bool:
 @lru_cache(maxsize=256)
 def glob_pattern(glob: str) -> re.Pattern[str]:
     """The regular expression of a glob; case matters."""
-    parts: list[str] = []
-    position = 0
-    for match in re.finditer(r"\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]", glob):
-        parts.append(re.escape(glob[position : match.start()]))
-        parts.append(_translated(match[0]))
-        position = match.end()
-    return re.compile("".join(parts) + re.escape(glob[position:]), re.DOTALL)
-
-
-def _translated(token: str) -> str:
-    simple = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    if token in simple:
-        return simple[token]
-    inner = re.sub(r"([\\\[^])", r"\\\1", token[1:-1])
-    return f"[^/{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
+    return re.compile(glob_expression(glob), re.DOTALL)

@@ -12,6 +12,7 @@ from polynya.gateway.mysql.quoting import literal
 from polynya.gateway.mysql.session import Session
 from polynya.gateway.mysql.types.table import Coding, Facts, coding_of
 from polynya.gateway.source import SourceColumn, SourceTable
+from polynya.model.contract.wildcards import any_text
 
 _SYSTEM: Final = ("mysql", "information_schema", "performance_schema", "sys")
 
@@ -105,7 +106,7 @@ def matching(names: Iterable[str], include: Sequence[str], exclude: Sequence[str
 
 
 def _compiled(patterns: Sequence[str]) -> re.Pattern[str]:
-    parts = (".*".join(re.escape(part) for part in re.split("[%*]", one)) for one in patterns)
+    parts = (any_text(one, "%*").pattern for one in patterns)
     return re.compile("|".join(f"(?:{part})" for part in parts) or "(?!)", re.DOTALL)
 
 

@@ -7,17 +7,21 @@ same number. `*` is any text within one folder or name.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import Final
 
 from polynya.model.contract.paths import relative_path_problem
+from polynya.model.contract.wildcards import joined
 
 #: From the largest to the smallest, with the number of digits.
 UNITS: Final = {"yyyy": 4, "MM": 2, "dd": 2, "HH": 2, "mm": 2}
 _NAMES: Final = tuple(UNITS)
 _TOKEN: Final = re.compile(r"<[^<>]*>|\*|[^<>*]+|[<>]")
+#: In one folder or name, where a placeholder stands twice: each makes reading a name longer.
+_MOST_OPEN: Final = 2
 _FORMS: Final = dict(zip(_NAMES, ("%Y", "%m", "%d", "%H", "%M"), strict=True))
 
 
@@ -59,12 +63,12 @@ class FilePattern:
 
     def matches(self, path: str) -> bool:
         """Whether a path has this form, with a date that exists."""
-        found = self._regex.fullmatch(path)
+        found = self._units(path)
         return found is not None and (not self.depth or _date(found) is not None)
 
     def date(self, path: str) -> datetime | None:
         """The moment at which the date of a path begins; None without one."""
-        found = self._regex.fullmatch(path)
+        found = self._units(path)
         return _date(found) if found and self.depth else None
 
     @cached_property
@@ -82,15 +86,46 @@ class FilePattern:
             path: with `/` at its end.
         """
         count = len(self.folders)
-        form = "[^/]*".join(map(re.escape, ("/".join(self.folders) + "/").split("*")))
+        form = joined([*map(re.escape, ("/".join(self.folders) + "/").split("*"))], "[^/]")
         if re.fullmatch(form, path, re.DOTALL) is None:
             return None
         rest = file_pattern("/".join(self.text.split("/")[count:]))
         starts = {depth: (path, *tokens) for depth, tokens in rest.starts.items()}
         return FilePattern(path + rest.text, (path, *rest.tokens), rest.depth, starts)
 
+    def _units(self, path: str) -> dict[str, str] | None:
+        """The digits of its placeholders in a path; None for one of another form.
+
+        Where a name has several such places they are the last ones: it is read from its end.
+        """
+        if self._repeats:
+            found = self._regex.fullmatch(path)
+            return None if found is None else found.groupdict()
+        backwards = self._backwards.fullmatch(path[::-1])
+        if backwards is None:
+            return None
+        return {unit: digits[::-1] for unit, digits in backwards.groupdict().items()}
+
+    @cached_property
+    def _repeats(self) -> bool:
+        return any(self.tokens.count(f"<{unit}>") > 1 for unit in UNITS)
+
+    @cached_property
+    def _backwards(self) -> re.Pattern[str]:
+        """The form of a path that is read from its end."""
+        parts = [""]
+        for part in reversed(self.tokens):
+            if part == "*":
+                parts.append("")
+            elif part.startswith("<"):
+                parts[-1] += f"(?P<{part[1:-1]}>[0-9]{{{UNITS[part[1:-1]]}}})"
+            else:
+                parts[-1] += re.escape(part[::-1])
+        return re.compile(joined(parts, "[^/]"), re.DOTALL)
+
     @cached_property
     def _regex(self) -> re.Pattern[str]:
+        """The form of a path in which a placeholder stands twice for the same number."""
         parts, seen = [], set()
         for part in self.tokens:
             unit = part.strip("<>")
@@ -133,7 +168,12 @@ def file_pattern(text: str) -> FilePattern:
     missing = [one for one in largest if one not in seen]
     if missing:
         raise ValueError(f"`<{seen[-1]}>` is no date without `<{missing[0]}>`")
-    return FilePattern(text, tokens, len(seen), starts)
+    found = FilePattern(text, tokens, len(seen), starts)
+    if found._repeats and any(one.count("*") > _MOST_OPEN for one in text.split("/")):
+        raise ValueError(
+            f"a folder or name has more than {_MOST_OPEN} `*`, and a placeholder stands twice"
+        )
+    return found
 
 
 def _mark(starts: dict[int, tuple[str, ...]], seen: list[str], tokens: tuple[str, ...]) -> None:
@@ -150,8 +190,8 @@ def _filled(part: str, moment: datetime) -> str:
     return text.zfill(UNITS[part.strip("<>")])
 
 
-def _date(found: re.Match[str]) -> datetime | None:
-    numbers = [int(found[unit]) for unit in _NAMES if unit in found.re.groupindex]
+def _date(found: Mapping[str, str]) -> datetime | None:
+    numbers = [int(found[unit]) for unit in _NAMES if unit in found]
     year, month, day, hour, minute = [*numbers, *(1, 1, 1, 0, 0)[len(numbers) :]]
     try:
         return datetime(year, month, day, hour, minute, tzinfo=UTC)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Final
+
+from polynya.model.contract.wildcards import any_text
 
 #: Both stand for any text.
 _WILDCARDS: Final = re.compile(r"[%*]")
@@ -13,7 +14,7 @@ _WILDCARDS: Final = re.compile(r"[%*]")
 
 def matches(pattern: str, table: str) -> bool:
     """Tell whether a pattern takes a table, such as `public.orders`. Case matters."""
-    return _compiled(pattern).fullmatch(table) is not None
+    return any_text(pattern, "%*").fullmatch(table) is not None
 
 
 def takes(include: Iterable[str], exclude: Iterable[str], table: str) -> bool:
@@ -25,8 +26,3 @@ def takes(include: Iterable[str], exclude: Iterable[str], table: str) -> bool:
 def has_wildcard(pattern: str) -> bool:
     """Tell whether a pattern may take tables that come later."""
     return _WILDCARDS.search(pattern) is not None
-
-
-@lru_cache(maxsize=1000)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, _WILDCARDS.split(pattern))), re.DOTALL)

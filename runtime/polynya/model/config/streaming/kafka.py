@@ -9,6 +9,7 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import BeforeValidator, Field, SecretStr, WithJsonSchema
 
 from polynya.model.config.fields import Frozen, Pattern
+from polynya.model.contract.wildcards import any_text
 
 #: Stands for any text in the name of a topic.
 WILDCARD: Final = "%"
@@ -107,8 +108,7 @@ def holds_secrets(name: str) -> bool:
 
 def matches(pattern: str, topic: str) -> bool:
     """Tell whether a pattern of `topics` takes a topic."""
-    parts = (re.escape(part) for part in pattern.split(WILDCARD))
-    return re.fullmatch(".*".join(parts), topic) is not None
+    return any_text(pattern, WILDCARD).fullmatch(topic) is not None
 
 
 def is_named(topics: tuple[str, ...], topic: str) -> bool:
