@@ -93,3 +93,25 @@ def test_a_column_of_the_key_that_is_renamed_is_no_other_key(lab: Lab) -> None:
     capture.run("always")
 
     assert users.current("number", "name") == [(1, "Annie")]
+
+
+def test_a_dataset_with_a_new_name_reads_what_has_landed(lab: Lab) -> None:
+    capture = lab.capture()
+    land(capture, upsert(1, 10, name="Ann"))
+    land(capture, upsert(1, 11, name="Rome"), table="towns")
+    capture.run("always")
+    land(capture, upsert(2, 20, name="Ben"))
+    source = f"{lab.schema}.users"
+    named = {"name": "people", "source": source, "keys": ["id", "name"]}
+    capture.more = {"datasets": [named]}
+    capture.run("always")
+    land(capture, upsert(3, 30, name="Cid"))
+    capture.run("always")
+
+    people = capture["users"]
+    assert people.dataset.name == "people"
+    assert people.current("id", "name") == [(1, "Ann"), (2, "Ben"), (3, "Cid")]
+    assert people.totals()["in"] == 3
+    snapshot = people.table().state.snapshot
+    capture.run("always")
+    assert people.table().state.snapshot == snapshot

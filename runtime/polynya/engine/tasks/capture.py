@@ -49,6 +49,7 @@ class CaptureTask:
         ledger = self._tables.ledger
         routes, _ = datasets_of_sources(self._task, ledger.table.state.copy.membership.members)
         self._tables.meet(routes)
+        self._begin_new_names(ledger)
         waiting = [one for one in self._tables.by_source.values() if _is_to_catch_up(one)]
         if waiting and not turn.long:
             return TOO_LONG
@@ -146,6 +147,16 @@ class CaptureTask:
         """Apply one table, whose files were read for all of them."""
         return table.bring_up(self._task.apply, turn, lambda: IDLE)
 
+    def _begin_new_names(self, ledger: WorkingDataset) -> None:
+        """Let a dataset with a new name read what the files had for its source before.
+
+        The ledger counts these files as read, since the dataset of the old name did so.
+        """
+        for source in ledger.table.state.copy.membership.members:
+            table = self._tables.by_source.get(source)
+            if table is not None and ledger.progress and _is_unfed(table):
+                _set_behind(table, "begins", behind=True)
+
     def _catch_up(self, table: WorkingDataset) -> list[WorkingDataset]:
         """Copy what was read on without a table while it was suspended.
 
@@ -205,7 +216,16 @@ def _copy_part(table: WorkingDataset, part: DatasetBatch, began: float, live: se
 def _set_behind(table: WorkingDataset, step: str, *, behind: bool) -> None:
     """Commit whether a table has to catch up with the ledger."""
     table.table.take_over()
-    table.table.commit_copy_state(table.table.state.copy.with_behind(behind=behind), step)
+    state = table.table.state.copy.with_behind(behind=behind)
+    if not behind:
+        state = replace(state, membership=replace(state.membership, task=table.table.dataset.task))
+    table.table.commit_copy_state(state, step)
+
+
+def _is_unfed(table: WorkingDataset) -> bool:
+    """Whether nothing was ever read for a table."""
+    state = table.table.state.copy
+    return state.membership.task is None and not table.is_behind and not state.books.totals
 
 
 def _is_to_catch_up(table: WorkingDataset) -> bool:
