@@ -102,3 +102,22 @@ def test_ctrl_c_ends_a_run_with_its_own_code(
 
     assert code == ExitCode.INTERRUPTED
     assert "stopping after the steps that are running" in err.getvalue()
+
+
+@pytest.mark.usefixtures("own_signals")
+def test_sigterm_while_spark_starts_ends_a_run_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def starts(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(PATIENCE_SECONDS)
+
+    monkeypatch.setattr("polynya.engine.start.start_spark", starts)
+    project = write_project(tmp_path, users=USERS)
+    err = io.StringIO()
+    options = GlobalOptions(no_color=True, project=project)
+
+    code = run(context=CommandContext(options, TextOutput(options, io.StringIO(), err)))
+
+    assert code == ExitCode.OK
+    assert "ended before anything was begun" in err.getvalue()

@@ -42,9 +42,19 @@ def stop_with_parent(stop: threading.Event, environment: Mapping[str, str]) -> N
     threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
+class EndedEarly(BaseException):
+    """Raised where SIGTERM comes before a command has begun any work.
+
+    Not KeyboardInterrupt: Python ends itself by SIGINT when that once passed through a library.
+    """
+
+
 @dataclass(slots=True)
 class Stopping:
     """Whether somebody asked to stop; `interrupted` tells Ctrl-C from SIGTERM.
+
+    As long as the command is `starting`, no step is under way: a signal ends it at once, as
+    KeyboardInterrupt or EndedEarly.
 
     `leave` ends the process at once, with an exit code. Every commit is atomic, so that nothing is
     lost by it: what was not committed is done again by the next run.
@@ -55,15 +65,23 @@ class Stopping:
     clock: Clock = field(default_factory=SystemClock)
     leave: Callable[[int], object] = os._exit
     interrupted: bool = False
+    starting: bool = False
     _asked_at: float | None = None
 
     @classmethod
-    def on_signals(cls, stop: threading.Event, output: Output) -> Stopping:
+    def on_signals(
+        cls, stop: threading.Event, output: Output, *, starting: bool = False
+    ) -> Stopping:
         """Set `stop` from now on when a signal comes."""
-        stopping = cls(stop, output)
+        stopping = cls(stop, output, starting=starting)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stopping)
         return stopping
+
+    @property
+    def asked(self) -> bool:
+        """Whether a signal has come."""
+        return self._asked_at is not None
 
     def __call__(self, number: int, _frame: object) -> None:
         """Take a signal."""
@@ -72,6 +90,11 @@ class Stopping:
         if self._asked_at is None:
             self._asked_at = now
             self.stop.set()
+            if signal.getsignal(signal.SIGTERM) is self:
+                # It has been asked. Python would let another one end it in its last moments.
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            if self.starting:
+                raise KeyboardInterrupt if self.interrupted else EndedEarly
             self.output.note("stopping after the steps that are running; Ctrl-C again ends at once")
         elif number == signal.SIGINT and now - self._asked_at > SAME_SIGNAL_SECONDS:
             self.output.warning(

@@ -31,16 +31,25 @@ from polynya.model.reading.kinds import Task
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run went: the errors, by unit."""
+    """How a run went: the errors, by unit; `waiting`: for what may pass by itself."""
 
     failures: dict[str, PolynyaError] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)
 
     def take(self, unit: Unit, ended: Ended) -> None:
         """Take note of how a round of a unit ended."""
+        self.waiting.discard(unit.name)
         if ended.trouble is None:
             self.failures.pop(unit.name, None)
-        else:
-            self.failures[unit.name] = ended.trouble
+            return
+        self.failures[unit.name] = ended.trouble
+        if unit.lands and ended.failure is None and ended.trouble.retryable:
+            self.waiting.add(unit.name)
+
+    def without_waiting(self) -> Outcome:
+        """What is left when somebody has ended the run: a capture that waited has not failed."""
+        left = {name: one for name, one in self.failures.items() if name not in self.waiting}
+        return Outcome(left)
 
 
 def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:

@@ -24,7 +24,7 @@ from polynya.model.errors import DependencyError, OperationError
 from polynya.observe.capture import CaptureLanded
 from polynya.store.vault import Vault
 from polynya.testing.fakes import MemoryObjectStore
-from tests.engine.tasks.test_capture_supervisor import LANDED, REFUSED, FakeProcess
+from tests.engine.tasks.test_capture_supervisor import LANDED, NO_RIGHT, REFUSED, FakeProcess
 
 TASK = {
     "apiVersion": "polynya/v1",
@@ -144,6 +144,26 @@ def test_a_capture_that_fails_in_a_run_that_ends_is_an_error_of_its_unit_alone()
 
     assert outcome.failures["shop_db"].exit_code == 4
     assert list(outcome.failures) == ["shop_db"]
+
+
+def test_a_capture_that_waits_to_begin_again_is_no_failure_of_a_run_that_was_ended():
+    run = Run(FakeProcess([[LANDED]], ends=-9))
+    threading.Timer(0.5, run.context.stop.set).start()
+
+    outcome = run_until_stopped(run.context, run.units, poll_seconds=0.1)
+
+    assert [one.code for one in outcome.failures.values()] == ["POLYNYA-GTW-068"]
+    assert outcome.without_waiting().failures == {}
+
+
+def test_a_capture_that_needs_a_person_is_a_failure_of_a_run_that_was_ended():
+    run = Run(FakeProcess([[{"type": "failed", "error": error_fields(NO_RIGHT)}]], ends=1))
+    threading.Timer(0.5, run.context.stop.set).start()
+
+    outcome = run_until_stopped(run.context, run.units, poll_seconds=10.0)
+
+    assert outcome.without_waiting().failures == outcome.failures
+    assert [*outcome.failures] == ["shop_db"]
 
 
 def test_the_process_ends_with_the_run():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.operate.run_report import RunReport
 from polynya.cli.output import Output
 from polynya.cli.selection import select_tasks
-from polynya.cli.stopping import Stopping, stop_with_parent
+from polynya.cli.stopping import EndedEarly, Stopping, stop_with_parent
 from polynya.cli.visible import visible
 from polynya.model.config.engines.choice import session_for
 from polynya.model.config.task import StorageTask
@@ -69,9 +70,32 @@ def run(
         base: what relative places of its target are relative to.
         context: given by `main`.
     """
+    stopping = Stopping.on_signals(threading.Event(), context.output, starting=True)
+    try:
+        return _run(
+            _load(context, config, base), tasks, context, stopping, once=once, apply=apply,
+            fail_on=fail_on, unit=unit, owner=owner, epoch=epoch,
+        )  # fmt: skip
+    except EndedEarly:
+        context.output.note("ended before anything was begun")
+        return ExitCode.OK
+
+
+def _run(
+    project: LoadedProject,
+    tasks: Sequence[str],
+    context: CommandContext,
+    stopping: Stopping,
+    *,
+    once: bool,
+    apply: Literal["policy", "always", "never"],
+    fail_on: Sequence[FailOn],
+    unit: str | None,
+    owner: str | None,
+    epoch: int | None,
+) -> int:
     clock = SystemClock()
     started = clock.monotonic()
-    project = _load(context, config, base)
     for error in project.errors:
         context.output.error(error)
     chosen = select_tasks(project, tasks)
@@ -97,14 +121,17 @@ def run(
                 engine,
                 owner=owner or engine.owner,
                 epoch=epoch,
+                stop=stopping.stop,
                 upkeep_seconds=None if unit is None else SUBMITTED_SECONDS,
             )
-        stopping = Stopping.on_signals(engine.stop, context.output)
+        stopping.starting = False
         stop_with_parent(engine.stop, os.environ)
         work = [one for one in units(engine, chosen) if unit in (None, one.name)]
         if not work and unit is not None:
             raise _no_unit(unit)
         outcome = run_once(engine, work) if once else run_until_stopped(engine, work)
+    if stopping.asked:
+        outcome = outcome.without_waiting()
     _tell_failures(context, outcome, told=once)
     seconds = clock.monotonic() - started
     _tell_end(context, report, outcome, units=len(work), seconds=seconds)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from py4j.clientserver import JavaClient
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark import TaskContext
+from pyspark import TaskContext, java_gateway
 from pyspark.accumulators import AccumulatorParam
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
@@ -33,5 +33,6 @@ __all__ = [
     "TaskContext",
     "UserDefinedFunction",
     "functions",
+    "java_gateway",
     "types",
 ]

@@ -9,15 +9,16 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polynya.lake.spark.api import Py4JError, SparkSession
+from polynya.lake.spark.api import Py4JError, SparkSession, java_gateway
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.naming import CATALOG, SESSION_VIEWS
 from polynya.lake.spark.standalone.conf import on_cluster
@@ -37,6 +38,8 @@ __all__ = [
     "use_in_this_thread",
 ]
 
+#: One session is started at a time.
+_starting = threading.Lock()
 #: Standard output belongs to results: what the JVM has to say goes to standard error.
 QUIET_JVM = ("-Xlog:disable", "-XX:+DisplayVMOutputToStderr")
 #: Every query brings generated code. Without room for it the JVM stops compiling, for good: the 48
@@ -119,7 +122,7 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
     builder = SparkSession.builder.master(master).appName("polynya")
     for key, value in spark_conf(settings).items():
         builder = builder.config(key, value)
-    with _stderr_of_children(settings.log_file), _children_without_sigterm():
+    with _stderr_of_children(settings.log_file), _java_without_sigterm():
         spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     # Before anything asks for the catalog, which reads them then.
@@ -254,25 +257,48 @@ def _stderr_of_children(file: Path | None) -> Iterator[None]:
 
 
 @contextmanager
-def _children_without_sigterm() -> Iterator[None]:
-    """Let processes that start inside ignore SIGTERM.
+def _java_without_sigterm() -> Iterator[None]:
+    """Let the JVM that PySpark starts inside ignore SIGTERM.
 
     A service manager, or `timeout`, may send it to all processes of a service: the JVM is still
-    needed for the step that is running. It ends with its parent, whose end closes its input.
+    needed for the step that is running. It ends with its parent, whose end closes its input. What
+    this process does with the signal stays as it is: other threads may be at work, and whichever of
+    them gets it, it is not lost.
+
+    A JVM whose start is interrupted is ended: PySpark has removed the folder where it would tell
+    its port, and it would wait for ever.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    # Blocked meanwhile, so that this process gets its own afterwards; a child inherits both, and
-    # Java leaves a signal alone that is ignored when it starts.
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        # None is a handler that is not Python's.
-        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def begin(*command: Any, **given: Any) -> subprocess.Popen[bytes]:
+        begun.append(_without_sigterm(*command, **given))
+        return begun[-1]
+
+    with _starting:
+        names = vars(java_gateway)
+        before = names["Popen"]
+        names["Popen"] = begin
+        try:
+            yield
+        except BaseException:
+            for process in begun:
+                process.kill()
+            raise
+        finally:
+            names["Popen"] = before
+
+
+def _without_sigterm(
+    command: Sequence[str], *, preexec_fn: Callable[[], object] | None = None, **given: Any
+) -> subprocess.Popen[bytes]:
+    """A process that ignores SIGTERM. Java leaves a signal alone that is ignored at its start."""
+
+    def begin() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if preexec_fn is not None:
+            preexec_fn()
+
+    return subprocess.Popen(command, preexec_fn=begin, **given)  # noqa: PLW1509 - PySpark does
 
 
 def is_alive(spark: SparkSession) -> bool:
