@@ -84,6 +84,11 @@ test-slow: node_modules/.package-lock.json
 test-slow: dev ## The long tests: kills, every arrival order, random histories, the demo
 	@$(PYTEST) -m slow $(ARGS)
 
+# Its short form runs with all other tests; this one has the long tries, too.
+.PHONY: security
+security: dev ## The whole security suite: what hostile files, values and settings cannot do; ARGS
+	@$(PYTEST) tests/security $$($(BIN)/python -m tests.security) $(ARGS)
+
 # One failure does not end it; each names its seed.
 .PHONY: scenarios
 scenarios: dev ## 500 random lives of a dataset and 250 of a capture against the fold; FIRST seed, COUNT

@@ -1,0 +1,83 @@
+"""What the security suite covers: each item of the review, and the tests that hold it.
+
+`python -m tests.security` prints the tests, and `make security` runs all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Item:
+    """What must never happen, and what holds it: files of tests, or `FILE::TEST`."""
+
+    never: str
+    tests: tuple[str, ...]
+
+
+_ONE_STATEMENT: Final = "test_a_condition_of_a_load_runs_no_second_statement"
+
+ITEMS: Final[Mapping[str, Item]] = {
+    "S1": Item(
+        "a landed object chooses where secrets are sent, or which of them",
+        (
+            "tests/security/test_landed_secrets.py",
+            "tests/security/test_tries.py::test_a_run_sends_nothing_to_the_registry_of_a_footer",
+            "tests/formats/contents/test_registry.py",
+            "tests/model/reading/test_transforms.py",
+        ),
+    ),
+    "S2": Item(
+        "a reference is resolved that stands in no file of the project",
+        (
+            "tests/security/test_landed_secrets.py",
+            "tests/model/reading/test_connections.py",
+            "tests/model/reading/test_landings.py",
+            "tests/store/test_vault.py",
+        ),
+    ),
+    "S4": Item(
+        "a statement of a reader writes, runs a command or code, or reads a file",
+        (
+            "tests/security/test_statements.py",
+            "tests/security/test_tries.py::test_hostile_parts_are_refused_wherever_they_stand",
+            "tests/transform/test_expressions.py",
+            "tests/cli/test_query.py",
+        ),
+    ),
+    "S6": Item(
+        "a condition of a setting runs a second statement at the source",
+        (
+            "tests/security/test_source_conditions.py",
+            "tests/security/test_tries.py::test_no_accepted_condition_leaves_its_parentheses",
+            f"tests/gateway/postgresql/test_views.py::{_ONE_STATEMENT}",
+            f"tests/gateway/mysql/test_snapshot.py::{_ONE_STATEMENT}",
+        ),
+    ),
+    "S10": Item(
+        "a value or the name of a file commands a terminal",
+        (
+            "tests/security/test_terminal.py",
+            "tests/security/test_tries.py::test_no_character_is_sent_that_a_terminal_obeys",
+        ),
+    ),
+    "S11": Item(
+        "a pattern takes more time than the text that it is held against",
+        (
+            "tests/model/contract/test_wildcards.py",
+            "tests/formats/contents/test_hostile_messages.py",
+        ),
+    ),
+}
+
+
+def all_tests() -> list[str]:
+    """Every test of the suite once; a whole file stands for its tests."""
+    named = [one for item in ITEMS.values() for one in item.tests]
+    files = {one for one in named if "::" not in one}
+    chosen = {one for one in named if "::" in one and one.partition("::")[0] not in files}
+    own = {one for one in chosen if one.startswith("tests/security/")}
+    return ["tests/security", *sorted(files | chosen - own, key=str)]
