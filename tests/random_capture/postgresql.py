@@ -186,7 +186,7 @@ TYPES: tuple[Type, ...] = (
     _plain("jsonb", lambda c: f"jsonb_build_object('n', {c.random()}, 't', {_text(types.words(c))}"
            "::text)"),
     _plain("inet", lambda c: f"'10.0.{c.randrange(256)}.1/{c.randint(8, 32)}'",
-           text="format('%s', {})"),
+           text="CASE WHEN {0} IS NOT NULL THEN format('%s', {0}) END"),
     _plain("int4range", lambda c: f"'[{c.randint(0, 9)},{c.randint(10, 99)})'"),
     _plain("bit(1)", lambda c: f"B'{c.randrange(2)}'", lambda t: t == "1"),
     _plain("hstore", lambda c: f"hstore({_text(types.words(c) + 'k')}, {_text(types.words(c))})",

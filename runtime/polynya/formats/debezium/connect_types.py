@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import binascii
 import math
+import struct
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
 from typing import Any, TypeAlias
@@ -148,6 +149,17 @@ def _floating(value: Any) -> Any:
     return number if math.isfinite(number) else value
 
 
+def _single(value: Any) -> Any:
+    """The float of 32 bits that the source sent, also where its column has become a double."""
+    number = _floating(value)
+    if not isinstance(number, float):
+        return number
+    try:
+        return struct.unpack("<f", struct.pack("<f", number))[0]
+    except OverflowError:
+        return number
+
+
 def _time(unit_micros: int) -> Decoder:
     return lambda value: time_text(_whole(value) * unit_micros)
 
@@ -265,8 +277,8 @@ _PRIMITIVES: dict[str, Typed] = {
     "int16": (INT, _same),
     "int32": (INT, _same),
     "int64": (BIGINT, _same),
-    "float": (FLOAT, _floating),
-    "float32": (FLOAT, _floating),
+    "float": (FLOAT, _single),
+    "float32": (FLOAT, _single),
     "double": (DOUBLE, _floating),
     "float64": (DOUBLE, _floating),
     "string": (STRING, _same),
