@@ -78,9 +78,8 @@ def _converted(value: Any, kind: pa.DataType) -> Any:  # noqa: PLR0911 - one lin
         return float(value)
     if kinds.is_timestamp(kind) and isinstance(value, str):
         time = datetime.fromisoformat(value)
-        return (time.astimezone(UTC) if time.tzinfo else time).replace(
-            tzinfo=None
-        ).isoformat() + "Z"
+        clock = (time.astimezone(UTC) if time.tzinfo else time).replace(tzinfo=None).isoformat()
+        return clock if kind.tz is None else f"{clock}Z"
     if kinds.is_date(kind) and isinstance(value, str):
         return date.fromisoformat(value).isoformat()
     if kinds.is_struct(kind) and isinstance(value, dict):

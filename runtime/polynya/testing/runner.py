@@ -204,5 +204,5 @@ def _comparison(
         ]
         return Comparison(relation, found.num_rows, problems=tuple(problems))
     wanted = [{name: as_column(v, types[name]) for name, v in row.items()} for row in expected]
-    rows = [{name: to_json(v) for name, v in row.items()} for row in found.to_pylist()]
+    rows = [{name: to_json(v, types[name]) for name, v in row.items()} for row in found.to_pylist()]
     return Comparison(relation, found.num_rows, tuple(differences(wanted, rows, keys)))

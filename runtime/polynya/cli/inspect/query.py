@@ -39,8 +39,9 @@ def query(
     They are called `<schema>.<name>`, `<schema>.<name>__history` and `<schema>.<name>__changes`.
     Rows are written as they come; a table on a terminal ends after 1,000 of them, and says so.
 
-    With `--json` each row is one JSON object and nothing else is printed: timestamps are ISO 8601
-    in UTC, decimals strings, binary lower-case hex. With `--file` each statement is one object
+    With `--json` each row is one JSON object and nothing else is printed: instants are ISO 8601
+    in UTC with `Z`, wall-clock times the same without a zone, decimals strings, binary lower-case
+    hex. With `--file` each statement is one object
     {"statement": n, "rows": [...]}.
 
     Plain questions over small and middle tables are answered by an embedded engine in about a

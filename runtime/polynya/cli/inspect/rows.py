@@ -35,11 +35,12 @@ def as_table(answer: Answer, most: int | None) -> tuple[Table | str, bool]:
     """The first `most` rows for people, and whether there are more."""
     table = Table(*answer.schema.names)
     for batch in answer.batches:
+        types = [column.type for column in batch.columns]
         columns = [column.to_pylist() for column in batch.columns]
         for row in zip(*columns, strict=True):
             if table.row_count == most:
                 return table, True
-            table.add_row(*map(_cell, row))
+            table.add_row(*map(_cell, row, types))
     return (table if table.row_count else "no rows"), False
 
 
@@ -79,17 +80,17 @@ def write_parquet(answer: Answer, out: BinaryIO) -> None:
             writer.write_table(pa.Table.from_batches(group, answer.schema))
 
 
-def _cell(value: object) -> Text:
+def _cell(value: object, kind: pa.DataType) -> Text:
     if value is None:
         return Text("NULL", style="dim")
-    return Text(_text(value))
+    return Text(_text(value, kind))
 
 
-def _text(value: object) -> str:
+def _text(value: object, kind: pa.DataType) -> str:
     # Start-up time: pyarrow.
     from polynya.lake.read.values import to_json
 
-    simple = to_json(value)
+    simple = to_json(value, kind)
     return simple if isinstance(simple, str) else json.dumps(simple, ensure_ascii=False)
 
 
@@ -109,7 +110,8 @@ def _plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         if column.type == field.type:
             columns.append(column)
         else:
-            texts = [None if value is None else _text(value) for value in column.to_pylist()]
+            values, kind = column.to_pylist(), column.type
+            texts = [None if value is None else _text(value, kind) for value in values]
             columns.append(pa.array(texts, pa.string()))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

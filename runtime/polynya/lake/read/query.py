@@ -19,9 +19,9 @@ from polynya.model.errors import PolynyaError
 def run_query(spark: SparkSession, statement: str) -> list[dict[str, Any]]:
     """Rows of one statement as JSON values, all at once.
 
-    Timestamps are ISO 8601 in UTC with `Z`, decimals strings, binary lower-case hex, NaN and
-    infinities strings. Raises OperationError for a statement that does not only read, and when
-    Spark refuses it.
+    Instants are ISO 8601 in UTC with `Z`, wall-clock times have no zone, decimals are strings,
+    binary is lower-case hex, NaN and infinities are strings. Raises OperationError for a statement
+    that does not only read, and when Spark refuses it.
     """
     return [
         row for batch in answer(spark, Statement(statement)).batches for row in json_rows(batch)

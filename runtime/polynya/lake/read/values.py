@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -22,36 +22,46 @@ class Answer:
 
 def json_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     """The rows of a batch as JSON values, by the names of their columns."""
+    types = {field.name: field.type for field in batch.schema}
     for row in batch.to_pylist():
-        yield {name: to_json(value) for name, value in row.items()}
+        yield {name: to_json(value, types[name]) for name, value in row.items()}
 
 
-def to_json(value: Any) -> Any:
-    """One value of a row as JSON. Source: issue text and docs/reference/cli.md."""
+def to_json(value: Any, kind: pa.DataType) -> Any:
+    """One value of an Arrow type as JSON.
+
+    Instants are ISO 8601 in UTC with `Z`, and wall-clock times have no zone. Decimals and numbers
+    that are none are text, binary is lower-case hex, a map is an object.
+    """
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        # Arrow gives a map as a list of pairs.
+        return {
+            str(to_json(key, kind.key_type)): to_json(item, kind.item_type) for key, item in value
+        }
+    if pa.types.is_struct(kind):
+        return {field.name: to_json(value[field.name], field.type) for field in kind}
+    if isinstance(value, list):
+        return [to_json(item, kind.value_type) for item in value]
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> Any:
     match value:
-        case None | bool() | int() | str():
+        case bool() | int() | str():
             return value
         case float() if math.isfinite(value):
             return value
         case Decimal():
             return format(value, "f")
         case datetime():
-            moment = value.astimezone(UTC) if value.tzinfo is not None else value
-            return moment.replace(tzinfo=None).isoformat() + "Z"
+            if value.tzinfo is None:
+                return value.isoformat()
+            return value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
         case date():
             return value.isoformat()
         case bytes():
             return value.hex()
-        case Mapping() | list():
-            return _collection(value)
         case _:
             return str(value)
-
-
-def _collection(value: Mapping[Any, Any] | list[Any]) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): to_json(item) for key, item in value.items()}
-    # Arrow gives a map as a list of pairs.
-    if value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
-        return {str(to_json(key)): to_json(item) for key, item in value}
-    return [to_json(item) for item in value]

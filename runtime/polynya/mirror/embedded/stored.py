@@ -11,6 +11,7 @@ from pyiceberg.exceptions import ResolveError, ValidationError
 from pyiceberg.expressions import EqualTo, In
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.table import FileScanTask, Table
+from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
 from polynya.mirror.embedded.refusal import NotEmbeddedError
 from polynya.model.contract import headers as h
@@ -54,12 +55,16 @@ class StoredRows:
         Raises:
             NotEmbeddedError: they are too many, or PyIceberg cannot read them.
         """
+        wanted = self._table.schema().select(*columns)
+        for field in wanted.fields:
+            if _loses_nulls(field.field_type):
+                raise NotEmbeddedError(f"PyIceberg reads NULL in {field.name} as empty")
         tasks = self._tasks(partitions)
         refuse_large(_rows(tasks), sum(one.file.file_size_in_bytes for one in tasks), limits)
         scan = ArrowScan(
             self._table.metadata,
             self._table.io,
-            self._table.schema().select(*columns),
+            wanted,
             _within(partitions),
         )
         try:
@@ -94,6 +99,23 @@ def refuse_large(rows: int, size: int, limits: Limits) -> None:
         raise NotEmbeddedError(
             f"{size:,} bytes of files; up to {limits.file_bytes:,} are read here"
         )
+
+
+def _loses_nulls(kind: IcebergType) -> bool:
+    """Whether PyIceberg 0.12 makes an empty list or map of NULL somewhere in a type.
+
+    `ArrowProjectionVisitor` builds lists and maps of structs anew from their offsets, which have
+    nothing of NULL.
+    """
+    match kind:
+        case StructType():
+            return any(_loses_nulls(field.field_type) for field in kind.fields)
+        case ListType():
+            return isinstance(kind.element_type, StructType) or _loses_nulls(kind.element_type)
+        case MapType():
+            return isinstance(kind.value_type, StructType) or _loses_nulls(kind.value_type)
+        case _:
+            return False
 
 
 def _rows(tasks: Iterable[FileScanTask]) -> int:
