@@ -37,6 +37,13 @@ def test_a_place_without_events_is_not_worth_an_object_before_long() -> None:
     assert ROLL.wait(Pending(position=StreamPosition({"lsn": 1})), since_landed=2.0) == 58.0
 
 
+def test_a_place_that_somebody_waits_for_lands_like_an_event() -> None:
+    awaited = Pending(position=StreamPosition({"lsn": 1}), is_awaited=True)
+
+    assert ROLL.wait(awaited, since_landed=30.0) == 0.0
+    assert ROLL.wait(awaited, since_landed=0.5) == 1.5
+
+
 def test_nothing_is_waited_for_when_there_is_nothing() -> None:
     assert ROLL.wait(Pending(), since_landed=1000.0) is None
 

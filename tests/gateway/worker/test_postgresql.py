@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from examples.servers.postgresql import PostgresServer
+from polynya.gateway.compare.postgresql import ComparedPostgres
+from polynya.gateway.landing.log import CaptureLog
+from polynya.store.object_store import LocalObjectStore
 from tests.gateway.worker.process import CaptureProcess
 from tests.gateway.worker.shop import Writer, a_shop, assert_same, landed, settings_of, transactions
 
@@ -36,6 +40,28 @@ def test_what_is_loaded_and_followed_is_what_the_database_has(
     assert once.ended() == 0, once.told[-1:]
     assert_same(server, tmp_path)
     assert transactions(landed(tmp_path))
+
+
+def test_a_quiet_capture_says_how_far_it_is_when_a_comparison_asks(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    settings = settings_of(server, tmp_path)
+    capture = CaptureProcess(settings, tmp_path / "log")
+    capture.wait_for("loaded", 3)
+    log = CaptureLog(LocalObjectStore(tmp_path / "landing"), settings.folder)
+
+    for _ in range(3):
+        moment = ComparedPostgres(settings.access).moment()
+        asked = time.monotonic()
+        while (newest := log.newest()) is not None:
+            if moment.is_reached(newest.position["stream"]["offset"]):
+                break
+            # It says it by itself once a minute.
+            assert time.monotonic() < asked + 20
+            time.sleep(0.1)
+        moment.close()
+
+    assert capture.stop() == 0
 
 
 def test_kills_at_any_moment_lose_and_double_nothing(

@@ -10,7 +10,14 @@ from typing import Any, Final
 from polynya.gateway.compare.columns import ComparedColumn, Kind, Layout
 from polynya.gateway.compare.ranges import Range, RowState
 from polynya.gateway.postgresql.session import Session
-from polynya.gateway.postgresql.sql import identifier, literal, lsn_number, qualified
+from polynya.gateway.postgresql.sql import (
+    ASKED,
+    PREFIX,
+    identifier,
+    literal,
+    lsn_number,
+    qualified,
+)
 from polynya.gateway.source import Access
 from polynya.model.errors import PolynyaError
 
@@ -26,10 +33,12 @@ class ComparedPostgres:
     def moment(self) -> PostgresMoment:
         """What is committed now. Raises what `Session` raises."""
         found = PostgresMoment(Session(self._access))
-        # A database in which nothing happens has no stream that would reach the position. Where
-        # this is not allowed, as on a standby, it is reached with the next change.
+        # A database in which nothing happens has no stream that would reach the position. The
+        # capture lands it as soon as it has read this. Where this is not allowed, as on a standby,
+        # it is reached with the next change.
         with suppress(PolynyaError), Session(self._access) as nudge:
-            nudge.run("SELECT pg_logical_emit_message(true, 'polynya', 'compare')::text")
+            said = f"{literal(PREFIX)}, {literal(ASKED)}"
+            nudge.run(f"SELECT pg_logical_emit_message(true, {said})::text")
         return found
 
 

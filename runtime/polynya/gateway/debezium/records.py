@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from polynya.formats.debezium.tables import table_of
 from polynya.gateway.debezium.jvm import python_offset
 from polynya.gateway.debezium.settings import NAME, TRANSACTIONS
 from polynya.gateway.landing.stream import StreamEvent
+from polynya.gateway.postgresql.sql import ASKED, PREFIX
 
 _NEW_KEY: Final = "__debezium.newkey"
 _KEY_HEADERS: Final = frozenset({_NEW_KEY, "__debezium.oldkey"})
@@ -49,6 +51,7 @@ class RecordReader:
         self._known: dict[str, _Known] = {}
         self._last: _Known | None = None
         self._key_changes = False
+        self._is_awaited = False
 
     def read(self, record: Any) -> StreamEvent | None:
         """A record as an event; None for what neither lands nor moves anything."""
@@ -59,15 +62,15 @@ class RecordReader:
         known = self._schema(record, source)
         topic = known.topic
         if topic == _MESSAGES:
+            self._is_awaited |= asks_for_position(bytes(raw))
             return None
         if topic == _HEARTBEATS:
-            moves = self._heartbeats_move
-            return StreamEvent("end", b"", _Offset(source), origin=record) if moves else None
+            return self._end(record, source) if self._heartbeats_move else None
         value, offset = bytes(raw), _Offset(source)
         if topic == TRANSACTIONS:
             # The beginning has `BEGIN` in the same place.
             is_end = b'"status":"END"' in value[:40]
-            return StreamEvent("end", b"", offset, origin=record) if is_end else None
+            return self._end(record, source) if is_end else None
         key = record.key()
         line = b'{"key":%b,"value":%b' % (b"null" if key is None else bytes(key), value)
         if topic == NAME:
@@ -76,6 +79,10 @@ class RecordReader:
             known = self._of_rows(known, value)
         line += self._headers(record, value)
         return StreamEvent("row", line, offset, known.table, known.shape, record)
+
+    def _end(self, record: Any, source: Any) -> StreamEvent:
+        is_awaited, self._is_awaited = self._is_awaited, False
+        return StreamEvent("end", b"", _Offset(source), origin=record, is_awaited=is_awaited)
 
     def _headers(self, record: Any, value: bytes) -> bytes:
         """The end of a line: headers of a change of key, a delete with an insert right after it."""
@@ -113,6 +120,16 @@ class RecordReader:
         full = replace(known, table=table, shape=json.loads(text))
         self._known[known.topic] = self._last = full
         return full
+
+
+def asks_for_position(message: bytes) -> bool:
+    """Whether a logical message of PostgreSQL is that of somebody who waits for the stream."""
+    try:
+        said = json.loads(message).get("message") or {}
+        content = base64.b64decode(said.get("content") or "", validate=True)
+    except (ValueError, AttributeError, TypeError):
+        return False
+    return said.get("prefix") == PREFIX and content == ASKED.encode()
 
 
 class _Offset:

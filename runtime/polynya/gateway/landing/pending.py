@@ -44,7 +44,7 @@ class Roll:
         """
         if pending.size >= self.bytes:
             return 0.0
-        if pending.events or pending.apart:
+        if pending.events or pending.apart or pending.is_awaited:
             return max(0.0, self.seconds - since_landed)
         if pending.position is not None:
             return max(0.0, self.idle_seconds - since_landed)
@@ -62,6 +62,7 @@ class Pending:
         position: of the stream after them; None: it has not moved.
         told: of what the database may be told when they have landed; None: of nothing yet.
         counts: events by table.
+        is_awaited: somebody waits for the position, so that it lands like an event.
         replaced: tables whose rows were exchanged without events, and the places at which.
     """
 
@@ -71,6 +72,7 @@ class Pending:
     position: StreamPosition | None = None
     told: StreamEvent | None = None
     counts: Counter[str] = field(default_factory=Counter)
+    is_awaited: bool = False
     replaced: dict[str, Place] = field(default_factory=dict)
     _lines: list[bytes] = field(default_factory=list)
     _shapes: dict[str, list[Shape]] = field(default_factory=dict)

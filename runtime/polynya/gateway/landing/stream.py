@@ -34,6 +34,7 @@ class StreamEvent:
         table: of a row.
         shape: schema of a row's envelope; one object for all events that have it.
         origin: what the engine needs to tell the database that it has landed.
+        is_awaited: of an end: somebody waits until it is known how far the stream was read.
     """
 
     kind: Kind
@@ -42,6 +43,7 @@ class StreamEvent:
     table: str | None = None
     shape: Mapping[str, Any] | None = None
     origin: Any = None
+    is_awaited: bool = False
 
 
 @dataclass(frozen=True, slots=True)

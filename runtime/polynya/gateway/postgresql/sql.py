@@ -8,6 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 _NUL: Final = "\0"
+#: What messages of our own in the log begin with, and the one that a capture answers: it lands how
+#: far it is.
+PREFIX: Final = "polynya"
+ASKED: Final = "compare"
 
 
 def identifier(name: str) -> str:

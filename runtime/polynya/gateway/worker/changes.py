@@ -122,6 +122,7 @@ class Changes:
             if shown or cut.last is not None:
                 self._pending.position = cut.position
                 self._pending.told = cut.last or self._pending.told
+                self._pending.is_awaited |= any(event.is_awaited for event in events)
                 self._changed.notify_all()
             told, self._told = self._told, None
             return told
