@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from polynya.lake.table.suspension import resume
-from polynya.model.errors import InternalError, SuspendedError
+from polynya.model.config.sources import named_datasets
+from polynya.model.errors import ConfigErrors, InternalError, SuspendedError
 from tests.lab.events import land, truncate, upsert
 from tests.lab.lab import Capture, Lab
 from tests.oracle.emit import debezium_lines
@@ -102,3 +103,19 @@ def test_a_new_name_may_be_taken_for_a_new_table(lab: Lab, commit: int | None) -
 
     assert capture["users"].current("id", "name") == [(1, "Ann"), (2, "Bea")]
     assert capture["people"].current("id", "name") == [(1, "Anna"), (3, "Cid"), (5, "Eve")]
+
+
+def test_a_table_with_a_refused_name_hides_no_other(lab: Lab) -> None:
+    capture = lab.capture()
+    land(capture, upsert(1, 10, name="Ann"))
+    land(capture, upsert(1, 11, name="Bad"), table="Bad Name")
+
+    with pytest.raises(ConfigErrors, match="has a name that no view can have"):
+        capture.run("always")
+
+    # What verbs ask for the tables of a task.
+    members = capture.ledger().table().state.copy.membership.members
+    assert list(named_datasets(capture.task, members)) == [f"{lab.schema}.users"]
+    assert capture["users"].current("id", "name") == [(1, "Ann")]
+    # A name that a table had by its declaration, which is gone, hides no other either.
+    assert list(named_datasets(capture.task, [*members, f"{lab.schema}.Bad Name"])) == members

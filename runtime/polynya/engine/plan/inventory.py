@@ -14,7 +14,7 @@ from polynya.engine.work.ledger import ledger_dataset
 from polynya.lake.read import inspect
 from polynya.lake.warehouse.tables import Tables
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.sources import dataset_of_source
+from polynya.model.config.sources import named_datasets
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.formats.registry import rules_of
 from polynya.model.reading.loader import LoadedProject
@@ -56,8 +56,8 @@ def inventory(
         if wanted(ledger):
             yield Entry(task, ledger, table, is_ledger=True)
         if table is not None:
-            for source in inspect.states(table)[0].membership.members:
-                dataset = dataset_of_source(task, source)
+            members = inspect.states(table)[0].membership.members
+            for dataset in named_datasets(task, members).values():
                 if wanted(dataset):
                     yield Entry(task, dataset, _load(catalog, dataset))
 

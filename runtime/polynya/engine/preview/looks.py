@@ -23,7 +23,7 @@ from polynya.lake.table.state import ApplyState
 from polynya.model.config.dataset import ResolvedDataset, of_source
 from polynya.model.config.evolution import policy_in_words
 from polynya.model.config.extracts import Extracts
-from polynya.model.config.sources import dataset_of_source, datasets_of_sources
+from polynya.model.config.sources import datasets_of_sources, named_datasets
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import OperationError
 from polynya.model.formats.registry import rules_of
@@ -206,9 +206,8 @@ class Looking:
         """The tables that one read of shared files finds."""
         ledger = self.known(ledger_dataset(task))
         membership = ledger.copy.membership
-        tables = {
-            source: self.known(dataset_of_source(task, source)) for source in membership.members
-        }
+        datasets = named_datasets(task, membership.members)
+        tables = {source: self.known(dataset) for source, dataset in datasets.items()}
         found = self._unread(task, ledger, landed)
         if not found.files:
             yield from (

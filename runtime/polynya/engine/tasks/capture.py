@@ -129,6 +129,7 @@ class CaptureTask:
         in_threads(lambda item: _copy_part(*item, began, live), good)
         if errors:
             # The files are not marked as done, so that nothing of the refused tables is lost.
+            self._remember_members("members")
             raise ConfigErrors(errors)
         assert batch.unrouted is not None, "what has no table is accounted for"
         done = self._tables.ledger.progress
@@ -196,11 +197,17 @@ class CaptureTask:
         parted = [tables[source] for source in sources]
         for table in parted:
             _set_behind(table, "parted", behind=True)
-        ledger = self._tables.ledger.table
-        ledger.take_over()
-        members = sorted({*ledger.state.copy.membership.members, *tables})
-        ledger.commit_copy_state(ledger.state.copy.with_members(members), "parted")
+        self._remember_members("parted")
         return parted
+
+    def _remember_members(self, step: str) -> None:
+        """Commit to the ledger which tables there are, and nothing that was read."""
+        ledger = self._tables.ledger.table
+        known = ledger.state.copy.membership.members
+        members = sorted({*known, *self._tables.by_source})
+        if members != known:
+            ledger.take_over()
+            ledger.commit_copy_state(ledger.state.copy.with_members(members), step)
 
     def _read(self, parts: Sequence[FilePart], *, only: str | None = None) -> ReadBatch:
         tables = self._tables.by_source

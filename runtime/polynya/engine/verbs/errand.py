@@ -15,7 +15,7 @@ from polynya.engine.work.ledger import ledger_dataset
 from polynya.formats.registry import format_of
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import ReloadMode
-from polynya.model.config.sources import dataset_of_source
+from polynya.model.config.sources import named_datasets
 from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import OperationError
@@ -99,7 +99,7 @@ def _datasets(
     if rules_of(task.landing.format).finds_tables:
         ledger = WorkingDataset.open(context, ledger_dataset(task)).table
         members = ledger.state.copy.membership.members
-        found = [dataset_of_source(task, source) for source in members]
+        found = list(named_datasets(task, members).values())
     else:
         found = [resolved(task, one) for one in task.datasets]
         found = [one for one in found if one.relations.current == unit]

@@ -12,7 +12,7 @@ from polynya.formats.replicate.metadata import HEADER_COLUMNS, Metadata, read_me
 from polynya.formats.replicate.rows import HEADER, Described, open_replicate
 from polynya.formats.replicate.tables import is_load, kind_of
 from polynya.formats.values.buffer import RecordBuffer
-from polynya.formats.values.names import NameSpace, column_problem
+from polynya.formats.values.names import NameSpace, column_problem, reserved_problem
 from polynya.formats.values.observed import Observed
 
 
@@ -105,6 +105,8 @@ class _Reading:
             if name in HEADER_COLUMNS:
                 continue
             problem = column_problem(name) or space.clash(name)
+            if name not in self._dataset.events.except_columns:
+                problem = problem or reserved_problem(name)
             if problem is not None:
                 raise UnreadableFileError(f"its .dfm file names {problem}")
 

@@ -9,7 +9,12 @@ from typing import Any, TypeAlias
 
 from polynya.formats.values.columns import Builder, Column, Faults, build
 from polynya.formats.values.evolve import Evolved, Source, evolved
-from polynya.formats.values.names import NameSpace, column_problem
+from polynya.formats.values.names import (
+    NameSpace,
+    column_problem,
+    one_name_twice,
+    reserved_problem,
+)
 from polynya.model.config.evolution import SchemaChange, SchemaEvolution
 from polynya.model.datatypes import (
     BIGINT,
@@ -137,9 +142,51 @@ def typed_records(
             for index, (rule, error) in column.faults.items():
                 if made == name:
                     faults.setdefault(index, (rule, f"column {name}: {error}"))
+    left_out = _refuse_one_name_twice(records, types, columns, faults)
+    for name in left_out:
+        columns[name] = builder([None] * len(records), types.known.get(name))
+        changes = [c for c in changes if c.column != name and not c.column.startswith(f"{name}.")]
+        if name not in types.known and name not in needed:
+            del columns[name]
     return TypedRecords(
         {**columns, **variants}, faults, tuple(changes), types.evolving.columns, frozenset(met)
     )
+
+
+def _refuse_one_name_twice(
+    records: Sequence[Record], types: ColumnTypes, columns: Mapping[str, Column], faults: Faults
+) -> list[str]:
+    """Set records aside whose columns or fields have the name that others have in the table.
+
+    Returns the columns that are as they are known, or not there: those of a schema that was
+    declared, of which no record that is left has a value.
+    """
+    excluded = types.evolving.excluded
+    schema = {name: one.type for name, one in columns.items() if name not in excluded}
+    left_out = []
+    for path, problem in one_name_twice(
+        {name: kind for name, kind in types.known.items() if name not in excluded}, schema
+    ):
+        hit = [i for i, record in enumerate(records) if _has(record, path)]
+        hit = hit or [i for i, record in enumerate(records) if record.get(path[0]) is not None]
+        for index in hit:
+            faults.setdefault(index, ("bad_column", problem))
+        if not hit:
+            left_out.append(path[0])
+    return left_out
+
+
+def _has(value: Any, path: Sequence[str]) -> bool:
+    """Whether a value has a field, or an element has; `path` is that of Iceberg."""
+    if not path:
+        return True
+    if isinstance(value, dict):
+        if path[0] in value:
+            return _has(value[path[0]], path[1:])
+        inner: Collection[Any] = value.values() if path[0] == "value" else ()
+    else:
+        inner = value if isinstance(value, list | tuple) else ()
+    return any(_has(one, path[1:]) for one in inner)
 
 
 def _taken(records: Sequence[Record], types: ColumnTypes) -> frozenset[str]:
@@ -245,6 +292,8 @@ def _column_names(
     bad: dict[str, str] = {}
     for name in met:
         problem = None if name in names else column_problem(name) or space.clash(name)
+        if name not in names and name not in types.evolving.excluded:
+            problem = problem or reserved_problem(name)
         if problem:
             bad[name] = problem
         else:

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from polynya.formats.values.names import schema_problem
+from polynya.lake.iceberg.errors.catalog import refused_columns
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.spark.api import Py4JJavaError, PySparkException, SparkSession
 from polynya.model.contract.headers import HEADERS, PARTITION
@@ -120,10 +122,14 @@ def grow_columns(
     Returns whether anything changed. Only what loses nothing: new nullable columns, also nested,
     and Iceberg's promotions. A column or a field that has only held NULL is replaced by one of the
     real type: all its rows stay NULL, which is what they were. Each change `is_in_place`.
+    Raises OperationError for names that a table cannot have.
     """
     changed = {name: new for name, new in after.items() if before.get(name) != new}
     if not changed:
         return False
+    problem = schema_problem(before, after)
+    if problem is not None:
+        raise refused_columns(table.name, problem)
     update = table.java.updateSchema()
     for name, new in changed.items():
         old = before.get(name)

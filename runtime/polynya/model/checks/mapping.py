@@ -8,7 +8,7 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.mapping.columns import MappedColumn
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.task import StorageTask
-from polynya.model.contract.identifiers import shown
+from polynya.model.contract.identifiers import METADATA_COLUMNS, folded, shown
 from polynya.model.documents.problems import Problem
 from polynya.model.formats.registry import rules_of
 
@@ -45,14 +45,22 @@ def _list_problems(settings: DatasetSettings, path: tuple[str | int, ...]) -> It
     assert isinstance(settings.columns, tuple), "who asks has looked"
     names: set[str] = set()
     for index, one in enumerate(settings.columns):
-        if one.name.lower() in names:
+        same = folded(one.name)
+        if same in METADATA_COLUMNS:
+            yield Problem(
+                (*path, "columns", index, "name"),
+                "POLYNYA-MAP-003",
+                f"column {shown(one.name)} has the name of a metadata column of Iceberg",
+                "give it another name: no engine reads a column of this one",
+            )
+        if same in names:
             yield Problem(
                 (*path, "columns", index, "name"),
                 "POLYNYA-MAP-003",
                 f"column {shown(one.name)} is there already",
                 "give it another name; upper and lower case make no difference",
             )
-        names.add(one.name.lower())
+        names.add(same)
     yield from _key_problems(settings.columns, path)
     if settings.keys and any(one.key is not None for one in settings.columns):
         yield Problem(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from fnmatch import fnmatchcase
 
 from polynya.model.config.dataset import ResolvedDataset
@@ -44,6 +45,18 @@ def dataset_of_source(task: StorageTask, source: str) -> ResolvedDataset:
 def is_declared(task: StorageTask, source: str) -> bool:
     """Tell whether one of the task's datasets names a source table, by `source` or by name."""
     return _declared(task, source, source.partition(".")[2]) is not None
+
+
+def named_datasets(task: StorageTask, sources: Iterable[str]) -> dict[str, ResolvedDataset]:
+    """The datasets of source tables, but for those that the settings by now give no name.
+
+    A run says so of such a table; who looks at the others is not kept from it.
+    """
+    found = {}
+    for source in sources:
+        with suppress(ConfigError):
+            found[source] = dataset_of_source(task, source)
+    return found
 
 
 def datasets_of_sources(

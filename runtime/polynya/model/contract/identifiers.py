@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from polynya.model.errors import ConfigError
@@ -63,6 +64,44 @@ def check_name(name: str, *, what: str = "name", where: str | None = None) -> st
             fix="use 1 to 128 of A-Z a-z 0-9 _, not starting with a digit",
         )
     return name
+
+
+#: Columns that Iceberg's readers give beside those of a table. One of a table that has such a name
+#: cannot be read, and hides the place of a row.
+METADATA_COLUMNS: Final = frozenset(
+    {
+        "_file",
+        "_pos",
+        "_deleted",
+        "_spec_id",
+        "_partition",
+        "_row_id",
+        "_last_updated_sequence_number",
+    }
+)
+
+
+def folded(name: str) -> str:
+    """A name as engines compare it: two names with the same result are one name to them.
+
+    Spark compares character by character, as Java's `equalsIgnoreCase` does, in capitals and then
+    in small letters: so the `i` without a dot is `i`, the long `s` is `s`, and the sign micro is
+    the letter mu. Python's `lower` and `casefold` know other pairs.
+    """
+    if name.isascii():
+        return name.lower()
+    # The small letter of `İ` is `i` to one engine and an `i` with a dot above it to another.
+    return "".join(map(_same, name)).replace("i\u0307", "i")
+
+
+@lru_cache(maxsize=4096)
+def _same(character: str) -> str:
+    """The small letter of the capital of a character, where each is one character."""
+    capital = next(
+        (one for one in (character.upper(), character.title()) if len(one) == 1), character
+    )
+    small = capital.lower()
+    return small if len(small) == 1 else small[0]
 
 
 def column_problem(name: str) -> str | None:

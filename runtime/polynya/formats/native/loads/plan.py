@@ -6,7 +6,7 @@ the reports of the tasks correct what it could not know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from polynya.formats.base import ReadRequest
@@ -28,8 +28,10 @@ from polynya.formats.native.loads.reader import NativeSplits
 from polynya.formats.native.loads.settling import joined
 from polynya.formats.native.reader import read_native
 from polynya.formats.records.delimited import joined_text_types, text_builder
+from polynya.formats.values.names import schema_problem
 from polynya.formats.values.observed import Observed
 from polynya.formats.values.rows import typed_records
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.datatypes import DataType, Void
 from polynya.store.object_store import ObjectStore
 
@@ -103,7 +105,7 @@ class NativeLoads:
         for split in plan.splits:
             report = reports[split.number]
             found = _joined(schema, report.types, join)
-            if report.refused is not None or found is None:
+            if report.refused is not None or found is None or _problem(reader.dataset, (), found):
                 plan = plan.until(split.number)
                 break
             schema = found
@@ -111,6 +113,13 @@ class NativeLoads:
             return plan
         types = replace(reader.types, observed=schema)
         return replace(plan, schema=schema, reader=replace(reader, schema=schema, types=types))
+
+
+def _problem(
+    dataset: ResolvedDataset, known: Collection[str], schema: Mapping[str, DataType]
+) -> str | None:
+    excluded = dataset.events.except_columns
+    return schema_problem(known, {n: kind for n, kind in schema.items() if n not in excluded})
 
 
 def _joined(
@@ -185,6 +194,9 @@ def _planned(request: ReadRequest, cut: _Cut) -> LoadPlan | str:
         met = (sample.met or frozenset()) | frozenset(types.observed)
         schema |= {name: t for name, t in types.observed.items() if name not in schema}
         types = replace(types, observed=schema)
+    named = {name: kind for name, kind in types.observed.items() if name not in schema}
+    if problem := _problem(dataset, known, {**schema, **named}):
+        return problem
     if known and (changes or dict(known) != dict(schema)):
         return "the files change the columns of the table"
     return LoadPlan(

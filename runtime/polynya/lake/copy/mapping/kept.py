@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from polynya.lake.copy.mapping.elements import Typed, one_array
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract.headers import RESERVED_PREFIX
-from polynya.model.contract.identifiers import shown
+from polynya.model.contract.identifiers import folded, shown
 from polynya.model.datatypes import DataType, Struct, Void
 from polynya.model.errors import ConfigError
 from polynya.transform.expressions import path_of
@@ -35,16 +35,16 @@ def kept_columns(
     column only gives another name. Raises ConfigError POLYNYA-MAP-006 for two of one name.
     """
     renamed = _renamed(mapped)
-    taken = {name.lower() for name in mapped.columns}
+    taken = {folded(name) for name in mapped.columns}
     excepted = set(dataset.events.except_columns)
     found: dict[str, Kept] = {}
     for name, kind in schema.items():
-        if name in excepted or name.lower().startswith(RESERVED_PREFIX):
+        if name in excepted or folded(name).startswith(RESERVED_PREFIX):
             continue
         column = Typed(one_array(rows.column(name)), kind)
         if dataset.mapping.nested == "expand":
             _expand((name,), column, renamed, taken, found)
-        elif (name,) not in renamed and name.lower() not in taken:
+        elif (name,) not in renamed and folded(name) not in taken:
             found[name] = Kept(column, name)
     return found
 
@@ -72,9 +72,9 @@ def _expand(
             _expand((*path, field), inner, renamed, taken, found)
         return
     name = "_".join(path)
-    if name.lower() in taken:
+    if folded(name) in taken:
         return
-    if name.lower() in {one.lower() for one in found}:
+    if folded(name) in set(map(folded, found)):
         raise _clash(name, path)
     found[name] = Kept(column, path[0])
 

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from polynya.lake.iceberg.errors.machine import machine_error
 from polynya.lake.spark.api import Py4JJavaError
 from polynya.lake.spark.aws_errors import aws_error
-from polynya.model.errors import ConflictError, DependencyError, PolynyaError, StaleStepError
+from polynya.model.errors import (
+    ConflictError,
+    DependencyError,
+    OperationError,
+    PolynyaError,
+    StaleStepError,
+)
 
-#: Exceptions of Iceberg that say for sure that nothing was committed.
-_REFUSALS: Final = frozenset({"ValidationException", "CommitFailedException"})
+_INVALID: Final = "ValidationException"
+_OVERTAKEN: Final = "CommitFailedException"
 
 
 def is_refusal(error: Py4JJavaError) -> bool:
-    """Whether Iceberg surely made no commit because the table had moved."""
+    """Whether Iceberg surely made no commit of rows because the table had moved."""
+    return _is_any(error, {_INVALID, _OVERTAKEN})
+
+
+def _is_any(error: Py4JJavaError, names: Collection[str]) -> bool:
     cause = error.java_exception
     while cause is not None:
-        if str(cause.getClass().getSimpleName()) in _REFUSALS:
+        if str(cause.getClass().getSimpleName()) in names:
             return True
         cause = cause.getCause()
     return False
@@ -49,7 +60,9 @@ def unknown(table: str, error: Py4JJavaError) -> DependencyError:
 
 def of_change(table: str, error: Py4JJavaError) -> PolynyaError:
     """The error of a change of columns or layout, which carries no marker to look for."""
-    if is_refusal(error):
+    if _is_any(error, {_INVALID}):
+        return refused_columns(table, first_line(error))
+    if _is_any(error, {_OVERTAKEN}):
         return StaleStepError(
             "POLYNYA-LAKE-052",
             f"somebody else changed {table} while its columns or layout were changed",
@@ -59,6 +72,19 @@ def of_change(table: str, error: Py4JJavaError) -> PolynyaError:
             fix="nothing: a step that is taken again begins with what the table is now",
         )
     return aws_error(error) or machine_error(error) or unknown(table, error)
+
+
+def refused_columns(table: str, why: str) -> OperationError:
+    """The error of columns or a layout that a table of Iceberg cannot have."""
+    return OperationError(
+        "POLYNYA-LAKE-061",
+        f"{table} cannot have these columns or this layout",
+        where=table,
+        why=why,
+        state="nothing of this batch was copied; its files stay where they are",
+        fix="give the column another name at the source or in the list of `columns`, or leave it "
+        "out with `except_columns`",
+    )
 
 
 def first_line(error: Py4JJavaError) -> str:

@@ -33,6 +33,17 @@ PAGES: Final = (
         "other one is the new owner of the table, the next try is refused for that.",
     ),
     ErrorPage(
+        "POLYNYA-LAKE-061",
+        "a table cannot have these columns",
+        "Two columns or fields have one name in a table of Iceberg (`a.b`, and the field `b` of "
+        "`a`; or names that differ only in case), or a column has the name of one of Iceberg's "
+        "metadata columns (`_file`, `_pos`, `_deleted`, `_spec_id`, `_partition`, `_row_id`, "
+        "`_last_updated_sequence_number`). Records that bring such a name go to quarantine by the "
+        "rule `bad_column`; this error comes where settings make it, in a list of `columns` or "
+        "with `nested: expand`. Nothing was changed. Give the column another name, or leave it out "
+        "with `except_columns`.",
+    ),
+    ErrorPage(
         "POLYNYA-MNT-010",
         "a clean-up would have deleted a file in use",
         "After an expiry Iceberg says which files nothing reaches any more. One of them was in "
