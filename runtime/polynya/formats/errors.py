@@ -14,3 +14,7 @@ class RecordError(Exception):
 
 class UnreadableFileError(Exception):
     """A file that is truncated, foreign or not of the declared format."""
+
+
+class TooLargeError(UnreadableFileError):
+    """A file over a limit of `formats/limits.py`: it would take more than a file may."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from polynya.formats import limits
 from polynya.formats.batch import WHOLE_FILE, BatchLimits
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.delivery import Delivery
@@ -49,6 +50,30 @@ def test_a_dialect_is_read_as_it_was_written(
 
     assert rules(batch) == []
     assert column(batch, "x") == values
+
+
+def test_lines_inside_of_a_quoted_field_are_never_records() -> None:
+    inside = "9,9,overwritten\n" * 120_000
+    text = f'id,n,x\n1,1,"{inside}"\n2,1,b\n'
+
+    batch = read(text.encode(), _dataset(_COLUMNS))
+
+    assert rules(batch) == []
+    assert column(batch, "id") == [1, 2]
+    assert column(batch, "x") == [inside, "b"]
+
+
+def test_a_quote_that_is_never_closed_refuses_a_file_beyond_the_limit_of_a_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "RECORD_BYTES", 1_000)
+    text = 'id,n,x\n1,1,"open\n' + "9,9,overwritten\n" * 100
+
+    batch = read(text.encode(), _dataset(_COLUMNS))
+
+    assert rules(batch) == [(WHOLE_FILE, "unreadable_file")]
+    assert "more than 1,000 bytes" in batch.rejected[0].error
+    assert batch.rows.num_rows == 0
 
 
 @pytest.mark.parametrize("settings", [{}, {"escape": "\\"}, {"null_value": "-"}])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from polynya.formats import limits
+
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
 #: A line that begins with one of these may be blank.
@@ -16,7 +18,8 @@ def blocks(
 ) -> Iterator[tuple[int, bytes]]:
     """Where each block begins, and its bytes: about `size`, up to the end of a line.
 
-    Both `begin` and `end` are where a line begins.
+    Both `begin` and `end` are where a line begins. Iterating raises TooLargeError, before a line
+    without an end fills the memory.
     """
     file.seek(begin)
     held = b""
@@ -28,7 +31,11 @@ def blocks(
         cut = read.rfind(b"\n") + 1
         if not cut:
             held += read
+            if len(held) > limits.RECORD_BYTES:
+                raise limits.refuse_record(begin)
             continue
+        if held and len(held) + read.index(b"\n") >= limits.RECORD_BYTES:
+            raise limits.refuse_record(begin)
         block, held = held + read[:cut], read[cut:]
         yield begin, block
         begin += len(block)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 
 from polynya.formats.contents.decoded import MOST_RECORDS, Decoded, Item, OneByOne, too_many
-from polynya.formats.errors import RecordError
+from polynya.formats.errors import RecordError, TooLargeError
 from polynya.formats.records.json_text import first_twice
 from polynya.formats.records.separated import Dialect, fields, pieces
 from polynya.model.config.streaming.content import CsvContent, TsvContent
@@ -31,7 +31,10 @@ class SeparatedDecoder(OneByOne):
 
     def one(self, message: bytes) -> Decoded:
         """See `OneByOne`."""
-        lines = list(islice(pieces(io.BytesIO(message), self._dialect), MOST_RECORDS + 2))
+        try:
+            lines = list(islice(pieces(io.BytesIO(message), self._dialect), MOST_RECORDS + 2))
+        except TooLargeError as error:
+            raise RecordError("too_large", str(error)) from error
         if len(lines) > MOST_RECORDS + 1:
             raise too_many()
         if not lines:

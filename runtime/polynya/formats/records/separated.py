@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import BinaryIO
 
+from polynya.formats import limits
 from polynya.formats.errors import RecordError, UnreadableFileError
+from polynya.formats.records.json_lines import raw_lines
 from polynya.model.config.delivery import DEFAULT_DELIMITER, DEFAULT_QUOTE, Delivery
 
-_MAX_RECORD_LINES = 100_000
-_MAX_RECORD_BYTES = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -64,6 +64,9 @@ def pieces(file: BinaryIO, dialect: Dialect | None = None, *, skip: int = 0) -> 
         file: UTF-8; a byte order mark is skipped.
         dialect: what quotes and comments look like; None: quotes only.
         skip: lines at the start that are not looked at.
+
+    Iterating raises TooLargeError. Reading never goes on inside quotes: what stands there would
+    pass for records.
     """
     return (piece for _, piece in placed_pieces(file, dialect, skip=skip))
 
@@ -71,13 +74,16 @@ def pieces(file: BinaryIO, dialect: Dialect | None = None, *, skip: int = 0) -> 
 def placed_pieces(
     file: BinaryIO, dialect: Dialect | None = None, *, skip: int = 0, begin: int = 0
 ) -> Iterator[tuple[int, bytes]]:
-    """The same, each with the byte at which it begins; the first one not before `begin`."""
+    """The same, each with the byte at which it begins; the first one not before `begin`.
+
+    Iterating raises TooLargeError.
+    """
     dialect = dialect or Dialect()
     quote, comment = dialect.quote.encode(), dialect.comment.encode()
     held: list[bytes] = []
     end = file.seek(begin) if begin else 0
     size = quotes = 0
-    for number, raw in enumerate(file, 1 if begin else 0):
+    for number, raw in enumerate(raw_lines(file, end), 1 if begin else 0):
         here, end = end, end + len(raw)
         if number < skip:
             continue
@@ -88,7 +94,9 @@ def placed_pieces(
         held.append(line)
         size += len(line)
         quotes += _count(line, quote, dialect) if quote else 0
-        if quotes % 2 == 0 or len(held) >= _MAX_RECORD_LINES or size >= _MAX_RECORD_BYTES:
+        if size > limits.RECORD_BYTES:
+            raise limits.refuse_record(begin)
+        if quotes % 2 == 0:
             yield begin, b"".join(held).rstrip(b"\r\n")
             held, size, quotes = [], 0, 0
     if held:
@@ -136,6 +144,8 @@ def _marked_fields(text: str, dialect: Dialect) -> list[str | None]:
                 "bad_csv",
                 f"a quote that is not closed, or in the wrong place, at character {match.start()}",
             )
+        if quoted is None and dialect.bare_quotes and "\n" in grammar.bare(bare):
+            raise RecordError("bad_csv", f"a line ends in the field at character {match.start()}")
         if quoted is None:
             found.append(None if dialect.is_null(bare) else grammar.plain(bare))
         else:
@@ -152,6 +162,10 @@ class _Grammar:
 
     field: re.Pattern[str]
     escaped: re.Pattern[str] | None
+
+    def bare(self, text: str) -> str:
+        """A text without what is escaped in it."""
+        return text if self.escaped is None else self.escaped.sub("", text)
 
     def plain(self, text: str) -> str:
         """A text without its escapes."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 from polynya.formats.errors import RecordError, UnreadableFileError
+from polynya.formats.records.json_lines import raw_lines
 from polynya.formats.records.json_text import parse_value
 from polynya.formats.records.separated import Dialect, pieces, placed_pieces
 from polynya.model.config.streaming.content import (
@@ -73,7 +74,7 @@ def _has_lines(file: BinaryIO, content: Content) -> bool:
 
 def _is_one_document(file: BinaryIO) -> bool:
     """Whether a text of JSON is one value over several lines, and not a value in each line."""
-    first = next((line for line in file if line.strip(_BLANK + b"\xef\xbb\xbf")), b"")
+    first = next((line for line in raw_lines(file) if line.strip(_BLANK + b"\xef\xbb\xbf")), b"")
     file.seek(0)
     text = first.removeprefix(b"\xef\xbb\xbf").strip(_BLANK)
     if not text.startswith(b"[") and text != b"{":
