@@ -7,6 +7,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
+from polynya.gateway.compare.postgresql import _from
 from polynya.gateway.conditions import condition
 from polynya.gateway.source import Access
 from polynya.model.errors import ConfigError, OperationError
@@ -147,3 +148,14 @@ def test_validation_shows_a_refused_condition_with_its_place(tmp_path: Path, set
 def test_the_driver_of_mariadb_asks_for_no_second_statement() -> None:
     flags = pymysql.constants.CLIENT
     assert not flags.CAPABILITIES & flags.MULTI_STATEMENTS
+
+
+def test_a_comparison_takes_one_condition_only() -> None:
+    assert _from("public.t", "a = 1").endswith(" WHERE (a = 1)")
+    with pytest.raises(ConfigError, match="one condition"):
+        _from("public.t", "true) UNION SELECT (1")
+
+
+def test_a_condition_of_an_engine_that_takes_none_is_refused() -> None:
+    with pytest.raises(ConfigError, match="takes none"):
+        checked_condition("a = 1", "oracle")

@@ -19,6 +19,7 @@ from polynya.mirror.embedded.selects import translate
 from polynya.mirror.embedded.typed import Relation
 from polynya.model.errors import OperationError
 from polynya.transform.functions.spark import ALLOWED_FUNCTIONS
+from tests.lab.lab import Lab, put
 
 #: Everything here has to be refused; PLACE is a folder, OWNED a file whose text nobody may see.
 HOSTILE = (
@@ -139,6 +140,18 @@ FILES_OF_DUCKDB = (
     "ATTACH 'PLACE/out'",
     "INSTALL httpfs",
 )
+#: What shows metadata of tables; judged only, because the tables are not there.
+SHOWING = (
+    "SHOW TABLES IN shop", "SHOW VIEWS IN shop", "SHOW SCHEMAS", "SHOW NAMESPACES IN polynya",
+    "SHOW COLUMNS IN shop.users", "SHOW CREATE TABLE shop.users", "SHOW PARTITIONS shop.users",
+    "SHOW TBLPROPERTIES shop.users", "SHOW TABLE EXTENDED IN shop LIKE 'x'", "TABLE shop.users",
+    "DESCRIBE shop.users", "DESC FORMATTED shop.users", "DESCRIBE EXTENDED shop.users id",
+    "DESCRIBE TABLE EXTENDED shop.users AS JSON", "DESCRIBE NAMESPACE shop",
+    "SELECT * FROM shop.users VERSION AS OF 3", "SELECT * FROM shop.users.snapshots",
+    "SELECT * FROM shop.users TIMESTAMP AS OF '2026-01-01'", "SELECT a:b, `t`.* FROM t",
+    "SELECT polynya.system.bucket(4, id), system.iceberg_version() FROM shop.users",
+    "SELECT * FROM shop.users NATURAL JOIN shop.orders TABLESAMPLE (5 ROWS)",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -162,9 +175,23 @@ def test_a_statement_that_does_not_only_read_is_refused(
     assert [one.name for one in owned.parent.iterdir()] == ["owned.txt"]
 
 
-@pytest.mark.parametrize("text", READING)
+@pytest.mark.parametrize("text", [*READING, *SHOWING])
 def test_a_statement_that_reads_is_not_refused(spark: SparkSession, text: str) -> None:
     assert why_refused(spark, text) is None
+
+
+def test_live_views_are_queried_and_described(lab: Lab) -> None:
+    users = lab.feed()
+    users.copy(put(1, 1, n=1))
+    schema, _, name = users.view.rpartition(".")
+    for text in (
+        f"SELECT * FROM {users.view}", f"TABLE {users.view}__history", f"SHOW VIEWS IN {schema}",
+        f"SHOW TABLES IN {schema}", f"DESCRIBE {users.view}",
+        f"DESCRIBE EXTENDED {users.view}", f"SHOW CREATE TABLE {users.view}",
+        f"SHOW TBLPROPERTIES {users.view}", f"EXPLAIN SELECT * FROM {users.view}__changes",
+        f"SHOW VIEWS LIKE '{name}'",
+    ):  # fmt: skip
+        assert run_query(lab.spark, text) is not None, text
 
 
 @pytest.mark.slow

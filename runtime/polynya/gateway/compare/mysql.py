@@ -18,6 +18,7 @@ from polynya.gateway.landing.places import place_of_offset, place_of_rows
 from polynya.gateway.mysql.catalog import Table, read_tables
 from polynya.gateway.mysql.moments import MARIADB, begin_view, newest_place, open_view
 from polynya.gateway.mysql.quoting import quoted
+from polynya.gateway.mysql.reading import given
 from polynya.gateway.mysql.session import Session
 from polynya.gateway.source import Access
 from polynya.model.errors import OperationError
@@ -130,7 +131,8 @@ class MysqlMoment:
 
     def _from(self, name: str, where: str | None) -> str:
         table = self._table(name)
-        return quoted(table.database, table.name) + (f" WHERE ({where})" if where else "")
+        conditions = given(where, self._access, name)
+        return quoted(table.database, table.name) + "".join(f" WHERE {one}" for one in conditions)
 
     def _texts(self, table: str, layout: Layout) -> dict[str, Text]:
         facts = {column.facts.name: column.facts for column in self._table(table).columns}

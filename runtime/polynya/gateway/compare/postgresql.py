@@ -20,6 +20,7 @@ from polynya.gateway.postgresql.sql import (
 )
 from polynya.gateway.source import Access
 from polynya.model.errors import PolynyaError
+from polynya.transform.source_conditions import checked_condition
 
 _HASH: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
@@ -75,13 +76,13 @@ class PostgresMoment:
 
     def count(self, table: str, where: str | None) -> int:
         """Number of rows."""
-        ((rows,),) = self._session.run(f"SELECT count(*) FROM {_from(table, where)}")
+        ((rows,),) = self._session.run_alone(f"SELECT count(*) FROM {_from(table, where)}")
         return int(rows)
 
     def ranges(self, table: str, layout: Layout, bits: int, where: str | None) -> dict[int, Range]:
         """Number of rows and sum of hashes of each range that has rows."""
         total = "sum(('x' || substr(row_hash, 1, 15))::bit(60)::bigint)"
-        rows = self._session.run(
+        rows = self._session.run_alone(
             f"SELECT {_number(bits)}, count(*), {total}::text"
             f" FROM ({self._hashed(table, layout, where)}) h GROUP BY 1"
         )
@@ -109,7 +110,7 @@ class PostgresMoment:
     def _states(
         self, table: str, layout: Layout, where: str | None, wanted: str
     ) -> dict[str, RowState]:
-        rows = self._session.run(
+        rows = self._session.run_alone(
             "SELECT key_hash, min(key_text), min(row_hash), count(*), min(version)"
             f" FROM ({self._hashed(table, layout, where)}) h WHERE {wanted} GROUP BY key_hash"
         )
@@ -152,7 +153,9 @@ def _relation(table: str) -> str:
 
 
 def _from(table: str, where: str | None) -> str:
-    return _relation(table) + (f" WHERE ({where})" if where else "")
+    if not where:
+        return _relation(table)
+    return f"{_relation(table)} WHERE {checked_condition(where, 'postgresql', f'table {table}')}"
 
 
 def _number(bits: int) -> str:

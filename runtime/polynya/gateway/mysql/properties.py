@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from polynya.gateway.source import Access
+from polynya.model.contract.wildcards import joined
 
 _CLASSES: Final = {
     "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
@@ -74,7 +75,7 @@ def java_pattern(
 
 
 def _java(pattern: str) -> str:
-    return ".*".join(_exactly(part) for part in re.split("[%*]", pattern))
+    return joined([_exactly(part) for part in re.split("[%*]", pattern)])
 
 
 def _exactly(name: str) -> str:

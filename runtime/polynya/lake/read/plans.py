@@ -40,6 +40,8 @@ _SHOWING: Final = """
     ShowCurrentNamespaceCommand ShowNamespacesCommand
     """
 _COMMANDS: Final = frozenset(f"{_SPARK}execution.command.{name}" for name in _SHOWING.split())
+#: What Iceberg's parser makes of `SHOW VIEWS` in its catalogs.
+_OF_ICEBERG: Final = f"{_SPARK}catalyst.plans.logical.views.ShowIcebergViews"
 #: Parts of a node that are no trees: names, types, kinds of joins, positions.
 _PARTS: Final = (
     "java.",
@@ -65,17 +67,21 @@ _PARTS: Final = (
     f"{_SPARK}execution.SimpleMode",
     "org.apache.spark.unsafe.types.",
 )
+_KNOWN: Final = _PLANS | _NAMES | _COMMANDS | {_OF_ICEBERG}
 #: Of these, those that hold other parts, beside collections.
 _WRAPPERS: Final = ("scala.Some", "scala.Tuple", "scala.util.Left", "scala.util.Right")
 _EXPRESSIONS: Final = f"{_SPARK}catalyst.expressions."
 #: Of the expressions that a parser makes by itself: those that run code which Spark does not have.
 _RUNNING: Final = ("Reflect", "Invoke", "UDF", "UDT", "Python", "Script", "NewInstance")
-#: Nothing is below them, and statements over wide tables have thousands.
+#: Nothing of a user is below them, and statements over wide tables have thousands.
 _LEAVES: Final = frozenset(
     {
         f"{_EXPRESSIONS}GenericInternalRow",
         f"{_EXPRESSIONS}Literal",
+        # A name, and the catalog in which it was found.
+        f"{_SPARK}catalyst.analysis.ResolvedNamespace",
         f"{_SPARK}catalyst.analysis.UnresolvedAttribute",
+        f"{_SPARK}catalyst.plans.logical.views.ResolvedV2View",
         f"{_SPARK}catalyst.trees.Origin",
     }
 )
@@ -123,7 +129,7 @@ def _is_known(name: str) -> bool:
     if name.startswith(_EXPRESSIONS):
         rest = name.removeprefix(_EXPRESSIONS)
         return "." not in rest and not any(word in rest for word in _RUNNING)
-    return name in _PLANS or name in _NAMES or name in _COMMANDS or name.startswith(_PARTS)
+    return name in _KNOWN or name.startswith(_PARTS)
 
 
 def _fields(part: Any, name: str) -> list[Any]:
