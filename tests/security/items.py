@@ -39,6 +39,10 @@ ITEMS: Final[Mapping[str, Item]] = {
             "tests/store/test_vault.py",
         ),
     ),
+    "S3": Item(
+        "what stands inside quotes of a CSV file is read as records",
+        ("tests/formats/records/test_csv_dialects.py",),
+    ),
     "S4": Item(
         "a statement of a reader writes, runs a command or code, or reads a file",
         (

@@ -189,7 +189,7 @@ def test_live_views_are_queried_and_described(lab: Lab) -> None:
         f"SHOW TABLES IN {schema}", f"DESCRIBE {users.view}",
         f"DESCRIBE EXTENDED {users.view}", f"SHOW CREATE TABLE {users.view}",
         f"SHOW TBLPROPERTIES {users.view}", f"EXPLAIN SELECT * FROM {users.view}__changes",
-        f"SHOW VIEWS LIKE '{name}'",
+        f"SHOW VIEWS IN {schema} LIKE '{name}'",
     ):  # fmt: skip
         assert run_query(lab.spark, text) is not None, text
 
