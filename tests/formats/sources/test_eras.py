@@ -126,6 +126,13 @@ def test_reads_in_the_middle_of_a_stream_tell_nothing() -> None:
     assert eras.change is None
 
 
+def test_reads_in_a_log_of_another_name_show_that_it_began_again() -> None:
+    eras = met(list(OLD))
+    eras.placed(("0" * 34 + "5", None), "binlog", 9000 * SECOND, None, tells=False)
+
+    assert eras.change is not None
+
+
 def test_a_long_identifier_gives_its_second_number_to_the_tail() -> None:
     eras = LogEras([Era(("",), None, "9", 1, 1), Era(("",), 5, "1", 5, 5)])
     identifier, tail = eras.placed(("1" * 25 + "2" * 25, "3" * 10), "", 9, None, tells=False)

@@ -90,7 +90,7 @@ class LogEras:
         if not eras:
             eras.append(Era(_with_name((), log), micros))
         index = 0 if len(eras) == 1 else self._era_of(position, log, micros)
-        if tells:
+        if tells or not any(log in era.names for era in eras):
             index = self._met(index, position, log, micros, seen)
         return place if index == 0 else _later(place, index)
 
