@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -180,6 +182,28 @@ def test_a_statement_that_reads_is_not_refused(spark: SparkSession, text: str) -
     assert why_refused(spark, text) is None
 
 
+def test_a_value_of_xml_fetches_no_document_type(spark: SparkSession) -> None:
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        text = f'<!DOCTYPE a SYSTEM "http://127.0.0.1:{server.server_port}/dtd"><a><b>1</b></a>'
+        with pytest.raises(OperationError):
+            run_query(spark, f"SELECT xpath_string('{text}', 'a/b')")
+        server.shutdown()
+
+    assert asked == []
+
+
+@pytest.mark.slow
 def test_live_views_are_queried_and_described(lab: Lab) -> None:
     users = lab.feed()
     users.copy(put(1, 1, n=1))

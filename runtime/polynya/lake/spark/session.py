@@ -46,6 +46,8 @@ QUIET_JVM = ("-Xlog:disable", "-XX:+DisplayVMOutputToStderr")
 #: MiB that it grants itself were full after one run over fifty datasets.
 ROOMY_JVM = ("-XX:ReservedCodeCacheSize=256m",)
 SMALL_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+#: A text of XML may name a document type elsewhere, and Spark's `xpath` would fetch it.
+CLOSED_JVM = ("-Djavax.xml.accessExternalDTD=",)
 #: Spark joins the steps of a stage to one method, which is soon too big for the JVM to compile.
 LARGE_JVM = ("-XX:-DontCompileHugeMethods",)
 #: What the engine and PySpark name in every step. py4j asks the JVM for each part of such a name
@@ -141,7 +143,8 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
 def spark_conf(settings: SessionSettings) -> dict[str, str]:
     """All Spark settings of a session, as text."""
     cores = str(settings.cores)
-    options = ["-Duser.timezone=UTC", "-Dderby.system.durability=test", *QUIET_JVM, *ROOMY_JVM]
+    options = ["-Duser.timezone=UTC", "-Dderby.system.durability=test", *QUIET_JVM, *CLOSED_JVM]
+    options += ROOMY_JVM
     options += [*settings.jvm_options, *(SMALL_JVM if settings.small else LARGE_JVM)]
     if settings.scratch is not None:
         options.append(f'"-Djava.io.tmpdir={settings.scratch}"')

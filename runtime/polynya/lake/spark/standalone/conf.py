@@ -20,7 +20,7 @@ def on_cluster(conf: dict[str, str], cluster: SparkCluster, jars: Sequence[str])
     changed |= {
         "spark.driver.host": cluster.host,
         "spark.driver.bindAddress": cluster.host,
-        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC -Djavax.xml.accessExternalDTD=",
         "spark.jars": ",".join(jars),
     }
     if cluster.memory is not None:
