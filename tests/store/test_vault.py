@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,18 @@ class Entries(dict[str, str]):
         return self[name]
 
 
-def test_a_file_is_read_at_each_use_without_its_line_end(tmp_path: Path) -> None:
-    file, vault = tmp_path / "password", Vault()
+@pytest.fixture
+def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that the node names, with a text that nobody may see beside it."""
+    folder = tmp_path / "secrets"
+    folder.mkdir()
+    (tmp_path / "other").write_text("hidden")
+    monkeypatch.setenv("POLYNYA_SECRETS", str(folder))
+    return folder
+
+
+def test_a_file_is_read_at_each_use_without_its_line_end(secrets: Path) -> None:
+    file, vault = secrets / "password", Vault()
     file.write_text("first\n")
     assert vault.open(f"a${{file:{file}}}b").text == "afirstb"
 
@@ -67,11 +78,25 @@ def test_a_field_of_an_entry_is_taken_by_its_name() -> None:
         ("${secret:a#user}", "no JSON object with text in that field"),
         ("${secret:a#n}", "no JSON object with text in that field"),
         ("${secret:text#n}", "no JSON object with text in that field"),
-        ("${file:/nowhere/at/all}", "No such file"),
-        ("${file:/dev/zero}", "more than 65536 bytes"),
+        ("${file:SECRETS/nowhere}", "No such file"),
+        ("${file:SECRETS/large}", "more than 65536 bytes"),
+        ("${file:SECRETS/pipe}", "is not a file"),
+        ("${file:SECRETS}", "is not a file"),
+        ("${file:SECRETS/loop}", "not below"),
+        ("${file:SECRETS/link}", "`POLYNYA_SECRETS`"),
+        ("${file:/dev/zero}", "`POLYNYA_SECRETS`"),
+        ("${file:/etc/passwd}", "`POLYNYA_SECRETS`"),
+        ("${file:SECRETS-of-others/password}", "`POLYNYA_SECRETS`"),
     ],
 )
-def test_what_cannot_be_read_is_said_without_what_was_read(reference: str, why: str) -> None:
+def test_what_cannot_be_read_is_said_without_what_was_read(
+    secrets: Path, reference: str, why: str
+) -> None:
+    (secrets / "large").write_bytes(bytes(70_000))
+    os.mkfifo(secrets / "pipe")
+    (secrets / "link").symlink_to(secrets.parent / "other")
+    (secrets / "loop").symlink_to(secrets / "loop")
+    reference = reference.replace("SECRETS", str(secrets))
     vault = Vault(Entries(a='{"n": 1, "x": "hidden"}', text="hidden"))
 
     with pytest.raises(DependencyError) as raised:
@@ -82,6 +107,14 @@ def test_what_cannot_be_read_is_said_without_what_was_read(reference: str, why: 
     assert reference in shown
     assert why in shown
     assert "hidden" not in shown
+
+
+def test_a_link_inside_the_folder_is_followed(secrets: Path) -> None:
+    (secrets / "v1").mkdir()
+    (secrets / "v1" / "password").write_text("pw")
+    (secrets / "current").symlink_to("v1")
+
+    assert Vault().open(f"${{file:{secrets}/current/password}}").text == "pw"
 
 
 def test_a_secret_does_not_end_the_quotes_in_which_it_stands() -> None:

@@ -6,16 +6,18 @@ Nobody keeps them longer than an exchanged secret may take to be noticed. A file
 from __future__ import annotations
 
 import json
+import os
+import stat
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from polynya.model.documents.late_references import LateReference, opened
 from polynya.model.errors import DependencyError
 from polynya.store.clock import Clock, SystemClock
+from polynya.store.node_folders import SECRETS
 
 #: How long an answer of Secrets Manager is used.
 FRESH_SECONDS: Final = 300.0
@@ -106,8 +108,7 @@ def _ask_secrets_manager(name: str) -> str:
 
 def _from_file(reference: LateReference) -> str:
     try:
-        with Path(reference.place).open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+        data = _bytes_of(reference)
         if len(data) > _MOST_BYTES:
             raise _unread(str(reference), f"the file has more than {_MOST_BYTES} bytes")
         text = data.decode()
@@ -117,6 +118,21 @@ def _from_file(reference: LateReference) -> str:
         raise _unread(str(reference), "the file is not UTF-8") from None
     # What writes such files ends them with a line end, which is not part of a password.
     return text.removesuffix("\n").removesuffix("\r")
+
+
+def _bytes_of(reference: LateReference) -> bytes:
+    place = SECRETS.below(reference.place)
+    if place is None:
+        raise _unread(str(reference), SECRETS.outside())
+    # A pipe would wait for its writer.
+    opened_file = os.open(place, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(opened_file).st_mode):
+            raise _unread(str(reference), "it is not a file")
+        with os.fdopen(opened_file, "rb", closefd=False) as file:
+            return file.read(_MOST_BYTES + 1)
+    finally:
+        os.close(opened_file)
 
 
 def _field_of(text: str, reference: LateReference) -> str:

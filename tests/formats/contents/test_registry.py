@@ -237,8 +237,9 @@ def test_the_login_is_that_of_the_task_which_copies(registry: Registry) -> None:
 
 
 def test_a_login_that_was_exchanged_is_taken_by_the_next_batch(
-    registry: Registry, tmp_path: Path
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("POLYNYA_SECRETS", str(tmp_path))
     (tmp_path / "password").write_text("old\n")
     access = {"url": registry.url, "user": "ann", "password": f"${{file:{tmp_path}/password}}"}
     asked = request_for(landed([ANN], **content(registry)), landing={"schema_registry": access})

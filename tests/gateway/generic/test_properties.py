@@ -64,8 +64,14 @@ def test_a_way_that_only_the_user_can_secure_is_refused_until_it_is_said(access:
     assert caught.value.code == "POLYNYA-GTW-055"
 
 
+@pytest.fixture(autouse=True)
+def folder_of_connectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLYNYA_CONNECTORS", str(tmp_path / "connectors"))
+    (tmp_path / "connectors").mkdir()
+
+
 def test_a_test_of_the_connection_says_what_is_not_known(tmp_path: Path) -> None:
-    missing = str(tmp_path / "driver.jar")
+    missing = str(tmp_path / "connectors" / "driver.jar")
 
     findings = GenericDatabase(replace(ACCESS, jars=(missing,))).findings()
 
@@ -75,15 +81,32 @@ def test_a_test_of_the_connection_says_what_is_not_known(tmp_path: Path) -> None
 
 
 def test_jars_of_a_folder_are_all_of_its_jars(tmp_path: Path) -> None:
+    folder = tmp_path / "connectors" / "sqlserver"
+    folder.mkdir()
     for name in ("b.jar", "a.jar", "readme.txt"):
-        (tmp_path / name).touch()
+        (folder / name).touch()
 
-    found = own_jars(replace(ACCESS, jars=(str(tmp_path), str(tmp_path / "b.jar"))))
+    found = own_jars(replace(ACCESS, jars=("sqlserver", str(folder / "b.jar"))))
 
     assert [Path(one).name for one in found] == ["a.jar", "b.jar", "b.jar"]
     with pytest.raises(OperationError, match="not there") as caught:
-        own_jars(replace(ACCESS, jars=(str(tmp_path / "none"),)))
+        own_jars(replace(ACCESS, jars=("none",)))
     assert caught.value.code == "POLYNYA-GTW-053"
+
+
+def test_only_jars_that_the_machine_has_as_connectors_are_loaded(tmp_path: Path) -> None:
+    inside = tmp_path / "connectors"
+    (tmp_path / "landed.jar").touch()
+    (inside / "link.jar").symlink_to(tmp_path / "landed.jar")
+    (inside / "own.jar").touch()
+
+    assert [Path(one).name for one in own_jars(replace(ACCESS, jars=(".",)))] == ["own.jar"]
+    for outside in (str(tmp_path / "landed.jar"), "link.jar", "../landed.jar"):
+        with pytest.raises(OperationError, match="not among the connectors") as caught:
+            own_jars(replace(ACCESS, jars=(outside,)))
+        assert "POLYNYA_CONNECTORS" in caught.value.render()
+        findings = GenericDatabase(replace(ACCESS, jars=(outside,))).findings()
+        assert any("POLYNYA_CONNECTORS" in one.what for one in findings if not one.ok)
 
 
 def test_jars_and_settings_reach_the_process_and_are_not_shown() -> None:

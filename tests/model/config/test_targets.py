@@ -104,6 +104,16 @@ def test_what_a_database_cannot_be_told(tmp_path: Path, catalog: str, message: s
     assert "s3cr3t" not in said
 
 
+def test_properties_of_a_catalog_that_name_no_class_and_no_place_are_passed_on(
+    tmp_path: Path,
+) -> None:
+    catalog = "{type: glue, properties: {s3.retry.num-retries: '9', glue.skip-archive: 'true'}}"
+
+    given = spark_properties(target(tmp_path, catalog=catalog, aws="{region: eu-west-1}"))
+
+    assert (given["s3.retry.num-retries"], given["glue.skip-archive"]) == ("9", "true")
+
+
 @pytest.mark.parametrize("password", ["s3cr3t", "${env:LAKE_PASSWORD:-s3cr3t}", "x${env:HOME}"])
 def test_a_password_never_stands_in_a_file(tmp_path: Path, password: str) -> None:
     catalog = f"{{uri: 'jdbc:postgresql://db/lake', user: ann, password: \"{password}\"}}"
@@ -137,6 +147,26 @@ def test_a_password_never_stands_in_a_file(tmp_path: Path, password: str) -> Non
             {"catalog": "{type: glue, properties: {s3.endpoint: 'http://10.0.0.1'}}"},
             "CFG-016",
             "`aws.endpoint`",
+        ),
+        *(
+            (
+                {"catalog": f"{{type: glue, properties: {{{name}: x}}}}"},
+                "CFG-016",
+                "is not one that a project may set",
+            )
+            for name in (
+                "catalog-impl",
+                "client.factory",
+                "client.assume-role.arn",
+                "io-impl",
+                "http-client.proxy-endpoint-x",
+                "metrics-reporter-impl",
+                "s3.access-key-id",
+                "s3.client-factory-impl",
+                "s3.write.table-tag-enabled-x",
+                "table-default.write.location-provider.impl",
+                "warehouse",
+            )
         ),
         ({"catalog": "{type: glue, id: '12'}"}, "CFG-009", "targets.dev.catalog.id"),
         ({"aws": "{region: Frankfurt}"}, "CFG-009", "not a region"),

@@ -218,5 +218,42 @@ def test_jars_are_of_the_types_that_need_them(tmp_path):
 
     assert (problem.path, problem.code) == (("engine",), "POLYNYA-GTW-061")
     assert not list(connection_problems(right))
-    assert with_files(right, tmp_path, tmp_path).engine.jars == (str(tmp_path / "jars"), "/other")
+    assert with_files(right, tmp_path, tmp_path).engine.jars == ("jars", "/other")
     assert (SQLSERVER.port_number, MARIADB.port_number) == (1433, 3306)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("connector.class", "evil.Connector"),
+        ("converters", "evil"),
+        ("transforms", "evil"),
+        ("snapshot.mode.custom.name", "evil"),
+        ("schema.history.internal", "evil.History"),
+        ("driver.socketFactoryClass", "evil.Factory"),
+        ("driver.clientRerouteServerListJNDIName", "ldap://evil"),
+        ("mongodb.authentication.class", "evil.Provider"),
+        ("database.url", "jdbc:oracle:thin:@ldap://evil/x"),
+        ("database.url", "jdbc:oracle:thin:@//db/x?TNS_ADMIN=/tmp"),
+        ("database.url", "jdbc:h2:mem:x;INIT=RUNSCRIPT"),
+    ],
+)
+def test_no_setting_of_a_connector_names_a_class(name, value):
+    wrong = SQLSERVER.model_copy(update={"engine": EngineSettings(properties={name: value})})
+
+    (problem,) = connection_problems(wrong)
+
+    assert (problem.path, problem.code) == (("engine", "properties", name), "POLYNYA-GTW-061")
+    assert value not in problem.message
+
+
+def test_settings_of_a_connector_for_snapshots_and_tls_are_taken():
+    given = {
+        "snapshot.isolation.mode": "snapshot",
+        "driver.trustStore": "/t.jks",
+        "log.mining.strategy": "online_catalog",
+        "database.url": "jdbc:oracle:thin:@(DESCRIPTION=(ADDRESS=(PROTOCOL=tcps)(HOST=db)))",
+    }
+    right = SQLSERVER.model_copy(update={"engine": EngineSettings(properties=given)})
+
+    assert not list(connection_problems(right))

@@ -10,6 +10,9 @@ from polynya.model.errors import ConfigErrors
 from polynya.model.reading.loader import load_project
 from tests.projects import CLICKS, USERS, write_project
 
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+
 
 def landing_of(tmp_path, text=CLICKS, **variables):
     project = load_project(write_project(tmp_path, clicks=text), environment=variables)
@@ -113,10 +116,58 @@ def test_properties_that_would_break_a_landing_are_refused(tmp_path, line, said)
 @pytest.mark.parametrize(
     "line",
     [
+        "metric.reporters: evil.Class",
+        "ssl.engine.factory.class: evil.Class",
+        "security.providers: evil.Class",
+        "sasl.login.class: evil.Class",
+        "sasl.login.callback.handler.class: evil.Class",
+        "sasl.client.callback.handler.class: evil.Class",
+        "sasl.kerberos.kinit.cmd: /tmp/evil",
+        "config.providers: file",
+        "config.providers.file.class: org.apache.kafka.common.config.provider.FileConfigProvider",
+        "java.naming.provider.url: ldap",
+        "some.property.of.tomorrow: 1",
+        "ssl.truststore.location: ca.pem",
+        "ssl.keystore.location: /etc/polynya/secrets/../agent.env",
+        "sasl.oauthbearer.token.endpoint.url: 'file:///etc/passwd'",
+        "sasl.oauthbearer.token.endpoint.url: 'http://login.example'",
+        "sasl.oauthbearer.jwks.endpoint.url: 'file:///etc/passwd'",
+        "sasl.jaas.config: com.sun.security.auth.module.JndiLoginModule required a=b;",
+        f"sasl.jaas.config: '{PLAIN} required username=a; evil.Login required;'",
+        f"sasl.jaas.config: '{PLAIN} optional username=a;'",
+        f"sasl.jaas.config: '{PLAIN} required serviceName=a username=b;'",
+        f"sasl.jaas.config: '{PLAIN} required username=\"a'",
+        f"sasl.jaas.config: '{PLAIN} required username=a'",
+        f"sasl.jaas.config: '{OAUTH} required unsecuredLoginStringClaim_sub=admin;'",
+    ],
+)
+def test_no_property_names_a_class_a_command_or_a_place(tmp_path, line):
+    [error] = errors_of(tmp_path, with_property(line))
+
+    assert error.startswith("POLYNYA-STR-002 tasks/clicks.yml:")
+
+
+def test_what_a_client_needs_for_tls_and_each_login_is_allowed(tmp_path):
+    handler = f"{OAUTH.removesuffix('Module')}CallbackHandler"
+    line = (
+        "security.protocol: SASL_SSL, sasl.mechanism: OAUTHBEARER, ssl.truststore.type: PEM, "
+        "ssl.truststore.location: /etc/polynya/secrets/ca.pem, fetch.max.wait.ms: 100, "
+        "sasl.oauthbearer.token.endpoint.url: 'https://login.example/token', "
+        f"sasl.login.callback.handler.class: {handler}, "
+        f'sasl.jaas.config: \'{OAUTH} required clientId=a clientSecret="${{env:S}}" '
+        'extension_logicalCluster="lkc";\''
+    )
+
+    assert len(landing_of(tmp_path, with_property(line), S="x").source.kafka.properties) == 8
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
         "ssl.keystore.password: hunter2",
         'ssl.key.password: "${env:KEY:-hunter2}"',
-        'sasl.jaas.config: \'Login required username="a" password="hunter2";\'',
-        "sasl.jaas.config: 'Login required clientSecret=hunter2;'",
+        f'sasl.jaas.config: \'{PLAIN} required username="a" password="hunter2";\'',
+        f"sasl.jaas.config: '{OAUTH} required clientSecret=hunter2;'",
     ],
 )
 def test_a_secret_in_the_file_is_refused_and_not_repeated(tmp_path, line):
@@ -137,14 +188,14 @@ def test_a_password_of_a_registry_in_the_file_is_refused(tmp_path):
 def test_secrets_come_from_the_environment_and_no_text_shows_them(tmp_path):
     line = (
         'ssl.key.password: "${env:KEY}", sasl.jaas.config: '
-        '\'Login required username="a" password="${env:LOGIN}";\''
+        f'\'{PLAIN} required username="a" password="${{env:LOGIN}}";\''
     )
 
     task = landing_of(tmp_path, with_property(line), KEY="hunter2", LOGIN="hunter3")
 
     assert task.source.kafka.plain_properties() == {
         "ssl.key.password": "hunter2",
-        "sasl.jaas.config": 'Login required username="a" password="hunter3";',
+        "sasl.jaas.config": f'{PLAIN} required username="a" password="hunter3";',
     }
     assert "hunter" not in f"{task} {task!r} {task.model_dump_json()}"
 
@@ -220,14 +271,15 @@ def test_streams_of_kinesis_are_read_by_name(tmp_path):
 
 
 def test_secrets_that_are_read_at_their_use_stay_references(tmp_path):
-    jaas = 'p="${env:P}" password="${secret:msk/clicks#password}";'
+    jaas = f'{PLAIN} required username="${{env:P}}" password="${{secret:msk/clicks#password}}";'
     line = f"ssl.truststore.password: '${{file:/run/trust}}', sasl.jaas.config: '{jaas}'"
     source = landing_of(tmp_path, with_property(line), P="${secret:x}").source.kafka
 
     assert source.plain_properties() == {
         "ssl.truststore.password": "${file:/run/trust}",
         # What the environment holds is no reference.
-        "sasl.jaas.config": 'p="$${secret:x}" password="${secret:msk/clicks#password}";',
+        "sasl.jaas.config": f'{PLAIN} required username="$${{secret:x}}" '
+        'password="${secret:msk/clicks#password}";',
     }
 
 

@@ -64,7 +64,8 @@ PROJECT_FILE: dict[str, Any] = {
     "defaults": {"history": True},
     "targets": {
         "local": {"landing": "./landing", "warehouse": "./warehouse",
-                  "catalog": {"type": "jdbc", "uri": "jdbc:sqlite:x.db", "properties": {"a": "b"}}},
+                  "catalog": {"type": "jdbc", "uri": "jdbc:sqlite:x.db",
+                              "properties": {"clients": "3"}}},
         "dev": {"landing": "s3://acme/in", "warehouse": "s3://acme/lake", "catalog": "glue",
                 "config": "s3://acme/config", "aws": {"region": "eu-central-1",
                 "kms_key": "arn:aws:kms:eu-central-1:123456789012:key/0-1", "endpoint": "http://127.0.0.1:5000"}},

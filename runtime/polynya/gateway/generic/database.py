@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from polynya.gateway.source import (
     Whole,
 )
 from polynya.model.errors import OperationError
+from polynya.store.node_folders import CONNECTORS
 
 _NOT_TRIED: Final = (
     "databases of type {} are loaded and followed by Debezium alone; this way was not tried with "
@@ -44,7 +44,13 @@ class GenericDatabase:
     def findings(self) -> tuple[Finding, ...]:
         """Whether the jars are there; more is not known before a capture starts."""
         found = [Finding(ok=True, what=_NOT_TRIED.format(self._access.type))]
-        missing = [one for one in self._access.jars if not Path(one).exists()]
+        places = {one: CONNECTORS.below(one) for one in self._access.jars}
+        found += [
+            Finding(ok=False, what=f"{one}: {CONNECTORS.outside()}", fix="put it there")
+            for one, place in places.items()
+            if place is None
+        ]
+        missing = [one for one, place in places.items() if place and not place.exists()]
         found += [
             Finding(ok=False, what=f"{one} is not there", fix="put it there, or correct the path")
             for one in missing

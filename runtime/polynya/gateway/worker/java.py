@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -18,6 +18,7 @@ from polynya.gateway.worker.engines import Engine, Take
 from polynya.lake.spark.jars import DEBEZIUM, jar_paths
 from polynya.lake.spark.java import find_java
 from polynya.model.errors import OperationError
+from polynya.store.node_folders import CONNECTORS
 
 _HEAP_MB: Final = 512
 _WITHOUT_HISTORY: Final = frozenset({"postgresql", "mongodb"})
@@ -87,11 +88,25 @@ class DebeziumEngines:
 
 
 def own_jars(access: Access) -> list[str]:
-    """The jars that a user names, those in folders too. Raises OperationError POLYNYA-GTW-053."""
+    """The jars that a user names, those in folders too.
+
+    Raises:
+        OperationError: POLYNYA-GTW-053, they are not there, or not where this machine lets
+            connectors lie.
+    """
     found: list[str] = []
     for name in access.jars:
-        path = Path(name)
-        inside = sorted(str(one) for one in path.glob("*.jar")) if path.is_dir() else [str(path)]
+        path = CONNECTORS.below(name)
+        if path is None:
+            raise OperationError(
+                "POLYNYA-GTW-053",
+                "a jar of the connection is not among the connectors of this machine",
+                where=name,
+                why=CONNECTORS.outside(),
+                state="nothing was captured",
+                fix=f"put it there, or start the process with another `{CONNECTORS.variable}`",
+            )
+        inside = sorted(str(one) for one in _below(path)) if path.is_dir() else [str(path)]
         if not inside or not path.exists():
             raise OperationError(
                 "POLYNYA-GTW-053",
@@ -102,3 +117,8 @@ def own_jars(access: Access) -> list[str]:
             )
         found += inside
     return found
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Jars in a folder; links that lead out of the machine's folder of connectors are not."""
+    return (one for one in folder.glob("*.jar") if CONNECTORS.below(one) is not None)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from polynya.model.config.capture.connection import GENERIC, Connection, is_this_machine
+from polynya.model.config.capture.connector_properties import connector_problems
 from polynya.model.config.capture.landing import CaptureLanding
 from polynya.model.config.capture.masks import Mask
 from polynya.model.config.capture.patterns import has_wildcard
@@ -29,6 +30,8 @@ def connection_problems(connection: Connection) -> Iterator[Problem]:
             f"connections of type {connection.type} bring what they need",
             f"take it out; it is for {', '.join(sorted(GENERIC))}",
         )
+    for name, wrong in connector_problems(connection.engine.properties):
+        yield Problem(("engine", "properties", name), "POLYNYA-GTW-061", *wrong)
     if connection.type == "postgresql" and connection.database is None:
         yield Problem(
             (),

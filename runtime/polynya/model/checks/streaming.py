@@ -8,6 +8,7 @@ from typing import Final
 
 from polynya.model.config.streaming.files import FilesSource
 from polynya.model.config.streaming.kafka import OWN_PROPERTIES, KafkaSource
+from polynya.model.config.streaming.kafka_properties import property_problem
 from polynya.model.config.streaming.landing import Source, StreamingLanding
 from polynya.model.contract.identifiers import shown
 from polynya.model.documents.problems import Problem
@@ -86,7 +87,7 @@ def _files_problems(task: StreamingLanding, source: FilesSource) -> Iterator[Pro
 
 
 def _kafka_problems(source: KafkaSource) -> Iterator[Problem]:
-    for name in source.properties:
+    for name, value in source.properties.items():
         path = ("source", "kafka", "properties", name)
         if name in OWN_PROPERTIES:
             yield Problem(
@@ -109,6 +110,8 @@ def _kafka_problems(source: KafkaSource) -> Iterator[Problem]:
                 f"properties of Kafka are in lower case, and {shown(name)} is not",
                 "leave it out" if name.lower() in OWN_PROPERTIES else f"write `{name.lower()}`",
             )
+        elif wrong := property_problem(name, value.get_secret_value()):
+            yield Problem(path, "POLYNYA-STR-002", *wrong)
     if not any(part.strip() for part in source.bootstrap_servers.split(",")):
         yield Problem(
             ("source", "kafka", "bootstrap_servers"),

@@ -44,7 +44,8 @@ class Catalog(Frozen):
     )
     properties: dict[str, str] = Field(
         default_factory=dict,
-        description="More Iceberg catalog properties, passed on unchanged.",
+        description="More Iceberg catalog properties for caches, timeouts and the use of S3; none "
+        "that names a class or a place.",
     )
 
 

@@ -17,6 +17,7 @@ from polynya.model.config.engines.standalone import (
     SparkEngine,
 )
 from polynya.model.config.project import Catalog, CatalogType, Project, Target
+from polynya.model.contract.catalog_properties import catalog_property_problem
 from polynya.model.contract.identifiers import shown
 from polynya.model.contract.location import Location, S3Location, overlap, parse_location
 from polynya.model.contract.postgresql import POSTGRESQL, PostgresAddress, postgres_address
@@ -176,8 +177,16 @@ def _of_catalog(catalog: Catalog, warehouse: Location) -> Iterator[tuple[str, st
         yield "`user` and `password` belong to a catalog on PostgreSQL", "leave them out"
     if not glue and catalog.id is not None:
         yield "`id` belongs to a Glue catalog", "leave it out, or `type: glue`"
-    if any(name.endswith("endpoint") for name in catalog.properties):
+    yield from _of_properties(catalog.properties)
+
+
+def _of_properties(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What a project may not say of a catalog."""
+    if any(name.endswith("endpoint") for name in properties):
         # Else a property would pass by the rule that an endpoint is on this machine.
         yield "a catalog property sets an endpoint", "`aws.endpoint`"
-    if {"jdbc.user", "jdbc.password"} & catalog.properties.keys():
+    elif {"jdbc.user", "jdbc.password"} & properties.keys():
         yield "a catalog property says who logs in", "`catalog.user` and `catalog.password`"
+    for name in properties:
+        if wrong := catalog_property_problem(name):
+            yield wrong

@@ -31,14 +31,11 @@ def certificate_files(folder: Path) -> list[Path]:
 
 
 def with_files(connection: Connection, directory: Path, base: Path) -> Connection:
-    """A connection with the absolute places of its certificates and jars.
+    """A connection with the absolute places of its certificates.
 
     Certificates in `connections/` are files of the project, wherever that is read from; all else
     is relative to `base`.
     """
-    jars = tuple(str((base / one).absolute()) for one in connection.engine.jars)
-    engine = connection.engine.model_copy(update={"jars": jars})
-    connection = connection.model_copy(update={"engine": engine})
     ca = connection.tls.ca
     if ca is None:
         return connection

@@ -73,11 +73,13 @@ class EngineSettings(Frozen):
     jars: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         default=(),
         description="Jars, or folders of them, with Debezium's connector and the driver of the "
-        "database, relative to the project folder or absolute. Default: none.",
+        "database, below the folder of connectors of the machine: `/opt/polynya/connectors`, or "
+        "the one that `POLYNYA_CONNECTORS` names. Default: none.",
     )
     properties: dict[str, str] = Field(
         default_factory=dict,
-        description="Further settings of the connector; texts, not secrets. Default: none.",
+        description="Further settings of the connector for snapshots, batches, TLS and timeouts; "
+        "none that names a class, and no secrets. Default: none.",
     )
 
 

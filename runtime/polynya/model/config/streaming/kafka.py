@@ -70,8 +70,9 @@ class KafkaSource(Frozen):
     )
     properties: dict[str, PropertyValue] = Field(
         default_factory=dict,
-        description="Properties of the Kafka client, such as `security.protocol`, passed on "
-        "unchanged. Secrets always as `${env:NAME}`, `${file:PATH}` or `${secret:NAME}`.",
+        description="Properties of the Kafka client for limits, timeouts, TLS and the login, such "
+        "as `security.protocol`; none that names a class or a command. Secrets always as "
+        "`${env:NAME}`, `${file:PATH}` or `${secret:NAME}`.",
     )
 
     @property

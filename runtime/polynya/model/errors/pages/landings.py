@@ -17,8 +17,11 @@ PAGES: Final = (
         "POLYNYA-STR-002",
         "a property of the Kafka client cannot be set",
         "Polynya reads records as bytes and keeps the position in the landed batches, so group, "
-        "deserializers and the like are not for a file to set. All other properties are passed on "
-        "as they are written, in the names that Kafka gives them.",
+        "deserializers and the like are not for a file to set. A task sets limits, timeouts, TLS "
+        "and the login, in the names that Kafka gives them. A property that names a class, a "
+        "command or a plug-in would run code on the node, so it is refused; so is one that Polynya "
+        'does not know. `sasl.jaas.config` is `MODULE required NAME="VALUE" …;` with a module of '
+        "Kafka, of Kerberos or of Amazon MSK.",
     ),
     ErrorPage(
         "POLYNYA-STR-004",
@@ -214,9 +217,9 @@ PAGES: Final = (
         "the certificate of a Kafka broker is not trusted",
         "No authority that this machine trusts signed the certificate, or it is out of its time. "
         "With an authority of your own name its certificate: `ssl.truststore.type: PEM` and "
-        "`ssl.truststore.location: /etc/polynya/kafka-ca.pem`. The file has to be on every machine "
-        "that lands, and Spark's executors read it, too. Without the setting those authorities are "
-        "trusted that Java trusts.",
+        "`ssl.truststore.location: /etc/polynya/secrets/kafka-ca.pem`. The file has to be on every "
+        "machine that lands, and Spark's executors read it, too. Without the setting those "
+        "authorities are trusted that Java trusts.",
     ),
     ErrorPage(
         "POLYNYA-STR-081",
@@ -232,6 +235,8 @@ PAGES: Final = (
         "a file with certificates or keys cannot be used",
         "The client of Kafka could not read what `ssl.truststore` or `ssl.keystore` name: the file "
         "is not there, not readable for this process, not of the `type`, or its password is wrong. "
+        "Or it is not below the folder of secrets of the machine, `/etc/polynya/secrets` unless "
+        "`POLYNYA_SECRETS` names another one. "
         "`ssl.keystore.location` with `type: PEM` is one file with the key in PKCS #8 and then the "
         "certificate. Of encrypted keys the client takes those of `openssl pkcs8 -topk8 -v1 "
         "PBE-SHA1-3DES`; `PBES2 SecretKeyFactory not available` means another encryption, such as "
@@ -243,7 +248,9 @@ PAGES: Final = (
         "a secret that a stream needs cannot be read",
         "A property of Kafka, or the login of a schema registry, is `${file:PATH}` or "
         "`${secret:NAME}`. The file or the entry of AWS Secrets Manager is not there, cannot be "
-        "read by this process, is no text, or lacks the field after `#`. It is read where it is "
+        "read by this process, is no text, or lacks the field after `#`. A file has to be below "
+        "`/etc/polynya/secrets`, or the folder that the environment variable `POLYNYA_SECRETS` of "
+        "the process names. It is read where it is "
         "used: on the node, at each use of a file, and every five minutes of Secrets Manager. "
         "Nothing was read from the stream, and it is tried again.",
     ),

@@ -25,6 +25,8 @@ PAGES: Final = (
         "jars of a connection are not there",
         "For SQL Server, Oracle, Db2 and MongoDB you bring Debezium's connector and the driver of "
         "the database, whose licences are their own. `engine.jars` of the connection names files, "
-        "or folders of them. Nothing was captured.",
+        "or folders of them, below the folder of connectors of the machine: "
+        "`/opt/polynya/connectors`, or the one that the variable `POLYNYA_CONNECTORS` of the "
+        "environment names. Jars elsewhere are not loaded. Nothing was captured.",
     ),
 )

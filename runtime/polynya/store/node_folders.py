@@ -1,0 +1,47 @@
+"""Folders that the node names, and not the configuration: where secrets and connectors lie.
+
+Whoever writes the configuration works as the node, and reads what the node lets it read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFolder:
+    """A folder whose place a variable of the environment says."""
+
+    variable: str
+    default: str
+
+    def place(self, environment: Mapping[str, str] | None = None) -> Path:
+        """Where it is."""
+        known = os.environ if environment is None else environment
+        return Path(known.get(self.variable) or self.default)
+
+    def below(self, path: str | Path, environment: Mapping[str, str] | None = None) -> Path | None:
+        """A path with its links resolved if it is inside of the folder, else None.
+
+        A relative path is relative to the folder. A link that leads to itself is not inside.
+        """
+        try:
+            folder = self.place(environment).resolve()
+            found = (folder / path).resolve()
+        except (OSError, RuntimeError):
+            return None
+        return found if found.is_relative_to(folder) else None
+
+    def outside(self) -> str:
+        """Why a path is refused, in words."""
+        return f"it is not below {self.place()}, the folder that `{self.variable}` names"
+
+
+#: What `${file:PATH}` and the properties of a Kafka client may name.
+SECRETS: Final = NodeFolder("POLYNYA_SECRETS", "/etc/polynya/secrets")
+#: What `engine.jars` of a connection may name.
+CONNECTORS: Final = NodeFolder("POLYNYA_CONNECTORS", "/opt/polynya/connectors")
