@@ -90,7 +90,7 @@ def test_a_catalog_on_postgresql_may_keep_tables_anywhere(
         ("{uri: 'jdbc:postgresql://db/lake?sslmode=never'}", "`verify-full`"),
         ("{uri: 'jdbc:postgresql://db:x/lake'}", "cannot be read"),
         (
-            "{uri: 'jdbc:postgresql://db/lake', properties: {jdbc.password: s3cr3t}}",
+            "{uri: 'jdbc:postgresql://localhost/lake', properties: {jdbc.password: s3cr3t}}",
             "`catalog.password`",
         ),
         ("{user: ann}", "belong to a catalog on PostgreSQL"),
@@ -112,6 +112,23 @@ def test_properties_of_a_catalog_that_name_no_class_and_no_place_are_passed_on(
     given = spark_properties(target(tmp_path, catalog=catalog, aws="{region: eu-west-1}"))
 
     assert (given["s3.retry.num-retries"], given["glue.skip-archive"]) == ("9", "true")
+
+
+@pytest.mark.parametrize("tls", ["", "?sslmode=disable", "?sslmode=require", "?sslmode=verify-ca"])
+def test_a_catalog_elsewhere_is_verified_or_said_not_to_be(tmp_path: Path, tls: str) -> None:
+    def catalog(host: str, more: str = "") -> str:
+        return f"{{uri: 'jdbc:postgresql://{host}/lake{tls}'{more}}}"
+
+    said = error(tmp_path / "a", catalog=catalog("db.acme"), warehouse="./w")
+
+    assert "CFG-044" in said
+    assert "polynya.yml:8:" in said
+    allowed = target(
+        tmp_path / "b", catalog=catalog("db.acme", ", allow_unverified: true"), warehouse="./w"
+    )
+    assert allowed.database is not None
+    for host in ("localhost", "127.0.0.1", "[::1]"):
+        assert target(tmp_path / "c", catalog=catalog(host), warehouse="./w").database is not None
 
 
 @pytest.mark.parametrize("password", ["s3cr3t", "${env:LAKE_PASSWORD:-s3cr3t}", "x${env:HOME}"])

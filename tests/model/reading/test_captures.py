@@ -11,7 +11,7 @@ from polynya.model.checks.capture import (
     connected_problems,
     connection_problems,
 )
-from polynya.model.config.capture.connection import Connection, EngineSettings
+from polynya.model.config.capture.connection import Connection, EngineSettings, Tls
 from polynya.model.config.capture.landing import CaptureLanding
 from polynya.model.errors import ConfigErrors
 from polynya.model.reading.connections import with_files
@@ -257,3 +257,14 @@ def test_settings_of_a_connector_for_snapshots_and_tls_are_taken():
     right = SQLSERVER.model_copy(update={"engine": EngineSettings(properties=given)})
 
     assert not list(connection_problems(right))
+
+
+def test_a_database_elsewhere_is_verified_or_said_not_to_be():
+    unverified = SQLSERVER.model_copy(update={"host": "db.acme", "tls": Tls(mode="require")})
+
+    (problem,) = connection_problems(unverified)
+
+    assert (problem.path, problem.code) == (("tls", "mode"), "POLYNYA-GTW-064")
+    allowed = {"tls": Tls(mode="require", allow_unverified=True)}
+    for right in (allowed, {"host": "127.0.0.1"}, {"host": "localhost"}, {"tls": Tls()}):
+        assert not list(connection_problems(unverified.model_copy(update=right)))

@@ -177,8 +177,40 @@ def test_a_secret_in_the_file_is_refused_and_not_repeated(tmp_path, line):
     assert "hunter2" not in error
 
 
+@pytest.mark.parametrize("login", ["user: ann", "password: '${env:PW}'"])
+def test_a_login_goes_to_a_registry_elsewhere_by_https_or_said_not_to(tmp_path, login):
+    def text(url, more=""):
+        registry = f"{{type: avro_with_schema, schema_registry: {{url: '{url}', {login}{more}}}}}"
+        return CLICKS.replace("{type: json}", registry)
+
+    [error] = errors_of(tmp_path / "a", text("http://registry:8081"), PW="hunter2")
+
+    assert error.startswith("POLYNYA-CFG-044 tasks/clicks.yml:")
+    assert "allow_unencrypted" in error
+    assert "hunter2" not in error
+    for right in (
+        text("http://registry:8081", ", allow_unencrypted: true"),
+        text("https://registry:8081"),
+        text("http://127.0.0.1:8081"),
+    ):
+        assert landing_of(tmp_path / "b", right, PW="hunter2").content.schema_registry.url
+
+
+def test_a_login_goes_to_brokers_elsewhere_with_tls_or_said_not_to(tmp_path):
+    line = f"security.protocol: SASL_PLAINTEXT, sasl.jaas.config: '{PLAIN} required username=a;'"
+    text = with_property(line)
+
+    [error] = errors_of(tmp_path / "a", text)
+
+    assert error.startswith("POLYNYA-CFG-044 tasks/clicks.yml:")
+    allowed = text.replace("    topics:", "    allow_unencrypted: true\n    topics:")
+    assert landing_of(tmp_path / "b", allowed).source.kafka.allow_unencrypted
+    here = text.replace("broker:9092", "localhost:9092")
+    assert landing_of(tmp_path / "c", here).source.kafka.properties
+
+
 def test_a_password_of_a_registry_in_the_file_is_refused(tmp_path):
-    registry = "{type: avro_with_schema, schema_registry: {url: 'http://r', password: hunter2}}"
+    registry = "{type: avro_with_schema, schema_registry: {url: 'https://r', password: hunter2}}"
 
     [error] = errors_of(tmp_path, CLICKS.replace("{type: json}", registry))
 

@@ -186,7 +186,7 @@ def test_a_landing_of_one_topic_needs_no_name_of_a_stream(tmp_path):
 
 
 def test_the_login_of_a_registry_is_that_of_the_landing(tmp_path):
-    registry = "{url: 'http://r:1', user: ann, password: '${env:KAFKA_PASSWORD}'}"
+    registry = "{url: 'https://r:1', user: ann, password: '${env:KAFKA_PASSWORD}'}"
     content = f"content: {{type: avro_with_schema, schema_registry: {registry}}}"
     clicks = CLICKS.replace("content: {type: json}", content)
 
@@ -194,10 +194,10 @@ def test_the_login_of_a_registry_is_that_of_the_landing(tmp_path):
     [unnamed] = loaded(tmp_path, clicks=clicks.replace(", user: ann", "")).tasks
 
     found = resolved(task, task.datasets[0]).landing.delivery.schema_registry
-    assert (found.url, found.user) == ("http://r:1", "ann")
+    assert (found.url, found.user) == ("https://r:1", "ann")
     assert found.password.get_secret_value() == "x"
     open_one = resolved(unnamed, unnamed.datasets[0]).landing.delivery.schema_registry
-    assert (open_one.url, open_one.user) == ("http://r:1", None)
+    assert (open_one.url, open_one.user) == ("https://r:1", None)
 
 
 @pytest.mark.parametrize("format_", ["stream", "debezium"])

@@ -48,7 +48,7 @@ def connection_problems(connection: Connection) -> Iterator[Problem]:
 
 
 def _plain_problems(connection: Connection, path: Path) -> Iterator[Problem]:
-    """A way over a network on which everybody reads along."""
+    """A way over a network on which others read along, or answer."""
     if connection.tls.mode == "disable" and not is_this_machine(connection.host):
         yield Problem(
             path or ("tls", "mode"),
@@ -56,6 +56,16 @@ def _plain_problems(connection: Connection, path: Path) -> Iterator[Problem]:
             f"{shown(connection.host)} is on another machine, and `tls` is disabled: password and "
             "rows would go over the network as they are",
             "write `tls: {mode: verify}`, with `ca` where the authority is your own",
+        )
+    unverified = connection.tls.mode == "require" and not connection.tls.allow_unverified
+    if unverified and not is_this_machine(connection.host):
+        yield Problem(
+            path or ("tls", "mode"),
+            "POLYNYA-GTW-064",
+            f"{shown(connection.host)} is on another machine, and `require` does not check whether "
+            "it is the right one: who answers in its place gets the password",
+            "write `tls: {mode: verify}`, with `ca` where the authority is your own, or add "
+            "`allow_unverified: true`",
         )
 
 

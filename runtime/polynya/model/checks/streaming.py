@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
+from polynya.model.checks.unsecured import unsecured_login
 from polynya.model.config.streaming.files import FilesSource
 from polynya.model.config.streaming.kafka import OWN_PROPERTIES, KafkaSource
 from polynya.model.config.streaming.kafka_properties import property_problem
@@ -87,6 +88,7 @@ def _files_problems(task: StreamingLanding, source: FilesSource) -> Iterator[Pro
 
 
 def _kafka_problems(source: KafkaSource) -> Iterator[Problem]:
+    yield from unsecured_login(source)
     for name, value in source.properties.items():
         path = ("source", "kafka", "properties", name)
         if name in OWN_PROPERTIES:

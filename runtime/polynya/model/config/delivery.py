@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, StringConstraints
+from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from polynya.model.config.aws import is_loopback
 from polynya.model.config.fields import Column, Frozen, RelativePath
 from polynya.model.contract.identifiers import shown
 
@@ -54,6 +55,11 @@ class SchemaRegistry(Frozen):
     """A schema registry with the interface of Confluent's."""
 
     url: Url = Field(description="Address of the registry, such as `https://registry:8081`.")
+    allow_unencrypted: bool = Field(
+        default=False,
+        description="Send `user` and `password` to an `http://` address on another machine. "
+        "Default: false.",
+    )
     user: str | None = Field(
         default=None,
         min_length=1,
@@ -65,6 +71,19 @@ class SchemaRegistry(Frozen):
         description="The password for it, always as `${env:NAME}`, `${file:PATH}` or "
         "`${secret:NAME}`: never in the file.",
     )
+
+    @model_validator(mode="after")
+    def _login_is_encrypted(self) -> Self:
+        has_login = self.user is not None or self.password is not None
+        plain = self.url.startswith("http://") and not is_loopback(self.url)
+        if has_login and plain and not self.allow_unencrypted:
+            host = urlsplit(self.url).hostname or ""
+            message = f"{shown(host)} is on another machine, and the login would go without TLS"
+            fix = "write `https://…`, or `allow_unencrypted: true` beside `url`"
+            raise PydanticCustomError(
+                "polynya_unsecured", "{message}", {"message": message, "fix": fix}
+            )
+        return self
 
 
 class Delivery(Frozen):

@@ -37,6 +37,11 @@ class Catalog(Frozen):
         default=None,
         description="The password for PostgreSQL, always as `${env:NAME}`: never in the file.",
     )
+    allow_unverified: bool = Field(
+        default=False,
+        description="Log in to PostgreSQL on another machine with an `sslmode` below "
+        "`verify-full`. Default: false.",
+    )
     id: str | None = Field(
         default=None,
         pattern=r"^\d{12}$",

@@ -25,6 +25,7 @@ _CODES: Final = {
     "polynya_path": "POLYNYA-CFG-011",
     "polynya_type": "POLYNYA-CFG-020",
     "polynya_layout": "POLYNYA-CFG-040",
+    "polynya_unsecured": "POLYNYA-CFG-044",
 }
 _OTHER_CODE: Final = "POLYNYA-CFG-009"
 #: Errors about a key and not about its value; one place may have several.

@@ -12,6 +12,7 @@ from polynya.model.checks.capture import capture_problems, connected_problems
 from polynya.model.checks.cluster import cluster_problems
 from polynya.model.checks.streaming import landing_problems
 from polynya.model.checks.task import task_problems
+from polynya.model.checks.unsecured import unsecured_catalogs
 from polynya.model.config.capture.connected import ConnectedCapture, connected
 from polynya.model.config.capture.connection import Connection
 from polynya.model.config.capture.landing import CaptureLanding
@@ -145,6 +146,7 @@ def load_project(
         written = located(written_secrets(read.document), read.document, project_file)
         errors.extend(written)
         project = None if written else project
+        errors.extend(_unsecured(project, read))
 
     connections = read_connections(directory, project, variables, errors)
     written_tasks: list[tuple[Written, DocumentFile]] = []
@@ -187,6 +189,11 @@ def load_project(
         errors=tuple(errors),
         documents={task.name: file.document for task, file in loaded},
     )
+
+
+def _unsecured(project: Project | None, file: DocumentFile) -> list[ConfigError]:
+    problems = () if project is None else unsecured_catalogs(project)
+    return located(problems, file.document, file.shown_as)
 
 
 def _project_file(directory: Path) -> str:

@@ -58,6 +58,10 @@ class Tls(Frozen):
         "`require`: encrypted, whoever answers. `disable`: plain, on this machine only. Default: "
         "`verify`.",
     )
+    allow_unverified: bool = Field(
+        default=False,
+        description="Take `require` for a database on another machine. Default: false.",
+    )
     ca: str | None = Field(
         default=None,
         min_length=1,

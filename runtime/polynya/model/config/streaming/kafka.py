@@ -68,6 +68,11 @@ class KafkaSource(Frozen):
         description="Topics to land. `%` stands for any text, so `orders-%` takes topics that come "
         "later, too. Case matters.",
     )
+    allow_unencrypted: bool = Field(
+        default=False,
+        description="Log in to brokers on other machines without TLS (`SASL_PLAINTEXT`). "
+        "Default: false.",
+    )
     properties: dict[str, PropertyValue] = Field(
         default_factory=dict,
         description="Properties of the Kafka client for limits, timeouts, TLS and the login, such "

@@ -205,6 +205,15 @@ PAGES: Final = (
         "have, belongs under `optional_columns` too; then it is a warning.",
     ),
     ErrorPage(
+        "POLYNYA-CFG-044",
+        "a password would go over a network where others can read it",
+        "A login goes to another machine without TLS (`http://`, `SASL_PLAINTEXT`), or to a "
+        "PostgreSQL catalog whose `sslmode` does not check who answers. Nothing was sent. Use "
+        "`https://`, `SASL_SSL` and `sslmode=verify-full`. Where the network itself is safe, the "
+        "setting that the message names accepts it: `allow_unencrypted` or `allow_unverified`. "
+        "Addresses of this machine are always accepted.",
+    ),
+    ErrorPage(
         "POLYNYA-CFG-040",
         "not a term of a layout",
         "`partition_by` takes columns and transforms of them: `country`, `day(created_at)`, "

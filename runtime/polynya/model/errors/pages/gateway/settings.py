@@ -47,11 +47,12 @@ PAGES: Final = (
     ),
     ErrorPage(
         "POLYNYA-GTW-064",
-        "a connection without TLS to another machine",
+        "a connection to another machine without TLS, or without a look at who answers",
         "`tls: {mode: disable}` sends the password and all rows as they are, to whoever is on the "
         "way. It is only accepted for databases on this machine (`localhost`, `127.0.0.1`, `::1`). "
         "Write `verify`; where the certificate of the server is signed by an authority of your "
-        "own, name its file with `ca`. `require` encrypts without looking at who answers.",
+        "own, name its file with `ca`. `require` encrypts without looking at who answers, so it is "
+        "only accepted on this machine, or with `allow_unverified: true`.",
     ),
     ErrorPage(
         "POLYNYA-GTW-065",
