@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
 from polynya.gateway.postgresql import views
+from polynya.gateway.postgresql.session import Session
 from polynya.gateway.reading_order import ReadingOrder
-from polynya.model.errors import DependencyError, OperationError
+from polynya.model.errors import ConfigError, DependencyError, OperationError, PolynyaError
+from polynya.transform.source_conditions import checked_condition
 from tests.gateway.postgresql.shop import Shop, read_all, rows
+from tests.security.test_tries import SEED, WORDS
 
 
 def test_pages_go_on_exactly_where_the_last_one_ended(shop: Shop) -> None:
@@ -198,3 +203,24 @@ def test_a_condition_of_a_load_runs_no_second_statement(
 
     assert caught.value.code == "POLYNYA-GTW-031"
     assert shop.run("SELECT count(*) FROM t") == [[2]]
+
+
+@pytest.mark.slow
+def test_no_accepted_condition_does_more_than_choose_rows(shop: Shop) -> None:
+    """By the protocol that takes several statements at once, which captures do not use for them."""
+    shop.run("CREATE TABLE x (a int)", "CREATE TABLE t (a text)", "INSERT INTO t VALUES ('x')")
+    session, draw, tried = Session(shop.access()), random.Random(SEED), 0
+    for _ in range(60_000):
+        text = draw.choice(("", " ")).join(draw.choices(WORDS, k=draw.randrange(1, 8)))
+        try:
+            condition = checked_condition(text, "postgresql")
+        except ConfigError:
+            continue
+        tried += 1
+        with suppress(PolynyaError):
+            assert len(session.run(f"SELECT 'one' FROM t WHERE {condition}")) <= 1
+    session.close()
+
+    assert tried > 100
+    assert shop.run("SELECT count(*) FROM t") == [[1]]
+    assert shop.run("SELECT count(*) FROM x") == [[0]]
