@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.formats.values.columns import build
+from polynya.formats.values.instants import MIN_MICROS, epoch_micros
 from polynya.model.datatypes import parse_type
 
 
@@ -179,3 +180,35 @@ def test_a_value_arrives_as_it_is_or_is_named(first: list[Any], second: list[Any
         assert len(column.array) == len(values)
         for index, (value, out) in enumerate(zip(values, column.array.to_pylist(), strict=True)):
             assert index in column.faults or _same(value, out)
+
+
+@pytest.mark.parametrize(
+    "odd", [Decimal("1e-400"), Decimal("1." + "1" * 60), 10**60, Decimal(10) ** 400, -(10**39)]
+)
+def test_a_number_that_no_column_holds_has_no_say_in_the_type(odd: Any) -> None:
+    first = build([1.5, odd, 100.25], None)
+    known = build([5, odd, 3_000_000_000], parse_type("int"))
+    narrow = build([Decimal("1.5"), odd, Decimal("123456.5")], parse_type("decimal(4,1)"))
+
+    # A whole number of that size is a double of the same text.
+    assert str(first.type) == "double"
+    assert set(first.faults) <= {1}
+    assert (str(known.type), sorted(known.faults)) == ("bigint", [1])
+    assert (str(narrow.type), sorted(narrow.faults)) == ("decimal(7,1)", [1])
+    assert str(build([1, odd], parse_type("int")).type) == "int"
+    assert str(build([0.5, odd], parse_type("float")).type) == "float"
+
+
+@pytest.mark.parametrize("unit", [1, 1_000, 1_000_000])
+@pytest.mark.parametrize("seconds", [253_370_764_800, 253_402_214_400, 253_402_300_800])
+def test_a_number_that_means_never_is_no_day_of_1978(seconds: int, unit: int) -> None:
+    column = build([seconds * unit, "2026-01-01T00:00:00Z"], parse_type("timestamp"), declared=True)
+
+    assert sorted(column.faults) == [0]
+    assert "9999" in column.faults[0][1]
+
+
+def test_numbers_beside_that_range_are_times_by_their_size() -> None:
+    assert epoch_micros(253_370_764_799) == 253_370_764_799_000
+    assert epoch_micros(253_433_923_200) == 253_433_923_200_000
+    assert epoch_micros(-62_135_596_800) == epoch_micros(-62_135_596_800_000) == MIN_MICROS

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyarrow import orc, parquet
 
 from polynya.formats.errors import UnreadableFileError
+from polynya.formats.records.int96 import exact_batches
 from polynya.formats.records.opened import OpenedFile, RawRecord
 from polynya.formats.values.arrow_types import from_arrow
 from polynya.formats.values.exact import json_text
@@ -28,7 +29,7 @@ def open_parquet(file: BinaryIO, start: int) -> OpenedFile:
         reader = parquet.ParquetFile(file)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UnreadableFileError(f"not a whole Parquet file: {error}") from error
-    return _opened(reader.schema_arrow, lambda: reader.iter_batches(_BATCH_ROWS), start)
+    return _opened(reader.schema_arrow, lambda: exact_batches(file, _BATCH_ROWS), start)
 
 
 def open_orc(file: BinaryIO, start: int) -> OpenedFile:

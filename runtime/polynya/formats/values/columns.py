@@ -54,6 +54,8 @@ Values = Sequence[Any]
 Faults = dict[int, tuple[str, str]]
 
 _NONE = type(None)
+#: No double reaches it.
+_DOUBLE_END = 1 << 1024
 _NUMBERS = frozenset({int, float, Number})
 #: Python types that Arrow converts exactly by itself, or refuses.
 _FAST: dict[DataType, frozenset[type]] = {
@@ -125,7 +127,7 @@ def _inferred(values: Values, kinds: set[type]) -> DataType:
     if not kinds:
         return Void()
     if kinds <= _NUMBERS:
-        return _inferred_number([value for value in values if type(value) in _NUMBERS], kinds)
+        return _inferred_number([value for value in values if type(value) in _NUMBERS])
     if kinds == {dict}:
         return Struct(()) if any(values) else STRING
     if kinds == {Nanos}:
@@ -134,7 +136,10 @@ def _inferred(values: Values, kinds: set[type]) -> DataType:
     return _NATURAL.get(kinds.pop(), STRING)
 
 
-def _inferred_number(numbers: list[Any], kinds: set[type]) -> DataType:
+def _inferred_number(numbers: list[Any]) -> DataType:
+    # A number that no column can hold is refused, and has no say.
+    numbers = [one for one in numbers if type(one) is float or _is_held(one)] or numbers
+    kinds = set(map(type, numbers))
     if kinds == {float}:
         return DOUBLE
     if kinds == {int}:
@@ -149,6 +154,11 @@ def _inferred_number(numbers: list[Any], kinds: set[type]) -> DataType:
     scale = min(max(fraction for _, fraction in needed), MAX_PRECISION)
     # Room for growth: a decimal column gains precision later, never scale.
     return Decimal(MAX_PRECISION, scale)
+
+
+def _is_held(number: int | Number) -> bool:
+    """Whether some decimal type holds a number exactly."""
+    return sum(digits_needed(exact_decimal(number))) <= MAX_PRECISION
 
 
 def _is_exact_double(number: int) -> bool:
@@ -191,16 +201,20 @@ def _promoted(values: Values, kinds: set[type], known: DataType) -> DataType:
     """The known type after the promotions that Iceberg makes in place."""
     if known == INT and int in kinds:
         numbers = [value for value in values if type(value) is int]
-        return BIGINT if max(numbers) >= 1 << 31 or min(numbers) < -(1 << 31) else INT
+        # One beyond 64 bits is refused by either type.
+        needs_more = any(1 << 31 <= (n if n >= 0 else ~n) < 1 << 63 for n in numbers)
+        return BIGINT if needs_more else INT
     if known == FLOAT and not kinds.isdisjoint(_NUMBERS):
         return (
             DOUBLE
-            if any(type(v) in _NUMBERS and FLOAT32_END <= abs(v) < math.inf for v in values)
+            if any(type(v) in _NUMBERS and FLOAT32_END <= abs(v) < _DOUBLE_END for v in values)
             else FLOAT
         )
     if isinstance(known, Decimal) and known.precision < MAX_PRECISION:
         numbers = [value for value in values if type(value) in _NUMBERS and math.isfinite(value)]
-        whole = max((digits_needed(exact_decimal(number))[0] for number in numbers), default=0)
+        needed = (digits_needed(exact_decimal(number))[0] for number in numbers)
+        most = MAX_PRECISION - known.scale
+        whole = max((digits for digits in needed if digits <= most), default=0)
         if known.precision < whole + known.scale <= MAX_PRECISION:
             return Decimal(whole + known.scale, known.scale)
     return known

@@ -24,6 +24,9 @@ MAX_DAYS = date.max.toordinal() - _EPOCH_DAY
 
 # Below the limit a number counts this many units per second; the ranges of present-day times do not
 # meet.
+#: Seconds from 9999-01-01 to 10001-01-01. The same number of the next smaller unit is one of some
+#: hours in January 1978.
+_NEVER = (253_370_764_800, 253_433_923_200)
 _MAGNITUDES = ((10**11, 1), (10**14, 10**3), (10**17, 10**6))
 
 
@@ -83,10 +86,21 @@ def is_date_time(text: str) -> bool:
 
 
 def epoch_micros(number: int | float | Decimal, *, exact: bool = False) -> int:
-    """Microseconds of an epoch number whose size tells its unit: s, ms, µs or ns."""
+    """Microseconds of an epoch number whose size tells its unit: s, ms, µs or ns.
+
+    Raises:
+        ValueError: not a number; outside the years 0001 to 9999; or a moment of the years 9999 and
+            10000 in one unit, which stand for "never", and of 1978 in the next one.
+    """
     value = Decimal(repr(number)) if isinstance(number, float) else number
     if isinstance(value, Decimal) and not value.is_finite():
         raise ValueError(f"{number} is not a time")
+    begin, end = _NEVER
+    if any(begin * unit <= value < end * unit for unit in (1, 10**3, 10**6)):
+        raise ValueError(
+            f"{number} may be a moment of the year 9999 or one of 1978 in a smaller unit; "
+            "text in ISO 8601 says which"
+        )
     per_second = next((unit for limit, unit in _MAGNITUDES if -limit < value < limit), 10**9)
     if isinstance(value, int):
         micros, rest = divmod(value * 1_000_000, per_second)

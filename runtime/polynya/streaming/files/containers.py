@@ -12,6 +12,7 @@ from pyarrow import orc, parquet
 
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.records.avro import blocks_of, header_of, opened_avro
+from polynya.formats.records.int96 import exact_batches
 
 #: A file is cut when it is larger, into parts of about so many bytes.
 WHOLE_BYTES: Final = 32 * 2**20
@@ -46,7 +47,7 @@ def _parquet(file: BinaryIO, record: int, size: int) -> Iterator[Piece]:
     for group in range(reader.num_row_groups):
         end = at + reader.metadata.row_group(group).num_rows
         if end > record:
-            batches = reader.iter_batches(rows, row_groups=[group])
+            batches = exact_batches(file, rows, [group])
             yield from _tables(batches, record, parquet.write_table, at)
         at = end
 

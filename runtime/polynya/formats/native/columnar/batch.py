@@ -30,6 +30,7 @@ from polynya.formats.columnar.places import places_of
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
 from polynya.formats.native.columnar.chunks import Chunk, chunks_of_columns, chunks_of_lines
+from polynya.formats.records.int96 import has_int96
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.table import no_old_keys
 from polynya.observe.trace import span
@@ -122,7 +123,8 @@ def _take_file(request: ReadRequest, part: FilePart, taken: _Taken) -> None:
             chunks = chunks_of_lines(file, part, schema, dataset.events.columns)
         else:
             reader = parquet.ParquetFile(file)
-            if typed_columns(_empty(reader.schema_arrow), schema) is None:
+            ordinary = typed_columns(_empty(reader.schema_arrow), schema) is not None
+            if not ordinary or has_int96(reader):
                 raise _OutOfTheOrdinaryError
             taken.declared = tuple(reader.schema_arrow.names)
             taken.met |= frozenset(taken.declared)

@@ -14,6 +14,7 @@ from polynya.formats.loads import Split
 from polynya.formats.native.columnar.chunks import chunk_of_rows
 from polynya.formats.native.loads.kinds.kind import Kind, Opened, Piece, Portion, Wanted
 from polynya.formats.records.columnar import OpenedOrc, column_types, opened_orc, records_of
+from polynya.formats.records.int96 import exact_batches
 from polynya.model.config.dataset import ResolvedDataset
 
 _ROWS = 65_536
@@ -39,7 +40,7 @@ def _group(number: int, group: parquet.RowGroupMetaData) -> Piece:
 def _parquet_portions(file: BinaryIO, split: Split, wanted: Wanted) -> Iterator[Portion]:
     reader = parquet.ParquetFile(file)
     end = reader.num_row_groups if split.end is None else split.end
-    for rows in reader.iter_batches(_ROWS, row_groups=list(range(split.begin, end))):
+    for rows in exact_batches(file, _ROWS, list(range(split.begin, end))):
         yield _portion(rows, split, wanted)
 
 
