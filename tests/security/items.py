@@ -63,6 +63,25 @@ ITEMS: Final[Mapping[str, Item]] = {
             f"tests/gateway/mysql/test_snapshot.py::{_ONE_STATEMENT}",
         ),
     ),
+    "S7": Item(
+        "a setting names a class, a command, a jar or a file of the node",
+        (
+            "tests/streaming/kafka/test_properties.py",
+            "tests/gateway/generic/test_properties.py",
+            "tests/model/reading/test_landings.py",
+            "tests/model/reading/test_captures.py",
+            "tests/model/config/test_targets.py",
+            "tests/store/test_vault.py",
+        ),
+    ),
+    "S9": Item(
+        "a password goes to another machine on an unprotected way, and no setting says so",
+        (
+            "tests/model/reading/test_landings.py",
+            "tests/model/reading/test_captures.py",
+            "tests/model/config/test_targets.py",
+        ),
+    ),
     "S10": Item(
         "a value or the name of a file commands a terminal",
         (
