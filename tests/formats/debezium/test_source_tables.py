@@ -208,6 +208,16 @@ def test_a_swap_that_is_told_name_by_name_renames_nothing() -> None:
     assert (rows(batch), said(batch)) == ({"w.t": 2}, {"w.t": []})
 
 
+@pytest.mark.parametrize("new", ["unknown", "v"])
+def test_a_swap_renames_nothing_though_the_old_table_is_a_dataset(new: str) -> None:
+    batch = read(
+        row(1, 1, "t"), row(2, 2, "old"), row(3, 3, "v"), statement("rename table t to old"),
+        statement(f"rename table {new} to t"), row(2, 9, "t"),
+    )  # fmt: skip
+
+    assert said(batch) == {"w.t": [], "w.old": [], "w.v": []}
+
+
 def test_tables_that_are_no_datasets_may_be_renamed_and_dropped() -> None:
     batch = read(statement("rename table x to y"), statement("drop table z", dropped("z")))
 

@@ -111,7 +111,10 @@ class SourceTables:
 
     def _is_itself(self, file: str, name: str) -> None:
         """The table of a dataset is the one that has its name."""
-        if name in self._called.values():
+        news = self._news.get(name)
+        change = None if news is None else news.change
+        is_away = change is not None and change.kind == "rename_dataset"
+        if is_away or name in self._called.values():
             self._called = {table: one for table, one in self._called.items() if one != name}
             self._news[name] = _News(file, name)
         self._left.pop(name, None)
