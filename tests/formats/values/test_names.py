@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from polynya.formats.values.names import NameSpace, schema_problem
+from polynya.formats.values.names import MAX_COLUMNS, NameSpace, schema_problem
 from polynya.formats.values.rows import ColumnTypes, Evolving, TypedRecords, typed_records
 from polynya.model.datatypes import parse_type
 
@@ -106,3 +106,18 @@ def test_a_name_of_icebergs_metadata_columns_is_refused_unless_it_is_left_out(na
 @pytest.mark.parametrize("name", ["pos", "file_path", "partition", "row", "_metadata", "filename"])
 def test_names_that_only_look_like_metadata_are_columns(name: str) -> None:
     assert typed([{name: 1}]).faults == {}
+
+
+def test_a_column_more_than_a_table_may_have_is_refused_and_the_others_go_on() -> None:
+    wide = {f"c{number}": number for number in range(MAX_COLUMNS)}
+
+    found = typed([wide, {"one": "more", "c0": 1}, {"c1": 2}])
+
+    assert refused(found) == [1]
+    assert len(found.columns) == MAX_COLUMNS
+    # A table that is wider by now stays what it is.
+    known = dict.fromkeys([*wide, "one"], "bigint")
+    assert typed([{"one": 1}], known).faults == {}
+    assert refused(typed([{"two": 1}], known)) == [0]
+    assert typed([{"two": 1}], known, excluded=["two"]).faults == {}
+    assert schema_problem([], {name: parse_type("int") for name in known})

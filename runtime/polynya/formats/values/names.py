@@ -10,6 +10,13 @@ from polynya.model.contract.identifiers import METADATA_COLUMNS, folded
 from polynya.model.datatypes import Array, DataType, MapType, Struct
 
 MAX_NAME_LENGTH = 255
+#: Top-level columns of a table: as many as were tried in every step. Spark plans and compiles a
+#: query of all of them in each step, in minutes.
+MAX_COLUMNS = 2000
+TOO_MANY = (
+    f"it would be a column more than the {MAX_COLUMNS:,} that a table may have; leave columns out "
+    "with `except_columns`, or land rare ones as one object"
+)
 
 
 def nested_problem(name: str) -> str | None:
@@ -58,6 +65,8 @@ class NameSpace:
 def schema_problem(known: Collection[str], schema: Mapping[str, DataType]) -> str | None:
     """Why a table whose columns are `known` cannot have all columns of `schema`, or None."""
     space = NameSpace(known)
+    if len(schema) > max(MAX_COLUMNS, len(known)):
+        return TOO_MANY
     for name in schema:
         if name in known:
             continue

@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 from polynya.formats.values.columns import Builder, Column, Faults, build
 from polynya.formats.values.evolve import Evolved, Source, evolved
 from polynya.formats.values.names import (
+    MAX_COLUMNS,
+    TOO_MANY,
     NameSpace,
     column_problem,
     one_name_twice,
@@ -288,12 +290,16 @@ def _column_names(
     records: Sequence[Record], met: Collection[str], types: ColumnTypes, faults: Faults
 ) -> list[str]:
     names = dict.fromkeys(types.names())
-    space = NameSpace(names)
+    space, excluded = NameSpace(names), frozenset(types.evolving.excluded)
+    width = sum(name not in excluded for name in names)
     bad: dict[str, str] = {}
     for name in met:
         problem = None if name in names else column_problem(name) or space.clash(name)
-        if name not in names and name not in types.evolving.excluded:
+        if name not in names and name not in excluded:
             problem = problem or reserved_problem(name)
+            if problem is None and width >= MAX_COLUMNS:
+                problem = f"column {name!r}: {TOO_MANY}"
+            width += problem is None
         if problem:
             bad[name] = problem
         else:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from polynya.lake.fold.shape import Shape, comparable
-from polynya.lake.fold.sql import STORED_SEQUENCE, is_delete, timestamp_literal, within
+from polynya.lake.fold.sql import STORED_SEQUENCE, is_delete, joined, timestamp_literal, within
 from polynya.lake.table.copy_state import Reloading
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import DELETING
@@ -76,7 +76,7 @@ def _differs(shape: Shape, comparison: Comparison) -> str:
         f"{comparable(f'c.{quote(name)}', shape.columns[name])}"
         for name in comparison.columns
     )
-    return f"NOT ({' AND '.join(same) or 'true'})"
+    return f"NOT ({joined(same, 'AND') or 'true'})"
 
 
 def _differences(shape: Shape, table: str, reloading: Reloading, changed: str) -> str:

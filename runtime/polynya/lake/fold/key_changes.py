@@ -11,7 +11,7 @@ from polynya.lake.fold.columns import EVENT_HEADERS, STORED_NAMES
 from polynya.lake.fold.fold import fold, with_clause
 from polynya.lake.fold.keys import key_text
 from polynya.lake.fold.shape import Shape, comparable
-from polynya.lake.fold.sql import SEQUENCE, STORED_SEQUENCE, within
+from polynya.lake.fold.sql import SEQUENCE, STORED_SEQUENCE, joined, within
 from polynya.lake.fold.unsent import is_unsent
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
@@ -122,10 +122,13 @@ def _stored_place(shape: Shape) -> str:
 
     A version whose values change here must not pass for one that is stored as it is.
     """
-    changed = " OR ".join(
-        f"NOT ({comparable(_carried_value(shape, name), shape.columns[name])} <=> "
-        f"{comparable(f'e.{quote(name)}', shape.columns[name])})"
-        for name in shape.values
+    changed = joined(
+        (
+            f"NOT ({comparable(_carried_value(shape, name), shape.columns[name])} <=> "
+            f"{comparable(f'e.{quote(name)}', shape.columns[name])})"
+            for name in shape.values
+        ),
+        "OR",
     )
     fields = ", ".join(
         f"'{name}', " + ("CAST(NULL AS STRING)" if name == "op" else f"e.__stored.`{name}`")

@@ -16,7 +16,14 @@ from polynya.lake.fold.fold import event_columns, fold, stored_columns, with_cla
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.fold.newest import current_of_newest
 from polynya.lake.fold.shape import Shape, comparable
-from polynya.lake.fold.sql import IS_OPEN_DELETE, STORED_SEQUENCE, is_delete, live_current, within
+from polynya.lake.fold.sql import (
+    IS_OPEN_DELETE,
+    STORED_SEQUENCE,
+    is_delete,
+    joined,
+    live_current,
+    within,
+)
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
@@ -195,7 +202,7 @@ def _runs(shape: Shape) -> list[tuple[str, str]]:
         "true"
     ]
     starts = (
-        f"NOT ({' AND '.join(same)}) OR hdr__deleted OR coalesce(lag(hdr__deleted) {over}, true)"
+        f"NOT ({joined(same, 'AND')}) OR hdr__deleted OR coalesce(lag(hdr__deleted) {over}, true)"
     )
     return [
         ("marked", f"SELECT *, CAST({starts} AS INT) AS __new_run FROM versions"),

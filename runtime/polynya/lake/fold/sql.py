@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from typing import Final, Literal
 
 from polynya.lake.fold.shape import Shape
 from polynya.model.contract import headers as h
@@ -20,6 +21,22 @@ def sequence(identifier: str, tail: str) -> str:
 SEQUENCE = sequence("__ci", "__tail")
 #: Sequence of a row of the internal table.
 STORED_SEQUENCE = sequence(h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL)
+
+
+#: Conditions that are joined side by side. Spark makes a tree of them that is as deep as they are
+#: many, and walks it by recursion: some fifteen hundred end its stack.
+_SIDE_BY_SIDE: Final = 16
+
+
+def joined(conditions: Iterable[str], operator: Literal["AND", "OR"]) -> str:
+    """Conditions joined by one operator, those of a wide table in parentheses that keep it flat."""
+    terms = list(conditions)
+    while len(terms) > _SIDE_BY_SIDE:
+        groups = (
+            terms[start : start + _SIDE_BY_SIDE] for start in range(0, len(terms), _SIDE_BY_SIDE)
+        )
+        terms = [f"({f' {operator} '.join(group)})" for group in groups]
+    return f" {operator} ".join(terms)
 
 
 def timestamp_literal(moment: datetime) -> str:

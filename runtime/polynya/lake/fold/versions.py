@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.fold.shape import Shape, comparable
-from polynya.lake.fold.sql import selected, table_row
+from polynya.lake.fold.sql import joined, selected, table_row
 from polynya.lake.fold.unsent import is_unsent
 from polynya.model.contract import headers as h
 from polynya.model.contract.headers import Partition
@@ -39,7 +39,7 @@ def placed(shape: Shape) -> str:
         inner = f"SELECT *, count_if({_BASE}) {over} AS __base FROM ({inner})"
     judged = (
         f"SELECT *, NOT __gone AND ({_kept(shape)}){_young(shape)} AS __kept, "
-        f"({' AND '.join(same)}) AS __same "
+        f"({joined(same, 'AND')}) AS __same "
         f"FROM ({inner})"
     )
     return (
@@ -74,7 +74,7 @@ def _young(shape: Shape) -> str:
 
 def _shows_older(shape: Shape) -> str:
     """Whether a version shows values of the one before it."""
-    return " OR ".join(["__del", *(is_unsent(shape, name) for name in shape.partial)])
+    return joined(["__del", *(is_unsent(shape, name) for name in shape.partial)], "OR")
 
 
 def _keeps_predecessors(shape: Shape) -> bool:
