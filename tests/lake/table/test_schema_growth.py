@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from polynya.lake.read.verify import verify
+from polynya.lake.table.dataset import DatasetTable
 from tests.lab.events import land, upsert
 from tests.lab.lab import Lab, drop, put
 
@@ -183,3 +184,24 @@ def test_debezium_gives_nested_nulls_their_type_later(lab: Lab) -> None:
         land(captured, upsert(number, number, v=inner))
         captured.run("always")
     assert captured["users"].current("id", "v.g.h", "v.l") == [(1, None, []), (2, 1, [1])]
+
+
+def test_a_nested_field_of_a_killed_step_is_added_by_the_next_one(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = lab.feed()
+    users.apply(put(1, 1, home={"city": "Rome", "zip": None}))
+    users.land(put(2, 2, home={"city": "Oslo", "zip": 5, "street": "x"}))
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as scope, pytest.raises(KeyboardInterrupt):
+        scope.setattr(DatasetTable, "_record_schema", killed)
+        users.run()
+    users.apply()
+
+    assert users.current("id", "home.city", "home.zip", "home.street") == [
+        (1, "Rome", None, None),
+        (2, "Oslo", 5, "x"),
+    ]

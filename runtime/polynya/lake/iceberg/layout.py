@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from polynya.formats.values.names import schema_problem
@@ -131,6 +132,7 @@ def grow_columns(
     if problem is not None:
         raise refused_columns(table.name, problem)
     update = table.java.updateSchema()
+    growth = _Growth(spark, table.java.schema(), update)
     for name, new in changed.items():
         old = before.get(name)
         if old is None:
@@ -144,7 +146,7 @@ def grow_columns(
             merged = widen(old, new)
             if merged is None:
                 raise AssertionError(f"column {name}: {old} cannot become {new}")
-            _widen_column(spark, update, name, old, merged)
+            _widen_column(growth, name, old, merged)
     table.commit_change(update)
     return True
 
@@ -187,26 +189,38 @@ def is_stored_as(spark: SparkSession, table: IcebergTable, name: str, kind: Data
     return found == wanted
 
 
-def _widen_column(
-    spark: SparkSession, update: Any, path: str, old: DataType, new: DataType
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    """An `UpdateSchema`, and the schema that it begins with."""
+
+    spark: SparkSession
+    schema: Any
+    update: Any
+
+    def add(self, path: str, member: str, kind: DataType) -> None:
+        """Add a field, in place of one of this name."""
+        if self.schema.findField(f"{path}.{member}") is not None:
+            self.update.deleteColumn(f"{path}.{member}")
+        self.update.addColumn(path, member, _java_type(self.spark, kind), None)
+
+
+def _widen_column(growth: _Growth, path: str, old: DataType, new: DataType) -> None:
     """Apply one promotion, descending into structs, arrays and maps."""
     if storage_type(old) == storage_type(new):
         return
     match old, new:
         case Struct(old_members), Struct(new_members):
-            _widen_struct(spark, update, path, dict(old_members), new_members)
+            _widen_struct(growth, path, dict(old_members), new_members)
         case Array(old_element), Array(new_element):
-            _widen_column(spark, update, f"{path}.element", old_element, new_element)
+            _widen_column(growth, f"{path}.element", old_element, new_element)
         case MapType(_, old_value), MapType(_, new_value):
-            _widen_column(spark, update, f"{path}.value", old_value, new_value)
+            _widen_column(growth, f"{path}.value", old_value, new_value)
         case _:
-            update.updateColumn(path, _java_type(spark, new))
+            growth.update.updateColumn(path, _java_type(growth.spark, new))
 
 
 def _widen_struct(
-    spark: SparkSession,
-    update: Any,
+    growth: _Growth,
     path: str,
     known: Mapping[str, DataType],
     members: Iterable[tuple[str, DataType]],
@@ -216,17 +230,17 @@ def _widen_struct(
         inner = f"{path}.{member}"
         old = known.get(member)
         if old is None:
-            update.addColumn(path, member, _java_type(spark, kind), None)
+            # One that is there is of a step that was killed before the state knew of it: NULL.
+            growth.add(path, member, kind)
         elif isinstance(old, Void) and storage_type(old) != storage_type(kind):
-            update.deleteColumn(inner)
-            update.addColumn(path, member, _java_type(spark, kind), None)
+            growth.add(path, member, kind)
             # Rows are written by the order of the type as it is known.
             if before is None:
-                update.moveFirst(inner)
+                growth.update.moveFirst(inner)
             else:
-                update.moveAfter(inner, before)
+                growth.update.moveAfter(inner, before)
         else:
-            _widen_column(spark, update, inner, old, kind)
+            _widen_column(growth, inner, old, kind)
         before = inner
 
 
