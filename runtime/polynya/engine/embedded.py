@@ -107,8 +107,11 @@ class _Views:
             raise NotEmbeddedError(error.message) from error
 
     def find(self, name: str) -> Live:
-        """The view that is called `schema.view`. Raises NotEmbeddedError."""
-        schema, _, view = name.partition(".")
+        """The view that is called `schema.view`, in any case if only one is.
+
+        Raises NotEmbeddedError.
+        """
+        schema, _, view = self._as_called(name).partition(".")
         has_view = partial(_has_view, schema=schema, view=view)
         known = next((one for one in self._known if has_view(one.dataset)), None)
         if known is None:
@@ -116,6 +119,14 @@ class _Views:
             self._known.append(known)
         self._check(known, view)
         return replace(known, view=view)
+
+    def _as_called(self, name: str) -> str:
+        """A name in the case of the only view that it may mean: sources have names in capitals."""
+        views = [one.full_name for one in self._entries if one.is_view]
+        if name in views:
+            return name
+        alike = [one for one in views if one.casefold() == name.casefold()]
+        return alike[0] if len(alike) == 1 else name
 
     def _load(self, name: str, wanted: Callable[[ResolvedDataset], bool]) -> Live:
         for entry in inventory(self._project, self._tables, wanted):

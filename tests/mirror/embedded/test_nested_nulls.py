@@ -75,7 +75,7 @@ def _shown(lab: Lab, users: Feed) -> dict[int, dict[str, Any]]:
     }
     assert "PyIceberg reads NULL in ls as empty" in said[0]
     # What PyIceberg reads right is not left to Spark.
-    answer_embedded(project_of(users), f"SELECT l, ll, s, m, ml FROM {view}")
+    answer_embedded(project_of(users), f"SELECT l, ll, s, m, ml FROM {view.upper()}")
     names, found = shown_by_duckdb(users, "users")
     in_duckdb = by_key(dict(zip(names, row, strict=True)) for row in found)
     assert rows == {key: {name: row[name] for name in TYPES} for key, row in in_duckdb.items()}
