@@ -88,12 +88,19 @@ class PrivateVpc(Construct):
         log_group = logs.LogGroup(
             self, "FlowLogGroup", retention=flow_log_retention, removal_policy=removal_policy
         )
-        ec2.FlowLog(
+        flow_log = ec2.FlowLog(
             self,
             "FlowLog",
             resource_type=ec2.FlowLogResourceType.from_vpc(self.vpc),
             destination=ec2.FlowLogDestination.to_cloud_watch_logs(log_group),
             traffic_type=ec2.FlowLogTrafficType.ALL,
+        )
+        # The role is made by the library. One of ours would replace the flow log of each stage.
+        made = flow_log.iam_role and flow_log.iam_role.node.default_child
+        assert isinstance(made, iam.CfnRole)
+        made.add_property_override(
+            "AssumeRolePolicyDocument.Statement.0.Condition",
+            {"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
         )
 
 

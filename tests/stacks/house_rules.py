@@ -30,7 +30,7 @@ def violations(template: Template) -> list[str]:
     """Every broken rule as `LogicalId: what is wrong`."""
     return [
         f"{name}: {problem}"
-        for rule in (private, encrypted, kept, closed_buckets)
+        for rule in (private, encrypted, kept, closed_buckets, trusts, launches)
         for name, problem in rule(template)
     ]
 
@@ -65,6 +65,43 @@ def private(template: Template) -> Iterator[tuple[str, str]]:
     for name, subnet in resources(template, "AWS::EC2::Subnet").items():
         if subnet.get("MapPublicIpOnLaunch"):
             yield name, "gives its members public addresses"
+
+
+#: Roles of these are handed to an instance or a function of the same account by `iam:PassRole`,
+#: which works inside of one account only; AWS documents no `aws:SourceAccount` in their trust.
+PASSED_IN_THE_ACCOUNT = {"ec2.amazonaws.com", "lambda.amazonaws.com"}
+#: Roles that the CDK's library of pipelines makes, without a setting for their trust.
+MADE_BY_PIPELINES = {
+    "codebuild.amazonaws.com",
+    "codepipeline.amazonaws.com",
+    "events.amazonaws.com",
+}
+OF_ONE_ACCOUNT = {"aws:SourceAccount", "aws:SourceArn"}
+
+
+def trusts(template: Template) -> Iterator[tuple[str, str]]:
+    """A service takes a role for this account only, and not for who else names the role to it."""
+    for name, role in resources(template, "AWS::IAM::Role").items():
+        for statement in role["AssumeRolePolicyDocument"]["Statement"]:
+            principal = statement.get("Principal", {})
+            named = principal.get("Service", []) if isinstance(principal, dict) else []
+            services = {str(one) for one in (named if isinstance(named, list) else [named])}
+            conditions = statement.get("Condition", {}).values()
+            held = any(OF_ONE_ACCOUNT & one.keys() for one in conditions)
+            if services - PASSED_IN_THE_ACCOUNT - MADE_BY_PIPELINES and not held:
+                yield name, f"trusts {', '.join(sorted(services))} on behalf of any account"
+
+
+def launches(template: Template) -> Iterator[tuple[str, str]]:
+    """Who may launch instances takes all that a launch template says from that template."""
+    for kind in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"):
+        for name, policy in resources(template, kind).items():
+            for statement in policy["PolicyDocument"]["Statement"]:
+                action = statement["Action"]
+                launched = "ec2:RunInstances" in ([action] if isinstance(action, str) else action)
+                bool_ = statement.get("Condition", {}).get("Bool", {})
+                if launched and bool_.get("ec2:IsLaunchTemplateResource") != "true":
+                    yield name, "launches instances with more than a launch template says"
 
 
 def encrypted(template: Template) -> Iterator[tuple[str, str]]:

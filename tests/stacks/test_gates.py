@@ -91,6 +91,36 @@ def _set(*path: str, to: Any) -> Callable[[dict[str, Any]], None]:
 BUCKET, STREAM = "LandingBucket6D60388F", "WorkloadStream8DD720F8"
 INGRESS = {"GroupId": "sg", "IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}
 
+TRUSTING = {
+    "Type": "AWS::IAM::Role",
+    "Properties": {
+        "AssumeRolePolicyDocument": {
+            "Statement": [
+                {
+                    "Action": "sts:AssumeRole",
+                    "Effect": "Allow",
+                    "Principal": {"Service": "glue.amazonaws.com"},
+                }
+            ]
+        }
+    },
+}
+LAUNCHING = {
+    "Type": "AWS::IAM::Policy",
+    "Properties": {
+        "PolicyDocument": {
+            "Statement": [
+                {
+                    "Action": ["ec2:RunInstances"],
+                    "Effect": "Allow",
+                    "Resource": "*",
+                    "Condition": {"ArnLike": {"ec2:LaunchTemplate": "arn:own"}},
+                }
+            ]
+        }
+    },
+}
+
 
 @pytest.mark.parametrize(
     ("edit", "said"),
@@ -117,6 +147,8 @@ INGRESS = {"GroupId": "sg", "IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}
         ),
         (_set(BUCKET, "Properties", "VersioningConfiguration", to={}), "keeps no versions"),
         (_set("LandingBucketPolicyA8222AB4", to={"Type": "X"}), f"{BUCKET}: answers without TLS"),
+        (_set("Trusting", to=TRUSTING), "Trusting: trusts glue.amazonaws.com on behalf of any"),
+        (_set("Launching", to=LAUNCHING), "Launching: launches instances with more than"),
     ],
 )  # fmt: skip
 def test_each_rule_of_the_house_stops_its_fault(

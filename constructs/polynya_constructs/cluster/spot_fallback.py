@@ -122,7 +122,11 @@ def _allow_launches(role: iam.Role, cluster: Cluster) -> None:
         actions=["ec2:RunInstances"],
         resources=["*"],
         wildcard="subnets, images and volumes of a launch; its template is named by a condition",
-        conditions={"ArnLike": {"ec2:LaunchTemplate": template}},
+        # Nothing that the template says may be replaced in the call, such as role or user data.
+        conditions={
+            "ArnLike": {"ec2:LaunchTemplate": template},
+            "Bool": {"ec2:IsLaunchTemplateResource": "true"},
+        },
     )
     allow(
         role,

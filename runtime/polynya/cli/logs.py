@@ -9,12 +9,14 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Final
 
 from polynya.cli.options import GlobalOptions
 from polynya.cli.visible import visible
 from polynya.model.errors import ConfigError
+from polynya.store.own_files import own
 
 #: What was said on standard error; never said there a second time.
 SAID: Final = logging.getLogger("polynya.said")
@@ -30,6 +32,13 @@ class _Visible(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
         return visible(super().format(record))
+
+
+class _OwnFile(logging.FileHandler):
+    """A file that only this user may read; one that is there keeps its rights."""
+
+    def _open(self) -> TextIOWrapper:
+        return open(self.baseFilename, "a", encoding=self.encoding, errors=self.errors, opener=own)
 
 
 @contextmanager
@@ -74,7 +83,7 @@ def _level(options: GlobalOptions) -> int:
 
 def _file(path: Path) -> logging.Handler:
     try:
-        handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+        handler = _OwnFile(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise ConfigError(
             "POLYNYA-CLI-004",

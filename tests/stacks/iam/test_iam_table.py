@@ -164,10 +164,16 @@ class Asked:
             "if-none-match": {"s3:if-none-match": "*"},
             "part of an upload": {"s3:ObjectCreationOperation": "false"},
             "own launch template": {
-                "ec2:LaunchTemplate": self.arn("clustered/Cluster-cheap", "ClusterNodeTemplate")
+                "ec2:LaunchTemplate": self.arn("clustered/Cluster-cheap", "ClusterNodeTemplate"),
+                "ec2:IsLaunchTemplateResource": "true",
+            },
+            "own launch template with more": {
+                "ec2:LaunchTemplate": self.arn("clustered/Cluster-cheap", "ClusterNodeTemplate"),
+                "ec2:IsLaunchTemplateResource": "false",
             },
             "another launch template": {
-                "ec2:LaunchTemplate": f"arn:aws:ec2:{HERE}:launch-template/lt-1"
+                "ec2:LaunchTemplate": f"arn:aws:ec2:{HERE}:launch-template/lt-1",
+                "ec2:IsLaunchTemplateResource": "true",
             },
             "below exports": {"s3:prefix": "exports/2026/11/"},
             "beside exports": {"s3:prefix": "exports-2/2026/"},

@@ -13,6 +13,7 @@ from typing import Final
 
 from polynya.model.errors import DependencyError
 from polynya.store.job_runs import Label, Order, RunSeen, RunState
+from polynya.store.own_files import own
 
 #: The process that a run ends with, by its number.
 PARENT: Final = "POLYNYA_PARENT"
@@ -37,9 +38,9 @@ class ProcessRuns:
     def submit(self, order: Order) -> str:
         """See `JobRuns`."""
         log = self._log(order.label)
-        log.parent.mkdir(parents=True, exist_ok=True)
+        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            with log.open("wb") as sink:
+            with open(log, "wb", opener=own) as sink:
                 process = subprocess.Popen(
                     [*self._command, *order.arguments],
                     cwd=self._work,
