@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -20,7 +21,8 @@ NONE = SCHEMAS["kafka"].empty_table()
 def footer(number: int, table: str = "clicks") -> StreamFooter:
     return StreamFooter(
         task="in", table=table, source="kafka", number=number, content=JSON_CONTENT,
-        begin={}, end={"n": number}, written_at=datetime(2026, 1, 1, tzinfo=UTC),
+        begin={"n": number - 1} if number > 1 else {}, end={"n": number},
+        written_at=datetime(2026, 1, 1, tzinfo=UTC),
     )  # fmt: skip
 
 
@@ -75,6 +77,30 @@ def test_of_two_writers_one_puts_a_number_and_the_other_finds_all_that_came():
 
     assert other.newest().number == 3
     assert len(store.objects) == 3
+
+
+@pytest.mark.parametrize("looks_again", [False, True])
+def test_a_batch_that_does_not_begin_where_the_one_before_it_ends_is_no_position(looks_again):
+    store = MemoryObjectStore()
+    log = LandedLog(store, "in", "clicks")
+    log.put(footer(1), NONE)
+    forged = replace(footer(2), begin={"n": 7}, end={"n": 10**9})
+    LandedLog(store, "in", "clicks").put(forged, NONE)
+
+    with pytest.raises(OperationError, match="does not begin where number 1 ends") as caught:
+        log.look_again() if looks_again else LandedLog(store, "in", "clicks").newest()
+
+    assert caught.value.code == "POLYNYA-STR-014"
+
+
+def test_the_newest_batch_is_a_position_when_the_one_before_it_was_deleted():
+    store = MemoryObjectStore()
+    log = LandedLog(store, "in", "clicks")
+    for number in (1, 2):
+        log.put(footer(number), NONE)
+    log.delete(1)
+
+    assert LandedLog(store, "in", "clicks").newest().end == {"n": 2}
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", None], ids=["empty", "cut", "no landed batch"])

@@ -37,20 +37,28 @@ class LandedLog:
         """What the batch with the highest number says; None: nothing was landed.
 
         Raises:
-            OperationError: POLYNYA-STR-014, it cannot be read. Nobody may guess the position.
+            OperationError: POLYNYA-STR-014, it cannot be read, or does not begin where the one
+                before it ends. Nobody may guess the position.
         """
         if not self._is_known:
             numbers = self.numbers()
-            self._newest = self.footer(max(numbers)) if numbers else None
-            self._is_known = True
+            newest = self.footer(max(numbers)) if numbers else None
+            before = self._footer(newest.number - 1) if newest and newest.number > 1 else None
+            if newest is not None and before is not None:
+                self._require_successor(before, newest)
+            self._newest, self._is_known = newest, True
         return self._newest
 
     def look_again(self) -> None:
-        """Another writer has put batches: find the newest among those that came."""
+        """Another writer has put batches: find the newest among those that came.
+
+        Raises OperationError as `newest`.
+        """
         if self._newest is None:
             self._is_known = False
             return
         while (after := self._footer(self._newest.number + 1)) is not None:
+            self._require_successor(self._newest, after)
             self._newest = after
 
     def put(self, footer: StreamFooter, rows: pa.Table) -> int | None:
@@ -97,6 +105,12 @@ class LandedLog:
         """The path of a batch in the landing zone."""
         return f"{self.folder}/{batch_name(number)}"
 
+    def _require_successor(self, before: StreamFooter, after: StreamFooter) -> None:
+        """See that a batch continues the one before it: else it was put by nobody who landed."""
+        if after.begin != before.end:
+            why = f"it does not begin where number {before.number} ends"
+            raise _unreadable(self.path(after.number), why)
+
     def _footer(self, number: int) -> StreamFooter | None:
         path = self.path(number)
         try:
@@ -114,7 +128,7 @@ class LandedLog:
 def _unreadable(path: str, why: str) -> OperationError:
     return OperationError(
         "POLYNYA-STR-014",
-        f"the newest landed batch cannot be read: {why}",
+        f"the newest landed batch cannot be used: {why}",
         where=path,
         state="nothing was landed after it; the source keeps its records as long as it is set to",
         fix="put the object back as it was written. If it is lost for ever, delete the batches "

@@ -93,9 +93,12 @@ PAGES: Final = (
     ),
     ErrorPage(
         "POLYNYA-STR-014",
-        "the newest landed batch cannot be read",
+        "the newest landed batch cannot be used",
         "The position is in the footer of the newest landed batch. Without it nobody knows how "
-        "far the stream was read, so nothing is landed. Put the object back as it was written. If "
+        "far the stream was read, so nothing is landed. It cannot be read, or begins at another "
+        "position than the one at which the batch before it ends: then somebody else has put it "
+        "there, and its end is no position to continue from. Put the object back as it was "
+        "written. If "
         "it is lost for ever, delete the batches from that one on: what they held is read again "
         "from the source, if it still has it. Tables that have copied the deleted batches get "
         "those records again.",
