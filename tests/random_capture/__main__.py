@@ -134,6 +134,10 @@ def run(
         session = source.connect(server)
         for table in workload.tables:
             workload.insert_one(table, session)
+        # One that has just begun does not handle signals yet.
+        program.until(
+            "it works", lambda: any(one["type"] == "step.ended" for one in program.said())
+        )
         program.stop()
         program.process_the_rest()
         say(f"{source.name}, seed {seed}: {dict(workload.counts)}, killed: {killed}")
