@@ -16,7 +16,7 @@ from typing import Final
 from polynya.cli.options import GlobalOptions
 from polynya.cli.visible import visible
 from polynya.model.errors import ConfigError
-from polynya.store.own_files import own
+from polynya.store.node_folders import own
 
 #: What was said on standard error; never said there a second time.
 SAID: Final = logging.getLogger("polynya.said")

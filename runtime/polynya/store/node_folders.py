@@ -1,6 +1,7 @@
-"""Folders that the node names, and not the configuration: where secrets and connectors lie.
+"""Files and folders of the node: what it names itself, and what only its user may read.
 
-Whoever writes the configuration works as the node, and reads what the node lets it read.
+The node, and not the configuration, says where secrets and connectors lie. Whoever writes the
+configuration works as the node, and reads what the node lets it read.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+_OWN: Final = 0o600
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,14 @@ class NodeFolder:
     def outside(self) -> str:
         """Why a path is refused, in words."""
         return f"it is not below {self.place()}, the folder that `{self.variable}` names"
+
+
+def own(path: str, flags: int) -> int:
+    """Open a file for `open(…, opener=own)`; a new one is for this user only.
+
+    Logs hold names of people's files, and values in errors.
+    """
+    return os.open(path, flags, _OWN)
 
 
 #: What `${file:PATH}` and the properties of a Kafka client may name.

@@ -13,7 +13,7 @@ from typing import Final
 
 from polynya.model.errors import DependencyError
 from polynya.store.job_runs import Label, Order, RunSeen, RunState
-from polynya.store.own_files import own
+from polynya.store.node_folders import own
 
 #: The process that a run ends with, by its number.
 PARENT: Final = "POLYNYA_PARENT"
