@@ -7,21 +7,29 @@ path may look like, and `LocalObjectStore.resolve` the only place that turns one
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import io
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
-from polynya.model.errors import OperationError
+from polynya.model.errors import DependencyError, OperationError
 
 _TEMPORARY_PREFIX = ".polynya-tmp-"
 _PIECE = 1 << 20
+_BUFFER = 1 << 16
+#: What a machine says that has no right, no memory or no way to a file for a moment.
+_PASSING = frozenset({
+    errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE,
+    errno.ETIMEDOUT, errno.EBUSY, errno.EAGAIN, errno.ENOTCONN, errno.EHOSTDOWN, errno.EREMOTEIO,
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +129,49 @@ def checked_path(path: str) -> PurePosixPath:
     return pure
 
 
+#: How a file is read; tests put one in its place that breaks off.
+read_into = io.FileIO.readinto
+
+
+class _Local(io.FileIO):
+    """A file on this machine whose reading says what the machine lacks, and not the file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._path = path
+
+    def readinto(self, buffer: Any, /) -> int:
+        """See `FileIO`."""
+        try:
+            return read_into(self, buffer)
+        except OSError as error:
+            raise _passing(self._path, error) from error
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """See `FileIO`."""
+        if size is None or size < 0:
+            return self.readall()
+        buffer = bytearray(size)
+        return bytes(memoryview(buffer)[: self.readinto(buffer)])
+
+    def readall(self) -> bytes:
+        """See `FileIO`."""
+        return b"".join(iter(lambda: self.read(_PIECE), b""))
+
+
+def _passing(path: Path, error: OSError) -> Exception:
+    """The error itself, or what to raise for one that says nothing of what is in the file."""
+    if error.errno not in _PASSING:
+        return error
+    return DependencyError(
+        "POLYNYA-STO-003",
+        f"a file cannot be read now: {error.strerror}",
+        where=str(path),
+        state="it was not set aside; it is read again by itself",
+        fix="give the user of this process the right to read it, or see what the machine lacks",
+    )
+
+
 def _escape(path: str) -> OperationError:
     return OperationError(
         "POLYNYA-STO-001",
@@ -138,9 +189,18 @@ class LocalObjectStore:
         self.root = root.resolve()
 
     def resolve(self, path: str) -> Path:
-        """The file of `path`. Raises OperationError when it lies outside, also through links."""
+        """The file of `path`.
+
+        Raises:
+            OperationError: POLYNYA-STO-001, it lies outside, also through links.
+            OSError: a link that leads to itself.
+        """
         target = self.root.joinpath(checked_path(path))
-        if not target.resolve().is_relative_to(self.root):
+        try:
+            real = target.resolve()
+        except RuntimeError as error:
+            raise OSError(errno.ELOOP, "a link that leads to itself", str(target)) from error
+        if not real.is_relative_to(self.root):
             raise _escape(path)
         return target
 
@@ -207,8 +267,21 @@ class LocalObjectStore:
         return self.resolve(path).stat().st_size
 
     def open(self, path: str) -> BinaryIO:
-        """A seekable reader."""
-        return self.resolve(path).open("rb")
+        """A seekable reader.
+
+        Raises:
+            OSError: there is no such file, or it is none that can be read, such as a named pipe.
+            DependencyError: POLYNYA-STO-003, the machine cannot read it now; reading raises it too.
+        """
+        target = self.resolve(path)
+        try:
+            is_file = stat.S_ISREG(target.stat().st_mode)
+            found = io.BufferedReader(_Local(target), _BUFFER) if is_file else None
+        except OSError as error:
+            raise _passing(target, error) from error
+        if found is None:
+            raise OSError(errno.EINVAL, "no regular file", str(target))
+        return found
 
     def get(self, path: str) -> bytes:
         """The whole object."""

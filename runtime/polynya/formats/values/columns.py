@@ -108,7 +108,13 @@ def build(values: Values, known: DataType | None, *, declared: bool = False) -> 
         known = _inferred(values, kinds)
     match known:
         case Void():
-            return Column(known, pa.nulls(len(values), pa.string()), {})
+            # What is there all the same are numbers that no type holds.
+            faults = {
+                index: (_rule(value), f"{shown(value)} fits no type of a column")
+                for index, value in enumerate(values)
+                if value is not None
+            }
+            return Column(known, pa.nulls(len(values), pa.string()), faults)
         case Struct():
             return _struct(values, known, declared=declared)
         case Array():
@@ -138,7 +144,9 @@ def _inferred(values: Values, kinds: set[type]) -> DataType:
 
 def _inferred_number(numbers: list[Any]) -> DataType:
     # A number that no column can hold is refused, and has no say.
-    numbers = [one for one in numbers if type(one) is float or _is_held(one)] or numbers
+    numbers = [one for one in numbers if type(one) is float or _is_held(one)]
+    if not numbers:
+        return Void()
     kinds = set(map(type, numbers))
     if kinds == {float}:
         return DOUBLE
@@ -151,16 +159,9 @@ def _inferred_number(numbers: list[Any]) -> DataType:
     if Number not in kinds and all(type(n) is float or _is_exact_double(n) for n in numbers):
         return DOUBLE
     needed = [digits_needed(exact_decimal(number)) for number in numbers]
-    # The scale that holds most of them, so that one odd number does not refuse the others. Of equal
-    # ones the smallest: a decimal column gains precision later, never scale.
-    scales = sorted({min(fraction, MAX_PRECISION) for _, fraction in needed})
-    scale = max(scales, key=lambda one: sum(_is_at(one, *digits) for digits in needed))
+    scale = min(max(fraction for _, fraction in needed), MAX_PRECISION)
+    # Room for growth: a decimal column gains precision later, never scale.
     return Decimal(MAX_PRECISION, scale)
-
-
-def _is_at(scale: int, whole: int, fraction: int) -> bool:
-    """Whether a decimal of the most digits and this scale holds so many of a number."""
-    return fraction <= scale and whole <= MAX_PRECISION - scale
 
 
 def _is_held(number: int | Number) -> bool:

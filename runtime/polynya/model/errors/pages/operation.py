@@ -352,6 +352,14 @@ PAGES: Final = (
         "new one. Landed files should never be replaced: give each a name of its own.",
     ),
     ErrorPage(
+        "POLYNYA-STO-003",
+        "a landed file cannot be read now",
+        "The user of the process has no right to read the file, or the machine has no memory, no "
+        "free file handle or no way to the disk for a moment. That says nothing of what is in the "
+        "file, so it is not set aside: the dataset waits, and the file is read again by itself. "
+        "Give the user the right to read it, or move the file out of the landing folder.",
+    ),
+    ErrorPage(
         "POLYNYA-AWS-001",
         "no AWS credentials or region",
         "The AWS SDK found no region or no credentials, or AWS does not know them, or they are "

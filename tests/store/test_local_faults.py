@@ -1,0 +1,77 @@
+"""What the machine lacks for a moment is told apart from what is wrong with a file."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from polynya.formats.errors import UnreadableFileError
+from polynya.formats.files.landed_file import landed_file
+from polynya.model.errors import DependencyError
+from polynya.store import object_store
+from polynya.store.object_store import LocalObjectStore
+
+PASSING = [errno.EACCES, errno.EIO, errno.EMFILE, errno.ESTALE, errno.ENOMEM]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalObjectStore:
+    (tmp_path / "a.json").write_text('{"id": 1}\n' * 50_000)
+    return LocalObjectStore(tmp_path)
+
+
+@pytest.mark.parametrize("number", PASSING)
+def test_a_file_that_cannot_be_opened_now_is_no_damaged_one(
+    store: LocalObjectStore, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: io.FileIO, path: Path) -> None:
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr("polynya.store.object_store._Local.__init__", refuse)
+
+    with pytest.raises(DependencyError) as caught, landed_file(store, "a.json", "json"):
+        pass
+
+    assert caught.value.code == "POLYNYA-STO-003"
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize("number", PASSING)
+@pytest.mark.parametrize("content", ["json", "gzip", "parquet"])
+def test_nor_is_one_whose_reading_breaks_off(
+    store: LocalObjectStore, number: int, content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = {
+        "json": b"x" * 200_000,
+        "gzip": gzip.compress(random.Random(1).randbytes(200_000)),
+        "parquet": b"PAR1" + b"x" * 200_000,
+    }
+    (store.root / "b").write_bytes(contents[content])
+    reads = iter(range(1_000))
+    real = io.FileIO.readinto
+
+    def breaks_off(file: io.FileIO, buffer: bytearray) -> int:
+        if next(reads) > 0:
+            raise OSError(number, os.strerror(number))
+        return real(file, buffer)
+
+    monkeypatch.setattr(object_store, "read_into", breaks_off)
+
+    kind = "parquet" if content == "parquet" else "json"
+    with pytest.raises(DependencyError), landed_file(store, "b", kind) as file:
+        file.read()
+
+
+def test_what_is_no_regular_file_is_refused_as_a_file(store: LocalObjectStore) -> None:
+    os.mkfifo(store.root / "pipe.json")
+    (store.root / "loop.json").symlink_to("loop.json")
+
+    for name in ("pipe.json", "loop.json", "nothing.json"):
+        with pytest.raises(UnreadableFileError), landed_file(store, name, "json"):
+            pass
