@@ -25,7 +25,7 @@ from polynya.model.errors import DependencyError, OperationError
 _TEMPORARY_PREFIX = ".polynya-tmp-"
 _PIECE = 1 << 20
 _BUFFER = 1 << 16
-#: What a machine says that has no right, no memory or no way to a file for a moment.
+#: Errors that say something about the machine and nothing about the content of a file.
 _PASSING = frozenset({
     errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE,
     errno.ETIMEDOUT, errno.EBUSY, errno.EAGAIN, errno.ENOTCONN, errno.EHOSTDOWN, errno.EREMOTEIO,
@@ -134,7 +134,7 @@ read_into = io.FileIO.readinto
 
 
 class _Local(io.FileIO):
-    """A file on this machine whose reading says what the machine lacks, and not the file."""
+    """A local file. A transient error of the machine is not reported as damage of the file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -270,7 +270,7 @@ class LocalObjectStore:
         """A seekable reader.
 
         Raises:
-            OSError: there is no such file, or it is none that can be read, such as a named pipe.
+            OSError: the file does not exist, or is not a regular file, such as a named pipe.
             DependencyError: POLYNYA-STO-003, the machine cannot read it now; reading raises it too.
         """
         target = self.resolve(path)

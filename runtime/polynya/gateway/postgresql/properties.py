@@ -89,8 +89,8 @@ def _where_it_fails(tables: Sequence[PgTable]) -> str:
 
     With `fail` it names table and column. With `warn` the value is NULL, and a column that may not
     be NULL ends the stream without a name. Lists whose elements may not be NULL by their schema,
-    but are by the database, need that: there is no other way to have them at all. Where a list that
-    was not sent could become NULL like that, it is no choice.
+    but are by the database, need that: there is no other way to have them at all. `warn` must not
+    be used where an unsent list could become NULL that way.
     """
     lists = [
         (table, one)

@@ -104,8 +104,8 @@ def refuse_large(rows: int, size: int, limits: Limits) -> None:
 def _loses_nulls(kind: IcebergType) -> bool:
     """Whether PyIceberg 0.12 makes an empty list or map of NULL somewhere in a type.
 
-    `ArrowProjectionVisitor` builds lists and maps of structs anew from their offsets, which have
-    nothing of NULL.
+    `ArrowProjectionVisitor` rebuilds lists and maps of structs from their offsets alone, which do
+    not record NULL.
     """
     match kind:
         case StructType():
