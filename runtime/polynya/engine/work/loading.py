@@ -106,7 +106,8 @@ class Loading:
                 return self._in_batches(table, "no record can be read")
             sighting = Sighting(plan.met, list(plan.progress), of_load=True)
             refuse_unknown(table.context, table.table, sighting)
-            table.retype(out_of_reach(table.columns, plan.schema))
+            if table.progress:
+                table.retype(out_of_reach(table.columns, plan.schema))
             tell = _telling(table, found, plan)
             staged = stage_load(table.table, plan, now=now, tell=tell)
             following = self._judged(plan, staged, request, damaged, places)
