@@ -87,6 +87,16 @@ def _turn(item: pytest.Item) -> int:
     return 0 if whole_projects else 2
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Halves of surrogate pairs in what a test logged cannot be sent to another process."""
+    report = yield
+    report.sections = [
+        (name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections
+    ]
+    return report
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With `--dist loadfile`, keep a file in one process, and all that shares the stacks."""

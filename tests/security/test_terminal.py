@@ -80,7 +80,7 @@ def failure(text: str) -> OperationError:
     )
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_text_of_every_kind_shows_what_a_terminal_would_obey(
     output: Output, screens: tuple[Screen, Screen], text: str
 ) -> None:
@@ -100,7 +100,7 @@ def test_text_of_every_kind_shows_what_a_terminal_would_obey(
     assert OBEYED.search(sent(*screens)) is None
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_rows_of_a_query_show_what_a_terminal_would_obey(
     output: Output, screens: tuple[Screen, Screen], text: str
 ) -> None:
@@ -121,7 +121,7 @@ def test_a_program_gets_the_values_of_csv_as_they_are() -> None:
     assert file.getvalue() == '"a"\n"x\x1by\u202e"\n'
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_json_escapes_what_a_terminal_would_obey(text: str) -> None:
     screens = Screen(), Screen()
     output = JsonOutput(GlobalOptions(json=True), *screens)
@@ -136,7 +136,7 @@ def test_json_escapes_what_a_terminal_would_obey(text: str) -> None:
     assert json.loads(found.splitlines()[-1])["value"] == text
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_the_log_shows_what_a_terminal_would_obey(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
 ) -> None:
