@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import polynya
-from polynya.cli import main as main_module
+from polynya.cli import commands as commands_module
+from polynya.cli.commands import COMMANDS, Command, build_app
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.main import COMMANDS, Command, build_app, main
+from polynya.cli.main import main
 from polynya.cli.options import split_options
 from polynya.model import errors
 from tests.projects import BANK, USERS, write_project
@@ -121,7 +122,7 @@ def a_verb_that(monkeypatch, action):
     module.act = action
     monkeypatch.setitem(sys.modules, "polynya_test_verb", module)
     command = Command("act", "polynya_test_verb:act", "Act.")
-    monkeypatch.setattr(main_module, "COMMANDS", (command,))
+    monkeypatch.setattr(commands_module, "COMMANDS", (command,))
 
 
 def raising(error):

@@ -100,7 +100,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
     monkeypatch.setattr("polynya.engine.collaborators.start_engine", start)
     monkeypatch.setattr("polynya.engine.runner.units", units)
-    monkeypatch.setattr("polynya.cli.stopping.signal.signal", lambda *_: None)
+    monkeypatch.setattr("polynya.cli.signals.stopping.signal.signal", lambda *_: None)
     return made
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.cli.main import build_app
+from polynya.cli.commands import build_app
 from polynya.cli.options import split_options
 from tests.docs.pages import ROOT
 

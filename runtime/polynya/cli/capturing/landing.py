@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from uuid import uuid4
 
 from polynya.cli.capturing.chosen import one_capture, some_captures, store_of
@@ -10,6 +11,8 @@ from polynya.cli.context import CommandContext, Context, verb_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.inspect.captured.shown import show_captures
 from polynya.cli.options import usage_error
+from polynya.cli.signals.held import stopped_by_signals
+from polynya.cli.signals.stopping import EndedEarly, Stopping
 from polynya.gateway.asking import Asking, Wish
 from polynya.model.config.capture.connected import ConnectedCapture
 from polynya.store.clock import SystemClock
@@ -57,6 +60,7 @@ def preview(task: str, /, *, context: Context) -> int:
 
 
 @app.command
+@stopped_by_signals
 def run(*tasks: str, once: bool = False, context: Context) -> int:
     """Capture databases and nothing else: no Spark, no tables; they are for another machine.
 
@@ -70,14 +74,19 @@ def run(*tasks: str, once: bool = False, context: Context) -> int:
             Ctrl-C or SIGTERM.
         context: given by `main`.
     """
-    project = context.load(tolerant=True)
-    chosen = some_captures(project, tasks)
-    for error in project.errors:
-        context.output.error(error)
-    # Start-up time: PyArrow.
-    from polynya.cli.capturing.running import run_captures
+    try:
+        stopping = Stopping.on_signals(threading.Event(), context.output, starting=True)
+        project = context.load(tolerant=True)
+        chosen = some_captures(project, tasks)
+        for error in project.errors:
+            context.output.error(error)
+        # Start-up time: PyArrow.
+        from polynya.cli.capturing.running import run_captures
 
-    return run_captures(context, project, chosen, once=once)
+        return run_captures(context, project, chosen, stopping, once=once)
+    except EndedEarly:
+        context.output.note("ended before anything was begun")
+        return ExitCode.OK
 
 
 @app.command

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 
 from polynya.cli.capturing.chosen import store_of
 from polynya.cli.context import CommandContext
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.operate.run_report import RunReport
-from polynya.cli.stopping import Stopping, stop_with_parent
+from polynya.cli.signals.stopping import Stopping, stop_with_parent
 from polynya.engine.tasks.capturing.alone import Captures
 from polynya.engine.tasks.capturing.unit import supervisor_of
 from polynya.model.config.capture.connected import ConnectedCapture
@@ -24,11 +23,12 @@ def run_captures(
     context: CommandContext,
     project: LoadedProject,
     tasks: Sequence[ConnectedCapture],
+    stopping: Stopping,
     *,
     once: bool,
 ) -> int:
     """Run captures until they are done or somebody stops them; the exit code."""
-    clock, stop, name = SystemClock(), threading.Event(), project.project.name
+    clock, stop, name = SystemClock(), stopping.stop, project.project.name
     started, report = clock.monotonic(), RunReport(name)
 
     def tell(event: Event) -> None:
@@ -36,7 +36,6 @@ def run_captures(
         context.output.event(event)
 
     store = store_of(project)
-    stopping = Stopping.on_signals(stop, context.output)
     stop_with_parent(stop, os.environ)
     with context.output.live():
         names = tuple(task.name for task in tasks)
@@ -45,6 +44,7 @@ def run_captures(
             task.name: supervisor_of(task, project.target, store, clock=clock, sink=tell)
             for task in tasks
         }
+        stopping.starting = False
         failures = Captures(supervisors, tell, stop).run(once=once)
     for failure in failures.values():
         if context.output.is_json or not once:

@@ -17,6 +17,7 @@ from polynya.cli.operate.agent_status import status, work_folder
 from polynya.cli.options import usage_error
 from polynya.cli.output import JsonOutput
 from polynya.cli.service import metrics_sink, voice
+from polynya.cli.signals.held import release, stopped_by_signals
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ app.command(status)
 
 
 @app.default
+@stopped_by_signals
 def agent(
     *,
     config: str | None = None,
@@ -98,6 +100,7 @@ def agent(
     output = JsonOutput(context.options)
     place = config or str(context.options.project)
     inbox: Inbox = SimpleQueue()
+    signals = _Signals(lambda name: inbox.put(DrainAsked(name)))
     settings = Settings(
         config=place,
         work=work or work_folder(place),
@@ -113,7 +116,6 @@ def agent(
         tasks_of=tasks_of,
         only_named=only_named,
     )
-    signals = _Signals(lambda name: inbox.put(DrainAsked(name)))
     ended = make_agent(settings, voice(output), inbox).run()
     sys.stdout.flush()
     if ended is Ended.RESTART:
@@ -136,6 +138,7 @@ class _Signals:
         self.interrupted = False
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._take)
+        release()
 
     def _take(self, number: int, _frame: object) -> None:
         now = SystemClock().monotonic()

@@ -14,7 +14,7 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import usage_error
 from polynya.cli.sharing.asking import ask
 from polynya.cli.sharing.place import ANYWHERE, Where, place_of
-from polynya.cli.stopping import Stopping
+from polynya.cli.signals.stopping import Stopping
 from polynya.model.config.capture.connected import ConnectedCapture
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.reload import ReloadMode

@@ -16,7 +16,8 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.operate.run_report import RunReport
 from polynya.cli.output import Output
 from polynya.cli.selection import select_tasks
-from polynya.cli.stopping import EndedEarly, Stopping, stop_with_parent
+from polynya.cli.signals.held import stopped_by_signals
+from polynya.cli.signals.stopping import EndedEarly, Stopping, stop_with_parent
 from polynya.cli.visible import visible
 from polynya.model.config.engines.choice import session_for
 from polynya.model.config.task import StorageTask
@@ -38,6 +39,7 @@ SUBMITTED_SECONDS: Final = 600.0
 FailOn: TypeAlias = Literal["quarantine", "stale"]
 
 
+@stopped_by_signals
 def run(
     *tasks: str,
     once: bool = False,
@@ -70,8 +72,8 @@ def run(
         base: what relative places of its target are relative to.
         context: given by `main`.
     """
-    stopping = Stopping.on_signals(threading.Event(), context.output, starting=True)
     try:
+        stopping = Stopping.on_signals(threading.Event(), context.output, starting=True)
         return _run(
             _load(context, config, base), tasks, context, stopping, once=once, apply=apply,
             fail_on=fail_on, unit=unit, owner=owner, epoch=epoch,

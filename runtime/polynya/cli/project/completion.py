@@ -32,7 +32,7 @@ def completion(shell: Shell, /, *, context: Context) -> int:
         context: given by `main`.
     """
     # Start-up time: to know all options it loads every verb.
-    from polynya.cli.main import COMMANDS, build_app
+    from polynya.cli.commands import COMMANDS, build_app
 
     app = build_app([command.name for command in COMMANDS])
     # `main` takes these out before a verb is parsed, so that no verb has them itself.

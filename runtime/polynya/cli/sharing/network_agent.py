@@ -14,11 +14,13 @@ from polynya.cli.options import usage_error
 from polynya.cli.output import JsonOutput
 from polynya.cli.service import metrics_sink, voice
 from polynya.cli.sharing.place import store_of
-from polynya.cli.stopping import Stopping
+from polynya.cli.signals.held import stopped_by_signals
+from polynya.cli.signals.stopping import Stopping
 from polynya.model.config.aws import AwsAccess
 from polynya.store.clock import SystemClock
 
 
+@stopped_by_signals
 def network_agent(
     *,
     cluster: tuple[str, ...] = (),

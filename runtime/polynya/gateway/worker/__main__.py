@@ -1,100 +1,22 @@
-"""`python -m polynya.gateway.worker`: one capture, told and telling by lines of JSON."""
+"""`python -m polynya.gateway.worker`: where the process of a capture begins.
+
+A SIGTERM that comes while its modules are loaded is held until there is a capture to end.
+"""
 
 from __future__ import annotations
 
 import os
-import secrets
 import signal
 import sys
-import tempfile
-import threading
-import time
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import BinaryIO, Final
-
-from polynya.formats.debezium.envelope import placeholder_of
-from polynya.gateway.landing.log import CaptureLog
-from polynya.gateway.registry import open_database
-from polynya.gateway.wire import WorkerSettings, error_fields
-from polynya.gateway.worker.capture import Capture
-from polynya.gateway.worker.java import DebeziumEngines
-from polynya.gateway.worker.requests import Request
-from polynya.gateway.worker.telling import Lines
-from polynya.model.contract.location import parse_location
-from polynya.model.errors import InternalError, PolynyaError
-from polynya.store.places import store_at
-
-_FAILED: Final = 3
 
 
 def main() -> int:
-    """Capture as the first line of the input says, until the input ends; the exit code.
+    """Capture; the exit code."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    # Start-up time: this is what takes a second.
+    from polynya.gateway.worker.process import run
 
-    0: it did what it was asked for. 3: it could not, and the last event says why.
-    """
-    # Only events go to the standard output, whatever a library prints.
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    tell, source = Lines(out), sys.stdin.buffer
-    try:
-        _capture(WorkerSettings.of_line(source.readline()), tell, source)
-    except PolynyaError as error:
-        tell("failed", error=error_fields(error))
-        return _FAILED
-    except Exception as error:  # noqa: BLE001 - the process has no other way to say it
-        tell("failed", error=error_fields(_unexpected(error)))
-        return _FAILED
-    return 0
-
-
-def _capture(settings: WorkerSettings, tell: Lines, source: BinaryIO) -> None:
-    place = parse_location(settings.landing, Path.cwd(), settings.task)
-    store = store_at(place, settings.aws)
-    database = open_database(settings.access)
-    writer = secrets.token_hex(8)
-    with tempfile.TemporaryDirectory(prefix="polynya-capture-") as folder:
-        capture = Capture(
-            settings,
-            database,
-            CaptureLog(store, settings.folder),
-            DebeziumEngines(settings, Path(folder), placeholder_of(database.connector, writer)),
-            tell,
-            now=lambda: datetime.now(UTC),
-            monotonic=time.monotonic,
-            writer=writer,
-        )
-        for one in settings.asked:
-            capture.ask(Request.of(one))
-        signal.signal(signal.SIGTERM, lambda *_: capture.end())
-        threading.Thread(target=_listen, args=(source, capture), daemon=True).start()
-        try:
-            capture.run()
-        finally:
-            database.close()
-
-
-def _listen(source: BinaryIO, capture: Capture) -> None:
-    """Take requests; the end of the input ends the capture."""
-    for line in source:
-        try:
-            capture.ask(Request.of_line(line))
-        except ValueError:
-            continue  # A newer engine may ask for what this process does not know.
-    capture.end()
-
-
-def _unexpected(error: Exception) -> InternalError:
-    # Without its text, which may have a value or a password; the log of errors has the trace.
-    import traceback
-
-    traceback.print_exc()
-    return InternalError(
-        "POLYNYA-GTW-010",
-        f"the capture has failed unexpectedly: {type(error).__name__}",
-        state="all that has landed stays, and the next start goes on after it",
-        fix="report it with the trace in the log of the process",
-    )
+    return run()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Final
 
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.output import Output
+from polynya.cli.signals.held import release
 from polynya.store.clock import Clock, SystemClock
 
 #: Programs that start others pass a Ctrl-C on that these got already: within so many seconds it is
@@ -72,10 +73,11 @@ class Stopping:
     def on_signals(
         cls, stop: threading.Event, output: Output, *, starting: bool = False
     ) -> Stopping:
-        """Set `stop` from now on when a signal comes."""
+        """Set `stop` from now on when a signal comes, or one has come that was held."""
         stopping = cls(stop, output, starting=starting)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stopping)
+        release()
         return stopping
 
     @property

@@ -5,15 +5,22 @@ from __future__ import annotations
 import io
 import os
 import signal
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import GlobalOptions
 from polynya.cli.output import TextOutput
-from polynya.cli.stopping import EndedEarly, Stopping
+from polynya.cli.signals.held import held, release_unless_handled, stopped_by_signals
+from polynya.cli.signals.stopping import EndedEarly, Stopping
 from polynya.testing.fakes import FakeClock
+from tests.cli.signals.held import wait_until_held
 from tests.lab.lab import STARTED
 
 
@@ -70,9 +77,8 @@ def test_a_signal_before_any_work_ends_the_command_where_it_is() -> None:
 
 
 def test_a_second_sigterm_changes_nothing() -> None:
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     output = TextOutput(GlobalOptions(quiet=True), io.StringIO(), io.StringIO())
-    try:
+    with handlers_of_before():
         stopping = Stopping.on_signals(threading.Event(), output)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -80,6 +86,51 @@ def test_a_second_sigterm_changes_nothing() -> None:
         # Until the very end of the process, when Python takes its handlers away.
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
         assert signal.getsignal(signal.SIGINT) is stopping
+
+
+def test_a_signal_that_comes_while_a_command_starts_waits_for_its_handler() -> None:
+    output = TextOutput(GlobalOptions(quiet=True), io.StringIO(), io.StringIO())
+    with handlers_of_before(), held():
+        signal.raise_signal(signal.SIGTERM)  # to this thread, which holds it
+
+        with pytest.raises(EndedEarly):
+            Stopping.on_signals(threading.Event(), output, starting=True)
+
+
+def test_a_command_without_handlers_gets_a_held_signal_before_it_begins() -> None:
+    taken: list[int] = []
+    command, own = (lambda: 0), stopped_by_signals(lambda: 0)
+    with handlers_of_before(), held():
+        signal.signal(signal.SIGTERM, lambda number, _: taken.append(number))
+        signal.raise_signal(signal.SIGTERM)  # to this thread, which holds it
+
+        release_unless_handled(own)
+        assert not taken
+        release_unless_handled(command)
+        assert taken == [signal.SIGTERM]
+
+
+@pytest.mark.parametrize("verb", [("run", "--once"), ("landing", "run")])
+def test_sigterm_while_modules_are_loaded_ends_a_run_as_documented(
+    verb: tuple[str, ...], tmp_path: Path
+) -> None:
+    started = subprocess.Popen(
+        [sys.executable, "-m", "polynya", *verb, "--project", str(tmp_path)],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_until_held(started.pid)
+    started.terminate()
+    _, said = started.communicate(timeout=60)
+
+    assert (started.returncode, said) == (0, "ended before anything was begun\n")
+
+
+@contextmanager
+def handlers_of_before() -> Iterator[None]:
+    """Set the handlers of the tests' own process again at the end."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

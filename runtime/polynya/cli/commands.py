@@ -1,0 +1,174 @@
+"""The commands of `polynya`, and the way from a command line to an exit code.
+
+To add a command:
+
+1. write `cli/<verb>.py` with a plain typed function::
+
+       def run(*tasks: str, once: bool = False, context: Context) -> int | None:
+           '''Process what has landed.
+
+           For example: `polynya run --once`.
+
+           …and a Google-style `Args` section with one line per parameter.
+           '''
+
+   `Context` is from `cli/context.py`: `context.load()` gives the project, `context.output` takes
+   results, notes and progress. Parameters become arguments (positional) or options (keyword-only);
+   the docstring becomes the help. Return an `ExitCode`, or nothing for 0; raise a PolynyaError to
+   fail. A verb with sub-verbs is made with `verb_app` in its module (see `cli/schema.py`).
+2. add one line to COMMANDS. The module is imported only when its verb is called, so heavy imports
+   (pyarrow, anything of `lake`) belong inside the function, with the reason "start-up time".
+3. run `python -m polynya.cli.reference docs/reference`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cyclopts import App, CycloptsError
+
+from polynya import __version__
+from polynya.cli.context import CommandContext, verb_app
+from polynya.cli.exit_codes import ExitCode
+from polynya.cli.logs import logging_as
+from polynya.cli.options import FLAGS, GlobalOptions, split_options, usage_error
+from polynya.cli.output import Output, make_output, unprintable
+from polynya.cli.signals.held import release_unless_handled
+from polynya.cli.visible import visible
+from polynya.engine.errors import as_polynya
+from polynya.model.errors import PolynyaError
+from polynya.observe import trace
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A verb: where its function (or App) is, and its line in `polynya --help`.
+
+    It may have former names, which go on to work.
+    """
+
+    name: str
+    target: str
+    help: str
+    former: tuple[str, ...] = ()
+
+
+def _verb(name: str, target: str, line: str, *former: str) -> Command:
+    return Command(name, f"polynya.cli.{target}", line, former)
+
+
+COMMANDS: Final = (
+    _verb("init", "project.init:init", "Create a project that runs as it is."),
+    _verb("validate", "project.validate:validate", "Check all files of a project, offline."),
+    _verb("preview", "inspect.preview:preview", "What the next files would become."),
+    _verb("plan", "project.plan:plan", "What a changed configuration does to the tables."),
+    _verb("migrate", "project.migrate:migrate", "Bring tables and views in line.", "apply"),
+    _verb("run", "operate.run:run", "Process what has landed."),
+    _verb("agent", "operate.agent:app", "Keep tasks running; take up edits; drain."),
+    _verb("cluster", "sharing.cluster:app", "Nodes that share work: look, move, stop, scale."),
+    _verb("network-agent", "sharing.network_agent:network_agent", "Scale groups of nodes."),
+    _verb("task", "sharing.task:app", "Stop, start and resume a task in a cluster."),
+    _verb("connection", "capturing.connection:app", "Test a connection to a database."),
+    _verb("landing", "capturing.landing:app", "Captures of databases: look, run, stop, resume."),
+    _verb("reload", "operate.reload:reload", "Read a full load again, move the differences."),
+    _verb("query", "inspect.query:query", "Answer SQL over the live views."),
+    _verb("locate", "inspect.locate:locate", "Where the metadata file of a table is."),
+    _verb("views", "inspect.views:views", "The live views as SQL for DuckDB and Trino."),
+    _verb("shell", "inspect.shell:shell", "SQL over the live views, typed in one session."),
+    _verb("status", "inspect.status:status", "How fresh each dataset is, and what is pending."),
+    _verb("history", "inspect.history:history", "Every event and version of one record."),
+    _verb("quarantine", "operate.quarantine:app", "Rejected records: list, show, replay."),
+    _verb("dataset", "operate.dataset:app", "Suspend or resume one dataset."),
+    _verb("rebuild", "operate.rebuild:rebuild", "Rebuild tables from the events they keep."),
+    _verb("maintain", "upkeep.maintain:maintain", "Keep tables in shape now, or say why not."),
+    _verb("compare", "capturing.compare:compare", "A captured database against the live views."),
+    _verb("verify", "inspect.verify:verify", "Prove that the tables keep their promises."),
+    _verb("test", "project.test:run_tests", "Run the project's tests of its tasks."),
+    _verb("config", "project.config:app", "The project in its bucket: push, pull, diff."),
+    _verb("adopt", "operate.adopt:adopt", "Make a copied or moved warehouse its own."),
+    _verb("doctor", "operate.doctor:doctor", "Check Java, jars, folders and the project."),
+    _verb("schema", "project.schema:app", "JSON Schema of project and task files."),
+    _verb("explain", "project.explain:explain", "Explain an error code."),
+    _verb("functions", "project.functions:functions", "Functions that expressions may call."),
+    _verb("completion", "project.completion:completion", "Let a shell complete commands."),
+)
+
+
+def build_app(called: Sequence[str] = ()) -> App:
+    """Return the command tree; verbs are imported when they are called.
+
+    Args:
+        called: verbs that are going to be imported anyway; their help is their own docstring
+            instead of the one line in COMMANDS.
+    """
+    app = verb_app("polynya", "Landed changes become live, atomic Apache Iceberg tables.")
+    app.version = f"polynya {__version__}"
+    app.help_epilogue = _global_help()
+    for command in COMMANDS:
+        line = None if {command.name, *command.former} & set(called) else command.help
+        app.command(command.target, name=command.name, alias=command.former, help=line)
+    return app
+
+
+def run_command_line(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code; never raises."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # Known before parsing, so that a wrong command line is also reported as it was asked for.
+    output = make_output(GlobalOptions(json="--json" in given))
+    logs = ExitStack()
+    try:
+        options, rest = split_options(given)
+        output = make_output(options)
+        logs.enter_context(logging_as(options))
+        trace.begin(os.environ.get(trace.VARIABLE))
+        return _call(CommandContext(options, output), rest)
+    except KeyboardInterrupt:
+        output.note("interrupted")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # `polynya query … | head`: the reader has seen enough. Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except PolynyaError as error:
+        return _report(output, error)
+    except UnicodeEncodeError as error:
+        return _report(output, unprintable(error))
+    except Exception as error:  # noqa: BLE001 - the edge of the process: what is left is a bug
+        return _report(output, as_polynya(error))
+    finally:
+        trace.end()
+        logs.close()
+
+
+def _call(context: CommandContext, tokens: list[str]) -> int:
+    app = build_app(tokens[:1])
+    try:
+        command, bound, injected = app.parse_args(tokens, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        raise usage_error(str(error).strip()) from error
+    release_unless_handled(command)
+    extra: dict[str, Any] = {"context": context} if "context" in injected else {}
+    with trace.span(" ".join(tokens[:1])):
+        code = command(*bound.args, **bound.kwargs, **extra)
+    return code if isinstance(code, int) else ExitCode.OK
+
+
+def _report(output: Output, error: PolynyaError) -> int:
+    output.error(error)
+    if output.options.debug:
+        sys.stderr.write(visible("".join(traceback.format_exception(error)), sys.stderr.encoding))
+    return error.exit_code
+
+
+def _global_help() -> str:
+    lines = ["Everywhere, before or after the verb:"]
+    for flag in FLAGS:
+        names = ", ".join(sorted(flag.names, key=len, reverse=True))
+        lines.append(f"  {f'{names} {flag.value or str()}':36}{flag.help}")
+    return "\n".join(lines)
