@@ -7,13 +7,17 @@ from datetime import UTC, datetime
 import pytest
 
 from polynya.formats.debezium.captured.batch import CaptureHeader, packed_lines
+from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.log import CaptureLog
+from polynya.gateway.landing.position import Position, StreamPosition
 from polynya.model.errors import ConflictError, OperationError
 from polynya.testing.fakes import MemoryObjectStore
 
 
 def header(number: int, second: int = 0) -> CaptureHeader:
-    return CaptureHeader("shop", number, datetime(2026, 1, 1, second=second, tzinfo=UTC), 1)
+    position = Position(StreamPosition({})).as_dict()
+    at = datetime(2026, 1, 1, second=second, tzinfo=UTC)
+    return CaptureHeader("shop", number, at, 1, position)
 
 
 def a_log(batches: int = 0) -> CaptureLog:
@@ -63,3 +67,77 @@ def test_a_batch_under_another_number_is_not_believed() -> None:
 
     with pytest.raises(OperationError, match="it says that it is number 2"):
         log.newest()
+
+
+def new_year() -> datetime:
+    return datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def landed(log: CaptureLog, *writers: str) -> None:
+    """Batches without events, each by a capture that finds those before it."""
+    for writer in writers:
+        lander = Lander(
+            log,
+            "shop",
+            lambda: datetime(2026, 1, 1, tzinfo=UTC),
+            writer=writer,
+            newest=log.newest(),
+        )
+        for second in range(2):
+            lander.begin(Position(StreamPosition({"lsn": second})))
+
+
+def another(log: CaptureLog) -> CaptureLog:
+    """The same objects, for somebody who has not looked at them yet."""
+    return CaptureLog(log.store, log.folder)
+
+
+def test_batches_of_captures_one_after_the_other_follow_each_other() -> None:
+    log = a_log()
+    landed(log, "first", "second", "third")
+
+    newest = another(log).newest()
+
+    assert newest is not None
+    assert (newest.number, newest.writer) == (6, "third")
+
+
+def test_a_capture_goes_on_after_batches_that_do_not_say_what_they_follow() -> None:
+    log = a_log(3)
+    landed(log, "first")
+
+    newest = another(log).newest()
+
+    assert newest is not None
+    assert newest.number == 5
+
+
+@pytest.mark.parametrize("replaced", [4, 3])
+def test_a_newest_batch_that_follows_another_one_stops_everything(replaced: int) -> None:
+    log, other = a_log(), a_log()
+    landed(log, "first", "second")
+    landed(other, "first", "another")
+    log.store.put(log.path(replaced), other.store.get(other.path(replaced)))
+
+    with pytest.raises(OperationError, match="does not follow number 3") as caught:
+        another(log).newest()
+
+    assert caught.value.code == "POLYNYA-GTW-003"
+    assert caught.value.where == log.path(4)
+
+
+def test_a_batch_that_does_not_say_what_it_follows_is_none_after_one_that_does() -> None:
+    log = a_log()
+    landed(log, "first")
+    log.put(header(3), b"")
+
+    with pytest.raises(OperationError, match="does not follow number 2"):
+        another(log).newest()
+
+
+def test_a_newest_batch_whose_predecessor_has_expired_is_believed() -> None:
+    log = a_log()
+    landed(log, "first")
+    log.store.delete(log.path(1))
+
+    assert another(log).newest() is not None

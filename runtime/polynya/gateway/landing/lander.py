@@ -11,7 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import BinaryIO
 
-from polynya.formats.debezium.captured.batch import CaptureHeader, Shape, packed_lines
+from polynya.formats.debezium.captured.batch import (
+    CaptureHeader,
+    Shape,
+    digest_of,
+    packed_lines,
+)
 from polynya.gateway.landing.epochs import in_epoch
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.position import Position
@@ -48,6 +53,7 @@ class Lander:
         self._lock = threading.Lock()
         self._failure: Exception | None = None
         self._number = 0 if newest is None else newest.number
+        self._digest = "" if newest is None else newest.digest
         self._position: Position | None = None
         if newest is not None:
             self._position = Position.of(newest.position)
@@ -125,9 +131,11 @@ class Lander:
                 schemas=shapes,
                 writer=self._writer,
                 unsent=self._unsent,
+                follows=self._digest,
             )
             size = self._put_or_stop(header, packed)
             self._number, self._position = header.number, position
+            self._digest = digest_of(header.line())
         if self._landed is not None:
             self._landed(header.number, events, size)
 

@@ -32,15 +32,23 @@ class CaptureLog:
     def __init__(self, store: ObjectStore, folder: str) -> None:
         self.folder = str(checked_path(folder))
         self.store = store
+        self._checked = 0
 
     def newest(self) -> CaptureHeader | None:
         """What the batch with the highest number says; None: nothing has landed. Lists the folder.
 
         Raises:
-            OperationError: POLYNYA-GTW-003, it cannot be read. Nobody may guess the position.
+            OperationError: POLYNYA-GTW-003, it cannot be read, or does not follow the one before.
+                Nobody may guess the position.
         """
-        number = max(self.numbers(), default=0)
-        return self.header(number) if number else None
+        numbers = self.numbers()
+        if not numbers:
+            return None
+        newest = self.header(numbers[-1])
+        if newest.number != self._checked and newest.number - 1 in numbers:
+            self._require_successor(self.header(newest.number - 1), newest)
+        self._checked = newest.number
+        return newest
 
     def numbers(self) -> list[int]:
         """The numbers of the batches that there are. Lists the folder."""
@@ -85,6 +93,18 @@ class CaptureLog:
         self._require_own(header, is_new=is_new)
         return size
 
+    def _require_successor(self, before: CaptureHeader, after: CaptureHeader) -> None:
+        """See that a batch was put by a capture that had landed, or had found, the one before it.
+
+        Batches of version 1 do not say so. None of them comes after one that does: who writes them
+        does not read the others.
+        """
+        is_old = before.follows is None and after.follows is None
+        if not is_old and after.follows != before.digest:
+            raise _unreadable(
+                self.path(after.number), f"it does not follow number {before.number}, as it is now"
+            )
+
     def _require_own(self, header: CaptureHeader, *, is_new: bool) -> None:
         """See that a batch is the one that was put."""
         path = self.path(header.number)
@@ -108,7 +128,7 @@ class CaptureLog:
 def _unreadable(path: str, why: str) -> OperationError:
     return OperationError(
         "POLYNYA-GTW-003",
-        f"the newest batch of the capture cannot be read: {why}",
+        f"the newest batch of the capture cannot be used: {why}",
         where=path,
         state="nothing was landed after it; the database keeps its changes as long as it has room",
         fix="put the object back as it was written. If it is lost for ever, make the capture anew: "

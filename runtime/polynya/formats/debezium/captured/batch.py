@@ -7,10 +7,11 @@ is Zstandard, two frames: the header line, and the lines after it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, BinaryIO, Final
 
@@ -21,7 +22,8 @@ from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.records.json_text import parse_object
 from polynya.model.errors import OperationError
 
-VERSION: Final = 1
+#: From 2 on a batch says which one is before it.
+VERSION: Final = 2
 #: How a header line begins.
 MARK: Final = f'{{"{HEADER}":'.encode()
 
@@ -57,6 +59,9 @@ class CaptureHeader:
         unsent: the text that means that a column was not sent, another one in each process that
             captures, so that no value can be it; empty where the source sends all columns. None:
             that of Debezium, in batches before 2026-11-27.
+        follows: `digest` of the batch before it, empty for the first one; None: it does not say,
+            as those of version 1.
+        digest: of the header line that was read; no part of it.
     """
 
     task: str
@@ -67,6 +72,8 @@ class CaptureHeader:
     schemas: Mapping[str, Sequence[Shape]] = field(default_factory=dict)
     writer: str = ""
     unsent: str | None = None
+    follows: str | None = None
+    digest: str = field(default="", compare=False)
 
     def line(self) -> bytes:
         """The header line, with its end."""
@@ -86,6 +93,8 @@ class CaptureHeader:
         }
         if self.unsent is not None:
             says["unsent"] = self.unsent
+        if self.follows is not None:
+            says["follows"] = self.follows
         return json.dumps({HEADER: says}, separators=(",", ":")).encode() + b"\n"
 
 
@@ -145,9 +154,15 @@ def read_header(file: BinaryIO, path: str) -> CaptureHeader:
 def header_of(line: bytes, path: str) -> CaptureHeader:
     """The header of its line. Raises as `read_header`."""
     try:
-        return _header(parse_object(line)[HEADER], path)
+        found = _header(parse_object(line)[HEADER], path)
     except (RecordError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise UnreadableFileError(f"the header of the capture cannot be read: {error}") from error
+    return replace(found, digest=digest_of(line))
+
+
+def digest_of(line: bytes) -> str:
+    """What the next batch calls a batch by: a hash of its header line."""
+    return hashlib.sha256(line.rstrip(b"\r\n")).hexdigest()
 
 
 def _header(says: Mapping[str, Any], path: str) -> CaptureHeader:
@@ -165,6 +180,7 @@ def _header(says: Mapping[str, Any], path: str) -> CaptureHeader:
         schemas={table: _shapes(entries) for table, entries in says["schemas"].items()},
         writer=str(says.get("writer", "")),
         unsent=str(says["unsent"]) if "unsent" in says else None,
+        follows=str(says["follows"]) if "follows" in says else None,
     )
 
 

@@ -22,9 +22,11 @@ PAGES: Final = (
     ),
     ErrorPage(
         "POLYNYA-GTW-003",
-        "the newest batch of a capture cannot be read",
+        "the newest batch of a capture cannot be used",
         "The position of a capture is in the header of its newest batch. Without it nobody knows "
-        "how far the database was read, so nothing is landed. Put the object back as it was "
+        "how far the database was read, so nothing is landed. It cannot be read, or it was put "
+        "after another batch than the one that is before it now: then one of both was replaced, or "
+        "belongs to another folder. Put the object, or the one before it, back as it was "
         "written. If it is lost for ever, there is no place from which the stream could go on "
         "exactly: give the task another `folder`, which loads its tables anew, and let the storage "
         "task read that one.",
