@@ -189,7 +189,8 @@ class Looking:
         folders = format_of(task).tables(landed)
         members = ledger.copy.membership.members
         new = policy_of_new(task, members, folders.tables)
-        routes, errors = datasets_of_sources(task, {*members, *folders.tables} - new.ignored)
+        wanted = {*members, *folders.tables} - new.ignored
+        routes, errors = datasets_of_sources(task, wanted, known=members)
         for source, dataset in routes.items():
             if not self.wanted(task, dataset):
                 continue
@@ -217,7 +218,7 @@ class Looking:
         known = {source: one.table for source, one in tables.items()}
         read = format_of(task).read(ReadRequest(self.landing, found.files, known, self.limits))
         new = policy_of_new(task, tables if membership.settled else (), read.datasets)
-        routes, errors = datasets_of_sources(task, {*tables, *read.datasets})
+        routes, errors = datasets_of_sources(task, {*tables, *read.datasets}, known=tables)
         for source, batch in read.datasets.items():
             dataset = routes.get(source)
             if dataset is None or not self.wanted(task, dataset):

@@ -3,15 +3,20 @@
 A file is read once for all datasets. Each dataset's commit holds its own position in the file; the
 ledger is committed last. After a crash in between the file is read again, and each dataset skips
 what it has.
+
+No dataset holds another one up. The files are read on without one that is suspended or refused;
+it reads by itself what they had for it, when it may be copied again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from polynya.engine.tasks.new_sources import policy_of_new
+from polynya.engine.tasks.refused_tables import RefusedTables
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.landing import TaskLanding
@@ -22,10 +27,17 @@ from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn
 from polynya.formats.base import ReadBatch
 from polynya.formats.batch import DatasetBatch, FilePart, FileProgress
 from polynya.formats.landed.reached import gone_between
-from polynya.model.config.sources import datasets_of_sources
+from polynya.lake.table.copy_state import Membership
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.sources import (
+    datasets_of_sources,
+    included,
+    is_declared,
+    named_datasets,
+)
 from polynya.model.config.task import StorageTask
 from polynya.model.contract.landed_position import Gone
-from polynya.model.errors import ConfigErrors, SuspendedError
+from polynya.model.errors import ConfigError, ConfigErrors, PolynyaError, SuspendedError
 from polynya.observe.streams import StreamLost
 
 
@@ -37,6 +49,7 @@ class CaptureTask:
         self._task = task
         self._landing = TaskLanding(context, task)
         self._tables = OpenTables(context, task)
+        self._refused = RefusedTables(context)
         self._without: frozenset[str] = frozenset()
         self._maintenance: dict[str, MaintenanceBeside] = {}
 
@@ -47,9 +60,10 @@ class CaptureTask:
 
     def _step(self, turn: Turn) -> Ended:
         ledger = self._tables.ledger
-        routes, _ = datasets_of_sources(self._task, ledger.table.state.copy.membership.members)
-        self._tables.meet(routes)
+        routes, errors = self._routes(ledger.table.state.copy.membership)
+        self._meet(routes)
         self._begin_new_names(ledger)
+        self._begin_refused(ledger)
         waiting = [one for one in self._tables.by_source.values() if _is_to_catch_up(one)]
         if waiting and not turn.long:
             return TOO_LONG
@@ -63,10 +77,34 @@ class CaptureTask:
             return ended
         tables = self._tables.by_source.values()
         applied = in_threads(lambda table: self._apply(table, turn), tables)
+        self._drop(one for one in list(self._tables.by_source) if not self._refused.accepts(one))
         if TOO_LONG in applied:
             return TOO_LONG
-        refused = next((one.refused for one in applied if one.refused), None)
+        self._refused.passed(self._tables.by_source)
+        troubles: list[PolynyaError] = [ConfigErrors(errors)] if errors else []
+        troubles += [*self._refused.errors, *(one.refused for one in applied if one.refused)]
+        refused = self._refused.first_of(troubles, self._task.name)
         return self._maintained(replace(ended, refused=refused))
+
+    def _routes(
+        self, known: Membership, sources: Collection[str] = ()
+    ) -> tuple[dict[str, ResolvedDataset], list[ConfigError]]:
+        """The datasets of the tables that the task knows, and of others; why some have none."""
+        task, before = self._task, {*known.members, *known.refused}
+        named = named_datasets(task, known.members)
+        # Nobody asks any more for a table that the settings leave out.
+        asked = {one for one in before if included(task, one) or is_declared(task, one)}
+        return datasets_of_sources(task, {*named, *asked, *sources}, known=known.members)
+
+    def _meet(
+        self, routes: Mapping[str, ResolvedDataset], suspended: Collection[str] = ()
+    ) -> list[WorkingDataset]:
+        return self._tables.meet(routes, suspended, self._refused.attempt)
+
+    def _drop(self, sources: Iterable[str]) -> None:
+        """Open tables again before anything else is done with them."""
+        for source in sources:
+            self._tables.drop(source)
 
     def _maintained(self, ended: Ended) -> Ended:
         """The same, with the maintenance of each table that may have some."""
@@ -110,30 +148,34 @@ class CaptureTask:
         began = self._context.clock.monotonic()
         batch = self._read(parts)
         before = self._tables.ledger.table.state.copy.membership
-        known = {*before.members, *self._tables.by_source} if before.settled else ()
+        known = {*before.members, *before.refused, *self._tables.by_source}
+        known = known if before.settled else set()
         new = policy_of_new(self._task, known, batch.datasets)
         if new.ignored:
             self._without |= new.ignored
             batch = self._read(parts)
-        routes, errors = datasets_of_sources(self._task, [*self._tables.by_source, *batch.datasets])
-        if any(one.progress for one in self._tables.meet(routes, new.suspended)):
+        routes, _ = self._routes(before, batch.datasets)
+        if any(one.progress for one in self._meet(routes, new.suspended)):
             # A table that this task had already fed before a crash: skip what it has.
             batch = self._read(parts)
         live = self._landing.paths()
         tables = self._tables.by_source
-        good = [
-            (tables[source], part)
-            for source, part in batch.datasets.items()
-            if source in routes and not tables[source].is_behind
-        ]
-        in_threads(lambda item: _copy_part(*item, began, live), good)
-        if errors:
-            # The files are not marked as done, so that nothing of the refused tables is lost.
-            self._remember_members("members")
-            raise ConfigErrors(errors)
+        refused = {*before.refused, *(set(batch.datasets) - set(tables))}
+        good = sorted(set(batch.datasets) - refused)
+        good = [source for source in good if not tables[source].is_behind]
+
+        def copied(source: str) -> bool:
+            def copy() -> None:
+                _copy_part(tables[source], batch.datasets[source], began, live)
+
+            return self._refused.attempt(source, copy)
+
+        results = in_threads(copied, good)
+        failed = {source for source, done in zip(good, results, strict=True) if not done}
         assert batch.unrouted is not None, "what has no table is accounted for"
         done = self._tables.ledger.progress
-        self._tables.remember(tables, batch.unrouted, live)
+        self._tables.remember(tables, batch.unrouted, live, refused | failed)
+        self._drop(failed)
         self._tell_lost(gone_between(done, batch.unrouted.files))
         return batch.unrouted.files
 
@@ -146,7 +188,13 @@ class CaptureTask:
 
     def _apply(self, table: WorkingDataset, turn: Turn) -> Ended:
         """Apply one table, whose files were read for all of them."""
-        return table.bring_up(self._task.apply, turn, lambda: IDLE)
+        ended = [IDLE]
+
+        def apply() -> None:
+            ended[0] = table.bring_up(self._task.apply, turn, lambda: IDLE)
+
+        self._refused.attempt(_source_of(table), apply)
+        return ended[0]
 
     def _begin_new_names(self, ledger: WorkingDataset) -> None:
         """Let a dataset with a new name read what the files had for its source before.
@@ -158,14 +206,29 @@ class CaptureTask:
             if table is not None and ledger.progress and _is_unfed(table):
                 _set_behind(table, "begins", behind=True)
 
+    def _begin_refused(self, ledger: WorkingDataset) -> None:
+        """Let tables that were refused before read what the files had for them."""
+        known, tables = ledger.table.state.copy.membership, self._tables.by_source
+        taken = [
+            source
+            for source in known.refused
+            if source in tables
+            and self._refused.attempt(source, partial(_begin_behind, tables[source]))
+        ]
+        if taken:
+            self._remember_members("begins", set(known.refused) - set(taken))
+
     def _catch_up(self, table: WorkingDataset) -> list[WorkingDataset]:
-        """Copy what was read on without a table while it was suspended.
+        """Copy what was read on without a table while it was suspended or refused.
 
         Returns tables that parted from it, which have to catch up too.
         """
-        source = table.table.dataset.landing.source
-        assert source is not None, "only a table of a capture is ever behind"
-        parted: list[WorkingDataset] = []
+        source, parted = _source_of(table), list[WorkingDataset]()
+        if not self._refused.attempt(source, lambda: self._follow(table, source, parted)):
+            self._tables.drop(source)
+        return parted
+
+    def _follow(self, table: WorkingDataset, source: str, parted: list[WorkingDataset]) -> None:
         while not self._context.stop.is_set():
             found = self._landing.unread(table, self._landing.files())
             if not found.files:
@@ -179,7 +242,6 @@ class CaptureTask:
                 table.copy(batch.datasets[source], began=began, live_files=live)
             except SuspendedError:
                 break
-        return parted
 
     def _part(self, sources: Collection[str]) -> list[WorkingDataset]:
         """Take new names of a renamed table for tables of their own, read from the start on.
@@ -189,25 +251,23 @@ class CaptureTask:
         """
         if not sources:
             return []
-        routes, errors = datasets_of_sources(self._task, [*self._tables.by_source, *sources])
-        if errors:
-            raise ConfigErrors(errors)
-        self._tables.meet(routes)
+        known = self._tables.ledger.table.state.copy.membership
+        self._meet(self._routes(known, sources)[0])
         tables = self._tables.by_source
-        parted = [tables[source] for source in sources]
+        parted = [tables[source] for source in sources if source in tables]
         for table in parted:
             _set_behind(table, "parted", behind=True)
-        self._remember_members("parted")
+        self._remember_members("parted", {*known.refused, *(set(sources) - set(tables))})
         return parted
 
-    def _remember_members(self, step: str) -> None:
+    def _remember_members(self, step: str, refused: Collection[str]) -> None:
         """Commit to the ledger which tables there are, and nothing that was read."""
         ledger = self._tables.ledger.table
-        known = ledger.state.copy.membership.members
-        members = sorted({*known, *self._tables.by_source})
-        if members != known:
+        before = ledger.state.copy
+        after = before.with_members({*before.membership.members, *self._tables.by_source}, refused)
+        if after.membership != before.membership:
             ledger.take_over()
-            ledger.commit_copy_state(ledger.state.copy.with_members(members), step)
+            ledger.commit_copy_state(after, step)
 
     def _read(self, parts: Sequence[FilePart], *, only: str | None = None) -> ReadBatch:
         tables = self._tables.by_source
@@ -218,6 +278,17 @@ def _copy_part(table: WorkingDataset, part: DatasetBatch, began: float, live: se
     """Copy the events of one table. If that suspends it the files are read on without it."""
     with suppress(SuspendedError):
         table.copy(part, began=began, live_files=live)
+
+
+def _source_of(table: WorkingDataset) -> str:
+    """The source table that a table of a capture is fed by."""
+    source = table.table.dataset.landing.source
+    assert source is not None, "the source of a table of a capture is known"
+    return source
+
+
+def _begin_behind(table: WorkingDataset) -> None:
+    _set_behind(table, "begins", behind=True)
 
 
 def _set_behind(table: WorkingDataset, step: str, *, behind: bool) -> None:

@@ -61,7 +61,7 @@ class FolderTask:
         members = ledger.table.state.copy.membership.members
         new = policy_of_new(self._task, members, folders.tables)
         wanted = set(folders.tables) - new.ignored
-        routes, errors = datasets_of_sources(self._task, [*members, *wanted])
+        routes, errors = datasets_of_sources(self._task, [*members, *wanted], known=members)
         for source in sorted(new.suspended & set(routes)):
             WorkingDataset.open(self._context, routes[source]).suspend_new(source)
         # New tables are remembered before they hold data, and not before they were judged: one that

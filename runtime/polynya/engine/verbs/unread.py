@@ -55,7 +55,7 @@ def _of_folders(task: StorageTask, landed: Sequence[ObjectInfo], catalog: Tables
     members = _state(catalog, ledger_dataset(task)).membership.members
     new = policy_of_new(task, members, folders.tables)
     taken = set(folders.tables) - new.ignored - new.suspended
-    routes, _ = datasets_of_sources(task, taken)
+    routes, _ = datasets_of_sources(task, taken, known=members)
     return {
         dataset.relations.current: _of_dataset(
             task, dataset, folders.tables[source], _state(catalog, dataset)

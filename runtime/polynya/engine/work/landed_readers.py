@@ -17,10 +17,10 @@ from polynya.formats.landed.batch import batch_name
 from polynya.formats.landed.reached import next_unread
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.naming import internal_path
-from polynya.lake.table.copy_state import CopyState
+from polynya.lake.table.copy_state import CopyState, Membership
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.sources import dataset_of_source
+from polynya.model.config.sources import named_datasets
 from polynya.model.config.streaming.direct import DirectTask
 from polynya.model.config.streaming.landing import StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
@@ -116,14 +116,18 @@ def _readers(task: StorageTask, folder: str, look: StateOf) -> Iterator[Reader]:
 
 
 def _of_shared(task: StorageTask, folder: str, look: StateOf) -> Iterator[Reader]:
-    """The position of the whole task, and of each table without which the files were read on."""
+    """The position of the whole task, and of each table without which the files were read on.
+
+    One that was refused is given a table later, which begins with the first batch that is left.
+    """
     path = task.landing.path
     if folder != path and not folder.startswith(f"{path}/"):
         return
     ledger = look(ledger_dataset(task))
     yield _reader(f"the tables of {task.name}", ledger, folder)
-    for source in ledger.membership.members if ledger is not None else ():
-        dataset = dataset_of_source(task, source)
+    known = Membership() if ledger is None else ledger.membership
+    yield from (Reader(source, 1) for source in known.refused)
+    for dataset in named_datasets(task, known.members).values():
         state = look(dataset)
         if state is not None and state.position.behind:
             yield _reader(dataset.relations.current, state, folder)

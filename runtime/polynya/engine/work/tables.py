@@ -6,9 +6,10 @@ nothing is believed of them any more, and all are opened again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeAlias
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
@@ -17,6 +18,13 @@ from polynya.engine.work.turns.threads import in_threads
 from polynya.formats.batch import DatasetBatch
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask
+
+#: Does the work of one source table, or refuses to, or notes that it cannot be done.
+Attempt: TypeAlias = Callable[[str, Callable[[], None]], object]
+
+
+def _without_more_ado(_source: str, work: Callable[[], None]) -> None:
+    work()
 
 
 class OpenTables:
@@ -72,30 +80,56 @@ class OpenTables:
         return {source: one for source, one in found if source is not None}
 
     def meet(
-        self, routes: Mapping[str, ResolvedDataset], suspended: Collection[str] = ()
+        self,
+        routes: Mapping[str, ResolvedDataset],
+        suspended: Collection[str] = (),
+        attempt: Attempt = _without_more_ado,
     ) -> list[WorkingDataset]:
         """Open the tables of source tables that are new, and return them.
 
-        `suspended` are those that wait for a decision from their first moment on.
+        `suspended` are those that wait for a decision from their first moment on. `attempt` opens
+        one, unless it may not or cannot be opened.
         """
 
-        def opened(source: str) -> WorkingDataset:
-            one = self.of(routes[source])
-            if source in suspended:
-                one.suspend_new(source)
-            return one
+        def opened(source: str) -> None:
+            attempt(source, lambda: self._met(routes[source], suspends=source in suspended))
 
-        return in_threads(opened, sorted(set(routes) - set(self.by_source)))
+        new = sorted(set(routes) - set(self.by_source))
+        in_threads(opened, new)
+        found = self.by_source
+        return [found[source] for source in new if source in found]
+
+    def _met(self, dataset: ResolvedDataset, *, suspends: bool) -> None:
+        one = self.of(dataset)
+        source = one.table.dataset.landing.source
+        if suspends and source is not None:
+            one.suspend_new(source)
+
+    def drop(self, source: str) -> None:
+        """Believe nothing of one table any more: it is opened again when it is met again."""
+        self._open = {
+            name: one
+            for name, one in self._open.items()
+            if one.table.dataset.landing.source != source
+        }
 
     def remember(
-        self, sources: Iterable[str], unrouted: DatasetBatch, live_files: Iterable[str]
+        self,
+        sources: Iterable[str],
+        unrouted: DatasetBatch,
+        live_files: Iterable[str],
+        refused: Iterable[str] | None = None,
     ) -> None:
-        """Commit to the ledger which tables there are, and what was read that belongs to none."""
+        """Commit to the ledger which tables there are, and what was read that belongs to none.
+
+        `refused` are the tables without which the files were read; None: those of before.
+        """
         table = self.ledger.table
-        members = sorted({*table.state.copy.membership.members, *sources})
-        if members == table.state.copy.membership.members and not unrouted.files:
+        before = table.state.copy
+        after = before.with_members({*before.membership.members, *sources}, refused)
+        if after.membership == before.membership and not unrouted.files:
             return
-        table.state = replace(table.state, copy=table.state.copy.with_members(members))
+        table.state = replace(table.state, copy=after)
         self.ledger.copy(unrouted, live_files=live_files)
 
     def _opened(self, dataset: ResolvedDataset) -> WorkingDataset:

@@ -6,7 +6,7 @@ Times are ISO 8601 in UTC.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Final, Self, TypeVar
@@ -132,13 +132,15 @@ class Membership:
 
     `called` is the name that the table's source has since it was renamed. The other two belong to
     the position of a whole task: `members` are the source tables met so far; `settled` says that
-    its first run has ended, so that source tables which appear later are new ones.
+    its first run has ended, so that source tables which appear later are new ones; `refused` are
+    those whose events could not be copied, so that the shared files were read on without them.
     """
 
     task: str | None = None
     members: list[str] = field(default_factory=list)
     settled: bool = False
     called: str | None = None
+    refused: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +219,12 @@ class CopyState:
         """The state of a table that is written with these settings from now on."""
         return replace(self, settings=settings, soft_deletes=self.holds_deletes)
 
-    def with_members(self, members: list[str]) -> Self:
-        """The state of a whole task that knows these source tables."""
-        return replace(self, membership=replace(self.membership, members=members))
+    def with_members(self, members: Iterable[str], refused: Iterable[str] | None = None) -> Self:
+        """The state of a whole task that knows these source tables; None: as many are refused."""
+        known = replace(self.membership, members=sorted(set(members)))
+        if refused is not None:
+            known = replace(known, refused=sorted(set(refused)))
+        return replace(self, membership=known)
 
     def with_behind(self, *, behind: bool) -> Self:
         """The state of a dataset without which a shared capture was read on, or not any more."""

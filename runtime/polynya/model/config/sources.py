@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from fnmatch import fnmatchcase
 
@@ -34,8 +34,8 @@ def dataset_of_source(task: StorageTask, source: str) -> ResolvedDataset:
             "POLYNYA-CFG-022",
             f"source table {shown(source)} has a name that no view can have",
             where=f"task {task.name}",
-            state="its events are not copied; "
-            "their files stay in the landing zone and are read again",
+            state="its events are not copied, those of other tables are; as soon as it has a "
+            "dataset, that reads the files which are still in the landing zone",
             fix="declare a dataset with a `name` and this table as its `source`, or exclude it",
         )
     dataset = declared or Dataset(name=table)
@@ -60,19 +60,20 @@ def named_datasets(task: StorageTask, sources: Iterable[str]) -> dict[str, Resol
 
 
 def datasets_of_sources(
-    task: StorageTask, sources: Iterable[str]
+    task: StorageTask, sources: Iterable[str], *, known: Collection[str] = ()
 ) -> tuple[dict[str, ResolvedDataset], list[ConfigError]]:
     """Route source tables to datasets; those that cannot be routed become errors.
 
     That is an unusable or a contested name, or settings that a table of its format needs.
 
-    When two tables want one name in the catalog, the first in name order keeps it, so that the
-    outcome does not depend on the order of arrival within one call.
+    When two tables want one name in the catalog, one of the `known` keeps it, which may have rows
+    there, and otherwise the first in name order, so that the outcome does not depend on the order
+    of arrival within one call.
     """
     routes: dict[str, ResolvedDataset] = {}
     owners: dict[str, str] = {}
     errors: list[ConfigError] = []
-    for source in sorted(set(sources)):
+    for source in sorted(set(sources), key=lambda source: (source not in known, source)):
         try:
             dataset = dataset_of_source(task, source)
         except ConfigError as error:
@@ -125,7 +126,7 @@ def _contested(task: StorageTask, owner: str, source: str, relation: str) -> Con
         "POLYNYA-CFG-013",
         f"source tables {shown(owner)} and {shown(source)} both want the name `{relation}`",
         where=f"task {task.name}",
-        state=f"{shown(source)} is not copied, {shown(owner)} is; "
-        "the files stay in the landing zone",
+        state=f"{shown(source)} is not copied, {shown(owner)} is; as soon as it has a dataset, "
+        "that reads the files which are still in the landing zone",
         fix="declare a dataset with another `name` and one of the tables as its `source`",
     )

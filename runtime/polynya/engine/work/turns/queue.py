@@ -17,7 +17,7 @@ from typing import Final
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.turns.threads import THREADS
 from polynya.engine.work.turns.unit import Ended, Turn, Unit
-from polynya.model.errors import PolynyaError, TaskStoppedError
+from polynya.model.errors import TaskStoppedError
 
 #: Pause between two looks at the landing zone when nothing was found.
 POLL_SECONDS: Final = 2.0
@@ -192,7 +192,8 @@ class Queue:
         self._long_steps -= place.long
         self._at_leisure = self._at_leisure and not place.unit.has_time
         place.running, place.long = False, ended.long or place.unit.has_time
-        place.pause = _pause(ended.failure, place.pause, self._poll)
+        failed = ended.failure is not None
+        place.pause = longer_pause(place.pause, self._poll) if failed else 0.0
         if ended.landed:
             self._wake(place.crew, now)
         again = ended.more or (place.news and not ended.over)
@@ -259,8 +260,6 @@ class Queue:
         del self._places[place.unit]
 
 
-def _pause(failure: PolynyaError | None, before: float, poll_seconds: float) -> float:
-    """Seconds that a unit waits because it failed, after the pause of the failure before."""
-    if failure is None:
-        return 0.0
+def longer_pause(before: float, poll_seconds: float = POLL_SECONDS) -> float:
+    """Seconds to wait after one more failure; `before` is the pause before that, 0 for none."""
     return min(LONGEST_PAUSE, 2 * (before or poll_seconds))

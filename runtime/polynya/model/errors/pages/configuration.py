@@ -182,7 +182,7 @@ PAGES: Final = (
         "a source table has an unusable name",
         "A captured table is called what no view can be called. Its events are not copied; "
         "those of other tables are. Declare a dataset with a `name` of your choice and the "
-        "table as `source`.",
+        "table as `source`: it reads all that is still in the landing zone.",
     ),
     ErrorPage(
         "POLYNYA-CFG-035",
