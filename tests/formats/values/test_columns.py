@@ -200,6 +200,21 @@ def test_a_number_that_no_column_holds_has_no_say_in_the_type(odd: Any) -> None:
     assert str(build([0.5, odd], parse_type("float")).type) == kept
 
 
+@pytest.mark.parametrize(
+    ("odd", "kind"),
+    [
+        (Decimal("0." + "1" * 38), "decimal(38,2)"),
+        (Decimal("1e-38"), "decimal(38,2)"),
+        (Decimal("1." + "1" * 20), "decimal(38,20)"),
+    ],
+)
+def test_a_new_column_gets_the_scale_that_holds_most_of_its_numbers(odd: Any, kind: str) -> None:
+    column = build([odd, Decimal("100.25"), 7, Decimal("12345.5")], None)
+
+    assert str(column.type) == kind
+    assert sorted(column.faults) == ([0] if kind == "decimal(38,2)" else [])
+
+
 @pytest.mark.parametrize("unit", [1, 1_000, 1_000_000])
 @pytest.mark.parametrize("seconds", [253_370_764_800, 253_402_214_400, 253_402_300_800])
 def test_a_number_that_means_never_is_no_day_of_1978(seconds: int, unit: int) -> None:

@@ -159,9 +159,16 @@ def _inferred_number(numbers: list[Any]) -> DataType:
     if Number not in kinds and all(type(n) is float or _is_exact_double(n) for n in numbers):
         return DOUBLE
     needed = [digits_needed(exact_decimal(number)) for number in numbers]
-    scale = min(max(fraction for _, fraction in needed), MAX_PRECISION)
-    # Room for growth: a decimal column gains precision later, never scale.
+    # The scale that holds most of them, so that one odd number does not refuse the others. Of equal
+    # ones the smallest: a decimal column gains precision later, never scale.
+    scales = sorted({min(fraction, MAX_PRECISION) for _, fraction in needed})
+    scale = max(scales, key=lambda one: sum(_is_at(one, *digits) for digits in needed))
     return Decimal(MAX_PRECISION, scale)
+
+
+def _is_at(scale: int, whole: int, fraction: int) -> bool:
+    """Whether a decimal of the most digits and this scale holds so many of a number."""
+    return fraction <= scale and whole <= MAX_PRECISION - scale
 
 
 def _is_held(number: int | Number) -> bool:
