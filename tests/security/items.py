@@ -53,6 +53,16 @@ ITEMS: Final[Mapping[str, Item]] = {
             "tests/cli/test_query.py",
         ),
     ),
+    "S5": Item(
+        "a small landed file takes any amount of memory, disk or time",
+        (
+            "tests/formats/files/test_poison_files.py",
+            "tests/formats/files/test_compression.py",
+            "tests/formats/records/test_long_records.py",
+            "tests/formats/contents/test_hostile_messages.py",
+            "tests/store/test_local_faults.py",
+        ),
+    ),
     "S6": Item(
         "a condition of a setting runs a second statement at the source",
         (
@@ -72,6 +82,13 @@ ITEMS: Final[Mapping[str, Item]] = {
             "tests/model/reading/test_captures.py",
             "tests/model/config/test_targets.py",
             "tests/store/test_vault.py",
+        ),
+    ),
+    "S8": Item(
+        "a right or a resource that is missing for a moment sets a good file aside",
+        (
+            "tests/store/test_local_faults.py",
+            "tests/formats/files/test_unanswered.py",
         ),
     ),
     "S9": Item(

@@ -75,3 +75,20 @@ def test_what_is_no_regular_file_is_refused_as_a_file(store: LocalObjectStore) -
     for name in ("pipe.json", "loop.json", "nothing.json"):
         with pytest.raises(UnreadableFileError), landed_file(store, name, "json"):
             pass
+
+
+def test_a_name_that_is_not_utf_8_is_listed_and_refused_as_a_file(store: LocalObjectStore) -> None:
+    os.makedirs(os.fsencode(store.root) + b"/in\xff", exist_ok=True)
+    for name in (b"b\xff.json", b"in\xff/c.json"):
+        Path(os.fsdecode(os.fsencode(store.root) + b"/" + name)).write_text('{"id": 1}')
+
+    listed = [info.path for info in store.list()]
+
+    assert sorted(listed) == ["a.json", "b\\xff.json", "in\\xff/c.json"]
+    assert sorted(info.path for info in store.beginning("")) == sorted(listed)
+    for name in listed[1:]:
+        with (
+            pytest.raises(UnreadableFileError, match="not UTF-8"),
+            landed_file(store, name, "json"),
+        ):
+            pass

@@ -25,10 +25,11 @@ from polynya.model.errors import DependencyError, OperationError
 _TEMPORARY_PREFIX = ".polynya-tmp-"
 _PIECE = 1 << 20
 _BUFFER = 1 << 16
-#: Errors that say something about the machine and nothing about the content of a file.
-_PASSING = frozenset({
-    errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE,
-    errno.ETIMEDOUT, errno.EBUSY, errno.EAGAIN, errno.ENOTCONN, errno.EHOSTDOWN, errno.EREMOTEIO,
+#: What an error says of a path: there is no such file, or it is none that can be read. Every other
+#: error of the system is one of the machine, and says nothing about the content of a file.
+OF_THE_FILE = frozenset({
+    errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL,
+    errno.ENXIO,
 })  # fmt: skip
 
 
@@ -161,7 +162,7 @@ class _Local(io.FileIO):
 
 def _passing(path: Path, error: OSError) -> Exception:
     """The error itself, or what to raise for one that says nothing of what is in the file."""
-    if error.errno not in _PASSING:
+    if error.errno is None or error.errno in OF_THE_FILE:
         return error
     return DependencyError(
         "POLYNYA-STO-003",
@@ -173,9 +174,12 @@ def _passing(path: Path, error: OSError) -> Exception:
 
 
 def _escape(path: str) -> OperationError:
+    odd = "\\" in path
     return OperationError(
         "POLYNYA-STO-001",
-        f"path {path!r} leaves the folder it belongs to",
+        f"path {path!r} has a backslash, or a name that is not UTF-8"
+        if odd
+        else f"path {path!r} leaves the folder it belongs to",
         where=path,
         state="nothing was read or written",
         fix="use a relative path without '..', and no symbolic link that points outside",
@@ -259,8 +263,8 @@ class LocalObjectStore:
             known = os.stat(f"{self.root}/{path}")  # noqa: PTH116 - see `list`
         except OSError:
             # A dangling link or a file that has just gone: reading it will say so by name.
-            return ObjectInfo(path, 0, "")
-        return ObjectInfo(path, known.st_size, _version(known), known.st_mtime)
+            return ObjectInfo(_as_text(path), 0, "")
+        return ObjectInfo(_as_text(path), known.st_size, _version(known), known.st_mtime)
 
     def size(self, path: str) -> int:
         """Size in bytes."""
@@ -359,6 +363,18 @@ class LocalObjectStore:
 
 def _version(known: os.stat_result) -> str:
     return f"{known.st_ino}.{known.st_mtime_ns}.{known.st_size}"
+
+
+def _as_text(path: str) -> str:
+    """A path as others can write it down: a byte that is not UTF-8 has a backslash before it.
+
+    No path with a backslash can be opened, so the file is refused by name.
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(path).decode("utf-8", "backslashreplace")
+    return path
 
 
 def _ending(entry: os.DirEntry[str]) -> str:

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polynya.formats import limits
 from polynya.formats.batch import DatasetBatch
-from polynya.formats.contents import decoded, json_content
+from polynya.formats.contents import json_content
 from polynya.formats.contents.decoded import OneByOne
 from polynya.formats.stream import reading
 from polynya.formats.stream.reader import read_stream
@@ -128,9 +129,9 @@ def test_names_are_compared_once_however_many_they_are() -> None:
 
 
 def test_a_record_of_very_many_fields_is_refused() -> None:
-    wide = {"id": 1, **{f"n{number}": 1 for number in range(decoded.MOST_FIELDS)}}
-    nested = {"id": 2, "in": [{f"n{number}": 1} for number in range(decoded.MOST_FIELDS)]}
-    long = {"id": 3, "in": [{"a": 1, "b": [1, 2]}] * decoded.MOST_FIELDS}
+    wide = {"id": 1, **{f"n{number}": 1 for number in range(limits.RECORD_FIELDS)}}
+    nested = {"id": 2, "in": [{f"n{number}": 1} for number in range(limits.RECORD_FIELDS)]}
+    long = {"id": 3, "in": [{"a": 1, "b": [1, 2]}] * limits.RECORD_FIELDS}
     messages = [json.dumps(one).encode() for one in (wide, nested, long)]
 
     batch = read_stream(request_for(landed(messages)))
@@ -141,7 +142,7 @@ def test_a_record_of_very_many_fields_is_refused() -> None:
 
 
 def test_far_more_values_than_bytes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_content, "MOST_VALUES", 1000)
+    monkeypatch.setattr(limits, "RECORD_VALUES", 1000)
     text = "," * 2000
 
     assert refused(b"[" + b"{}," * 1000 + b"{}]", type="json").startswith("too_large: ")

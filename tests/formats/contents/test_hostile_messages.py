@@ -17,7 +17,7 @@ import pytest
 from backports import zstd
 from pyarrow import parquet
 
-from polynya.formats.contents import avro_guard
+from polynya.formats import limits
 from polynya.formats.contents.compressed import expanded
 from polynya.formats.contents.decoded import Decoded
 from polynya.formats.contents.decoders import decoder_of
@@ -88,7 +88,7 @@ def _text(text: bytes) -> bytes:
 def test_a_bomb_in_an_avro_container_is_refused(
     codec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(avro_guard, "MOST_BYTES", LIMIT)
+    monkeypatch.setattr(limits, "MESSAGE_BYTES", LIMIT)
     body = _long(len(BOMB)) + BOMB
     deflate = zlib.compressobj(1, zlib.DEFLATED, -15)
     packed = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import random
 import resource
 from collections.abc import Callable
 
@@ -12,6 +13,7 @@ import cramjam
 import pyarrow as pa
 import pytest
 
+from polynya.formats import limits
 from polynya.formats.files.compression import codec_of, decompressed
 from polynya.formats.files.snappy import IDENTIFIER
 from tests.formats.helpers import a_dataset, column, json_lines, read, rules
@@ -131,8 +133,8 @@ def test_lengths_that_contradict_each_other_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ["f.gz", "f.zst", "f.bz2", "f.sz"])
 def test_a_bomb_is_spooled_to_disk_and_does_not_fill_the_memory(name: str) -> None:
-    """200 MB of zeros out of a small archive; the process may not grow by 100 MB."""
-    bomb = _repeated(name, b"\0" * 1_000_000, 200)
+    """120 MB of zeros out of a small archive; the process may not grow by 60 MB."""
+    bomb = _repeated(name, b"\0" * 1_000_000, 120)
     codec = codec_of(bomb[:100], name)
     assert codec is not None
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -141,8 +143,34 @@ def test_a_bomb_is_spooled_to_disk_and_does_not_fill_the_memory(name: str) -> No
         size = content.seek(0, io.SEEK_END)
 
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert size == 200_000_000
-    assert grown < 100_000, f"{grown} KiB"
+    assert size == 120_000_000
+    assert grown < 60_000, f"{grown} KiB"
+
+
+@pytest.mark.parametrize("name", ["f.gz", "f.zst", "f.bz2", "f.sz"])
+def test_a_file_is_refused_that_expands_to_more_than_its_size_may(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = json_lines({"id": 1, "n": 1}) + b"\n"
+    bomb, good = _repeated(name, line * 5_000, 200), _repeated(name, line, 1)
+    monkeypatch.setattr(limits, "SMALL_BYTES", 1_000_000)
+    monkeypatch.setattr(limits, "RATIO", 10)
+
+    batch = read({f"1{name}": bomb, f"2{name}": good})
+
+    assert rules(batch) == [(-1, "unreadable_file")]
+    assert "holds more than" in batch.rejected[0].error
+    assert column(batch, "id") == [1]
+
+
+def test_a_large_file_may_expand_more_than_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(1)
+    text = b"".join(
+        json_lines({"id": chance.randrange(1 << 60), "n": 1}) + b"\n" for _ in range(2000)
+    )
+    monkeypatch.setattr(limits, "SMALL_BYTES", 10)
+
+    assert len(column(read({"f.gz": gzip.compress(text)}), "id")) == 2000
 
 
 def _repeated(name: str, piece: bytes, times: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -85,3 +86,90 @@ def test_an_answer_that_fails_to_come_is_raised_as_it_is(name: str, answers: int
 
     with pytest.raises(DependencyError, match="no answer"):
         read_all()
+
+
+class Broken(MemoryObjectStore):
+    """Reads some blocks, then raises."""
+
+    def __init__(self, error: BaseException, answers: int, objects: dict[str, bytes]) -> None:
+        super().__init__(objects)
+        self.error, self.answers = error, answers
+
+    def open(self, path: str) -> BinaryIO:
+        data = self.get(path)
+
+        def fetch(start: int, end: int, tag: str | None) -> Block:
+            if self.answers == 0:
+                raise self.error
+            self.answers -= 1
+            return Block(data[start:end], len(data), "v1")
+
+        return cast("BinaryIO", io.BufferedReader(BlockReader(fetch, 16_384), 4096))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionResetError(errno.ECONNRESET, "reset"),
+        TimeoutError("no answer"),
+        OSError(errno.EREMOTEIO, "remote"),
+        OSError("without a number"),
+        MemoryError(),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("answers", [1, 4])
+@pytest.mark.parametrize("name", FILES)
+def test_an_error_of_the_system_says_nothing_of_a_file(
+    name: str, answers: int, error: BaseException
+) -> None:
+    content, opener = FILES[name]
+    store = Broken(error, answers, {f"a.{name}": content})
+
+    def read_all() -> None:
+        with landed_file(store, f"a.{name}", name.split(".", maxsplit=1)[0]) as file:
+            if opener is not None:
+                list(opener(file, 0).records)
+
+    with pytest.raises(DependencyError) as caught:
+        read_all()
+
+    assert caught.value.code == "POLYNYA-STO-003"
+
+
+@pytest.mark.parametrize("code", ["EACCES", "EIO", "ESTALE", "ETIMEDOUT", "ENODEV", "ECONNRESET"])
+def test_nor_does_one_of_opening_it(code: str) -> None:
+    class Closed(MemoryObjectStore):
+        def open(self, path: str) -> BinaryIO:
+            raise OSError(getattr(errno, code), "now", path)
+
+    with pytest.raises(DependencyError), landed_file(Closed(), "a.json", "json"):
+        pass
+
+
+def test_memory_that_a_decoder_lacks_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(*_: Any, **__: Any) -> Any:
+        raise pa.ArrowMemoryError("malloc of size 5 failed")
+
+    monkeypatch.setattr("polynya.formats.records.columnar.exact_batches", no_memory)
+    content, opener = FILES["parquet"]
+    store = MemoryObjectStore({"a.parquet": content})
+
+    def read_all() -> None:
+        with landed_file(store, "a.parquet", "parquet") as file:
+            list(opener(file, 0).records)
+
+    with pytest.raises(DependencyError):
+        read_all()
+
+
+def test_a_full_disk_is_no_damage_of_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.BytesIO):
+        def write(self, piece: Any) -> int:
+            raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr("tempfile.SpooledTemporaryFile", lambda **_: Full())
+    store = MemoryObjectStore({"a.json.gz": FILES["json.gz"][0]})
+
+    with pytest.raises(DependencyError, match="no space"), landed_file(store, "a.json.gz", "json"):
+        pass

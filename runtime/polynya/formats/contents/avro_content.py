@@ -11,10 +11,11 @@ from typing import Any, Final
 import fastavro
 from fastavro.schema import parse_schema
 
-from polynya.formats.contents.avro_guard import check_blocks, check_schema
-from polynya.formats.contents.decoded import MOST_RECORDS, Decoded, OneByOne, too_many
-from polynya.formats.errors import RecordError
-from polynya.formats.records.avro import DAMAGE, header_of
+from polynya.formats import limits
+from polynya.formats.contents.decoded import Decoded, OneByOne
+from polynya.formats.errors import RecordError, TooLargeError
+from polynya.formats.records.avro import DAMAGE, reader_of
+from polynya.formats.records.avro_guard import Most, check_schema
 from polynya.formats.records.avro_types import record_types
 from polynya.formats.records.columnar import as_text, plain
 from polynya.formats.values.exact import json_text
@@ -22,7 +23,7 @@ from polynya.model.datatypes import DataType
 from polynya.model.errors import OperationError
 from polynya.store.schema_registry import RegisteredSchema, SchemaRegistry
 
-_DAMAGE: Final = (*DAMAGE, MemoryError, AttributeError)
+_DAMAGE: Final = (*DAMAGE, MemoryError, AttributeError, TooLargeError)
 #: Confluent's wire format: this byte, then the number of the schema in four bytes.
 _MAGIC: Final = b"\0"
 _PREFIX_BYTES: Final = 5
@@ -38,17 +39,13 @@ class ContainerDecoder(OneByOne):
         """See `OneByOne`."""
         file = io.BytesIO(message)
         try:
-            reader = fastavro.reader(file)
+            reader = reader_of(file, Most(limits.MESSAGE_RECORDS, limits.MESSAGE_BYTES))
             types = record_types(reader.writer_schema)
-            check_schema(reader.writer_schema, {})
-            begin = file.tell()
-            check_blocks(file, header_of(file), reader.codec)
-            file.seek(begin)
             records = [as_text(record) for record in reader]
+        except TooLargeError as error:
+            raise RecordError("too_large", str(error)) from error
         except _DAMAGE as error:
             raise _damaged("not a whole Avro container", error) from error
-        if len(records) > MOST_RECORDS:
-            raise too_many()
         if len(records) == 1:
             return Decoded(records, types)
         return Decoded(records, types, lambda at: _spelled(records[at]), is_spelled=True)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 import pyarrow as pa
 from pyarrow import orc, parquet
 
-from polynya.formats.contents.compressed import MOST_BYTES
-from polynya.formats.contents.decoded import MOST_RECORDS, Decoded, Item, OneByOne, too_many
+from polynya.formats import limits
+from polynya.formats.contents.decoded import Decoded, Item, OneByOne, too_many
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.records.columnar import open_orc, open_parquet
 from polynya.formats.records.opened import OpenedFile
-
-#: Most values of one message: NULLs and repeated values take no bytes.
-_MOST_VALUES: Final = 20_000_000
 
 
 class ColumnarDecoder(OneByOne):
@@ -66,7 +63,7 @@ def _check_parquet(message: bytes) -> None:
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UnreadableFileError(f"not a whole Parquet file: {error}") from error
     _refuse_large(metadata.num_rows, metadata.num_columns)
-    if size > MOST_BYTES:
+    if size > limits.MESSAGE_BYTES:
         raise RecordError("too_large", f"a Parquet file of {size:,} bytes, decompressed")
 
 
@@ -80,7 +77,7 @@ def _check_orc(message: bytes) -> None:
 
 
 def _refuse_large(rows: int, columns: int) -> None:
-    if rows > MOST_RECORDS:
+    if rows > limits.MESSAGE_RECORDS:
         raise too_many()
-    if rows * columns > _MOST_VALUES:
+    if rows * columns > limits.MESSAGE_VALUES:
         raise RecordError("too_large", f"{rows:,} rows of {columns:,} columns in one message")

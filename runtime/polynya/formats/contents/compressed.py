@@ -5,16 +5,17 @@ from __future__ import annotations
 import io
 from typing import Final
 
+from polynya.formats import limits
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.files.compression import codec_of, pieces_of
 
-#: Most bytes that one message may expand to.
-MOST_BYTES: Final = 64 * 1024 * 1024
 _HEAD: Final = 16
 
 
-def expanded(message: bytes, limit: int = MOST_BYTES) -> bytes:
+def expanded(message: bytes, limit: int | None = None) -> bytes:
     """A message as it was before it was compressed; one that is not comes back as it is.
+
+    `limit` is the most bytes that it may expand to; None: those that a message may have.
 
     Raises:
         RecordError: bad_archive, it is damaged or cut off; too_large, it holds more than `limit`.
@@ -22,6 +23,7 @@ def expanded(message: bytes, limit: int = MOST_BYTES) -> bytes:
     codec = codec_of(message[:_HEAD], "")
     if codec is None:
         return message
+    limit = limits.MESSAGE_BYTES if limit is None else limit
     found = bytearray()
     try:
         for piece in pieces_of(io.BytesIO(message), codec):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
+from polynya.formats import limits
 from polynya.formats.errors import RecordError
 from polynya.model.datatypes import DataType
 from polynya.model.errors import PolynyaError
@@ -16,13 +17,6 @@ Item: TypeAlias = "dict[str, Any] | RecordError"
 
 #: Most characters of what an exception says.
 _MOST_SAID: Final = 400
-#: Most records of one message: a few bytes can stand for any number of them.
-MOST_RECORDS = 2_000_000
-#: Most values of one JSON message, for the same reason.
-MOST_VALUES = 4_000_000
-#: Most fields of one record: each may become a column. Fewer bytes than these hold fewer fields.
-MOST_FIELDS = 10_000
-FEW_BYTES = 4 * MOST_FIELDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +36,6 @@ class Decoded:
     types: Mapping[str, DataType] = field(default_factory=dict)
     part: Callable[[int], bytes] | None = None
     is_spelled: bool = False
-
-
-def refuse_wide(items: Iterable[Item]) -> Iterator[Item]:
-    """The records, those with more fields than can be meant as what refuses them."""
-    for item in items:
-        wide = isinstance(item, dict) and _is_wide(item)
-        yield (
-            RecordError("too_large", f"a record of more than {MOST_FIELDS:,} fields")
-            if wide
-            else item
-        )
-
-
-def _is_wide(record: dict[str, Any]) -> bool:
-    """Whether a record has too many fields, those of its structs counted at each place once."""
-    places: set[tuple[str, ...]] = set()
-    left: list[tuple[tuple[str, ...], Any]] = [((), record)]
-    while left and len(places) <= MOST_FIELDS:
-        place, value = left.pop()
-        if isinstance(value, dict):
-            inner = [((*place, name), one) for name, one in value.items()]
-            places.update(name for name, _ in inner)
-            left += [one for one in inner if isinstance(one[1], dict | list)]
-        elif isinstance(value, list):
-            left += [(place, one) for one in value if isinstance(one, dict | list)]
-    return len(places) > MOST_FIELDS
 
 
 class Decoder(Protocol):
@@ -132,4 +100,4 @@ class OneByOne(Plain, ABC):
 
 def too_many() -> RecordError:
     """Why a message has more records than can be meant."""
-    return RecordError("too_large", f"more than {MOST_RECORDS:,} records in one message")
+    return RecordError("too_large", f"more than {limits.MESSAGE_RECORDS:,} records in one message")

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from decimal import Decimal
 from typing import Any
 
-from polynya.formats.contents.decoded import (
-    MOST_RECORDS,
-    MOST_VALUES,
-    Decoded,
-    Item,
-    OneByOne,
-    too_many,
-)
+from polynya.formats import limits
+from polynya.formats.contents.decoded import Decoded, Item, OneByOne, too_many
 from polynya.formats.errors import RecordError
 from polynya.formats.records.json_text import parse_object, parse_value
+from polynya.formats.records.sizes import check_values
 
 _BOM = b"\xef\xbb\xbf"
-_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _BLANK = b" \t\r\n"
 
 
@@ -29,7 +22,7 @@ class JsonDecoder(OneByOne):
     def one(self, message: bytes) -> Decoded:
         """See `OneByOne`."""
         text = message.removeprefix(_BOM)
-        _refuse_many(text)
+        check_values(text)
         if text.lstrip(_BLANK)[:1] == b"[":
             return _array(text)
         try:
@@ -41,16 +34,9 @@ class JsonDecoder(OneByOne):
         return Decoded([_parsed(line) for line in lines], part=lines.__getitem__)
 
 
-def _refuse_many(text: bytes) -> None:
-    """Refuse what would be far more values in memory than bytes."""
-    # Commas in texts count only where they could matter: taking texts out is a pass of its own.
-    if text.count(b",") >= MOST_VALUES and _TEXT.sub(b"", text).count(b",") >= MOST_VALUES:
-        raise RecordError("too_large", f"more than {MOST_VALUES:,} values in one message")
-
-
 def _array(text: bytes) -> Decoded:
     values = parse_value(text)
-    if len(values) > MOST_RECORDS:
+    if len(values) > limits.MESSAGE_RECORDS:
         raise too_many()
     items: list[Item] = [
         value if isinstance(value, dict) else RecordError("not_an_object", "it is no JSON object")
@@ -61,12 +47,12 @@ def _array(text: bytes) -> Decoded:
 
 def _lines(text: bytes) -> list[bytes]:
     """The lines of a text of which each looks like an object; none where that is not so."""
-    if text.count(b"\n") > 2 * MOST_RECORDS:
+    if text.count(b"\n") > 2 * limits.MESSAGE_RECORDS:
         raise too_many()
     lines = [line.strip(_BLANK) for line in text.split(b"\n")]
     lines = [line for line in lines if line]
     plain = all(line.startswith(b"{") and line.endswith(b"}") for line in lines)
-    if len(lines) > MOST_RECORDS:
+    if len(lines) > limits.MESSAGE_RECORDS:
         raise too_many()
     return lines if plain and len(lines) > 1 else []
 

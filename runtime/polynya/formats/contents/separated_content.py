@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
-from polynya.formats.contents.decoded import MOST_RECORDS, Decoded, Item, OneByOne, too_many
+from polynya.formats import limits
+from polynya.formats.contents.decoded import Decoded, Item, OneByOne, too_many
 from polynya.formats.errors import RecordError, TooLargeError
 from polynya.formats.records.json_text import first_twice
 from polynya.formats.records.separated import Dialect, fields, pieces
@@ -32,10 +33,12 @@ class SeparatedDecoder(OneByOne):
     def one(self, message: bytes) -> Decoded:
         """See `OneByOne`."""
         try:
-            lines = list(islice(pieces(io.BytesIO(message), self._dialect), MOST_RECORDS + 2))
+            lines = list(
+                islice(pieces(io.BytesIO(message), self._dialect), limits.MESSAGE_RECORDS + 2)
+            )
         except TooLargeError as error:
             raise RecordError("too_large", str(error)) from error
-        if len(lines) > MOST_RECORDS + 1:
+        if len(lines) > limits.MESSAGE_RECORDS + 1:
             raise too_many()
         if not lines:
             raise RecordError("bad_csv", "there is no line in it")

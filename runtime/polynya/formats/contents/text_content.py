@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.formats.contents.decoded import MOST_RECORDS, Decoded, Item, OneByOne, Plain, too_many
+from polynya.formats import limits
+from polynya.formats.contents.decoded import Decoded, Item, OneByOne, Plain, too_many
 from polynya.formats.errors import RecordError
 from polynya.model.config.streaming.content import RegexContent, SplitLinesContent
 from polynya.model.config.streaming.patterns import group_pattern
@@ -41,7 +42,7 @@ class RegexDecoder(Plain):
         for text, own in zip(texts, lines, strict=True):
             if isinstance(text, RecordError):
                 yield text
-            elif len(own) > MOST_RECORDS:
+            elif len(own) > limits.MESSAGE_RECORDS:
                 yield too_many()
             else:
                 items = [next(found) for _ in own]
@@ -67,7 +68,7 @@ class SplitDecoder(OneByOne):
         if isinstance(text, RecordError):
             raise text
         pieces = [piece for piece in self._cut(text) if piece]
-        if len(pieces) > MOST_RECORDS:
+        if len(pieces) > limits.MESSAGE_RECORDS:
             raise too_many()
         return Decoded([{_LINE: piece} for piece in pieces], part=_encoded(pieces))
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from xml.parsers import expat
 
-from polynya.formats.contents.decoded import MOST_RECORDS, Decoded, OneByOne, too_many
+from polynya.formats import limits
+from polynya.formats.contents.decoded import Decoded, OneByOne, too_many
 from polynya.formats.contents.xml_shapes import TEXT, Shapes
 from polynya.formats.errors import RecordError
 from polynya.formats.records.columnar import plain
@@ -22,7 +23,6 @@ from polynya.model.config.streaming.content import XmlContent
 from polynya.model.datatypes import DataType
 
 _MAX_DEPTH: Final = 64
-_MOST_ELEMENTS: Final = 2_000_000
 _INSTANCE: Final = "http://www.w3.org/2001/XMLSchema-instance"
 _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,14})\.[0-9]{1,15}", re.ASCII)
@@ -85,8 +85,10 @@ class _Reading:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._count += 1 + len(attributes)
-        if self._count > _MOST_ELEMENTS:
-            raise RecordError("too_large", f"more than {_MOST_ELEMENTS:,} elements and attributes")
+        if self._count > limits.MESSAGE_ELEMENTS:
+            raise RecordError(
+                "too_large", f"more than {limits.MESSAGE_ELEMENTS:,} elements and attributes"
+            )
         if len(self._open) >= _MAX_DEPTH:
             raise RecordError("too_deep", f"nested deeper than {_MAX_DEPTH}")
         element = _Element(self._called(name), {})
@@ -107,7 +109,7 @@ class _Reading:
             return
         value = self._content_of(element)
         if depth == self._record:
-            if len(self.records) >= MOST_RECORDS:
+            if len(self.records) >= limits.MESSAGE_RECORDS:
                 raise too_many()
             self.records.append(value if isinstance(value, dict) else {TEXT: value})
             self._record = None if self._content.record else 0

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, BinaryIO, Final
 
-import fastavro
-
 from polynya.formats.debezium.captured.batch import MARK
 from polynya.formats.debezium.captured.lines import CapturedRecords
 from polynya.formats.debezium.connect_avro import form_of, without_logical_types, wrapper
@@ -25,7 +23,7 @@ from polynya.formats.debezium.landed.records import (
     record_of_message,
 )
 from polynya.formats.errors import RecordError, UnreadableFileError
-from polynya.formats.records.avro import DAMAGE
+from polynya.formats.records.avro import DAMAGE, reader_of
 from polynya.formats.records.json_lines import open_json
 from polynya.formats.records.opened import RawRecord
 from polynya.formats.values.exact import json_text
@@ -68,7 +66,7 @@ def record_of(file: str, raw: bytes, access: SchemaRegistry | None = None) -> Ra
 def _avro_lines(file: BinaryIO, start: int) -> Iterator[RawRecord]:
     """The records from the `start`-th on. Raises UnreadableFileError, also while iterating."""
     try:
-        reader = fastavro.reader(file)
+        reader = reader_of(file)
         line = _line_of(reader.writer_schema)
         # The decoder reads by this very object: values stay as Connect wrote them, so that one
         # that no calendar holds spoils its record and not the file.

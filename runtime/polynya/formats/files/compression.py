@@ -11,12 +11,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from io import BufferedIOBase
+from io import SEEK_END, BufferedIOBase
 from typing import BinaryIO
 
 import cramjam
 import pyarrow as pa
 
+from polynya.formats import limits
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files import snappy
 from polynya.formats.files.spool import PIECE_BYTES, spooled
@@ -46,9 +47,21 @@ def decompressed(source: BinaryIO, codec: Codec) -> AbstractContextManager[Binar
     """The content, seekable, at its start.
 
     Raises:
-        UnreadableFileError: on entering, when it is truncated or damaged.
+        UnreadableFileError: on entering, when it is truncated or damaged, or expands to more than
+            a file of its size may.
     """
-    return spooled(pieces_of(source, codec))
+    return spooled(_limited(source, codec))
+
+
+def _limited(source: BinaryIO, codec: Codec) -> Iterator[bytes]:
+    size = source.seek(0, SEEK_END)
+    source.seek(0)
+    most, found = limits.content_bytes(size), 0
+    for piece in pieces_of(source, codec):
+        found += len(piece)
+        if found > most:
+            raise limits.refuse_content(f"a {codec.name} archive", size)
+        yield piece
 
 
 def pieces_of(source: BinaryIO, codec: Codec) -> Iterator[bytes]:

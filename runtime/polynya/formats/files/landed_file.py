@@ -13,8 +13,8 @@ from typing import BinaryIO
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.compression import codec_of, decompressed
 from polynya.formats.files.encodings import transcoded
+from polynya.formats.files.source import source_of
 from polynya.model.config.delivery import Encoding
-from polynya.model.errors import OperationError
 from polynya.store.object_store import ObjectStore
 
 _SNIFF_BYTES = 8192
@@ -58,13 +58,11 @@ def landed_file(
         or_one_of: `avro`, `parquet`: may stand in place of the text.
 
     Raises:
-        UnreadableFileError: it cannot be opened, is truncated or of another format.
+        UnreadableFileError: it cannot be opened, is truncated or of another format, or too large.
+        DependencyError: POLYNYA-STO-003, the store or the machine cannot read it now.
     """
     with ExitStack() as open_files:
-        try:
-            content = open_files.enter_context(store.open(path))
-        except (OSError, OperationError) as error:
-            raise UnreadableFileError(f"cannot be opened: {error}") from error
+        content = open_files.enter_context(source_of(store, path))
         codec = codec_of(_head(content), path)
         if codec is not None:
             content = open_files.enter_context(decompressed(content, codec))

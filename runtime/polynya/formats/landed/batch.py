@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from polynya.formats.errors import UnreadableFileError
+from polynya.formats.records.columnar import check_parquet
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.model.config.streaming.content import (
     Content,
@@ -234,9 +235,12 @@ def read_footer(file: BinaryIO, where: str = "") -> StreamFooter:
 def opened_batch(file: BinaryIO, where: str = "") -> tuple[StreamFooter, parquet.ParquetFile]:
     """What a landed batch says of itself, and its columns. Raises as `read_footer`."""
     try:
+        size = file.seek(0, io.SEEK_END)
+        file.seek(0)
         reader = parquet.ParquetFile(file)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UnreadableFileError(f"not a whole Parquet file: {error}") from error
+    check_parquet(reader, size)
     text = (reader.metadata.metadata or {}).get(METADATA_KEY)
     if text is None:
         raise UnreadableFileError("no landed batch: its footer has no position of a stream")

@@ -15,6 +15,7 @@ import fastavro
 from fastavro.schema import SchemaParseException
 
 from polynya.formats.errors import UnreadableFileError
+from polynya.formats.records.avro_guard import OF_A_FILE, Most, check_schema, checked, read_header
 from polynya.formats.records.avro_types import record_types
 from polynya.formats.records.columnar import as_text, plain
 from polynya.formats.records.opened import OpenedFile, RawRecord
@@ -62,11 +63,21 @@ def opened_avro(file: BinaryIO) -> tuple[Mapping[str, DataType], Iterator[Any]]:
     Raises UnreadableFileError, as reading the records may.
     """
     try:
-        reader = fastavro.reader(file)
+        reader = reader_of(file)
         types = record_types(reader.writer_schema)
     except DAMAGE as error:
         raise UnreadableFileError(f"not a whole Avro file: {error}") from error
     return types, _decoded(reader)
+
+
+def reader_of(file: BinaryIO, most: Most = OF_A_FILE) -> Any:
+    """The library's reader of a container whose blocks are checked before they are decoded.
+
+    Raises what DAMAGE names, and TooLargeError; reading the records does, too.
+    """
+    reader = fastavro.reader(checked(file, read_header(file), most))
+    check_schema(reader.writer_schema, {})
+    return reader
 
 
 def _decoded(reader: Iterator[Any]) -> Iterator[Any]:
@@ -91,10 +102,15 @@ def _damaged(error: Exception) -> UnreadableFileError:
 
 
 def header_of(file: BinaryIO) -> bytes:
-    """The header of a file that was just opened; it ends with the mark that ends each block."""
-    end = file.tell()
+    """The header of a file, which ends with the mark that ends each block.
+
+    Raises UnreadableFileError.
+    """
     file.seek(0)
-    return file.read(end)
+    try:
+        return read_header(file).raw
+    except ValueError as error:
+        raise UnreadableFileError(f"not a whole Avro file: {error}") from error
 
 
 def blocks_of(file: BinaryIO, header: bytes, begin: int) -> Iterator[tuple[int, int, int]]:
@@ -115,17 +131,6 @@ def blocks_of(file: BinaryIO, header: bytes, begin: int) -> Iterator[tuple[int, 
             return
         yield begin, records, end - begin
         begin = end
-
-
-def block_bodies(file: BinaryIO, header: bytes) -> Iterator[tuple[int, bytes]]:
-    """The records and the bytes of each block, as they are compressed; a damaged one is none."""
-    for begin, records, size in blocks_of(file, header, len(header)):
-        file.seek(begin)
-        block = io.BytesIO(file.read(size))
-        _number(block)
-        length = _number(block)
-        if length >= 0:
-            yield records, block.read(length)
 
 
 def _number(stream: BinaryIO) -> int:

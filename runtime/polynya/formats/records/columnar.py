@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
+import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any, BinaryIO
 from uuid import UUID
@@ -12,13 +12,13 @@ from uuid import UUID
 import pyarrow as pa
 from pyarrow import orc, parquet
 
+from polynya.formats import limits
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.records.int96 import exact_batches
 from polynya.formats.records.opened import OpenedFile, RawRecord
 from polynya.formats.values.arrow_types import from_arrow
 from polynya.formats.values.exact import json_text
 from polynya.model.datatypes import DataType
-from polynya.model.errors import PolynyaError
 
 _BATCH_ROWS = 16_384
 
@@ -26,75 +26,63 @@ _BATCH_ROWS = 16_384
 def open_parquet(file: BinaryIO, start: int) -> OpenedFile:
     """Read a Parquet file."""
     try:
-        reader = parquet.ParquetFile(file)
+        reader = opened_parquet(file)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UnreadableFileError(f"not a whole Parquet file: {error}") from error
     return _opened(reader.schema_arrow, lambda: exact_batches(file, _BATCH_ROWS), start)
 
 
+def opened_parquet(file: BinaryIO) -> parquet.ParquetFile:
+    """A Parquet file that does not say it holds far more than its bytes can.
+
+    Raises TooLargeError, and what Arrow raises.
+    """
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    reader = parquet.ParquetFile(file)
+    check_parquet(reader, size)
+    sizes = (reader.metadata.row_group(n).total_byte_size for n in range(reader.num_row_groups))
+    if sum(max(one, 0) for one in sizes) > limits.content_bytes(size):
+        raise limits.refuse_content("a Parquet file", size)
+    return reader
+
+
+def check_parquet(reader: parquet.ParquetFile, size: int) -> None:
+    """Refuse a file of `size` bytes with far more columns, rows or values. Raises TooLargeError."""
+    metadata, schema = reader.metadata, reader.schema
+    limits.check_columns(len(reader.schema_arrow))
+    limits.check_rows(metadata.num_rows, size)
+    nested = [n for n in range(len(schema)) if schema.column(n).max_repetition_level]
+    groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)] if nested else []
+    for number in nested:
+        limits.check_values(sum(one.column(number).num_values for one in groups), size)
+
+
 def open_orc(file: BinaryIO, start: int) -> OpenedFile:
     """Read an ORC file."""
-    opened = opened_orc(file)
+    reader = opened_orc(file)
 
     def stripes() -> Iterator[pa.RecordBatch]:
-        return map(opened.stripe, range(opened.reader.nstripes))
+        for number in range(reader.nstripes):
+            stripe = reader.read_stripe(number)
+            for first in range(0, stripe.num_rows, _BATCH_ROWS):
+                yield stripe.slice(first, _BATCH_ROWS)
 
-    return _opened(opened.reader.schema, stripes, start)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedOrc:
-    """An ORC file and its content."""
-
-    reader: orc.ORCFile
-    _content: _Watched
-
-    def stripe(self, number: int, columns: list[str] | None = None) -> pa.RecordBatch:
-        """The rows of a stripe. Raises what Arrow raises when the file is damaged."""
-        try:
-            return self.reader.read_stripe(number, columns)
-        except (pa.ArrowException, OSError):
-            self._content.raise_failure()
-            raise
+    return _opened(reader.schema, stripes, start)
 
 
-def opened_orc(file: BinaryIO) -> OpenedOrc:
+def opened_orc(file: BinaryIO) -> orc.ORCFile:
     """Open an ORC file. Raises UnreadableFileError."""
-    watched = _Watched(file)
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
     try:
-        reader = orc.ORCFile(watched)
-        _ = reader.schema
+        reader = orc.ORCFile(file)
+        columns, rows = len(reader.schema), reader.nrows
     except (pa.ArrowException, OSError, ValueError) as error:
-        watched.raise_failure()
         raise UnreadableFileError(f"not a whole ORC file: {error}") from error
-    return OpenedOrc(reader, watched)
-
-
-class _Watched:
-    """A file that remembers why it could not be read.
-
-    The ORC library makes an error of its own of everything. A store that did not answer would pass
-    for a damaged file.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._failure: PolynyaError | None = None
-        self.seek, self.tell = file.seek, file.tell
-        self.closed = False
-
-    def read(self, size: int = -1) -> bytes:
-        """As of any file."""
-        try:
-            return self._file.read(size)
-        except PolynyaError as error:
-            self._failure = error
-            raise
-
-    def raise_failure(self) -> None:
-        """Raise what kept the file from being read, if anything did."""
-        if self._failure is not None:
-            raise self._failure
+    limits.check_columns(columns)
+    limits.check_rows(rows, size)
+    return reader
 
 
 def column_types(schema: pa.Schema) -> dict[str, DataType]:

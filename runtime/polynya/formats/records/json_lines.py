@@ -11,6 +11,7 @@ from polynya.formats import limits
 from polynya.formats.errors import RecordError
 from polynya.formats.records.json_text import parse_object
 from polynya.formats.records.opened import OpenedFile, RawRecord
+from polynya.formats.records.sizes import check_values, check_width
 
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
@@ -60,6 +61,11 @@ def _records(file: BinaryIO, start: int) -> Iterator[RawRecord]:
 def parsed(raw: bytes) -> RawRecord:
     """A line as a record, or with why it is none."""
     try:
-        return raw, parse_object(raw)
+        if len(raw) <= limits.FEW_BYTES:
+            return raw, parse_object(raw)
+        check_values(raw)
+        record = parse_object(raw)
+        check_width(record)
+        return raw, record
     except RecordError as error:
         return raw, error

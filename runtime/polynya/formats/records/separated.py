@@ -189,7 +189,7 @@ def _grammar(dialect: Dialect) -> _Grammar:
 
 
 def column_names(piece: bytes, dialect: Dialect) -> list[str]:
-    """The names of a header line. Raises UnreadableFileError: it is broken, or has one twice."""
+    """The names of a header line. Raises UnreadableFileError: broken, one twice, or too many."""
     try:
         names = [
             name or ""
@@ -197,6 +197,7 @@ def column_names(piece: bytes, dialect: Dialect) -> list[str]:
         ]
     except RecordError as error:
         raise UnreadableFileError(f"the header line cannot be read: {error.error}") from error
+    limits.check_columns(len(names))
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise UnreadableFileError(f"column {twice!r} appears twice in the header line")

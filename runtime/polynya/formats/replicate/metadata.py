@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polynya.formats.errors import RecordError, UnreadableFileError
+from polynya.formats.files.source import source_of
 from polynya.formats.records.json_text import parse_object
 from polynya.formats.records.separated import Dialect
 from polynya.formats.replicate.tables import metadata_path
 from polynya.formats.replicate.types import column_type
 from polynya.model.config.delivery import Delivery
 from polynya.model.datatypes import DataType
-from polynya.model.errors import OperationError
 from polynya.store.object_store import ObjectStore
 
 HEADER_PREFIX: Final = "header__"
@@ -61,11 +61,14 @@ def read_metadata(source: ObjectStore, path: str, delivery: Delivery) -> Metadat
     """
     where = metadata_path(path)
     try:
-        if source.size(where) > _MAX_BYTES:
-            raise UnreadableFileError("its .dfm file is larger than any that describes columns")
-        document = parse_object(source.get(where).removeprefix(b"\xef\xbb\xbf"))
-    except (OSError, OperationError) as error:
-        raise UnreadableFileError(f"its .dfm file cannot be opened: {error}") from error
+        with source_of(source, where) as file:
+            content = file.read(_MAX_BYTES + 1)
+    except UnreadableFileError as error:
+        raise UnreadableFileError(f"its .dfm file {error}") from error
+    if len(content) > _MAX_BYTES:
+        raise UnreadableFileError("its .dfm file is larger than any that describes columns")
+    try:
+        document = parse_object(content.removeprefix(b"\xef\xbb\xbf"))
     except RecordError as error:
         raise UnreadableFileError(f"its .dfm file cannot be read: {error.error}") from error
     info = _section(document, "fileInfo")

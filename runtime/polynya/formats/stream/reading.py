@@ -8,10 +8,12 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from polynya.formats import limits
 from polynya.formats.batch import FilePart, FileProgress
 from polynya.formats.contents.compressed import expanded
-from polynya.formats.contents.decoded import FEW_BYTES, Decoded, Item, refuse_wide
+from polynya.formats.contents.decoded import Decoded, Item
 from polynya.formats.errors import RecordError
+from polynya.formats.records.sizes import refuse_wide
 from polynya.formats.stream.ahead import Ahead, Place
 from polynya.formats.stream.columns import Piece, may_be_columns, piece_of
 from polynya.formats.stream.origins import Origins
@@ -147,7 +149,7 @@ class Reading:
         for found, size in self._decoded(self._index, count):
             self._origins.note(self._offset, self._index)
             items: Iterable[Item] = found.items if isinstance(found, Decoded) else (found,)
-            if size > FEW_BYTES:
+            if size > limits.FEW_BYTES:
                 items = refuse_wide(items)
             for item in items:
                 if self._offset >= self._part.start:

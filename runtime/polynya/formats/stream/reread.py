@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from polynya.formats.base import RereadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, Rejected
-from polynya.formats.contents.decoded import Decoded, refuse_wide
+from polynya.formats.contents.decoded import Decoded
 from polynya.formats.errors import RecordError
 from polynya.formats.landed.messages import Kept, kept_message
+from polynya.formats.records.sizes import refuse_wide
 from polynya.formats.stream.order import place_of
 from polynya.formats.stream.reading import ready_message
 from polynya.formats.stream.taken import Taken

@@ -34,7 +34,9 @@ from polynya.model.datatypes import (
 )
 from polynya.model.datatypes import Decimal as DecimalType
 
-_WIDE = Context(prec=1000)
+_DIGITS = 1000
+#: Holds every digit of a number that is read; longer ones are refused.
+_WIDE = Context(prec=_DIGITS)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 _BOUNDS: dict[DataType, int] = {INT: 1 << 31, BIGINT: 1 << 63}
 #: The smallest double that rounds to infinity as a float of 32 bits. Those just below it are the
@@ -70,6 +72,9 @@ def to_decimal(number: Decimal, kind: DecimalType) -> Decimal:
     whole, fraction = digits_needed(number)
     if fraction > kind.scale or whole > kind.precision - kind.scale:
         raise ValueError(f"{str(number)[:60]} does not fit {kind}")
+    if int(number.as_tuple().exponent) < -kind.scale:
+        # Zeros at the end that the type has no room for; Arrow would refuse the whole column.
+        return number.quantize(Decimal(1).scaleb(-kind.scale), context=_WIDE)
     return number
 
 
@@ -219,6 +224,8 @@ def _from_text(text: str, kind: DataType) -> Any:
 def _number_text(text: str, *, whole: bool) -> int | Decimal:
     if _INTEGER.fullmatch(text):
         return int(text)
+    if len(text) > _DIGITS:
+        raise ValueError(f"{shown(text)} is a number of {len(text):,} characters")
     try:
         number = Decimal(text)
     except InvalidOperation:

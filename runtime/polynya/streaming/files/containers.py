@@ -12,6 +12,7 @@ from pyarrow import orc, parquet
 
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.records.avro import blocks_of, header_of, opened_avro
+from polynya.formats.records.columnar import opened_orc, opened_parquet
 from polynya.formats.records.int96 import exact_batches
 
 #: A file is cut when it is larger, into parts of about so many bytes.
@@ -40,7 +41,7 @@ Cutter: TypeAlias = Callable[[BinaryIO, int, int], Iterator[Piece]]
 
 
 def _parquet(file: BinaryIO, record: int, size: int) -> Iterator[Piece]:
-    reader = parquet.ParquetFile(file)
+    reader = opened_parquet(file)
     rows = _rows(reader.metadata.num_rows, size)
     at = 0
     # Group by group: the library would read ahead, and what is not wanted is not read.
@@ -53,7 +54,7 @@ def _parquet(file: BinaryIO, record: int, size: int) -> Iterator[Piece]:
 
 
 def _orc(file: BinaryIO, record: int, size: int) -> Iterator[Piece]:
-    reader = orc.ORCFile(file)
+    reader = opened_orc(file)
     rows = _rows(reader.nrows, size)
     stripes = (reader.read_stripe(number) for number in range(reader.nstripes))
     batches = (part.slice(at, rows) for part in stripes for at in range(0, part.num_rows, rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from io import BytesIO
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.compression import codec_of, decompressed
+from polynya.formats.files.source import source_of
 from polynya.formats.landed.batch import SCHEMAS, Lost
 from polynya.model.config.streaming.content import Content
 from polynya.store.object_store import ObjectStore
@@ -87,9 +88,8 @@ class FilesReader:
     def __init__(self, store: ObjectStore, content: Content) -> None:
         self._store = store
         self._content = content
-        self._open = ExitStack()
         self._at: CutFile | None = None
-        self._pieces: Iterator[Piece] = iter(())
+        self._pieces: Generator[Piece] | None = None
         self._held: Piece | None = None
 
     def read(
@@ -123,8 +123,9 @@ class FilesReader:
 
     def close(self) -> None:
         """Let go of the file that is open."""
-        self._open.close()
-        self._at, self._held = None, None
+        if self._pieces is not None:
+            self._pieces.close()
+        self._pieces, self._at, self._held = None, None, None
 
     def _read_or_say(
         self,
@@ -159,9 +160,9 @@ class FilesReader:
         self, one: CutFile, found: ReadFiles, max_records: int, max_bytes: int
     ) -> CutFile | None:
         """Read a file from a place on; where it was left, None at its end."""
-        if self._at != one:
+        if self._at != one or self._pieces is None:
             self.close()
-            self._pieces = pieces_of(self._opened(one.file), self._content, one.record, one.byte)
+            self._pieces = self._pieces_of(one)
         at = one
         while (piece := self._held or next(self._pieces, None)) is not None:
             self._held = None
@@ -176,19 +177,25 @@ class FilesReader:
         self.close()
         return None
 
-    def _opened(self, file: FoundFile) -> BinaryIO:
+    def _pieces_of(self, one: CutFile) -> Generator[Piece]:
+        """The messages of a file, open meanwhile. Raises as `pieces_of`, and _GoneError."""
+        with ExitStack() as open_files:
+            content = self._opened(one.file, open_files)
+            yield from pieces_of(content, self._content, one.record, one.byte)
+
+    def _opened(self, file: FoundFile, open_files: ExitStack) -> BinaryIO:
         """The content of a file, decompressed. Raises _GoneError."""
         content: BinaryIO
         if file.size <= _FETCHED_BYTES:
             content = BytesIO(self._fetched(file, file.size + 1))
         else:
             self._check(file)
-            content = self._open.enter_context(self._store.open(file.name))
+            content = open_files.enter_context(source_of(self._store, file.name))
         head = content.read(_HEAD_BYTES)
         content.seek(0)
         packed = self._content.compression != "none"
         codec = codec_of(head, file.name) if packed else None
-        return content if codec is None else self._open.enter_context(decompressed(content, codec))
+        return content if codec is None else open_files.enter_context(decompressed(content, codec))
 
     def _check(self, file: FoundFile) -> None:
         """Make sure that what was read of a large file is all of one version."""

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyarrow import parquet
 
 from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import (
@@ -30,6 +29,7 @@ from polynya.formats.columnar.places import places_of
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
 from polynya.formats.native.columnar.chunks import Chunk, chunks_of_columns, chunks_of_lines
+from polynya.formats.records.columnar import opened_parquet
 from polynya.formats.records.int96 import has_int96
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.table import no_old_keys
@@ -122,7 +122,7 @@ def _take_file(request: ReadRequest, part: FilePart, taken: _Taken) -> None:
         if landing.format == "json":
             chunks = chunks_of_lines(file, part, schema, dataset.events.columns)
         else:
-            reader = parquet.ParquetFile(file)
+            reader = opened_parquet(file)
             ordinary = typed_columns(_empty(reader.schema_arrow), schema) is not None
             if not ordinary or has_int96(reader):
                 raise _OutOfTheOrdinaryError

@@ -7,13 +7,18 @@ from functools import partial
 from typing import BinaryIO, Final
 
 import pyarrow as pa
-from pyarrow import parquet
+from pyarrow import orc, parquet
 
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.loads import Split
 from polynya.formats.native.columnar.chunks import chunk_of_rows
 from polynya.formats.native.loads.kinds.kind import Kind, Opened, Piece, Portion, Wanted
-from polynya.formats.records.columnar import OpenedOrc, column_types, opened_orc, records_of
+from polynya.formats.records.columnar import (
+    column_types,
+    opened_orc,
+    opened_parquet,
+    records_of,
+)
 from polynya.formats.records.int96 import exact_batches
 from polynya.model.config.dataset import ResolvedDataset
 
@@ -24,7 +29,7 @@ _DAMAGE = (pa.ArrowException, OSError, ValueError)
 def _parquet_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> Opened:
     del dataset, size
     try:
-        reader = parquet.ParquetFile(file)
+        reader = opened_parquet(file)
         types = column_types(reader.schema_arrow)
         groups = [(n, reader.metadata.row_group(n)) for n in range(begin, reader.num_row_groups)]
     except _DAMAGE as error:
@@ -46,13 +51,12 @@ def _parquet_portions(file: BinaryIO, split: Split, wanted: Wanted) -> Iterator[
 
 def _orc_pieces(file: BinaryIO, dataset: ResolvedDataset, size: int, begin: int) -> Opened:
     del dataset, size
-    opened = opened_orc(file)
-    return Opened(_stripes(opened, begin), column_types(opened.reader.schema))
+    reader = opened_orc(file)
+    return Opened(_stripes(reader, begin), column_types(reader.schema))
 
 
-def _stripes(opened: OpenedOrc, begin: int) -> Iterator[Piece]:
+def _stripes(reader: orc.ORCFile, begin: int) -> Iterator[Piece]:
     """Stripes of a file from one on. How many records one has, only one of its columns tells."""
-    reader = opened.reader
     count, names = reader.nstripes, reader.schema.names
     size = reader.content_length // max(count, 1)
     if count == 1 or not names:
@@ -60,7 +64,7 @@ def _stripes(opened: OpenedOrc, begin: int) -> Iterator[Piece]:
         return
     for number in range(begin, count):
         try:
-            rows = opened.stripe(number, names[:1]).num_rows
+            rows = reader.read_stripe(number, names[:1]).num_rows
         except _DAMAGE:
             # The task that reads it says what is wrong.
             yield Piece(number, 1, size)
@@ -69,10 +73,10 @@ def _stripes(opened: OpenedOrc, begin: int) -> Iterator[Piece]:
 
 
 def _orc_portions(file: BinaryIO, split: Split, wanted: Wanted) -> Iterator[Portion]:
-    opened = opened_orc(file)
-    end = opened.reader.nstripes if split.end is None else split.end
+    reader = opened_orc(file)
+    end = reader.nstripes if split.end is None else split.end
     for number in range(split.begin, end):
-        stripe = opened.stripe(number)
+        stripe = reader.read_stripe(number)
         for first in range(0, stripe.num_rows, _ROWS):
             yield _portion(stripe.slice(first, _ROWS), split, wanted)
 
