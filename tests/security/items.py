@@ -81,6 +81,7 @@ ITEMS: Final[Mapping[str, Item]] = {
             "tests/model/reading/test_landings.py",
             "tests/model/reading/test_captures.py",
             "tests/model/config/test_targets.py",
+            "tests/security/test_own_files.py",
             "tests/store/test_vault.py",
         ),
     ),

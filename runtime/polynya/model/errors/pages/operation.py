@@ -342,7 +342,8 @@ PAGES: Final = (
         "a path leaves its store",
         "A file name, perhaps through a symbolic link, leads outside the landing or warehouse "
         "folder, or it has a backslash or bytes that are not UTF-8, or it is the key of an object "
-        "on S3 that is no path, such as `a//b`. It is not opened. A landed object of such a name is in quarantine, whole: copy it to another name.",
+        "on S3 that is no path, such as `a//b`. It is not opened. A landed "
+        "object of such a name is in quarantine, whole: copy it to another name.",
     ),
     ErrorPage(
         "POLYNYA-STO-002",
