@@ -9,10 +9,11 @@ import pytest
 from polynya.lake.read.inspect import status
 from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.table.suspension import resume
-from polynya.model.errors import SuspendedError, TaskStoppedError
+from polynya.model.errors import InternalError, SuspendedError, TaskStoppedError
 from polynya.model.reading.loader import load_project
 from tests.lab.events import land, upsert
 from tests.lab.lab import STARTED, Lab, Look, put
+from tests.scenarios.kills import killed_at
 
 CUT_OFF = b'{"id": 4, "name":'
 
@@ -61,23 +62,84 @@ def test_a_dataset_waits_at_its_first_bad_batch_and_goes_on_when_the_file_is_men
         users.run()
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param([CUT_OFF], id="cut off"),
+        pytest.param([put(None, 3, name="Nobody")], id="without a key"),
+        pytest.param([put(5, 3, name="Eve"), CUT_OFF], id="behind a good record"),
+    ],
+)
+def test_files_before_a_bad_one_are_copied_before_the_dataset_waits(
+    lab: Lab, bad: list[Any]
+) -> None:
+    users = lab.feed(on_bad_record="suspend")
+    users.land(put(1, 1, name="Ann"))
+    users.land(put(2, 2, name="Ben"))
+    name = users.land(*bad)
+    users.land(put(6, 4, name="Fay", age=3))
+
+    with pytest.raises(SuspendedError, match=r"null_key|bad_json") as caught:
+        users.run()
+    assert str(caught.value.where).startswith(f"{lab.schema}/users/{name}, record")
+    assert users.current("id") == [(1,), (2,)]
+    assert users.totals() == {"in": 2, "out": 2, "filtered": 0, "quarantined": 0}
+
+    resume(users.table("somebody"), {"bad_record": "quarantine"})
+    users.apply()
+
+    good = [(5, "Eve")] if len(bad) == 2 else []
+    assert users.current("id", "name") == [(1, "Ann"), (2, "Ben"), *good, (6, "Fay")]
+    assert len(users.history("id")) == len(users.current("id"))
+    assert users.totals()["quarantined"] == len(users.rejected()) == 1
+
+
+def test_the_first_of_several_bad_files_is_the_one_to_wait_at(lab: Lab) -> None:
+    users = lab.feed(on_bad_record="suspend", columns={"n": "int"})
+    users.land(put(1, 1, n=1))
+    first = users.land(put(None, 2, n=2))
+    users.land(CUT_OFF)
+
+    with pytest.raises(SuspendedError, match="null_key") as caught:
+        users.run()
+
+    assert caught.value.where == f"{lab.schema}/users/{first}, record 1"
+    assert users.current("id") == [(1,)]
+
+
+@pytest.mark.slow
+def test_a_kill_between_good_files_and_the_suspension_changes_nothing(lab: Lab) -> None:
+    users = lab.feed(on_bad_record="suspend")
+    users.land(put(1, 1, name="Ann"))
+    users.land(CUT_OFF)
+
+    # The commit of the good file is the one after that of the new owner.
+    with pytest.raises(InternalError), killed_at(2, after=True):
+        users.run()
+    with pytest.raises(SuspendedError, match="bad_json"):
+        users.run()
+    assert users.current("id") == [(1,)]
+    assert users.totals()["in"] == 1
+
+
 def test_a_task_ends_where_its_dataset_says_stop(lab: Lab) -> None:
     users = lab.feed(on_bad_record="stop")
+    users.land(put(0, 0, name="Zoe"))
     bad = users.land(put(1, 1, name="Ann"), CUT_OFF)
 
     with pytest.raises(TaskStoppedError, match=r"bad_json.*`on_bad_record` is `stop`") as caught:
         users.run()
     assert caught.value.where == f"{lab.schema}/users/{bad}, record 2"
     assert users.table().state.copy.decisions.suspended is None
-    assert users.stored("changes", "id") == users.rejected() == []
+    assert users.stored("changes", "id") == [(0,)]
+    assert users.rejected() == []
 
     users.configure(on_bad_record="quarantine")
     users.run()
-    assert users.current("id") == [(1,)]
+    assert users.current("id") == [(0,), (1,)]
     assert len(users.rejected()) == 1
 
 
-@pytest.mark.slow
 def test_the_other_tables_of_a_capture_go_on_without_the_one_that_waits(lab: Lab) -> None:
     capture = lab.capture(on_bad_record="suspend")
     land(capture, upsert(1, 10, name="Ann"))
@@ -85,16 +147,18 @@ def test_the_other_tables_of_a_capture_go_on_without_the_one_that_waits(lab: Lab
     capture.run()
     users, towns = capture["users"], capture["towns"]
 
+    land(capture, upsert(3, 19, name="Cid"))
     land(capture, upsert(2, 20, name="Ben"), upsert(None, 21, name="Nobody"))
     land(capture, upsert(2, 22, name="Oslo"), table="towns")
     capture.land(b"of no table at all")
     with pytest.raises(SuspendedError, match="null_key"):
         capture.run()
-    assert users.current("id") == [(1,)]
+    assert users.current("id") == [(1,), (3,)]
     assert towns.current("id", "name") == [(1, "Rome"), (2, "Oslo")]
     assert [row[2] for row in capture.ledger().rejected()] == ["bad_json"]
 
     resume(users.table("somebody"), {"bad_record": "ignore"})
     capture.run()
-    assert users.current("id", "name") == [(1, "Ann"), (2, "Ben")]
+    assert users.current("id", "name") == [(1, "Ann"), (2, "Ben"), (3, "Cid")]
+    assert len(users.history("id")) == 3
     assert [row[2] for row in users.rejected()] == ["null_key"]

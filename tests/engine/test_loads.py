@@ -160,9 +160,18 @@ def test_a_parquet_load_sets_a_damaged_file_aside_and_takes_the_others(lab: Lab)
     assert users.totals()["in"] == 601
 
 
-def test_a_bad_record_suspends_where_the_settings_say_so(lab: Lab) -> None:
-    with pytest.raises(SuspendedError, match="bad_json"):
-        loaded(lab, "users", BY_TASKS, [row(1), b"no record"], on_bad_record="suspend")
+def test_a_bad_record_suspends_after_the_files_before_it_where_the_settings_say_so(
+    lab: Lab,
+) -> None:
+    files = [row(1)], [row(2), b"no record"], [row(3)]
+    with pytest.raises(SuspendedError, match="bad_json") as caught:
+        loaded(lab, "users", BY_TASKS, *files, on_bad_record="suspend")
+
+    users = lab.feed("users")
+    assert str(caught.value.where).endswith("load/1.json, record 2")
+    assert users.current("id") == [(1,)]
+    assert users.totals() == {"in": 1, "out": 1, "filtered": 0, "quarantined": 0}
+    assert [event.rows for event in said(lab, events.LoadProgress)] == [1]
 
 
 @pytest.mark.slow

@@ -64,8 +64,7 @@ def test_the_other_tables_of_a_capture_go_on_and_the_suspended_one_catches_up(la
 def test_views_follow_a_column_that_was_widened_before_the_suspension(lab: Lab) -> None:
     users = lab.feed(columns={"n": "decimal(4,2)"}, on_bad_record="suspend")
     users.copy(put(1, 1, n="1.50"))
-    users.land(put(2, 2, n="123456.50"))
-    users.land(b"{broken")
+    users.land(put(2, 2, n="123456.50"), b"{broken")
     with pytest.raises(SuspendedError):
         users.run()
 

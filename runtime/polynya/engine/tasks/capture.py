@@ -10,7 +10,7 @@ it reads by itself what they had for it, when it may be copied again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -26,6 +26,7 @@ from polynya.engine.work.turns.threads import in_threads
 from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn
 from polynya.formats.base import ReadBatch
 from polynya.formats.batch import DatasetBatch, FilePart, FileProgress
+from polynya.formats.files.discovery import before_file
 from polynya.formats.landed.reached import gone_between
 from polynya.lake.table.copy_state import Membership
 from polynya.model.config.dataset import ResolvedDataset
@@ -166,7 +167,8 @@ class CaptureTask:
 
         def copied(source: str) -> bool:
             def copy() -> None:
-                _copy_part(tables[source], batch.datasets[source], began, live)
+                before = partial(self._before, source, parts)
+                _copy_part(tables[source], batch.datasets[source], began, live, before)
 
             return self._refused.attempt(source, copy)
 
@@ -239,9 +241,16 @@ class CaptureTask:
             live = self._landing.paths()
             parted += self._part(batch.left)
             try:
-                table.copy(batch.datasets[source], began=began, live_files=live)
+                before = partial(self._before, source, found.files)
+                part = batch.datasets[source]
+                table.copy(part, began=began, live_files=live, before=before)
             except SuspendedError:
                 break
+
+    def _before(self, source: str, parts: Sequence[FilePart], file: str) -> DatasetBatch | None:
+        """What the files before one hold for a table; None for nothing."""
+        earlier = before_file(parts, file)
+        return self._read(earlier, only=source).datasets[source] if earlier else None
 
     def _part(self, sources: Collection[str]) -> list[WorkingDataset]:
         """Take new names of a renamed table for tables of their own, read from the start on.
@@ -274,10 +283,16 @@ class CaptureTask:
         return self._landing.read_shared(tables, parts, only=only, without=self._without)
 
 
-def _copy_part(table: WorkingDataset, part: DatasetBatch, began: float, live: set[str]) -> None:
+def _copy_part(
+    table: WorkingDataset,
+    part: DatasetBatch,
+    began: float,
+    live: set[str],
+    before: Callable[[str], DatasetBatch | None],
+) -> None:
     """Copy the events of one table. If that suspends it the files are read on without it."""
     with suppress(SuspendedError):
-        table.copy(part, began=began, live_files=live)
+        table.copy(part, began=began, live_files=live, before=before)
 
 
 def _source_of(table: WorkingDataset) -> str:

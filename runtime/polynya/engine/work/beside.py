@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from polynya.engine.work.dataset import WorkingDataset
+from polynya.engine.work.pending import apply_decision, why_copies_wait
 from polynya.engine.work.turns.unit import LOOK_SOON, OVER, TOO_LONG, Ended, Turn, Unit
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask
@@ -29,7 +30,7 @@ class AppliesBeside:
         The apply that copies wait for is asked for by `bring_up`. A run that ends when all is done
         applies here, and goes on.
         """
-        if table.wait_for_apply(self._policy) is not None:
+        if why_copies_wait(table.context, table.table, self._policy) is not None:
             if not turn.at_once:
                 return LOOK_SOON
             if table.apply_if_worth_it(self._policy, turn) is TOO_LONG:
@@ -45,7 +46,7 @@ class AppliesBeside:
             return table.apply_after(ended, self._policy, turn)
         if ended.more or table.context.stop.is_set() or table.table.is_applied:
             return ended
-        if not table.apply_decision(self._policy).apply:
+        if not apply_decision(table.context, table.table, self._policy).apply:
             return ended
         self._table = table
         return ended.finding(self.unit)

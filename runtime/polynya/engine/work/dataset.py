@@ -10,8 +10,8 @@ from operator import attrgetter
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.evolution import evolved, out_of_reach, suspension
-from polynya.engine.work.pending import pending_facts
-from polynya.engine.work.policy import ApplyDecision, PendingFacts, decide, wait_for_apply
+from polynya.engine.work.pending import apply_decision, pending_facts
+from polynya.engine.work.policy import PendingFacts
 from polynya.engine.work.turns.unit import IDLE, LOOK_SOON, TOO_LONG, Ended, Turn
 from polynya.engine.work.unknown_columns import refuse_unknown, sighting_of
 from polynya.formats.base import KnownTable
@@ -29,15 +29,21 @@ from polynya.lake.table.dataset import BeingAppliedError, DatasetTable
 from polynya.lake.table.guards import enter
 from polynya.lake.table.replayed import Replayed
 from polynya.lake.table.retyping import retype
-from polynya.lake.table.suspension import refuse_suspended, suspend
+from polynya.lake.table.suspension import (
+    BadRecordError,
+    held_at,
+    refuse_later_file,
+    refuse_suspended,
+    suspend,
+)
 from polynya.model.config.dataset import ResolvedDataset, of_source
 from polynya.model.config.evolution import SchemaChange
 from polynya.model.config.settings import ApplyPolicy
 from polynya.model.datatypes import DataType
-from polynya.model.errors import OperationError, PolynyaError, SuspendedError, TaskStoppedError
+from polynya.model.errors import PolynyaError, SuspendedError, TaskStoppedError
 from polynya.observe import data as events
 from polynya.observe.events import Event
-from polynya.observe.run import CopyWaiting, StepProgress, under_way
+from polynya.observe.run import StepProgress, under_way
 from polynya.observe.streams import StreamLost
 from polynya.observe.trace import span
 
@@ -178,17 +184,39 @@ class WorkingDataset:
         began: float | None = None,
         live_files: Iterable[str] | None = None,
         replayed: Replayed | None = None,
+        before: Callable[[str], DatasetBatch | None] | None = None,
     ) -> CopyResult:
         """Commit one batch and bring the views up to date; see `copy_batch`.
 
-        `began` is when its first byte was read, in monotonic seconds; without it, now.
+        `began` is when its first byte was read, in monotonic seconds; without it, now. Where a bad
+        record holds the dataset up, what `before` reads of the files before that of the record is
+        copied first.
 
         Raises SuspendedError or TaskStoppedError when a policy says that it may not be copied, and
         BeingAppliedError when it has to wait for the end of an apply.
         """
+        try:
+            return self._copy(batch, began, live_files, replayed)
+        except BadRecordError as found:
+            earlier = before(found.file) if before is not None else None
+            if earlier is not None:
+                self.copy(earlier, began=began, live_files=live_files, before=before)
+            with self.table.changing:
+                raise held_at(self.table, found) from None
+
+    def _copy(
+        self,
+        batch: DatasetBatch,
+        began: float | None,
+        live_files: Iterable[str] | None,
+        replayed: Replayed | None,
+    ) -> CopyResult:
         clock = self.context.clock
         started = clock.monotonic() if began is None else began
         batch = self.mapped(batch)
+        if replayed is None:
+            # Before the table takes over any column of the files that are to wait.
+            refuse_later_file(self.table, batch, clock.now())
         # Nothing that an apply commits meanwhile may come between what is decided here.
         with self.table.changing, self.views_following():
             refuse_suspended(self.table)
@@ -258,7 +286,7 @@ class WorkingDataset:
 
     def apply_if_worth_it(self, policy: ApplyPolicy, turn: Turn) -> Ended:
         """Apply pending changes if the policy says so; `TOO_LONG` if that is for another turn."""
-        decision = self.apply_decision(policy)
+        decision = apply_decision(self.context, self.table, policy)
         if not decision.apply:
             return IDLE
         facts = pending_facts(self.table, self.context.clock.now())
@@ -266,32 +294,6 @@ class WorkingDataset:
             return TOO_LONG
         self.tell_applied(self._apply_timed(facts, decision.reason))
         return LOOK_SOON
-
-    def apply_decision(self, policy: ApplyPolicy) -> ApplyDecision:
-        """Whether pending changes are to be applied now; why not is said once."""
-        facts = pending_facts(self.table, self.context.clock.now())
-        decision = decide(facts, policy, self.context.apply_mode)
-        if decision.apply and self.reloading is not None:
-            decision = ApplyDecision(
-                apply=False, reason="a reload is under way, `polynya reload` ends it"
-            )
-        reason = decision.reason
-        if not decision.apply and self.context.is_news(f"{self.name} is not applied", reason):
-            self.tell(events.ApplySkipped(subject=self.name, reason=reason))
-        return decision
-
-    def wait_for_apply(self, policy: ApplyPolicy) -> str | None:
-        """Why the next copy waits for an apply, None when it need not; said once.
-
-        A reload holds the apply up, and is not held up by what waits for that.
-        """
-        why = None
-        if self.reloading is None:
-            facts = pending_facts(self.table, self.context.clock.now())
-            why = wait_for_apply(facts, policy, self.context.apply_mode)
-        if self.context.is_news(f"{self.name} waits for its apply", "yes" if why else "no") and why:
-            self.tell(CopyWaiting(subject=self.name, reason=why))
-        return why
 
     def _apply_timed(self, facts: PendingFacts, reason: str) -> ApplyResult:
         """Apply, and say meanwhile how long that takes as far as it is known."""
@@ -344,10 +346,10 @@ class WorkingDataset:
         A view whose columns have other types than the table has cannot be read.
         """
         before = self.table.table.columns()
-        refused: OperationError | None = None
+        refused: Exception | None = None
         try:
             yield
-        except (SuspendedError, TaskStoppedError) as error:
+        except (BadRecordError, SuspendedError, TaskStoppedError) as error:
             refused = error
         if self.table.table.columns() != before:
             self.publish()

@@ -11,7 +11,7 @@ from polynya.engine.work.turns.pace import Pace
 from polynya.engine.work.turns.unit import IDLE, TOO_LONG, Ended, Turn
 from polynya.formats.base import ReadBatch, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
-from polynya.formats.files.discovery import Discovery
+from polynya.formats.files.discovery import Discovery, before_file
 from polynya.formats.registry import format_of, loads_of
 from polynya.lake.table.copy_state import Reloading
 from polynya.lake.table.guards import refuse_direct
@@ -80,7 +80,12 @@ class TaskLanding:
         with table.copying(found):
             if not (found.load and self._load(table, found, live)):
                 batch = self.read(table, found.files, load=found.load)
-                table.copy(batch, began=began, live_files=live())
+
+                def before(file: str) -> DatasetBatch | None:
+                    parts = before_file(found.files, file)
+                    return self.read(table, parts, load=found.load) if parts else None
+
+                table.copy(batch, began=began, live_files=live(), before=before)
         self.pace.copied(found, table.progress, self._context.clock.monotonic())
         return turn.more
 

@@ -10,7 +10,7 @@ from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.evolution import out_of_reach
 from polynya.engine.work.unknown_columns import Sighting, refuse_unknown
 from polynya.formats.base import ReadRequest
-from polynya.formats.files.discovery import Discovery
+from polynya.formats.files.discovery import Discovery, before_file
 from polynya.formats.loads import LoadFormat, LoadLimits, LoadPlan, Place
 from polynya.lake.copy.loads.load import (
     Staged,
@@ -23,7 +23,7 @@ from polynya.lake.copy.loads.load import (
 from polynya.lake.copy.loads.watching import SoFar, TellSoFar
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import enter
-from polynya.lake.table.suspension import refuse_suspended
+from polynya.lake.table.suspension import BadRecordError, held_at, refuse_suspended
 from polynya.model.contract.headers import Partition
 from polynya.observe import data as events
 from polynya.observe.run import StepProgress
@@ -121,7 +121,11 @@ class Loading:
         if not is_unique(table.table, plan, staged):
             forget(table.table, staged)
             return self._in_batches(table, "a key is there twice")
-        result = commit_load(table.table, plan, staged, now=now, live_files=live())
+        try:
+            result = commit_load(table.table, plan, staged, now=now, live_files=live())
+        except BadRecordError as bad:
+            forget(table.table, staged)
+            return self._before_a_bad_file(table, found, live, request, bad)
         self._places[table.name] = plan.places_after(staged.reports)
         table.publish()
         seconds = clock.monotonic() - started
@@ -136,6 +140,25 @@ class Loading:
         )
         table.tell(progress)
         return True
+
+    def _before_a_bad_file(
+        self,
+        table: WorkingDataset,
+        found: Discovery,
+        live: Callable[[], Collection[str]],
+        request: ReadRequest,
+        bad: BadRecordError,
+    ) -> bool:
+        """Copy what stands before a file with a bad record; then its policy holds.
+
+        False when the files must be read in batches, which do the same.
+        """
+        earlier = before_file(found.files, bad.file)
+        if earlier:
+            less, first = replace(found, files=earlier), replace(request, files=earlier)
+            if not self.copied(table, less, live, first):
+                return False
+        raise held_at(table.table, bad)
 
     def _judged(
         self,

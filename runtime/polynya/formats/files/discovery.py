@@ -186,6 +186,12 @@ def unread(
     return Discovery(tuple(sorted(files, key=lambda part: part.path)), tuple(changed))
 
 
+def before_file(parts: Sequence[FilePart], path: str) -> tuple[FilePart, ...]:
+    """The files that are read before another one; none when that is not among them."""
+    paths = [part.path for part in parts]
+    return tuple(parts[: paths.index(path)]) if path in paths else ()
+
+
 def folder_of(path: str) -> str:
     """The folder of a file, "" for the root."""
     return path.rpartition("/")[0]

@@ -39,8 +39,7 @@ def copy_batch(
     are quarantined records that this batch read again: they leave the quarantine in the same
     commit. `ways` are tried in order, by default the cheapest first. Most batches only append. A
     batch that the live views could not show by themselves (a truncate, say) is applied in the same
-    commit. Raises SuspendedError or TaskStoppedError for a
-    bad record of a dataset that does not quarantine them.
+    commit. Raises BadRecordError for a bad record of a dataset that does not quarantine them.
     """
     keys = agreed_keys(target, batch)
     target.grow(batch.schema)

@@ -26,7 +26,7 @@ from polynya.lake.table.books import booked, discounted, rows_by_partition
 from polynya.lake.table.copy_state import CopyState, Reloading
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.guards import agreed_keys, enter, has_rows
-from polynya.lake.table.suspension import refuse_bad_records
+from polynya.lake.table.suspension import BadRecordError, held_at, refuse_bad_records
 from polynya.model.config.recorded import recorded
 from polynya.model.config.reload import DELETING, KEEPING, Incomplete, ReloadMode
 from polynya.model.contract import headers as h
@@ -90,7 +90,11 @@ def load(target: DatasetTable, batch: DatasetBatch, *, now: datetime) -> CopyRes
     frame = derive(target.spark, batch, target.dataset, shape, times)
     if under_way(target).extract is not None:
         # A reload that a user asked for is refused at its end when it is not whole.
-        refuse_bad_records(target, lambda: first_rejected(frame), now)
+        try:
+            refuse_bad_records(target, lambda: first_rejected(frame), now)
+        except BadRecordError as found:
+            # A part of an extract cannot be compared.
+            raise held_at(target, found) from None
     frame, known = without_rejected_before(target, frame)
     rows = frame.drop(*HELPERS).replace(
         str(Partition.CHANGES), str(Partition.RELOAD), [h.PARTITION]

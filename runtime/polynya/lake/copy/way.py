@@ -98,7 +98,6 @@ class Way(Protocol):
     def take(self, copying: Copying) -> CopyResult | None:
         """Commit a batch. None, and no change, when it needs another way.
 
-        Raises SuspendedError or TaskStoppedError for a bad record of a dataset that does not
-        quarantine them.
+        Raises BadRecordError for a bad record of a dataset that does not quarantine them.
         """
         ...

@@ -6,11 +6,12 @@ To suspend a dataset and to resume it is a commit of its state each.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, Final
 
-from polynya.formats.batch import WHOLE_FILE
+from polynya.formats.batch import WHOLE_FILE, DatasetBatch
 from polynya.lake.table.copy_state import Decisions, Suspension
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.errors import OperationError, SuspendedError, TaskStoppedError
@@ -87,13 +88,27 @@ def suspended_error(target: DatasetTable, suspension: Suspension) -> SuspendedEr
     )
 
 
+class BadRecordError(Exception):
+    """A batch holds a bad record, and its dataset does not quarantine such records.
+
+    Nothing was committed. Who can copy what the files before `file` hold does that first; then
+    `held_at` says what becomes of the dataset.
+    """
+
+    def __init__(self, file: str, place: str, reason: str, now: datetime) -> None:
+        super().__init__(reason)
+        self.file = file
+        self.place = place
+        self.reason = reason
+        self.now = now
+
+
 def refuse_bad_records(
     target: DatasetTable, first: Callable[[], Mapping[str, Any] | None], now: datetime
 ) -> None:
-    """Raise for the first bad record of a batch, unless the dataset quarantines such records.
+    """Raise BadRecordError for the first bad record of a batch, unless such are quarantined.
 
-    `first` finds it, as its `hdr__quarantine`; None when there is none. Raises SuspendedError,
-    after a commit that says so, or TaskStoppedError.
+    `first` finds it, as its `hdr__quarantine`; None when there is none.
     """
     policy = target.dataset.policies.on_bad_record
     if policy == "quarantine" or CAUSE in target.state.copy.decisions.accepted:
@@ -105,10 +120,31 @@ def refuse_bad_records(
     if record["offset"] != WHOLE_FILE:
         # Counted from 1, as `polynya quarantine list` does.
         place += f", record {record['offset'] + 1}"
-    reason = f"{record['rule']}: {record['error']}"
-    if policy == "suspend":
-        raise suspend(target, Suspension(CAUSE, reason, place, now.isoformat()))
-    raise _stopped(target, place, reason)
+    raise BadRecordError(record["file"], place, f"{record['rule']}: {record['error']}", now)
+
+
+def refuse_later_file(target: DatasetTable, batch: DatasetBatch, now: datetime) -> None:
+    """Raise BadRecordError for a record that could not be read, unless it is in the first file.
+
+    Such records show before anything is compared with the table.
+    """
+    order = {path: index for index, path in enumerate(batch.files)}
+    bad = [(order.get(one.file, 0), one.offset, one) for one in batch.rejected]
+    if bad:
+        index, _, first = min(bad, key=itemgetter(0, 1))
+        if index:
+            refuse_bad_records(target, lambda: asdict(first), now)
+
+
+def held_at(target: DatasetTable, found: BadRecordError) -> OperationError:
+    """What becomes of a dataset with a bad record, as its policy says; the error to raise.
+
+    SuspendedError, after a commit that says so, or TaskStoppedError.
+    """
+    if target.dataset.policies.on_bad_record == "stop":
+        return _stopped(target, found.place, found.reason)
+    when = found.now.isoformat()
+    return suspend(target, Suspension(CAUSE, found.reason, found.place, when))
 
 
 def _stopped(target: DatasetTable, place: str, reason: str) -> OperationError:
@@ -117,6 +153,6 @@ def _stopped(target: DatasetTable, place: str, reason: str) -> OperationError:
         "POLYNYA-LAKE-018",
         f"{dataset.relations.current}: {reason}, and `on_bad_record` is `stop`",
         where=place,
-        state="nothing of this batch was copied; its files stay where they are",
+        state="the files before this one were copied; it and later ones stay where they are",
         fix="fix the file, or change `on_bad_record` of the dataset, and run again",
     )

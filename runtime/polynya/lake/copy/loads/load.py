@@ -215,8 +215,7 @@ def commit_load(
 ) -> CopyResult:
     """Commit staged rows with the position after them.
 
-    Raises SuspendedError or TaskStoppedError for a bad record of a dataset that does not quarantine
-    them.
+    Raises BadRecordError for a bad record of a dataset that does not quarantine them.
     """
     counts = rows_by_partition(staged.files)
     quarantined = counts.pop(Partition.QUARANTINE, 0)

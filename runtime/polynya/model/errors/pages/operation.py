@@ -200,7 +200,8 @@ PAGES: Final = (
         "a dataset is suspended",
         "Something was met that a policy of the dataset leaves to people, or somebody asked for "
         "it. Nothing of that batch was copied, its files stay where they are, and the other "
-        "datasets go on. Decide, change the settings or the files if need be, and say `polynya "
+        "datasets go on. Of a bad record the files before its file were copied, and nothing "
+        "behind them. Decide, change the settings or the files if need be, and say `polynya "
         "dataset resume TASK DATASET`: the next run goes on from the first record that was not "
         "copied.",
     ),
@@ -208,7 +209,8 @@ PAGES: Final = (
         "POLYNYA-LAKE-018",
         "a policy stopped the task",
         "Something was met for which the dataset's policy is `stop`. Nothing of that batch was "
-        "copied, its files stay where they are. Change the policy or the files and run again.",
+        "copied, its files stay where they are; of a bad record the files before its file were "
+        "copied. Change the policy or the files and run again.",
     ),
     ErrorPage(
         "POLYNYA-LAKE-019",
