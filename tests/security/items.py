@@ -92,6 +92,10 @@ ITEMS: Final[Mapping[str, Item]] = {
             "tests/formats/files/test_unanswered.py",
         ),
     ),
+    "S13": Item(
+        "a file that is replaced by one of equal size is passed over without a word",
+        ("tests/formats/files/test_discovery.py", "tests/formats/files/test_read_files.py"),
+    ),
     "S9": Item(
         "a password goes to another machine on an unprotected way, and no setting says so",
         (

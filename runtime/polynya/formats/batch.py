@@ -19,6 +19,7 @@ from polynya.model.config.evolution import SchemaChange
 from polynya.model.contract.direct_position import DirectPosition
 from polynya.model.contract.landed_position import Span
 from polynya.model.datatypes import DataType
+from polynya.store.object_store import ObjectInfo
 
 WHOLE_FILE = -1
 """`Rejected.offset` of a file that cannot be read at all."""
@@ -61,12 +62,14 @@ def unparsed_of(rejected: Iterable[Rejected]) -> int:
 class FileProgress:
     """How far a file of `size` bytes was read.
 
-    `records` counts from its start, including rejected and filtered ones.
+    `records` counts from its start, including rejected and filtered ones. `stamp` is that of the
+    file when it was listed, as `ObjectInfo` has it; 0 where nobody knows.
     """
 
     size: int
     records: int
     complete: bool
+    stamp: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,16 @@ class FilePart:
     path: str
     size: int
     start: int = 0
+    stamp: int = field(default=0, compare=False)
+
+    @classmethod
+    def of(cls, info: ObjectInfo, start: int = 0) -> FilePart:
+        """A file of a listing."""
+        return cls(info.path, info.size, start, info.stamp)
+
+    def read(self, records: int, *, complete: bool) -> FileProgress:
+        """How far the file was read."""
+        return FileProgress(self.size, records, complete, self.stamp)
 
 
 @dataclass(frozen=True, slots=True)

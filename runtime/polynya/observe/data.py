@@ -184,7 +184,10 @@ class ColumnsRewritten(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChanged(Event):
-    """A landed file changed after it was copied; its new content is not read."""
+    """A landed file changed after it was copied; its new content is not read.
+
+    If the size is the one that was copied, the file was replaced, or the same bytes were written.
+    """
 
     type: ClassVar[str] = "file.changed"
     file: str
@@ -198,8 +201,10 @@ class FileChanged(Event):
 
     def text(self) -> str:
         """See `Event`."""
+        replaced = self.size_bytes == self.copied_bytes
+        what = "was replaced by one of equal size" if replaced else "changed"
         return (
-            f"{self.subject}: {self.file} changed after it was copied; the new content is not read"
+            f"{self.subject}: {self.file} {what} after it was copied; the new content is not read"
         )
 
 

@@ -25,6 +25,8 @@ from polynya.model.errors import DependencyError, OperationError
 _TEMPORARY_PREFIX = ".polynya-tmp-"
 _PIECE = 1 << 20
 _BUFFER = 1 << 16
+#: A prime below 24 bits.
+_STAMPS = 16_777_213
 #: What an error says of a path: there is no such file, or it is none that can be read. Every other
 #: error of the system is one of the machine, and says nothing about the content of a file.
 OF_THE_FILE = frozenset({
@@ -38,13 +40,15 @@ class ObjectInfo:
     """One object of a listing. `size` is in bytes, `written` in seconds since 1970, if it is told.
 
     `version` is another one after each write of the object, whatever was written; a store compares
-    it and nobody else knows what it means.
+    it and nobody else knows what it means. `stamp` is another one when the content was replaced, 0
+    where the store tells nothing of it; it fits 24 bits, since thousands of files are remembered.
     """
 
     path: str
     size: int
     version: str = field(default="", compare=False)
     written: float | None = field(default=None, compare=False)
+    stamp: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +178,10 @@ def _passing(path: Path, error: OSError) -> Exception:
 
 
 def _escape(path: str) -> OperationError:
-    odd = "\\" in path
+    name = ": it has a backslash, or a name that is not UTF-8" if "\\" in path else ""
     return OperationError(
         "POLYNYA-STO-001",
-        f"path {path!r} has a backslash, or a name that is not UTF-8"
-        if odd
-        else f"path {path!r} leaves the folder it belongs to",
+        f"path {path!r} leaves the folder it belongs to{name}",
         where=path,
         state="nothing was read or written",
         fix="use a relative path without '..', and no symbolic link that points outside",
@@ -264,7 +266,9 @@ class LocalObjectStore:
         except OSError:
             # A dangling link or a file that has just gone: reading it will say so by name.
             return ObjectInfo(_as_text(path), 0, "")
-        return ObjectInfo(_as_text(path), known.st_size, _version(known), known.st_mtime)
+        return ObjectInfo(
+            _as_text(path), known.st_size, _version(known), known.st_mtime, _stamp(known)
+        )
 
     def size(self, path: str) -> int:
         """Size in bytes."""
@@ -363,6 +367,11 @@ class LocalObjectStore:
 
 def _version(known: os.stat_result) -> str:
     return f"{known.st_ino}.{known.st_mtime_ns}.{known.st_size}"
+
+
+def _stamp(known: os.stat_result) -> int:
+    """A number for the time of the last write. The inode has no say: a copied folder has others."""
+    return known.st_mtime_ns % _STAMPS + 1
 
 
 def _as_text(path: str) -> str:

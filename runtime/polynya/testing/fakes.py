@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -96,7 +97,8 @@ class MemoryObjectStore:
 
     def _info(self, path: str) -> ObjectInfo:
         size, written = len(self.objects[path]), self.written.get(path)
-        return ObjectInfo(path, size, self._version(path), written)
+        stamp = zlib.crc32(self.objects[path]) & 0xFFFFFF or 1
+        return ObjectInfo(path, size, self._version(path), written, stamp)
 
     def _version(self, path: str) -> str:
         return str(self._writes.get(path, 0))

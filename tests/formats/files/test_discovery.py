@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,7 +20,7 @@ from polynya.formats.files.discovery import (
     matching,
     unread,
 )
-from polynya.store.object_store import ObjectInfo
+from polynya.store.object_store import LocalObjectStore, ObjectInfo
 from polynya.testing.fakes import MemoryObjectStore
 
 
@@ -168,3 +171,50 @@ def test_files_that_were_read_may_be_left_out_before_their_names_are_compared(
         for one in matching(landed, "", "*/*.json")
         if one.path not in done or not done[one.path].complete or done[one.path].size != one.size
     ]
+
+
+def _stamped(path: str, size: int, stamp: int) -> ObjectInfo:
+    return ObjectInfo(path, size, stamp=stamp)
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_file_that_was_replaced_by_one_of_equal_size_is_reported(complete: bool) -> None:
+    done = {"a": FileProgress(7, 1, complete, stamp=5)}
+    landed = [_stamped("a", 7, 6), _stamped("b", 7, 6)]
+
+    found = unread(matching(landed, "", "*", done=done), done)
+
+    assert found.changed == (ChangedFile("a", 7, 7),)
+    assert found.changed[0].stamp == 6
+    assert [part.path for part in found.files] == ["b"]
+
+
+def test_a_file_that_was_not_replaced_or_of_which_nobody_knows_is_not_reported() -> None:
+    for now, then in ((5, 5), (0, 5), (5, 0)):
+        done = {"a": FileProgress(7, 1, complete=True, stamp=then)}
+
+        assert unread(matching([_stamped("a", 7, now)], "", "*", done=done), done).changed == ()
+
+
+def test_a_file_that_grew_while_it_was_read_is_read_on() -> None:
+    done = {"a": FileProgress(7, 1, complete=False, stamp=5)}
+
+    (part,) = unread([_stamped("a", 9, 6)], done).files
+
+    assert part == FilePart("a", 9, 1)
+    assert part.read(2, complete=True).stamp == 6
+
+
+def test_a_listing_tells_a_replaced_file_from_a_copied_one(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("1")
+    store = LocalObjectStore(tmp_path)
+    (first,) = store.list()
+    shutil.copy2(tmp_path / "a.json", tmp_path / "b.json")
+    (tmp_path / "b.json").replace(tmp_path / "a.json")
+    (copied,) = store.list()
+    (tmp_path / "a.json").write_text("2")
+    os.utime(tmp_path / "a.json", ns=(0, 1))
+    (replaced,) = store.list()
+
+    assert first.stamp == copied.stamp != replaced.stamp
+    assert 0 < replaced.stamp < 1 << 24

@@ -9,10 +9,16 @@ from hypothesis import strategies as st
 
 from polynya.formats.batch import FileProgress
 from polynya.formats.files import read_files
-from polynya.formats.files.read_files import ReadFiles
+from polynya.formats.files.read_files import ReadFiles, read
 
 paths = st.sampled_from([f"ä/{number}" for number in range(12)])
-progress = st.builds(FileProgress, st.integers(0, 9), st.integers(0, 9), complete=st.booleans())
+progress = st.builds(
+    FileProgress,
+    st.integers(0, 9),
+    st.integers(0, 9),
+    complete=st.booleans(),
+    stamp=st.integers(0, (1 << 24) - 1),
+)
 Steps = list[tuple[dict[str, FileProgress], frozenset[str] | None]]
 #: What each step reads, and which files are there then.
 steps: st.SearchStrategy[Steps] = st.lists(
@@ -36,8 +42,13 @@ def test_its_json_is_that_of_all_files_whatever_came_and_went(steps: Steps, many
                 if live is None or path in live or path in now
             }
             assert files == wanted
-            assert json.loads(files.to_json()) == {
-                path: [one.size, one.records, int(one.complete)] for path, one in wanted.items()
+            written = json.loads(files.to_json())
+            again = read(written, json.loads(json.dumps(files.begun())))
+            assert again == wanted
+            assert [again[path].stamp for path in wanted] == [one.stamp for one in wanted.values()]
+            # As versions before stamps read it.
+            assert {path: bool(done) for path, (_, _, done) in written.items()} == {
+                path: one.complete for path, one in wanted.items()
             }
     finally:
         read_files._MANY = before  # type: ignore[misc]

@@ -43,7 +43,7 @@ APPLY = """
 NEW_IN_COPY = {
     "to_changes": None, "soft_deletes": False, "named": None, "former": {}, "expired": {},
     "source": None, "stream": None, "landed": None,
-    "unparsed": 0,
+    "unparsed": 0, "eras": [], "key_names": [], "refused": [],
 }  # fmt: skip
 NEW_IN_RELOADING = {"glob": None, "stream": None, "until": None}
 NEW_IN_APPLY = {"from_changes": 0}

@@ -132,7 +132,7 @@ class Looking:
         found = self._unread(task, known, self.only)
         if found.files:
             return found
-        parts = tuple(FilePart(info.path, info.size) for info in self.only)
+        parts = tuple(FilePart.of(info) for info in self.only)
         return Discovery(parts, (), load=known.dataset.landing.extracts is not None)
 
     def _extract(
@@ -148,7 +148,7 @@ class Looking:
             return Look(task, known, None, notes=tuple(notes))
         due = found.due[0]
         notes.append(f"full extract {due.name}: a run compares it with what the table holds")
-        parts = tuple(FilePart(info.path, info.size) for info in due.files)
+        parts = tuple(FilePart.of(info) for info in due.files)
         return self._read(task, known, Discovery(parts, (), load=True), notes)
 
     def _unread(self, task: StorageTask, known: Known, files: Iterable[ObjectInfo]) -> Discovery:

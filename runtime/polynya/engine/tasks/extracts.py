@@ -138,7 +138,7 @@ class ExtractsDataset:
         table.tell_applied(applied)
 
     def _tell(self, table: WorkingDataset, landed: LandedExtracts) -> None:
-        due = [FilePart(info.path, info.size) for one in landed.due for info in one.files]
+        due = [FilePart.of(info) for one in landed.due for info in one.files]
         table.found(Discovery(tuple(due), tuple(landed.changed)))
         for folder in landed.waiting:
             self._wait(table, folder, f"its file {self._settings.marker} has not landed")

@@ -72,7 +72,7 @@ def _of_dataset(
     if extracts is None:
         return format_of(task).unread(landed, done, dataset).files
     found = landed_extracts(landed, dataset, extracts, done, state.position.last_extract)
-    return [FilePart(info.path, info.size) for one in found.due for info in one.files]
+    return [FilePart.of(info) for one in found.due for info in one.files]
 
 
 def _state(catalog: Tables | None, dataset: ResolvedDataset) -> CopyState:

@@ -166,7 +166,7 @@ class WorkingDataset:
         self.context.backlog.found(self.name, discovery.files, now)
         for file in discovery.changed:
             # What lasts is said once.
-            if self.context.is_news(f"{self.name} copied {file.path}", str(file.size)):
+            if self.context.is_news(f"{self.name} copied {file.path}", f"{file.size} {file.stamp}"):
                 self.tell(
                     events.FileChanged(
                         subject=self.name,

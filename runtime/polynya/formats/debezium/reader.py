@@ -104,7 +104,7 @@ class Reading:
             self.counters = counters
             self._refuse_file(part, str(error))
             return
-        self.files[part.path] = FileProgress(part.size, offset, complete)
+        self.files[part.path] = part.read(offset, complete=complete)
 
     def _forget(self, path: str) -> None:
         """Drop what this read took from a file that turned out to be damaged."""
@@ -120,7 +120,7 @@ class Reading:
         }
 
     def _refuse_file(self, part: FilePart, error: str) -> None:
-        self.files[part.path] = FileProgress(part.size, part.start, complete=True)
+        self.files[part.path] = part.read(part.start, complete=True)
         if not self._is_done(UNROUTED, part.path, part.start):
             refused = Rejected(part.path, WHOLE_FILE, "unreadable_file", error, b"")
             self.unrouted.rejected.append(refused)

@@ -42,7 +42,7 @@ def read_dms(request: ReadRequest) -> DatasetBatch:
             _take_file(request, part, buffer, observed)
             kind = own
         except UnreadableFileError as error:
-            buffer.refuse_file(part.path, part.size, str(error), start=part.start)
+            buffer.refuse_file(part, str(error))
     types = observed.column_types(
         known,
         declared_types(dataset),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import overload
 
@@ -83,11 +83,15 @@ def _versions(files: Sequence[ObjectInfo]) -> list[tuple[str, int, str]]:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file that changed after it was read, sizes in bytes. It is not read again."""
+    """A file that changed after it was read, sizes in bytes. It is not read again.
+
+    `stamp` is the one that it has now, as `ObjectInfo` has it.
+    """
 
     path: str
     was: int
     size: int
+    stamp: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,18 @@ def matching(
 
 def _is_read(info: ObjectInfo, progress: FileProgress | None) -> bool:
     """Whether there is nothing to read of a file, and nothing to say."""
-    return progress is not None and progress.complete and progress.size == info.size
+    return (
+        progress is not None
+        and progress.complete
+        and progress.size == info.size
+        and not _is_replaced(info, progress)
+    )
+
+
+def _is_replaced(info: ObjectInfo, before: FileProgress) -> bool:
+    """Whether a file has the size that it had, and another content."""
+    told = info.stamp and before.stamp
+    return bool(told) and info.size == before.size and info.stamp != before.stamp
 
 
 def start_of(root: str, glob: str) -> str:
@@ -165,8 +180,9 @@ def unread(
             was read were read too.
 
     Returns:
-        Files that are new or not yet complete. A complete file that has another size, or a partly
-        read one that shrank (or grew, unless it may), is reported as changed.
+        Files that are new or not yet complete. A complete file that has another size, a partly read
+        one that shrank (or grew, unless it may), and one of equal size that was replaced are
+        reported as changed.
     """
     files: list[FilePart] = []
     changed: list[ChangedFile] = []
@@ -176,13 +192,14 @@ def unread(
         if before is None:
             if in_order and info.path <= newest.get(folder_of(info.path), ""):
                 continue
-            files.append(FilePart(info.path, info.size))
-        elif info.size != before.size and (
-            before.complete or info.size < before.size or not may_grow
+            files.append(FilePart.of(info))
+        elif _is_replaced(info, before) or (
+            info.size != before.size
+            and (before.complete or info.size < before.size or not may_grow)
         ):
-            changed.append(ChangedFile(info.path, before.size, info.size))
+            changed.append(ChangedFile(info.path, before.size, info.size, info.stamp))
         elif not before.complete:
-            files.append(FilePart(info.path, info.size, before.records))
+            files.append(FilePart.of(info, before.records))
     return Discovery(tuple(sorted(files, key=lambda part: part.path)), tuple(changed))
 
 

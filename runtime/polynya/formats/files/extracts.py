@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from polynya.formats.batch import BatchLimits, DatasetBatch, FileProgress
+from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart, FileProgress
 from polynya.formats.files.discovery import ChangedFile, matching, relative_to, unread
 from polynya.formats.values.buffer import RecordBuffer
 from polynya.formats.values.table import all_rejected
@@ -95,7 +95,7 @@ def refused_batch(refused: Iterable[Refusal], nothing: DatasetBatch) -> DatasetB
     """The batch of files that go to quarantine whole; `nothing` is what reading no file gives."""
     buffer = RecordBuffer(BatchLimits())
     for one in refused:
-        buffer.refuse_file(one.file.path, one.file.size, one.error, rule=one.rule)
+        buffer.refuse_file(FilePart.of(one.file), one.error, rule=one.rule)
     return replace(
         nothing,
         rejected=all_rejected(buffer, {}),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TypeAlias
 
-from polynya.formats.batch import WHOLE_FILE, DatasetBatch, FileProgress, Rejected
+from polynya.formats.batch import WHOLE_FILE, DatasetBatch, FilePart, FileProgress, Rejected
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.discovery import is_unfinished_in_table_folder
 from polynya.formats.values.table import no_rows
@@ -111,7 +111,7 @@ def unrouted(folders: Folders, seen: Mapping[str, FileProgress]) -> DatasetBatch
     error = "the file is in no folder of a source table, so it belongs to no dataset"
     files = [info for infos in (*new.values(), stray) for info in infos]
     return no_rows(
-        {info.path: FileProgress(info.size, 0, complete=True) for info in files},
+        {info.path: FilePart.of(info).read(0, complete=True) for info in files},
         [Rejected(info.path, WHOLE_FILE, "no_dataset", error, b"") for info in stray],
         counters={counter: len(infos) for counter, infos in new.items() if infos},
     )

@@ -7,7 +7,7 @@ step changes a few: the JSON of those that were read to their end is made once a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from itertools import islice
 from typing import Final
 
@@ -46,7 +46,7 @@ class ReadFiles(dict[str, FileProgress]):
         return files
 
     def to_json(self) -> str:
-        """An object: for each path [bytes, records, complete 0 or 1]."""
+        """An object; see `written`."""
         rest = _json(dict(islice(self.items(), self._count, None)))
         return "{" + ", ".join(one for one in (self._text, rest) if one) + "}"
 
@@ -62,10 +62,28 @@ class ReadFiles(dict[str, FileProgress]):
         self._text = ", ".join(one for one in (self._text, _json(more)) if one)
         self._count += len(more)
 
+    def begun(self) -> dict[str, int]:
+        """The stamps of the files that were not read to their end."""
+        rest = islice(self.items(), self._count, None)
+        return {path: one.stamp for path, one in rest if one.stamp and not one.complete}
+
 
 def written(files: Mapping[str, FileProgress]) -> dict[str, list[int]]:
-    """Progress as the JSON has it: [bytes, records, complete 0 or 1]."""
-    return {path: [p.size, p.records, int(p.complete)] for path, p in files.items()}
+    """Progress as the JSON has it: [bytes, records, 0 or 1 + twice the stamp of a complete file].
+
+    Earlier versions read the last one as true or false.
+    """
+    return {
+        path: [p.size, p.records, 1 + 2 * p.stamp if p.complete else 0] for path, p in files.items()
+    }
+
+
+def read(files: Mapping[str, Sequence[int]], begun: Mapping[str, int]) -> dict[str, FileProgress]:
+    """Progress out of the JSON; `begun` has the stamps of files that are not complete."""
+    return {
+        path: FileProgress(size, records, bool(complete), complete // 2 or begun.get(path, 0))
+        for path, (size, records, complete) in files.items()
+    }
 
 
 def _json(files: Mapping[str, FileProgress]) -> str:

@@ -41,7 +41,7 @@ def _read_exactly(request: ReadRequest) -> DatasetBatch:
         try:
             _take_file(request, part, buffer, observed)
         except UnreadableFileError as error:
-            buffer.refuse_file(part.path, part.size, str(error), start=part.start)
+            buffer.refuse_file(part, str(error))
     types = with_numbers(
         observed.column_types(
             known,

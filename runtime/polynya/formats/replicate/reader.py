@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polynya.formats.base import ReadRequest
-from polynya.formats.batch import DatasetBatch, FilePart, FileProgress
+from polynya.formats.batch import DatasetBatch, FilePart
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.landed_file import landed_file
 from polynya.formats.replicate.batches import FileFacts, to_batch
@@ -34,7 +34,7 @@ def read_replicate(request: ReadRequest) -> DatasetBatch:
             reading.take_file(part)
             reading.kind = own
         except UnreadableFileError as error:
-            reading.buffer.refuse_file(part.path, part.size, str(error), start=part.start)
+            reading.buffer.refuse_file(part, str(error))
     return to_batch(
         reading.buffer,
         request.table.dataset,
@@ -93,7 +93,7 @@ class _Reading:
                 offset += 1
             else:
                 complete = True
-        self.buffer.progress[part.path] = FileProgress(part.size, offset, complete)
+        self.buffer.progress[part.path] = part.read(offset, complete=complete)
         # Not before: a file that turns out to be damaged has no say in the types.
         self.types.learn(metadata.types)
         self.observed.learn(opened.types)

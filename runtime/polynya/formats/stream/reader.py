@@ -47,7 +47,7 @@ def _read(request: ReadRequest) -> DatasetBatch:
         try:
             messages = _messages(request, part, taken)
         except UnreadableFileError as error:
-            taken.buffer.refuse_file(part.path, part.size, str(error), start=part.start)
+            taken.buffer.refuse_file(part, str(error))
             read.append(Read(_number(part.path), whole=True))
             continue
         if messages is None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.formats import limits
-from polynya.formats.batch import FilePart, FileProgress
+from polynya.formats.batch import FilePart
 from polynya.formats.contents.compressed import expanded
 from polynya.formats.contents.decoded import Decoded, Item
 from polynya.formats.errors import RecordError
@@ -69,7 +69,7 @@ class Reading:
 
     def _note_progress(self, *, complete: bool) -> None:
         done = max(self._offset, self._part.start)
-        progress = FileProgress(self._part.size, done, complete)
+        progress = self._part.read(done, complete=complete)
         self._taken.buffer.progress[self._part.path] = progress
 
     def _take_to(self, end: int) -> None:

@@ -64,18 +64,16 @@ class RecordBuffer:
                 # Looking one record ahead: a file that ends exactly here is complete.
                 complete = not list(islice(records, 1))
                 break
-        self.progress[part.path] = FileProgress(part.size, offset, complete)
+        self.progress[part.path] = part.read(offset, complete=complete)
 
-    def refuse_file(
-        self, file: str, size: int, error: str, *, start: int = 0, rule: str = "unreadable_file"
-    ) -> None:
+    def refuse_file(self, part: FilePart, error: str, *, rule: str = "unreadable_file") -> None:
         """Replace whatever this batch took from the file by one rejection of the file itself.
 
-        What earlier batches took (`start` records) is committed and stays.
+        What earlier batches took (`part.start` records) is committed and stays.
         """
-        self.forget(file)
-        self.rejected.append(Rejected(file, WHOLE_FILE, rule, error, b""))
-        self.progress[file] = FileProgress(size, start, complete=True)
+        self.forget(part.path)
+        self.rejected.append(Rejected(part.path, WHOLE_FILE, rule, error, b""))
+        self.progress[part.path] = part.read(part.start, complete=True)
 
     def forget(self, file: str) -> int:
         """Drop what was taken from the last file; tells how many records (not rejections)."""

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final, Self, TypeVar
 
 from polynya.formats.batch import FileProgress
-from polynya.formats.files.read_files import ReadFiles, written
+from polynya.formats.files.read_files import ReadFiles, read, written
 from polynya.formats.sources.eras import Era
 from polynya.lake.table.state import ApplyState, Ownership
 from polynya.model.config.reload import ReloadMode
@@ -248,15 +248,20 @@ class CopyState:
             values |= values.pop(part)
         if self.reloading is not None:
             values["reloading"]["files"] = written(self.reloading.files)
+            if begun := ReadFiles.of(self.reloading.files).begun():
+                values["reloading"]["begun"] = begun
         del values["files"]
+        files = ReadFiles.of(self.position.files)
+        if begun := files.begun():
+            values["begun"] = begun
         text = json.dumps(values, ensure_ascii=False).removesuffix("}")
-        return f'{text}, "files": {ReadFiles.of(self.position.files).to_json()}}}'
+        return f'{text}, "files": {files.to_json()}}}'
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read a state; fields of newer versions are ignored, missing ones get their default."""
         values = json.loads(text)
-        values["files"] = ReadFiles(_read(values.get("files", {})))
+        values["files"] = ReadFiles(read(values.get("files", {}), values.get("begun", {})))
         values["eras"] = [
             _part(Era, {**one, "names": tuple(one["names"])}) for one in values.get("eras", ())
         ]
@@ -270,12 +275,13 @@ class CopyState:
                 values[name] = _part(kind, values[name])
         if values.get("reloading") is not None:
             reloading = values["reloading"]
-            files, stream = _read(reloading.get("files", {})), reloading.get("stream")
+            files = read(reloading.get("files", {}), reloading.get("begun", {}))
+            stream = reloading.get("stream")
             stream = None if stream is None else _part(DirectPosition, stream)
             until = reloading.get("until")
             until = None if until is None else _part(LandedUntil, until)
-            read = {"files": files, "stream": stream, "until": until}
-            values["reloading"] = _part(Reloading, {**reloading, **read})
+            parts = {"files": files, "stream": stream, "until": until}
+            values["reloading"] = _part(Reloading, {**reloading, **parts})
         values |= {name: _part(kind, values) for name, kind in _PARTS.items()}
         return _part(cls, values)
 
@@ -293,10 +299,3 @@ def _part(kind: type[_Part], values: Mapping[str, Any]) -> _Part:
     """A dataclass out of those of the values that it knows."""
     known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in values.items() if name in known})
-
-
-def _read(files: Mapping[str, list[int]]) -> dict[str, FileProgress]:
-    return {
-        path: FileProgress(size, records, complete=bool(complete))
-        for path, (size, records, complete) in files.items()
-    }

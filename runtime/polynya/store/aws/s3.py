@@ -7,6 +7,7 @@ listed as it is and refused by name when it is opened, so that nobody misses it.
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import Any, BinaryIO, Final, TypeVar, cast
@@ -254,7 +255,9 @@ def _listed(page: Mapping[str, Any], root: str) -> Iterator[ObjectInfo]:
         path = entry["Key"].removeprefix(root)
         # Consoles make a folder visible with an empty object of its name.
         if entry["Size"] or not path.endswith("/"):
-            yield ObjectInfo(path, int(entry["Size"]), _version(entry), _written(entry))
+            yield ObjectInfo(
+                path, int(entry["Size"]), _version(entry), _written(entry), _stamp(entry)
+            )
 
 
 def _version(found: Mapping[str, Any]) -> str:
@@ -267,6 +270,11 @@ def _version(found: Mapping[str, Any]) -> str:
 
 def _written(found: Mapping[str, Any]) -> float:
     return float(found["LastModified"].timestamp())
+
+
+def _stamp(found: Mapping[str, Any]) -> int:
+    """A number for the ETag, which is the same when the same bytes are written again."""
+    return zlib.crc32(str(found["ETag"]).encode()) & 0xFFFFFF or 1
 
 
 def _etag(version: str) -> str:

@@ -75,7 +75,7 @@ class _Taken:
             self.rows, self.size_bytes = self.rows + kept.count, self.size_bytes + kept.size_bytes
             offset, complete = offset + kept.count, kept.count == chunk.count
             self.cut = not complete
-        self.progress[part.path] = FileProgress(part.size, offset, complete)
+        self.progress[part.path] = part.read(offset, complete=complete)
 
     def _room(self, chunk: Chunk) -> int:
         """How many records of a chunk still go in; one at least."""

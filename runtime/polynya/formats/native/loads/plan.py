@@ -56,12 +56,12 @@ class _Cut:
         """Let one task read a file, of which nobody knows how many records it has."""
         split = Split(len(self.splits), part.path, 0, part.start, before=0, size=part.size)
         self.splits.append(split)
-        self.progress[part.path] = FileProgress(part.size, part.start, complete=True)
+        self.progress[part.path] = part.read(part.start, complete=True)
 
     def refuse(self, part: FilePart, why: str) -> None:
         """Reject a file as a whole; what earlier batches took of it stays."""
         self.rejected.append(Rejected(part.path, WHOLE_FILE, "unreadable_file", why, b""))
-        self.progress[part.path] = FileProgress(part.size, part.start, complete=True)
+        self.progress[part.path] = part.read(part.start, complete=True)
 
 
 class NativeLoads:
@@ -170,7 +170,7 @@ def _cut_file(
         return
     cut.observed.learn(opened.types)
     cut.splits += splits
-    cut.progress[part.path] = FileProgress(part.size, part.start, complete)
+    cut.progress[part.path] = part.read(part.start, complete=complete)
 
 
 def _planned(request: ReadRequest, cut: _Cut) -> LoadPlan | str:
