@@ -56,6 +56,7 @@ ITEMS: Final[Mapping[str, Item]] = {
     "S5": Item(
         "a small landed file takes any amount of memory, disk or time",
         (
+            "tests/formats/files/test_begun.py",
             "tests/formats/files/test_poison_files.py",
             "tests/formats/files/test_compression.py",
             "tests/formats/records/test_long_records.py",

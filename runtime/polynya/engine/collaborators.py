@@ -10,9 +10,11 @@ from polynya.engine import start
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.landed_readers import LandedReaders, state_in
 from polynya.engine.work.policy import ApplyMode
+from polynya.formats.files.begun import Begun
 from polynya.lake.apply.fast import FastApplier, ways
 from polynya.lake.apply.local.keys import setting
 from polynya.lake.fold.shape import Shape
+from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.naming import CATALOG
 from polynya.lake.spark.session import is_alive
 from polynya.lake.warehouse.check import refuse_unusable
@@ -62,6 +64,7 @@ def start_engine(
         readers=Readers.of(target, SystemClock()).at_work,
         target=target,
         landed_readers=landed_readers,
+        begun=Begun(cache_root() / "begun", str(target.landing)),
     )
 
 

@@ -12,6 +12,7 @@ from polynya.engine.work.policy import ApplyMode
 from polynya.engine.work.speeds import Speeds
 from polynya.engine.work.truce import Truce
 from polynya.engine.work.upkeep.budget import Used
+from polynya.formats.files.begun import Begun
 from polynya.formats.loads import LoadLimits
 from polynya.lake.apply.applier import Applier
 from polynya.lake.apply.fast import FastApplier
@@ -47,6 +48,7 @@ class EngineContext:
     then looks for what explains a failure. `access` is how the target reaches AWS. `is_alive` tells
     whether Spark still answers; it is asked after a failure only. `target` is where it runs, None
     for engines of tests. `landed_readers` tells which tables read landed batches, and how far.
+    `begun` notes which landed files are being read, and tells those that ended a process.
     """
 
     spark: SparkSession
@@ -74,6 +76,7 @@ class EngineContext:
     is_alive: Callable[[], bool] = lambda: True
     target: ResolvedTarget | None = None
     landed_readers: LandedReaders = field(default_factory=LandedReaders)
+    begun: Begun = field(default_factory=Begun)
 
     def is_news(self, matter: str, text: str) -> bool:
         """Whether something else was said last about a matter; `text` is what is said now."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from polynya.engine.work.context import EngineContext
 from polynya.engine.work.dataset import WorkingDataset
@@ -113,6 +114,9 @@ class TaskLanding:
     def _load(
         self, table: WorkingDataset, found: Discovery, live: Callable[[], Collection[str]]
     ) -> bool:
+        if any(self._context.begun.is_suspect(part.path) for part in found.files):
+            # Read one by one, that tells which of them ends a process.
+            return False
         request = self._request(table, found.files, load=True)
         return self._loading.copied(table, found, live, request)
 
@@ -121,7 +125,9 @@ class TaskLanding:
         self, table: WorkingDataset, files: Sequence[FilePart], *, load: bool = False
     ) -> DatasetBatch:
         """Read the next batch of a table that has files of its own."""
-        return self.format.read(self._request(table, files, load=load)).one
+        begun = self._context.begun
+        request = self._request(table, begun.careful(files), load=load)
+        return self.format.read(replace(request, store=begun.at(request.store))).one
 
     def _request(
         self, table: WorkingDataset, files: Sequence[FilePart], *, load: bool
@@ -141,7 +147,8 @@ class TaskLanding:
     ) -> ReadBatch:
         """Read the next batch of all tables of a task whose files are shared."""
         known = {source: one.known for source, one in tables.items()}
-        store = self._context.landing
+        begun = self._context.begun
+        store, files = begun.at(self._context.landing), begun.careful(files)
         return self.format.read(
             ReadRequest(store, files, known, self._limits, only=only, without=without)
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,6 +11,7 @@ from polynya.engine.work.dataset import WorkingDataset
 from polynya.engine.work.evolution import out_of_reach
 from polynya.engine.work.unknown_columns import Sighting, refuse_unknown
 from polynya.formats.base import ReadRequest
+from polynya.formats.files.begun import Begun
 from polynya.formats.files.discovery import Discovery, before_file
 from polynya.formats.loads import LoadFormat, LoadLimits, LoadPlan, Place
 from polynya.lake.copy.loads.load import (
@@ -30,6 +32,10 @@ from polynya.observe.run import StepProgress
 
 #: How often the columns may turn out to be others than was assumed.
 _MOST_ATTEMPTS: Final = 5
+#: How many files of a load are noted while they are looked at.
+_MOST_NOTED: Final = 1_000
+#: What Spark says of a task whose process has ended.
+_DIED: Final = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,8 @@ class Loading:
             request = _from_scratch(request)
         damaged: dict[str, str] = {}
         places = self._places.get(table.name, {})
-        plan = self._loads.plan(request, self._limits, damaged, places)
+        with table.context.begun.loading(part.path for part in request.files[:_MOST_NOTED]):
+            plan = self._loads.plan(request, self._limits, damaged, places)
         for _ in range(_MOST_ATTEMPTS):
             if isinstance(plan, str):
                 return self._in_batches(table, plan)
@@ -109,7 +116,8 @@ class Loading:
             if table.progress:
                 table.retype(out_of_reach(table.columns, plan.schema))
             tell = _telling(table, found, plan)
-            staged = stage_load(table.table, plan, now=now, tell=tell)
+            with _noted(table.context.begun, plan):
+                staged = stage_load(table.table, plan, now=now, tell=tell)
             following = self._judged(plan, staged, request, damaged, places)
             if following is None:
                 break
@@ -187,6 +195,18 @@ class Loading:
         if table.context.is_news(f"{table.name} is loaded in batches", reason):
             table.tell(events.LoadInBatches(subject=table.name, reason=reason))
         return False
+
+
+@contextmanager
+def _noted(begun: Begun, plan: LoadPlan) -> Iterator[None]:
+    """Note which files tasks read, and count a load whose tasks died."""
+    try:
+        with begun.loading(plan.progress):
+            yield
+    except Exception as error:
+        if any(sign in str(error) for sign in _DIED):
+            begun.load_in_vain(plan.progress)
+        raise
 
 
 def _from_scratch(request: ReadRequest) -> ReadRequest:

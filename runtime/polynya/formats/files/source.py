@@ -10,10 +10,11 @@ from __future__ import annotations
 import errno
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, BinaryIO, Final, cast
 
 from polynya.formats.errors import UnreadableFileError
+from polynya.formats.files.begun import CarefulStore
 from polynya.model.errors import DependencyError, OperationError, PolynyaError
 from polynya.store.object_store import OF_THE_FILE, ObjectStore
 
@@ -32,24 +33,30 @@ def source_of(store: ObjectStore, path: str) -> Iterator[BinaryIO]:
         PolynyaError: what the store says. POLYNYA-STO-003 for any other error of the system, also
             one that is raised while the file is open, and when the memory does not suffice.
     """
+    begun = store.begun if isinstance(store, CarefulStore) else None
+    with begun.reading(path) if begun else nullcontext(), _opened(store, path) as found:
+        watched = _Watched(found, path)
+        try:
+            yield cast("BinaryIO", io.BufferedReader(watched, _BUFFER_BYTES))
+        except Exception as error:
+            cause = watched.cause or _system_error(error)
+            if begun is not None and isinstance(cause, MemoryError):
+                begun.in_vain(path)
+            if watched.failure is not None:
+                raise watched.failure from error
+            if cause is None:
+                raise
+            raise not_now(path, cause) from error
+
+
+def _opened(store: ObjectStore, path: str) -> BinaryIO:
     try:
-        found = store.open(path)
+        return store.open(path)
     except (OSError, OperationError) as error:
         number = error.errno if isinstance(error, OSError) else errno.ENOENT
         if number is None or number in OF_THE_FILE:
             raise UnreadableFileError(f"cannot be opened: {error}") from error
         raise not_now(path, error) from error
-    with found:
-        watched = _Watched(found, path)
-        try:
-            yield cast("BinaryIO", io.BufferedReader(watched, _BUFFER_BYTES))
-        except Exception as error:
-            if watched.failure is not None:
-                raise watched.failure from error
-            cause = _system_error(error)
-            if cause is None:
-                raise
-            raise not_now(path, cause) from error
 
 
 def not_now(path: str, error: BaseException) -> DependencyError:
@@ -69,6 +76,7 @@ class _Watched(io.RawIOBase):
 
     def __init__(self, file: BinaryIO, path: str) -> None:
         self.failure: PolynyaError | None = None
+        self.cause: BaseException | None = None
         self._file, self._path = file, path
 
     def readable(self) -> bool:
@@ -96,7 +104,7 @@ class _Watched(io.RawIOBase):
             self.failure = error
             raise
         except (OSError, MemoryError) as error:
-            self.failure = not_now(self._path, error)
+            self.cause, self.failure = error, not_now(self._path, error)
             raise self.failure from error
         view[: len(found)] = found
         return len(found)

@@ -1,0 +1,313 @@
+"""Which files are being read, written down where a kill of the process leaves it behind.
+
+A file whose reading takes all memory ends the process, and would end the next one, too. So each
+process has a small file of this machine, a note, which names what it reads at the moment. It holds
+a lock on the note as long as it lives. A note that nobody holds is one of a process that was killed
+while it read: the next process counts that, reads the file while it reads no other, and refuses it
+when three processes have begun it and none has finished it.
+
+A note costs two writes of a few bytes that need not reach the disk, and no request to a store. Each
+machine counts for itself.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeAlias, cast
+from uuid import uuid4
+
+from polynya.formats.batch import FilePart
+from polynya.formats.errors import UnreadableFileError
+from polynya.store.object_store import ObjectStore
+
+log = logging.getLogger(__name__)
+
+#: So often a file is begun before it is set aside.
+MOST: Final = 3
+#: So often tasks may not finish files of a load before they are read one by one.
+MOST_LOADS: Final = 2
+#: Memory that is missing for a moment does not count more often than this, in seconds.
+APART_SECONDS: Final = 60.0
+#: How long a file that was set aside stays so in this process, and a count on this machine.
+_REFUSED_SECONDS: Final = 600.0
+_KEPT_SECONDS: Final = 30 * 86_400.0
+_COUNTS: Final = "counts.json"
+_NOTE: Final = "note-"
+_LOAD: Final = "load "
+
+#: What is counted, with how often it was begun in vain and when that was noticed, in seconds.
+Counts: TypeAlias = "dict[str, tuple[int, float]]"
+
+
+class Begun:
+    """The notes of this process about one landing zone.
+
+    `folder` is where they are; None, or one that cannot be written: nothing outlives the process.
+    `place` tells the landing zone from others.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        place: str = "",
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._folder, self._place, self._now = folder, place, now
+        self._changed = threading.Condition()
+        self._readers = self._waiting = 0
+        self._is_alone = False
+        self._inside = threading.local()
+        self._refused: dict[str, float] = {}
+        self._free: list[_Note] = []
+        self._counts: Counts = {}
+        if folder is not None:
+            try:
+                self._counts = _counted(folder, now())
+            except OSError as error:
+                log.warning("files that are being read cannot be noted in %s: %s", folder, error)
+                self._folder = None
+
+    def at(self, store: ObjectStore) -> ObjectStore:
+        """The store, whose landed files are noted while they are read."""
+        return cast("ObjectStore", CarefulStore(store, self))
+
+    def careful(self, files: Sequence[FilePart]) -> Sequence[FilePart]:
+        """The first of the files to read together: one that was begun in vain is read alone."""
+        first = next((at for at, part in enumerate(files) if self.is_suspect(part.path)), None)
+        return files if first is None else files[: max(first, 1)]
+
+    def is_suspect(self, path: str) -> bool:
+        """Whether a file was begun, and not finished."""
+        return self._times(path) > 0 or self._times(_LOAD + path) >= MOST_LOADS
+
+    @contextmanager
+    def reading(self, path: str) -> Iterator[None]:
+        """Note that a file is read. Raises UnreadableFileError for one begun too often in vain."""
+        if getattr(self._inside, "is_reading", False):
+            # A file that belongs to the one that is noted.
+            yield
+            return
+        self._refuse(path)
+        is_suspect = self.is_suspect(path)
+        with self._turn(alone=is_suspect), self._noted([path]):
+            self._inside.is_reading = True
+            try:
+                yield
+            except UnreadableFileError:
+                self._finished(path)
+                raise
+            else:
+                self._finished(path)
+            finally:
+                self._inside.is_reading = False
+
+    @contextmanager
+    def loading(self, paths: Iterable[str]) -> Iterator[None]:
+        """Note that tasks read these files."""
+        keys = [_LOAD + path for path in paths]
+        with self._turn(alone=False), self._noted(keys):
+            yield
+        for key in keys:
+            self._finished(key)
+
+    def in_vain(self, path: str) -> None:
+        """Count a reading that memory did not suffice for, though the process lives."""
+        last = self._counts.get(self._key(path), (0, 0.0))[1]
+        if self._now() - last >= APART_SECONDS:
+            self._change(lambda counts: _add(counts, self._key(path), self._now()))
+
+    def load_in_vain(self, paths: Iterable[str]) -> None:
+        """Count a load whose tasks died."""
+        keys = [self._key(_LOAD + path) for path in paths]
+
+        def change(counts: Counts) -> None:
+            for key in keys:
+                _add(counts, key, self._now())
+
+        self._change(change)
+
+    def _refuse(self, path: str) -> None:
+        since = self._refused.get(path)
+        times = self._times(path) + min(self._times(_LOAD + path), 1)
+        if since is None and times < MOST:
+            return
+        if since is not None and self._now() - since > _REFUSED_SECONDS:
+            del self._refused[path]
+            return
+        if since is None:
+            # Forgotten on the machine: whoever has it read again, with more memory, may.
+            self._refused[path] = self._now()
+            self._change(lambda counts: self._forget(counts, path, _LOAD + path))
+        raise UnreadableFileError(
+            f"it was begun {MOST} times and never finished: its reading took all memory or "
+            "was killed; read it again on a machine with more memory, or land it in parts"
+        )
+
+    def _finished(self, key: str) -> None:
+        if self._times(key):
+            self._change(lambda counts: self._forget(counts, key))
+
+    def _forget(self, counts: Counts, *keys: str) -> None:
+        for key in keys:
+            counts.pop(self._key(key), None)
+
+    def _key(self, path: str) -> str:
+        return f"{self._place} {path}"
+
+    def _times(self, key: str) -> int:
+        return self._counts.get(self._key(key), (0, 0.0))[0]
+
+    def _change(self, change: Callable[[Counts], None]) -> None:
+        with self._changed:
+            change(self._counts)
+            if self._folder is None:
+                return
+            try:
+                with _alone_in(self._folder):
+                    counts = _read_counts(self._folder)
+                    change(counts)
+                    _write_counts(self._folder, counts)
+            except OSError as error:
+                log.warning("counts of files cannot be written: %s", error)
+
+    @contextmanager
+    def _turn(self, *, alone: bool) -> Iterator[None]:
+        """Wait until this may be read: a suspect with no other file, others with no suspect."""
+        with self._changed:
+            self._waiting += alone
+            self._changed.wait_for(lambda: self._may_read(alone=alone))
+            self._waiting -= alone
+            self._readers, self._is_alone = self._readers + 1, alone
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._readers -= 1
+                self._is_alone = False
+                self._changed.notify_all()
+
+    def _may_read(self, *, alone: bool) -> bool:
+        return not self._is_alone and not (self._readers if alone else self._waiting)
+
+    @contextmanager
+    def _noted(self, keys: Sequence[str]) -> Iterator[None]:
+        if self._folder is None:
+            yield
+            return
+        try:
+            note = self._free.pop() if self._free else _Note(self._folder)
+            note.write([self._key(key) for key in keys])
+        except OSError as error:
+            log.warning("a file that is read cannot be noted: %s", error)
+            yield
+            return
+        try:
+            yield
+        finally:
+            note.clear()
+            self._free.append(note)
+
+
+class CarefulStore:
+    """A store whose landed files are noted while they are read. Tasks get the store itself."""
+
+    def __init__(self, store: ObjectStore, begun: Begun) -> None:
+        self.store, self.begun = store, begun
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    def __reduce__(self) -> tuple[Callable[[ObjectStore], ObjectStore], tuple[ObjectStore]]:
+        return _itself, (self.store,)
+
+    def open(self, path: str) -> BinaryIO:
+        """As of the store."""
+        return self.store.open(path)
+
+
+def _itself(store: ObjectStore) -> ObjectStore:
+    return store
+
+
+class _Note:
+    """A note of this process; it is held as long as the process lives."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / f"{_NOTE}{os.getpid()}-{uuid4().hex[:8]}"
+        with _alone_in(folder):
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def write(self, keys: Sequence[str]) -> None:
+        os.pwrite(self._file, json.dumps(keys).encode(), 0)
+
+    def clear(self) -> None:
+        os.ftruncate(self._file, 0)
+
+    def __del__(self) -> None:
+        self._path.unlink(missing_ok=True)
+        os.close(self._file)
+
+
+def _add(counts: Counts, key: str, now: float) -> None:
+    counts[key] = (counts.get(key, (0, 0.0))[0] + 1, now)
+
+
+def _counted(folder: Path, now: float) -> Counts:
+    """The counts of this machine, with the notes that nobody holds any more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone_in(folder):
+        before = _read_counts(folder)
+        counts = {key: one for key, one in before.items() if now - one[1] < _KEPT_SECONDS}
+        for path in folder.glob(f"{_NOTE}*"):
+            for key in _left_in(path):
+                _add(counts, key, now)
+        if counts != before:
+            _write_counts(folder, counts)
+        return counts
+
+
+def _left_in(path: Path) -> Sequence[str]:
+    """What a process was reading that was killed; the note is removed. Nothing if it is held."""
+    try:
+        with path.open("rb") as note:
+            fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            text = note.read()
+            path.unlink(missing_ok=True)
+    except OSError:
+        return ()
+    try:
+        found = json.loads(text) if text else []
+    except ValueError:
+        return ()
+    return [key for key in found if isinstance(key, str)] if isinstance(found, list) else ()
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _read_counts(folder: Path) -> Counts:
+    try:
+        found = json.loads((folder / _COUNTS).read_text(encoding="utf-8"))
+        return {str(key): (int(one[0]), float(one[1])) for key, one in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError, IndexError):
+        return {}
+
+
+def _write_counts(folder: Path, counts: Counts) -> None:
+    scratch = folder / f".{_COUNTS}.{os.getpid()}"
+    scratch.write_text(json.dumps(counts), encoding="utf-8")
+    scratch.replace(folder / _COUNTS)
