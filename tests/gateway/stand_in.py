@@ -271,6 +271,8 @@ class StandInEngine:
     ) -> None:  # fmt: skip
         self.failure: PolynyaError | None = None
         self.told: list[Any] = []
+        #: The place in the log up to which it has read, where its offsets do not say it.
+        self.reads_to: Offset | None = None
         self._database, self._take, self._ended = database, take, ended
         self._offset, self._without, self._size = position.stream.offset, position.lacking, size
         self._stop = threading.Event()
@@ -278,6 +280,9 @@ class StandInEngine:
 
     def start(self) -> None:
         self._thread.start()
+
+    def read_to(self) -> Offset | None:
+        return self.reads_to
 
     def stop(self) -> None:
         self._stop.set()

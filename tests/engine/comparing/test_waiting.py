@@ -26,14 +26,15 @@ class Moment:
 class Landing(FakeClock):
     """A clock; a batch lands whenever somebody waits, each 40 places after the one before."""
 
-    def __init__(self) -> None:
+    def __init__(self, read_to: int | None = None) -> None:
         super().__init__()
+        self.more = {} if read_to is None else {"read_to": {"place": read_to}}
         self.log = CaptureLog(MemoryObjectStore(), "shop_db")
         self.land()
 
     def land(self) -> None:
         number = len(self.log.numbers()) + 1
-        position = {"stream": {"offset": {"place": 40 * number}}}
+        position = {"stream": {"offset": {"place": 40 * number}}, **self.more}
         now = datetime(2026, 1, 1, tzinfo=UTC)
         self.log.put(CaptureHeader("shop_db", number, now, 0, position), b"")
 
@@ -56,6 +57,14 @@ def test_it_goes_on_with_the_batch_that_reaches_the_moment(monkeypatch) -> None:
     wait(clock, monkeypatch)
 
     assert clock.log.numbers() == [1, 2, 3]
+
+
+def test_a_place_that_was_read_beyond_the_offset_reaches_the_moment(monkeypatch) -> None:
+    clock = Landing(read_to=100)
+
+    wait(clock, monkeypatch)
+
+    assert clock.log.numbers() == [1]
 
 
 def test_what_does_not_come_in_time_is_named(monkeypatch) -> None:

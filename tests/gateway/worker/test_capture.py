@@ -290,6 +290,30 @@ def test_a_log_that_was_taken_away_after_the_beginning_is_noticed_before_anythin
     assert streamed(landed_values(store, "shop")) == []
 
 
+class Behind(StandInEngines):
+    """Brings no event, though it reads the log to its end."""
+
+    def engine(self, *args: Any, **given: Any) -> StandInEngine:
+        self.size = 0
+        made = super().engine(*args, **given)
+        made.reads_to = {"lsn": 10**9}
+        return made
+
+
+def test_a_capture_ends_at_the_place_up_to_which_the_log_was_read() -> None:
+    database, store, seconds = a_database(), MemoryObjectStore(), count()
+    a_capture(database, store).run()
+    database.commit(("u", "public.t0", 1, "later"))
+    capture = a_capture(database, store)
+    capture.engines, capture.monotonic = Behind(), lambda: float(next(seconds))
+
+    capture.run()
+
+    newest = CaptureLog(store, "shop").newest()
+    assert newest is not None
+    assert Position.of(newest.position).read_to == {"lsn": 10**9}
+
+
 class Stuck(StandInEngines):
     """The first engine meets what it cannot read."""
 
@@ -323,6 +347,7 @@ def test_a_stream_that_cannot_be_read_begins_anew_when_all_is_to_be_loaded(comes
 def test_a_stream_that_cannot_be_read_ends_the_capture_when_nobody_asks() -> None:
     database, store = a_database(), MemoryObjectStore()
     a_capture(database, store).run()
+    database.commit(("u", "public.t0", 1, "later"))
     capture = a_capture(database, store)
     capture.engines = Stuck()
 

@@ -57,6 +57,11 @@ def begun(store: MemoryObjectStore, **tables: TableProgress) -> Lander:
     return lander
 
 
+def begun_from(store: MemoryObjectStore) -> Lander:
+    log = CaptureLog(store, "shop")
+    return Lander(log, "shop", lambda: datetime(2026, 1, 1, tzinfo=UTC), newest=log.newest())
+
+
 def following(lander: Lander, landed: threading.Event | None = None, **roll: Any) -> Changes:
     said = landed or threading.Event()
     changes = Changes(
@@ -105,6 +110,20 @@ def test_events_that_come_while_a_batch_lands_are_one_batch_after_it() -> None:
     changes.finish()
 
     assert [header.events for header in headers(store)] == [0, 1, 3]
+
+
+def test_a_place_that_no_event_says_lands_by_itself_and_stays() -> None:
+    store, place = MemoryObjectStore(), {"file": "binlog.000002", "pos": 7}
+    changes = following(begun(store), seconds=0.0, idle_seconds=3600.0)
+
+    changes.has_read_to(place)
+    changes.finish()
+    after = following(begun_from(store))
+    after.take([row(1)])
+    after.finish()
+
+    assert [header.events for header in headers(store)] == [0, 0, 1]
+    assert [Position.of(header.position).read_to for header in headers(store)[1:]] == [place] * 2
 
 
 def test_changes_of_a_table_in_its_load_are_counted_where_everybody_sees_it() -> None:

@@ -59,8 +59,8 @@ class Waiting:
         newest = self._log.newest()
         if newest is None:
             return None
-        offset = newest.position["stream"]["offset"]
-        there = not self._follows or moment.is_reached(offset)
+        places = (newest.position["stream"]["offset"], newest.position.get("read_to"))
+        there = not self._follows or any(moment.is_reached(one) for one in places if one)
         return newest.number if there else None
 
     def _is_copied(self, number: int) -> bool:

@@ -11,9 +11,12 @@ import jpype
 
 from polynya.gateway.debezium.failures import failure_of
 from polynya.gateway.debezium.jvm import java_properties
+from polynya.gateway.debezium.reach import Reach
 from polynya.gateway.debezium.records import RecordReader
 from polynya.gateway.debezium.settings import heartbeats_move
+from polynya.gateway.landing.places import BINLOGS
 from polynya.gateway.landing.stream import StreamEvent
+from polynya.gateway.source import Offset
 from polynya.model.errors import PolynyaError
 
 _CLOSE_SECONDS: Final = 60.0
@@ -29,10 +32,13 @@ Take = Callable[[Sequence[StreamEvent]], StreamEvent | None]
 class DebeziumEngine:
     """One run of an engine, in a thread of its own."""
 
-    def __init__(self, settings: Mapping[str, str], take: Take, ended: Callable[[], None]) -> None:
+    def __init__(
+        self, connector: str, settings: Mapping[str, str], take: Take, ended: Callable[[], None]
+    ) -> None:
         """Set it up; nothing runs yet. Java has to run.
 
         Args:
+            connector: `postgresql`, `mariadb` or another one.
             settings: of the engine, whole.
             take: is called with what came, again and again, one call at a time.
             ended: is called once, when it has ended for whatever reason; `failure` says which.
@@ -43,11 +49,16 @@ class DebeziumEngine:
         self._reader = RecordReader(heartbeats_move=heartbeats_move(settings))
         self._take = take
         self._engine = self._built(settings)
+        self._reach = Reach(self._engine, connector) if connector in BINLOGS else None
         self._thread = threading.Thread(target=self._run, name="debezium", daemon=True)
 
     def start(self) -> None:
         """Begin to read."""
         self._thread.start()
+
+    def read_to(self) -> Offset | None:
+        """A place in a binlog up to which all was taken; None: not known."""
+        return None if self._reach is None else self._reach.look()
 
     def stop(self) -> None:
         """End, after the batch that is landing. Waits for it."""
@@ -90,6 +101,8 @@ class DebeziumEngine:
         except PolynyaError as error:
             self.failure = error
             raise
+        if self._reach is not None:
+            self._reach.came(self._reader.reached)
         if told is not None:
             committer.markProcessed(told.origin)
             committer.markBatchFinished()

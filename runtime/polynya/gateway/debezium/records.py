@@ -12,6 +12,7 @@ import jpype
 
 from polynya.formats.debezium.tables import table_of
 from polynya.gateway.debezium.jvm import python_offset
+from polynya.gateway.debezium.reach import REACHED, number_of
 from polynya.gateway.debezium.settings import NAME, TRANSACTIONS
 from polynya.gateway.landing.stream import StreamEvent
 from polynya.gateway.postgresql.sql import ASKED, PREFIX
@@ -52,6 +53,8 @@ class RecordReader:
         self._last: _Known | None = None
         self._key_changes = False
         self._is_awaited = False
+        #: Number of the newest record of our own.
+        self.reached = 0
 
     def read(self, record: Any) -> StreamEvent | None:
         """A record as an event; None for what neither lands nor moves anything."""
@@ -63,6 +66,9 @@ class RecordReader:
         topic = known.topic
         if topic == _MESSAGES:
             self._is_awaited |= asks_for_position(bytes(raw))
+            return None
+        if topic == REACHED:
+            self.reached = number_of(bytes(raw))
             return None
         if topic == _HEARTBEATS:
             return self._end(record, source) if self._heartbeats_move else None

@@ -63,6 +63,7 @@ class Pending:
         told: of what the database may be told when they have landed; None: of nothing yet.
         counts: events by table.
         is_awaited: somebody waits for the position, so that it lands like an event.
+        read_to: a place in a binlog up to which all is in this batch or before it.
         replaced: tables whose rows were exchanged without events, and the places at which.
     """
 
@@ -73,6 +74,7 @@ class Pending:
     told: StreamEvent | None = None
     counts: Counter[str] = field(default_factory=Counter)
     is_awaited: bool = False
+    read_to: Offset | None = None
     replaced: dict[str, Place] = field(default_factory=dict)
     _lines: list[bytes] = field(default_factory=list)
     _shapes: dict[str, list[Shape]] = field(default_factory=dict)

@@ -178,6 +178,8 @@ class Position:
         left_out: of tables without key that are not loaded, the place of the newest event that did
             not land: the view of their load has to have it.
         gone: tables that are there no more, and of which rows have landed.
+        read_to: a place in a binlog up to which all has landed, where it is behind that of the
+            offset; None: that of the offset.
     """
 
     stream: StreamPosition
@@ -186,6 +188,7 @@ class Position:
     epoch: int = 0
     left_out: Mapping[str, Place] = field(default_factory=dict)
     gone: frozenset[str] = frozenset()
+    read_to: Offset | None = None
 
     def with_table(self, name: str, progress: TableProgress) -> Position:
         """With another progress of one table."""
@@ -256,6 +259,8 @@ class Position:
             shown["left_out"] = {name: list(place) for name, place in self.left_out.items()}
         if self.gone:
             shown["gone"] = sorted(self.gone)
+        if self.read_to is not None:
+            shown["read_to"] = dict(self.read_to)
         return shown
 
     @classmethod
@@ -272,4 +277,5 @@ class Position:
             epoch=int(says.get("epoch", 0)),
             left_out={name: tuple(one) for name, one in says.get("left_out", {}).items()},
             gone=frozenset(says.get("gone", ())),
+            read_to=dict(says["read_to"]) if "read_to" in says else None,
         )

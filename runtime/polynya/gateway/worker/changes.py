@@ -19,6 +19,7 @@ from polynya.gateway.landing.lander import Lander
 from polynya.gateway.landing.pending import Pending, Roll
 from polynya.gateway.landing.position import Position, StreamPosition
 from polynya.gateway.landing.stream import Cutter, StreamEvent
+from polynya.gateway.source import Offset
 from polynya.gateway.worker.loads.keyless import Keyless
 from polynya.gateway.worker.masks import TableMasks
 from polynya.model.errors import OperationError
@@ -127,12 +128,18 @@ class Changes:
             told, self._told = self._told, None
             return told
 
+    def has_read_to(self, place: Offset) -> None:
+        """All up to a place in the log was taken: it lands, with what waits."""
+        with self._changed:
+            self._pending.read_to, self._pending.is_awaited = place, True
+            self._changed.notify_all()
+
     def finish(self) -> None:
         """Land all that was taken, after the engine has ended. Raises as `take`."""
         self.close()
         if self.failure is not None:
             raise self.failure
-        if self._pending.position is not None:
+        if self._pending.position is not None or self._pending.read_to is not None:
             self._land(self._pending)
 
     def close(self) -> None:
@@ -178,7 +185,9 @@ class Changes:
 
             def move(before: Position) -> Position:
                 stream = batch.position or before.stream
-                after = replace(self._keyless.moved(before, stream, found), history=number)
+                read_to = batch.read_to or before.read_to
+                after = self._keyless.moved(before, stream, found)
+                after = replace(after, history=number, read_to=read_to)
                 return after.with_changes(batch.counts).with_replaced(batch.replaced)
 
             self._lander.land(batch.lines, batch.events, batch.shapes, move)

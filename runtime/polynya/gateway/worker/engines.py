@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 from polynya.gateway.landing.log import CaptureLog
 from polynya.gateway.landing.position import Position
 from polynya.gateway.landing.stream import StreamEvent
-from polynya.gateway.source import Database, SourceTable
+from polynya.gateway.source import Database, Offset, SourceTable
 from polynya.gateway.worker.changes import History
 from polynya.model.errors import PolynyaError
 
@@ -26,6 +26,13 @@ class Engine(Protocol):
 
     def start(self) -> None:
         """Begin."""
+        ...
+
+    def read_to(self) -> Offset | None:
+        """A place in the log up to which all was taken, also where no event moved the offset.
+
+        It is asked for again and again; None: not known.
+        """
         ...
 
     def stop(self) -> None:

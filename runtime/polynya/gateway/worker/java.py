@@ -80,7 +80,7 @@ class DebeziumEngines:
             has_history=has_history,
             unsent=self.unsent,
         )
-        return DebeziumEngine(settings, take, ended)
+        return DebeziumEngine(database.connector, settings, take, ended)
 
     @property
     def _scratch(self) -> Scratch:

@@ -15,7 +15,7 @@ from polynya.gateway.landing.places import Place, place_of_offset, place_of_rows
 from polynya.gateway.landing.progress import LoadPlan, unloaded
 from polynya.gateway.landing.statements import misread
 from polynya.gateway.landing.stream import StreamEvent, cutter_of
-from polynya.gateway.source import Snapshot
+from polynya.gateway.source import Offset, Snapshot
 from polynya.gateway.wire import error_fields
 from polynya.gateway.worker.changes import Changes
 from polynya.gateway.worker.context import CaptureContext
@@ -68,7 +68,10 @@ class Round:
         self._changes: Changes | None = None
         self._engine: Engine | None = None
         self._keyless: Keyless | None = None
-        self._target: tuple[int, ...] | None = None
+        self._target: Place | None = None
+        #: A place up to which the stream was read, and that of the look at the lag before.
+        self._read_to: Offset | None = None
+        self._rested_at: Offset | None = None
         self._misread: Place | None = None
         self._heard_at = capture.monotonic()
 
@@ -103,6 +106,11 @@ class Round:
         of = self._of
         start = self._started()
         self._tell_tables(start)
+        if self._has_landed_all():
+            # An engine that is ended while it starts may take a minute.
+            of.tell("streaming")
+            of.end()
+            return
         self._masks = masks = TableMasks.of(
             of.settings.masks, start.tables, of.settings.limit, unsent=of.unsent
         )
@@ -113,6 +121,7 @@ class Round:
         if self._engine is not None and self._changes is not None:
             self._engine.stop()
             self._raise_failures()
+            self._land_place(at_rest=False)
             self._changes.finish()
             if self._reads_again and self._misread is not None:
                 self._of.understood.add(self._misread)
@@ -214,7 +223,7 @@ class Round:
 
     def _watch(self) -> None:
         of = self._of
-        looked = told = of.monotonic()
+        looked = told = asked = of.monotonic()
         while not of.stop.is_set():
             of.wake.wait(1.0)
             of.wake.clear()
@@ -225,6 +234,10 @@ class Round:
             if now - told >= _LAG_SECONDS:
                 told = now
                 self._tell_lag()
+                self._land_place()
+            if now - asked >= 1.0:
+                asked = now
+                self._look_how_far()
             if not of.requests.empty() or self._reads_again:
                 return
             is_free = self._loading is None or not self._loading.has_whole
@@ -256,6 +269,14 @@ class Round:
         found = self._of.database.tables(settings.include, settings.exclude)
         return has_changed(self._lander.position, {one.name: one for one in found})
 
+    def _has_landed_all(self) -> bool:
+        """Whether there is nothing to be read: all up to the start has landed before it."""
+        position = self._lander.position
+        if self._target is None or unloaded(position):
+            return False
+        found = (position.stream.offset, position.read_to)
+        return max(self._place(one) for one in found if one is not None) >= self._target
+
     def _is_all(self) -> bool:
         """Whether what is not to go on for ever has done all it was asked for."""
         if self._of.settings.mode == "follow" or unloaded(self._lander.position):
@@ -266,13 +287,39 @@ class Round:
             return False
         if self._is_blind and self._of.monotonic() - self._heard_at < _SILENCE:
             return False
-        offset = self._changes.position.offset
-        return place_of_offset(self._of.database.connector, offset) >= self._target
+        return self._place(self._reached(self._changes)) >= self._target
+
+    def _look_how_far(self) -> None:
+        if self._engine is not None:
+            self._read_to = self._engine.read_to() or self._read_to
+
+    def _land_place(self, *, at_rest: bool = True) -> None:
+        """Let the place land up to which all was read, where no offset says it.
+
+        While the stream goes on its offsets say it soon enough.
+        """
+        found, before = self._read_to, self._rested_at
+        self._rested_at = found
+        if self._changes is None or found is None or (at_rest and found != before):
+            return
+        landed = self._lander.position
+        known = [self._changes.position.offset, *([landed.read_to] if landed.read_to else [])]
+        if all(self._place(found) > self._place(one) for one in known):
+            self._changes.has_read_to(found)
+
+    def _reached(self, changes: Changes) -> Offset:
+        """The place up to which all of the stream was taken."""
+        found = (changes.position.offset, self._read_to, self._lander.position.read_to)
+        return max((one for one in found if one is not None), key=self._place)
+
+    def _place(self, offset: Offset) -> Place:
+        return place_of_offset(self._of.database.connector, offset)
 
     def _tell_lag(self) -> None:
         if self._changes is None:
             return
-        lag = self._of.database.lag(self._changes.position.offset)
+        offset = self._changes.position.offset
+        lag = self._of.database.lag({**offset, **self._reached(self._changes)})
         notes = [*lag.notes, *self._masks.notes]
         self._of.tell("lag", bytes=lag.bytes, seconds=lag.seconds, notes=notes)
 
