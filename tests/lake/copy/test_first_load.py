@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
-from tests.lab.lab import STARTED, Lab, drop, put
+import pytest
+
+from polynya.lake.read.verify import verify
+from tests.lab.lab import STARTED, Feed, Lab, drop, put
 
 
 def row(key: int, name: str) -> dict[str, Any]:
@@ -102,3 +106,46 @@ def test_a_bad_loaded_row_is_in_quarantine_and_the_others_are_current(lab: Lab) 
     assert users.current("id") == [(1,)]
     assert [rule for _, _, rule in users.rejected()] == ["bad_json", "null_key"]
     assert users.totals() == {"in": 3, "out": 1, "filtered": 0, "quarantined": 2}
+
+
+def load_again(lab: Lab, users: Feed, *records: dict[str, Any], file: str) -> None:
+    lab.clock.advance(timedelta(seconds=60))
+    users.land(*records, file=f"load/{file}.json")
+    users.run("never")
+
+
+@pytest.mark.parametrize("applied", ["never", pytest.param("between", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("names", [("a", "b"), pytest.param(("b", "a"), marks=pytest.mark.slow)])
+def test_what_a_later_batch_of_the_load_replaces_is_found_in_history(
+    lab: Lab, names: tuple[str, str], applied: str
+) -> None:
+    first, second = names
+    users = lab.feed(initial_load="load/*.json", changes_retention="keep")
+    load_again(lab, users, row(1, first), row(2, "same"), file="1")
+    if applied == "between":
+        users.apply(put(9, 9, name="Zoe"))
+
+    load_again(lab, users, row(1, second), row(2, "same"), row(3, "new"), file="2")
+    seen = users.current("id", "name")
+    load_again(lab, users, row(1, first), {**row(2, "same"), "tags": None}, file="3")
+    users.apply(put(1, 10, name="Anna"))
+
+    assert seen[:3] == [(1, second), (2, "same"), (3, "new")]
+    assert users.current("id", "name")[:3] == [(1, "Anna"), (2, "same"), (3, "new")]
+    versions = [name for key, name, *_ in users.history("id", "name") if key < 9]
+    assert sorted(versions) == sorted([first, first, second, "Anna", "same", "new"])
+    assert verify(users.table()).findings == []
+
+
+def test_a_load_that_is_begun_again_leaves_the_history_of_one(lab: Lab) -> None:
+    users = lab.feed(initial_load="load/*.json")
+    rows = [{**row(key, "Ann"), "tags": {"a": [1.5]}, "none": None} for key in (1, 2)]
+    load_again(lab, users, *rows, file="1")
+    before = users.history("id", "name")
+    load_again(lab, users, *rows, file="2")
+    users.apply()
+
+    load_again(lab, users, *rows, file="3")
+    users.apply()
+
+    assert users.history("id", "name") == before

@@ -13,6 +13,7 @@ from datetime import datetime
 from polynya.formats.batch import DatasetBatch
 from polynya.lake.apply.applier import Applier
 from polynya.lake.copy.after import state_after
+from polynya.lake.copy.loads.repeated import may_repeat
 from polynya.lake.copy.ordinary import Ordinary
 from polynya.lake.copy.queried import Queried
 from polynya.lake.copy.routes import follows, is_first_load, reason_to_apply_at_once
@@ -61,6 +62,7 @@ def copy_batch(
         ),
         at_once=at_once,
         first_load=at_once is None and is_first_load(target, batch, shape),
+        repeats_load=may_repeat(target, batch, shape),
         replayed=replayed,
     )
     found = (way.take(copying) for way in ways or (Ordinary(), Queried(applier)))

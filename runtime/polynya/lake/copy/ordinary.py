@@ -12,7 +12,7 @@ class Ordinary:
 
     def take(self, copying: Copying) -> CopyResult | None:
         """See `Way`."""
-        if copying.at_once is not None or copying.first_load:
+        if copying.at_once is not None or copying.first_load or copying.repeats_load:
             return None
         target = copying.target
         rows = arrow_rows(copying.batch, target.dataset, copying.shape, copying.times)

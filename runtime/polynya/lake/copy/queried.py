@@ -9,6 +9,7 @@ from polynya.formats.batch import DatasetBatch
 from polynya.lake.apply.applier import Applier
 from polynya.lake.apply.run import CopyParts
 from polynya.lake.copy.derive import HELPERS, derive, first_rejected, has_truncates
+from polynya.lake.copy.loads.repeated import placed_again
 from polynya.lake.copy.routes import TRUNCATES, Route, route_of_load
 from polynya.lake.copy.way import Copying, CopyResult
 from polynya.lake.fold.sql import within
@@ -38,6 +39,8 @@ class Queried:
         target, batch, shape = copying.target, copying.batch, copying.shape
         derived = derive(target.spark, batch, target.dataset, shape, copying.times)
         copying.refuse_bad_records(lambda: first_rejected(derived))
+        if copying.repeats_load:
+            derived = placed_again(target, derived, shape)
         reason = copying.at_once
         if (
             reason is None

@@ -51,6 +51,7 @@ class Copying:
         at_once: the reason to apply the batch with its copy, None when it can wait as pending
             changes; that the settings make a row a truncate is not looked at yet.
         first_load: loaded rows may go to Current unfolded.
+        repeats_load: records of the batch may have been loaded before.
         replayed: quarantined records that the batch read again.
     """
 
@@ -61,6 +62,7 @@ class Copying:
     times: Times
     at_once: str | None = None
     first_load: bool = False
+    repeats_load: bool = False
     replayed: Replayed | None = None
 
     def refuse_bad_records(self, first: Callable[[], Mapping[str, Any] | None]) -> None:

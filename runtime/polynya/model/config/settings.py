@@ -181,8 +181,8 @@ class DatasetSettings(Frozen):
     on_bad_record: BadRecordPolicy | None = Field(
         default=None,
         description="What happens on a record or file that cannot be read. `quarantine` sets it "
-        "aside and goes on; `suspend` copies nothing of the batch and lets this dataset wait for "
-        "`polynya dataset resume`; `stop` ends the whole task. Default: `quarantine`.",
+        "aside and goes on; `suspend` copies the files before its file and lets this dataset wait "
+        "for `polynya dataset resume`; `stop` ends the whole task there. Default: `quarantine`.",
     )
     format_version: FormatVersion | None = Field(
         default=None,
