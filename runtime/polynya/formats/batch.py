@@ -6,7 +6,7 @@ checked on construction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Protocol
@@ -53,17 +53,11 @@ class Rejected:
     raw: bytes
 
 
-def unparsed_of(rejected: Iterable[Rejected]) -> int:
-    """How many of them could not be parsed."""
-    return sum(one.rule in UNPARSED for one in rejected)
-
-
 @dataclass(frozen=True, slots=True)
 class FileProgress:
     """How far a file of `size` bytes was read.
 
-    `records` counts from its start, including rejected and filtered ones. `stamp` is that of the
-    file when it was listed, as `ObjectInfo` has it; 0 where nobody knows.
+    `records` counts from its start, rejected and filtered ones too; `stamp`: see `ObjectInfo`.
     """
 
     size: int
@@ -334,7 +328,7 @@ class DatasetBatch:
     @property
     def unparsed(self) -> int:
         """Rejected records that could not be parsed."""
-        return unparsed_of(self.rejected)
+        return sum(one.rule in UNPARSED for one in self.rejected)
 
     def with_raw(self, wanted: pa.Array | pa.ChunkedArray) -> pa.Table:
         """Its rows, of which those where the boolean `wanted` is true have their raw bytes.

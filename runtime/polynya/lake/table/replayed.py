@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from polynya.formats.batch import WHOLE_FILE, Rejected, unparsed_of
+from polynya.formats.batch import UNPARSED, WHOLE_FILE, Rejected
 from polynya.lake.fold.sql import within
 from polynya.lake.iceberg.gateway import IcebergTable
 from polynya.lake.iceberg.staging import PLACES
@@ -62,4 +62,5 @@ def quarantined(
         for row in found.select(["file", "offset", "rule", "error", "raw"]).to_pylist()
     ]
     whole = tuple(record.file for record in records if record.offset == WHOLE_FILE)
-    return records, Replayed(found.select(PLACES.names), whole, unparsed_of(records))
+    unparsed = sum(one.rule in UNPARSED for one in records)
+    return records, Replayed(found.select(PLACES.names), whole, unparsed)
