@@ -24,8 +24,10 @@ RATIO = 200
 CONTENT_BYTES = 64 * 1024**3
 #: Most rows of a Parquet or ORC file that has less than a byte for `RATIO` of them.
 SMALL_ROWS = 2_000_000
-#: Most values of one column of such a file, as nested lists have more of them than rows.
+#: Most values of lists and maps in such a file, which can be more than its rows.
 SMALL_VALUES = 20_000_000
+#: Most values of all its other columns together.
+SMALL_CELLS = 200_000_000
 #: Most bytes of the header of an Avro file, which holds its schema.
 HEADER_BYTES = 4 * 1024 * 1024
 
@@ -33,6 +35,8 @@ HEADER_BYTES = 4 * 1024 * 1024
 MESSAGE_BYTES = 64 * 1024 * 1024
 MESSAGE_RECORDS = 2_000_000
 MESSAGE_VALUES = 20_000_000
+#: Most schemas of a registry that the schema of a message may refer to.
+MESSAGE_REFERENCES = 200
 #: Most elements and attributes of one XML message.
 MESSAGE_ELEMENTS = 2_000_000
 
@@ -64,23 +68,23 @@ def check_columns(count: int) -> None:
         raise TooLargeError(f"it has {count:,} columns, at most {RECORD_FIELDS:,} are read")
 
 
-def check_rows(rows: int, size: int) -> None:
-    """Refuse a columnar file of `size` bytes that says it has far more rows than they can hold.
+def check_rows(rows: int, columns: int, size: int) -> None:
+    """Refuse a columnar file of `size` bytes that says it has far more than they can hold.
 
     Raises TooLargeError.
     """
-    most = max(SMALL_ROWS, RATIO * size)
-    if rows > most:
-        raise TooLargeError(
-            f"a file of {size:,} bytes says that it has {rows:,} rows, at most {most:,} are read"
-        )
+    check_columns(columns)
+    _check(rows, "rows", max(SMALL_ROWS, RATIO * size), size)
+    _check(rows * columns, "values", max(SMALL_CELLS, RATIO * size), size)
 
 
-def check_values(values: int, size: int) -> None:
-    """Likewise for the values of one column, nested ones too."""
-    most = max(SMALL_VALUES, RATIO * size)
-    if values > most:
+def check_nested(values: int, size: int) -> None:
+    """Likewise for the values of its lists and maps."""
+    _check(values, "values in lists and maps", max(SMALL_VALUES, RATIO * size), size)
+
+
+def _check(count: int, what: str, most: int, size: int) -> None:
+    if count > most:
         raise TooLargeError(
-            f"a file of {size:,} bytes says that a column has {values:,} values, "
-            f"at most {most:,} are read"
+            f"a file of {size:,} bytes says that it has {count:,} {what}, at most {most:,} are read"
         )

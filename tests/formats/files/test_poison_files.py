@@ -146,7 +146,12 @@ def test_a_few_types_of_avro_that_contain_each_other_are_no_wide_table(leaf: str
         kind = {"type": "record", "name": f"t{level}", "fields": fields[: 2 if level else 1]}
     schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": kind}]}
 
-    assert "columns" in why(read(container(schema, b"\2" * 99, 1), a_dataset("avro")))
+    file = container(schema, b"\2" * 99, 1)
+
+    assert "columns" in why(read(file, a_dataset("avro")))
+    found = read_capture(capture(file), DebeziumScope()).unrouted
+    assert found is not None
+    assert "columns" in why(found)
 
 
 def test_an_avro_header_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,9 +187,9 @@ def parquet_of(rows: pa.Table, **settings: Any) -> bytes:
     return file.getvalue()
 
 
-def orc_of(rows: pa.Table) -> bytes:
+def orc_of(rows: pa.Table, codec: str = "zlib") -> bytes:
     file = io.BytesIO()
-    orc.write_table(rows, file, compression="zlib")
+    orc.write_table(rows, file, compression=codec)
     return file.getvalue()
 
 
@@ -210,7 +215,39 @@ def test_a_few_bytes_of_a_parquet_list_are_refused(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(limits, "RATIO", 1)
     rows = pa.table({"id": [1], "n": [1], "a": [[7] * 100_000]})
 
-    assert "a column has 100,000 values" in why(read(parquet_of(rows), a_dataset("parquet")))
+    assert "100,000 values in lists" in why(read(parquet_of(rows), a_dataset("parquet")))
+
+
+@pytest.mark.parametrize("codec", ["uncompressed", "zlib", "snappy", "zstd", "lz4"])
+@pytest.mark.parametrize(
+    "values",
+    [[[7] * 100_000], [{"deep": [7] * 100_000}], [[(1, 1)] * 100_000]],
+    ids=["list", "struct", "map"],
+)
+def test_a_few_bytes_of_an_orc_list_are_refused(
+    values: list[Any], codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SMALL_VALUES", 10_000)
+    monkeypatch.setattr(limits, "RATIO", 1)
+    is_map = isinstance(values[0], list) and isinstance(values[0][0], tuple)
+    kind = pa.map_(pa.int64(), pa.int64()) if is_map else None
+    rows = pa.table({"id": [1], "n": [1], "a": pa.array(values, kind)})
+    few = pa.table({"id": [1], "n": [1], "a": [[7] * 100]})
+
+    assert "values in lists" in why(read(orc_of(rows, codec), a_dataset("orc")))
+    assert read(orc_of(few, codec), a_dataset("orc")).rejected == ()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc"])
+def test_a_few_bytes_of_many_columns_of_equal_values_are_refused(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SMALL_CELLS", 10_000)
+    monkeypatch.setattr(limits, "RATIO", 1)
+    rows = pa.table({name: [1] * 5_000 for name in ("id", "n", "a", "b", "c", "d")})
+    file = parquet_of(rows) if kind == "parquet" else orc_of(rows)
+
+    assert "it has 30,000 values" in why(read(file, a_dataset(kind)))
 
 
 def test_a_parquet_file_that_expands_to_too_much_is_refused(

@@ -27,7 +27,6 @@ _DAMAGE: Final = (*DAMAGE, MemoryError, AttributeError, TooLargeError)
 #: Confluent's wire format: this byte, then the number of the schema in four bytes.
 _MAGIC: Final = b"\0"
 _PREFIX_BYTES: Final = 5
-_MOST_REFERENCES: Final = 200
 
 
 class ContainerDecoder(OneByOne):
@@ -143,8 +142,8 @@ class RegistryDecoder(OneByOne):
             if place in met:
                 continue
             met.add(place)
-            if len(met) > _MOST_REFERENCES:
-                raise ValueError(f"it refers to more than {_MOST_REFERENCES} schemas")
+            if len(met) > limits.MESSAGE_REFERENCES:
+                raise ValueError(f"it refers to more than {limits.MESSAGE_REFERENCES} schemas")
             found = self._registry.by_version(*place)
             if found is None:
                 subject, version = place

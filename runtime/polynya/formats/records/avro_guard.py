@@ -252,11 +252,16 @@ def _number(value: int) -> bytes:
 
 
 def check_schema(schema: Any, others: Mapping[str, Any]) -> None:
-    """Raise ValueError for a schema with arrays of items that take no bytes.
+    """Refuse a schema of which a few bytes stand for any number of fields or values.
 
-    A datum of ten bytes could have any number of them.
+    Raises:
+        ValueError: an array has items that take no bytes, or types are nested too deeply.
+        TooLargeError: it has more fields than can be meant, those of types with a name at each
+            place where these are used.
     """
-    _Check({**others, **named_types(schema)}).walk(schema, 0)
+    check = _Check({**others, **named_types(schema)})
+    check.walk(schema, 0)
+    limits.check_columns(check.fields(schema, 0))
 
 
 class _Check:
@@ -266,6 +271,7 @@ class _Check:
         self._named = named
         self._seen: set[str] = set()
         self._empty: dict[str, bool] = {}
+        self._sizes: dict[str, int] = {}
 
     def walk(self, schema: Any, depth: int) -> None:
         if depth > MAX_DEPTH:
@@ -285,6 +291,24 @@ class _Check:
             for inner in ("items", "values", "type"):
                 if isinstance(schema.get(inner), list | Mapping) or inner != "type":
                     self.walk(schema.get(inner), depth + 1)
+
+    def fields(self, schema: Any, depth: int) -> int:
+        """How many fields a type has, at all depths."""
+        if depth > MAX_DEPTH:
+            return 0
+        if isinstance(schema, str):
+            if schema in self._named and schema not in self._sizes:
+                # One that contains itself is refused by whoever makes a table of it.
+                self._sizes[schema] = 0
+                self._sizes[schema] = self.fields(self._named[schema], depth + 1)
+            return self._sizes.get(schema, 0)
+        if isinstance(schema, list):
+            return sum(self.fields(one, depth + 1) for one in schema)
+        if not isinstance(schema, Mapping):
+            return 0
+        own = sum(1 + self.fields(one["type"], depth + 1) for one in schema.get("fields", ()))
+        inner = (schema[key] for key in ("items", "values", "type") if key in schema)
+        return own + sum(self.fields(one, depth + 1) for one in inner)
 
     def _takes_no_bytes(self, schema: Any, depth: int) -> bool:
         if depth > MAX_DEPTH:

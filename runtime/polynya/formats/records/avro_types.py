@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from polynya.formats import limits
 from polynya.model.datatypes import (
     BIGINT,
     BINARY,
@@ -56,16 +55,12 @@ def record_types(
 ) -> dict[str, DataType]:
     """The column types of a record schema. Raises ValueError when it has no counterpart.
 
-    A few hundred bytes of schema can stand for any number of fields: TooLargeError.
-
     `others` are types of other schemas that it uses by name.
     """
     if not isinstance(schema, Mapping) or schema.get("type") != "record":
         raise ValueError("the file does not hold records")
     named = {**others, **named_types(schema)}
-    limits.check_columns(len(schema["fields"]))
-    walk = _Walk(named)
-    return {item["name"]: walk.type(item["type"], 0) for item in schema["fields"]}
+    return {item["name"]: _type(item["type"], named, 0) for item in schema["fields"]}
 
 
 def named_types(schema: Any) -> dict[str, Any]:
@@ -89,44 +84,35 @@ def _collect(schema: Any, named: dict[str, Any]) -> None:
                 _collect(schema[inner], named)
 
 
-class _Walk:
-    """A walk over the types of a schema, which may use one by name again and again."""
+def _type(schema: Any, named: Mapping[str, Any], depth: int) -> DataType:
+    if depth > MAX_DEPTH:
+        raise ValueError("a recursive schema has no table form")
+    if isinstance(schema, list):
+        return _union(schema, named, depth)
+    if isinstance(schema, str):
+        return (
+            _PRIMITIVES[schema] if schema in _PRIMITIVES else _type(named[schema], named, depth + 1)
+        )
+    kind = schema["type"]
+    if schema.get("logicalType") == "decimal":
+        return Decimal(int(schema["precision"]), int(schema.get("scale", 0)))
+    if schema.get("logicalType") in _LOGICAL:
+        return _LOGICAL[schema["logicalType"]]
+    if kind == "record":
+        fields = (
+            (item["name"], _type(item["type"], named, depth + 1)) for item in schema["fields"]
+        )
+        return Struct(tuple(fields))
+    if kind == "array":
+        return Array(_type(schema["items"], named, depth + 1))
+    if kind == "map":
+        return MapType(STRING, _type(schema["values"], named, depth + 1))
+    return _type(kind, named, depth + 1)
 
-    def __init__(self, named: Mapping[str, Any]) -> None:
-        self._named = named
-        self._met = 0
 
-    def type(self, schema: Any, depth: int) -> DataType:
-        """The column type of a part of the schema. Raises ValueError."""
-        if depth > MAX_DEPTH:
-            raise ValueError("a recursive schema has no table form")
-        if isinstance(schema, list):
-            return self._union(schema, depth)
-        if isinstance(schema, str):
-            known = _PRIMITIVES.get(schema)
-            return known or self.type(self._named[schema], depth + 1)
-        kind = schema["type"]
-        if schema.get("logicalType") == "decimal":
-            return Decimal(int(schema["precision"]), int(schema.get("scale", 0)))
-        if schema.get("logicalType") in _LOGICAL:
-            return _LOGICAL[schema["logicalType"]]
-        if kind == "record":
-            return Struct(tuple(self._fields(schema, depth)))
-        if kind == "array":
-            return Array(self.type(schema["items"], depth + 1))
-        if kind == "map":
-            return MapType(STRING, self.type(schema["values"], depth + 1))
-        return self.type(kind, depth + 1)
-
-    def _fields(self, schema: Any, depth: int) -> Iterator[tuple[str, DataType]]:
-        for item in schema["fields"]:
-            self._met += 1
-            limits.check_columns(self._met)
-            yield item["name"], self.type(item["type"], depth + 1)
-
-    def _union(self, branches: list[Any], depth: int) -> DataType:
-        kinds = {self.type(branch, depth + 1) for branch in branches if branch != "null"}
-        if len(kinds) > 1:
-            # A union of several types: the values decide, as in JSON.
-            return Void()
-        return kinds.pop() if kinds else Void()
+def _union(branches: list[Any], named: Mapping[str, Any], depth: int) -> DataType:
+    kinds = {_type(branch, named, depth + 1) for branch in branches if branch != "null"}
+    if len(kinds) > 1:
+        # A union of several types: the values decide, as in JSON.
+        return Void()
+    return kinds.pop() if kinds else Void()

@@ -16,6 +16,7 @@ from polynya.formats import limits
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.records.int96 import exact_batches
 from polynya.formats.records.opened import OpenedFile, RawRecord
+from polynya.formats.records.orc_footer import nested_values
 from polynya.formats.values.arrow_types import from_arrow
 from polynya.formats.values.exact import json_text
 from polynya.model.datatypes import DataType
@@ -50,12 +51,10 @@ def opened_parquet(file: BinaryIO) -> parquet.ParquetFile:
 def check_parquet(reader: parquet.ParquetFile, size: int) -> None:
     """Refuse a file of `size` bytes with far more columns, rows or values. Raises TooLargeError."""
     metadata, schema = reader.metadata, reader.schema
-    limits.check_columns(len(reader.schema_arrow))
-    limits.check_rows(metadata.num_rows, size)
+    limits.check_rows(metadata.num_rows, len(reader.schema_arrow), size)
     nested = [n for n in range(len(schema)) if schema.column(n).max_repetition_level]
     groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)] if nested else []
-    for number in nested:
-        limits.check_values(sum(one.column(number).num_values for one in groups), size)
+    limits.check_nested(sum(one.column(n).num_values for one in groups for n in nested), size)
 
 
 def open_orc(file: BinaryIO, start: int) -> OpenedFile:
@@ -80,8 +79,9 @@ def opened_orc(file: BinaryIO) -> orc.ORCFile:
         columns, rows = len(reader.schema), reader.nrows
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UnreadableFileError(f"not a whole ORC file: {error}") from error
-    limits.check_columns(columns)
-    limits.check_rows(rows, size)
+    limits.check_rows(rows, columns, size)
+    if any(pa.types.is_nested(kind) for kind in reader.schema.types):
+        limits.check_nested(nested_values(reader, file, size), size)
     return reader
 
 

@@ -18,6 +18,7 @@ from polynya.formats.debezium.captured.batch import (
     read_header,
 )
 from polynya.formats.errors import UnreadableFileError
+from polynya.formats.files.source import source_of
 from polynya.model.errors import ConflictError, OperationError
 from polynya.store.object_store import ObjectStore, checked_path
 
@@ -60,9 +61,9 @@ class CaptureLog:
         """What a batch says of itself. Raises OperationError POLYNYA-GTW-003."""
         path = self.path(number)
         try:
-            with self.store.open(path) as file:
+            with source_of(self.store, path) as file:
                 header = read_header(file, path)
-        except (FileNotFoundError, UnreadableFileError) as error:
+        except UnreadableFileError as error:
             raise _unreadable(path, str(error)) from error
         if header.number != number:
             raise _unreadable(path, f"it says that it is number {header.number}")

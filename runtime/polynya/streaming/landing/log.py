@@ -12,6 +12,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from polynya.formats.errors import UnreadableFileError
+from polynya.formats.files.source import source_of
 from polynya.formats.landed.batch import (
     StreamFooter,
     batch_name,
@@ -114,11 +115,11 @@ class LandedLog:
     def _footer(self, number: int) -> StreamFooter | None:
         path = self.path(number)
         try:
-            with self._store.open(path) as file:
+            with source_of(self._store, path) as file:
                 found = read_footer(file, path)
-        except FileNotFoundError:
-            return None
         except UnreadableFileError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
             raise _unreadable(path, str(error)) from error
         if found.number != number:
             raise _unreadable(path, f"it says that it is number {found.number}")

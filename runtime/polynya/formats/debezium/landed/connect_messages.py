@@ -17,12 +17,12 @@ from fastavro.schema import parse_schema
 
 from polynya.formats.contents.avro_content import numbered_datum
 from polynya.formats.debezium.connect_avro import form_of, without_logical_types, wrapper
-from polynya.formats.errors import RecordError
+from polynya.formats.errors import RecordError, TooLargeError
 from polynya.formats.records.avro import DAMAGE
 from polynya.formats.records.avro_guard import check_schema
 from polynya.store.schema_registry import RegisteredSchema, SchemaRegistry
 
-_DAMAGE: Final = (*DAMAGE, MemoryError, AttributeError)
+_DAMAGE: Final = (*DAMAGE, MemoryError, AttributeError, TooLargeError)
 
 
 @dataclass(frozen=True, slots=True)
