@@ -90,6 +90,8 @@ def orc_file(rows: pa.Table) -> bytes:
          [{"a": 1}, "not_an_object", {"a": Decimal("0.10000000000000000001")}]),
         (b"[]", []),
         (b'{"a":1}\n\n{"a":}\n{"a":3}\n', [{"a": 1}, "bad_json", {"a": 3}]),
+        (b'{"a":1}\n{"a":\n{"a":3}\n7', [{"a": 1}, "bad_json", {"a": 3}, "not_an_object"]),
+        (b'{"a":1,"a":1}\nno json', ["duplicate_key", "bad_json"]),
     ],
 )  # fmt: skip
 def test_json_is_an_object_an_array_or_lines(message: bytes, found: list[Any]) -> None:
@@ -103,6 +105,9 @@ def test_json_is_an_object_an_array_or_lines(message: bytes, found: list[Any]) -
         (b"7", "not_an_object"),
         (b'{"a":1} x', "bad_json"),
         (b'{\n"a": 1,\n}', "bad_json"),
+        # A document that was cut off: its parts are no records.
+        (b'{"a":[\n{"b":1},\n{"b":2}\n', "bad_json"),
+        (b"  \n", "bad_json"),
         (b'{"a":1,"a":2}', "duplicate_key"),
         (b"[" * 100, "too_deep"),
         (b'{"a":"\xff"}', "bad_utf8"),

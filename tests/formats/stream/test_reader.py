@@ -41,6 +41,17 @@ def test_records_stand_in_the_order_of_batch_and_row() -> None:
     assert batch.files[path_of(2)].complete
 
 
+def test_what_a_message_without_content_is() -> None:
+    values = [None, b"", b"[]", b'{"id":1,"n":1}']
+
+    by_place, by_column = read(landed(values)), read(landed(values), sequence_by=["n"])
+
+    assert rows_of(by_place, "id") == [None, 1]
+    assert rules_of(by_place) == [(1, "bad_json")]
+    assert by_place.rows_in == by_column.rows_in == 3
+    assert rules_of(by_column) == [(0, "null_sequence"), (1, "bad_json")]
+
+
 def test_header_columns_are_there_and_no_columns_of_the_table() -> None:
     batch = read(landed([b'{"id":1}'], first=7, keys=["azE="]))
 

@@ -182,6 +182,18 @@ def test_values_of_another_type_get_a_column_of_their_own() -> None:
     assert column(batch, "size_struct") == [None, None, None, None, {"a": 1}]
 
 
+@pytest.mark.parametrize("value", [[[]], [["x"]], [[None]]])
+def test_a_list_that_does_not_fit_is_in_its_own_column_alone(value: list[Any]) -> None:
+    known = types(id="bigint", n="bigint", a="array<string>")
+
+    batch = evolved([{"id": 1, "n": 1, "a": value}, {"id": 2, "n": 2, "a": ["s"]}], known,
+                    incompatible_type="apply")  # fmt: skip
+
+    assert rules(batch) == []
+    assert column(batch, "a") == [None, ["s"]]
+    assert column(batch, "a_array") == [value, None]
+
+
 def test_a_variant_goes_on_in_later_batches() -> None:
     known = {**KNOWN, **types(size_string="string")}
 

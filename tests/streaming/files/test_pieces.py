@@ -163,6 +163,18 @@ def test_a_file_that_is_damaged_lands_as_it_is_and_the_next_one_follows() -> Non
     assert landing.lost == []
 
 
+def test_a_damaged_file_stays_where_files_are_deleted() -> None:
+    landing = Landing({"delete_after_load": True})
+    landing.store.put(day(0, "a"), gzip.compress(b"1\n2\n" * 1000)[:-9])
+    landing.put(day(0, "b"), "3")
+
+    landing.land()
+    landing.again()
+
+    assert landing.land() == []
+    assert list(landing.store.objects) == [day(0, "a")]
+
+
 def test_a_container_that_is_damaged_behind_its_beginning_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -27,8 +27,8 @@ class JsonDecoder(OneByOne):
             return _array(text)
         try:
             return Decoded((parse_object(text),))
-        except RecordError as error:
-            lines = _lines(text) if error.rule == "bad_json" else []
+        except RecordError:
+            lines = _lines(text)
             if not lines:
                 raise
         return Decoded([_parsed(line) for line in lines], part=lines.__getitem__)
@@ -46,15 +46,25 @@ def _array(text: bytes) -> Decoded:
 
 
 def _lines(text: bytes) -> list[bytes]:
-    """The lines of a text of which each looks like an object; none where that is not so."""
+    """The lines of a text with an object a line; none where it is a document of its own.
+
+    Each looks like an object, or the first one is one: a document would end with it.
+    """
     if text.count(b"\n") > 2 * limits.MESSAGE_RECORDS:
         raise too_many()
     lines = [line.strip(_BLANK) for line in text.split(b"\n")]
     lines = [line for line in lines if line]
-    plain = all(line.startswith(b"{") and line.endswith(b"}") for line in lines)
     if len(lines) > limits.MESSAGE_RECORDS:
         raise too_many()
-    return lines if plain and len(lines) > 1 else []
+    if len(lines) < 2:
+        return []
+    plain = all(line.startswith(b"{") and line.endswith(b"}") for line in lines)
+    return lines if plain or _is_object(lines[0]) else []
+
+
+def _is_object(line: bytes) -> bool:
+    found = _parsed(line)
+    return not isinstance(found, RecordError) or found.rule not in {"bad_json", "not_an_object"}
 
 
 def _parsed(line: bytes) -> Item:

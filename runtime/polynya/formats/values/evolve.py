@@ -96,6 +96,11 @@ def _conflicting(source: Source, column: Column, builder: Builder, policy: Polic
     if variants is None:
         blocked = SchemaChange(change.kind, change.column, "suspend", change.old, change.new)
         return Evolved({source.name: column}, (blocked,))
+    # What another column holds is not in this one too, nor a part of it.
+    moved = _misfits(column.faults) - set(faults)
+    if moved:
+        left = [None if i in moved else value for i, value in enumerate(source.values)]
+        column = builder(left, column.type, declared=source.conflict is not None)
     return Evolved({source.name: Column(column.type, column.array, faults), **variants}, (change,))
 
 

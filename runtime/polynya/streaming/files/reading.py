@@ -44,6 +44,7 @@ class ReadFiles:
         begun: how many of the files it took, besides one that was cut before.
         cut: the file that was left when the batch was full.
         lost: what could not be read any more.
+        unread: names of files that landed as they are, since nothing of them could be read.
     """
 
     names: list[str] = field(default_factory=list)
@@ -55,6 +56,7 @@ class ReadFiles:
     begun: int = 0
     cut: CutFile | None = None
     lost: list[Lost] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
 
     def table(self) -> pa.Table:
         """As the rows of a landed batch."""
@@ -224,6 +226,7 @@ class FilesReader:
                 why = str(error)
             else:
                 found.take(one.file, Piece(0, raw, 1))
+                found.unread.append(one.file.name)
                 return
         found.lost.append(Lost(one.file.name, str(one.record), "", why))
 

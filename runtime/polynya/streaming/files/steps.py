@@ -160,7 +160,7 @@ class FilesOfSource:
         else:
             end = after_files(position, read.finished, horizon=look.horizon, over=over)
             end = replace(end, known=self._known(end.known, look, over=over))
-        unread = {one.at for one in read.lost}
+        unread = {*read.unread, *(one.at for one in read.lost)}
         taken = [one for one in read.finished if one.name not in unread]
         end = replace(
             end, cut=read.cut, taken=tuple(taken) if self._settings.delete_after_load else ()

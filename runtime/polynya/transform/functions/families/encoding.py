@@ -83,8 +83,10 @@ FUNCTIONS = (
     ),
     function(
         "base64_decode", "text", _base64,
-        "The text that Base64 stands for; NULL where it is not valid, or not a text in UTF-8.",
+        "The text that Base64 stands for, with or without `=` at its end; NULL where it is not "
+        "valid, or not a text in UTF-8.",
         "base64_decode('SGVsbG8gV29ybGQ=') -> \"Hello World\"",
+        "base64_decode('SGVsbG8gV29ybGQ') -> \"Hello World\"",
         "base64_decode('###') -> null",
     ),
     function(
