@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from polynya.formats.files.begun import Begun
 from polynya.formats.loads import LoadLimits
 from polynya.model.errors import SuspendedError
 from polynya.observe import data as events
@@ -182,3 +184,25 @@ def test_changes_after_a_load_are_applied_to_it(lab: Lab) -> None:
     users.run("always")
 
     assert users.current("id", "name") == [(1, "Anna"), (2, "customer 2"), (3, "Cid")]
+
+
+def test_files_whose_load_killed_tasks_are_read_one_by_one_and_the_guilty_one_set_aside(
+    lab: Lab, tmp_path: Path
+) -> None:
+    users = lab.feed("killed", initial_load="load/*.json", apply_as_truncates=None)
+    for number in range(3):
+        users.land(row(number), file=f"load/{number}.json")
+    paths = [f"{lab.schema}/killed/load/{number}.json" for number in range(3)]
+    begun = Begun(tmp_path, now=count(step=100).__next__)
+    for _ in range(2):
+        begun.load_in_vain(paths)
+        begun.in_vain(paths[1])
+    users.applier = {"loads": BY_TASKS, "begun": begun}
+
+    users.run("never")
+
+    assert sorted(key for (key,) in users.stored("current", "id")) == [0, 2]
+    ((why,),) = users.stored("quarantine", "hdr__quarantine.error")
+    assert "begun 3 times and never finished" in why
+    assert not said(lab, events.LoadProgress)
+    assert not any(begun.is_suspect(path) for path in paths)

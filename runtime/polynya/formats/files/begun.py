@@ -103,10 +103,10 @@ class Begun:
             try:
                 yield
             except UnreadableFileError:
-                self._finished(path)
+                self._finished(path, _LOAD + path)
                 raise
             else:
-                self._finished(path)
+                self._finished(path, _LOAD + path)
             finally:
                 self._inside.is_reading = False
 
@@ -116,8 +116,7 @@ class Begun:
         keys = [_LOAD + path for path in paths]
         with self._turn(alone=False), self._noted(keys):
             yield
-        for key in keys:
-            self._finished(key)
+        self._finished(*keys)
 
     def in_vain(self, path: str) -> None:
         """Count a reading that memory did not suffice for, though the process lives."""
@@ -152,9 +151,9 @@ class Begun:
             "was killed; read it again on a machine with more memory, or land it in parts"
         )
 
-    def _finished(self, key: str) -> None:
-        if self._times(key):
-            self._change(lambda counts: self._forget(counts, key))
+    def _finished(self, *keys: str) -> None:
+        if any(map(self._times, keys)):
+            self._change(lambda counts: self._forget(counts, *keys))
 
     def _forget(self, counts: Counts, *keys: str) -> None:
         for key in keys:
