@@ -72,7 +72,8 @@ kind: storage
 name: mill
 landing: {path: source_db, format: debezium}
 schema: mill
-defaults: {history: true}
+# A column that goes and one of its type that comes were not renamed.
+defaults: {history: true, schema_evolution: {rename_column: ignore}}
 """,
 }
 

@@ -284,6 +284,34 @@ def test_a_value_without_a_counterpart_rejects_its_row_only(connect: Any, value:
     assert column(batch, "x") == [None]
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("17.701999999", "17.702"),
+        ("-17.701999999", "-17.702"),
+        ("0.000000999", "0.000001"),
+        ("59.999998999", "59.999999"),
+        ("-0.999999999", "-1"),
+        ("6.789", "6.789"),
+        ("30", "30"),
+    ],
+)
+@pytest.mark.parametrize("connector", ["postgresql", "oracle"])
+def test_seconds_of_postgresql_intervals_are_whole_microseconds(
+    connector: str, said: str, meant: str
+) -> None:
+    interval = _named("string", f"{_TIME}Interval")
+    source = {
+        "type": "struct", "name": f"io.debezium.connector.{connector}.Source", "field": "source",
+    }  # fmt: skip
+    text = f"P-3Y-6M91DT-255H-45M{said}S"
+    event = with_schema(an_event("c", {"x": text}), {"x": interval})
+    event["value"]["schema"]["fields"].append(source)
+
+    expected = text.replace(said, meant) if connector == "postgresql" else text
+    assert column(the_table(event), "x") == [expected]
+
+
 def test_nanoseconds_that_do_not_fit_a_settled_column_are_rejected() -> None:
     fields = {"x": _named("int64", f"{_TIME}NanoTimestamp")}
     events = [with_schema(an_event("c", {"x": ns}), fields) for ns in (1000, 1001)]

@@ -9,7 +9,12 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from polynya.formats.debezium import extended_json
-from polynya.formats.debezium.connect_types import Typed, fields_of, unscaled_decimal
+from polynya.formats.debezium.connect_types import (
+    Typed,
+    fields_of,
+    postgresql_intervals,
+    unscaled_decimal,
+)
 from polynya.formats.debezium.envelope import ChangeEvent, Unsent, Wrapped, may_be_unsent, old_key
 from polynya.formats.debezium.order import belongs_there, log_of, native_position
 from polynya.formats.debezium.tables import TableSettings
@@ -23,6 +28,8 @@ from polynya.model.datatypes import Decimal as DecimalType
 _FIRST_LOAD = frozenset(
     {"first", "first_in_data_collection", "true", "last_in_data_collection", "last"}
 )
+#: Schema of the field `source` of PostgreSQL's events.
+_POSTGRESQL = "io.debezium.connector.postgresql.Source"
 _OPERATIONS = {"c": "I", "u": "U", "d": "D", "t": "T"}
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 TIME_UNITS = (("ts_us", 1, 1), ("ts_ns", 1, 1000), ("ts_ms", 1000, 1))
@@ -118,6 +125,8 @@ class EventDecoder:
             row = next(item for item in schema["fields"] if item["field"] in {"after", "before"})
             # A document of MongoDB is one JSON text, its fields have no schema.
             self.fields = fields_of(row) if row.get("type") == "struct" else {}
+            if any(item.get("name") == _POSTGRESQL for item in schema["fields"]):
+                self.fields |= postgresql_intervals(row)
         except (ValueError, LookupError, TypeError, StopIteration) as error:
             raise RecordError("bad_schema", f"the event's schema cannot be read: {error}") from None
         self._schema = schema
