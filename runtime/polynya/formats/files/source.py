@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, BinaryIO, Final, cast
 
@@ -78,6 +78,7 @@ class _Watched(io.RawIOBase):
         self.failure: PolynyaError | None = None
         self.cause: BaseException | None = None
         self._file, self._path = file, path
+        self._into: Callable[[memoryview], int] = file.readinto  # type: ignore[attr-defined]
 
     def readable(self) -> bool:
         """It is."""
@@ -97,17 +98,15 @@ class _Watched(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer. What a read raises is kept, whatever becomes of it."""
-        view = memoryview(buffer).cast("B")
+        view = memoryview(buffer).cast("B")[:_PIECE_BYTES]
         try:
-            found = self._file.read(min(len(view), _PIECE_BYTES))
+            return self._into(view)
         except PolynyaError as error:
             self.failure = error
             raise
         except (OSError, MemoryError) as error:
             self.cause, self.failure = error, not_now(self._path, error)
             raise self.failure from error
-        view[: len(found)] = found
-        return len(found)
 
 
 def _system_error(error: BaseException | None) -> BaseException | None:
