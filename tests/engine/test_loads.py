@@ -206,3 +206,12 @@ def test_files_whose_load_killed_tasks_are_read_one_by_one_and_the_guilty_one_se
     assert "begun 3 times and never finished" in why
     assert not said(lab, events.LoadProgress)
     assert not any(begun.is_suspect(path) for path in paths)
+
+
+def test_empty_objects_of_a_large_load_are_those_of_a_batch(lab: Lab) -> None:
+    files = [row(1, c={}, l=[{}], t={})], [row(2, c={"x": 1}, l=[{"y": [{}]}], t={})]
+    tasks = loaded(lab, "tasks", BY_TASKS, *files)
+    batches = loaded(lab, "batches", IN_BATCHES, *files)
+
+    assert tasks.types()["c"] == "struct<x:bigint>"
+    assert left(tasks) == left(batches)

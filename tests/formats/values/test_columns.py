@@ -31,7 +31,8 @@ def _built(
         (["a", None], "string", ["a", None], {}),
         ([True, False], "boolean", [True, False], {}),
         ([1, "a", True], "bigint", [1, None, None], {1: "type_mismatch", 2: "type_mismatch"}),
-        ([{}, {}], "string", ["{}", "{}"], {}),
+        ([{}, {}], "struct<>", ["{}", "{}"], {}),
+        ([{}, "a"], "string", ["{}", "a"], {}),
         ([{}, {"a": 1}], "struct<a:bigint>", [{"a": None}, {"a": 1}], {}),
         ([[], None], "array<void>", [[], None], {}),
         ([[1, None], []], "array<bigint>", [[1, None], []], {}),
@@ -44,7 +45,7 @@ def _built(
         ),
         (
             [{"a": {"": 1}}, {"a": {}}],
-            "struct<a:string>",
+            "struct<a:struct<>>",
             [{"a": None}, {"a": "{}"}],
             {0: "bad_column"},
         ),

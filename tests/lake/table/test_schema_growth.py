@@ -205,3 +205,55 @@ def test_a_nested_field_of_a_killed_step_is_added_by_the_next_one(
         (1, "Rome", None, None),
         (2, "Oslo", 5, "x"),
     ]
+
+
+#: Values with empty objects, the first ones with a field, the type then, and the former values.
+OBJECTS: list[tuple[Any, Any, str, Any]] = [
+    ({}, {"x": 1}, "struct<x:bigint>", {"x": None}),
+    ([{}, None], [{"x": 1}], "array<struct<x:bigint>>", [{"x": None}, None]),
+    ([[{}], []], [[{"x": "s"}]], "array<array<struct<x:string>>>", [[{"x": None}], []]),
+    (
+        {"g": {}, "n": 1},
+        {"g": {"h": {"k": 1}}, "n": 2},
+        "struct<g:struct<h:struct<k:bigint>>,n:bigint>",
+        {"g": {"h": None}, "n": 1},
+    ),
+    (
+        [{"a": {}, "b": 1}],
+        [{"a": {"l": []}, "b": 2}],
+        "array<struct<a:struct<l:array<string>>,b:bigint>>",
+        [{"a": {"l": None}, "b": 1}],
+    ),
+    ({}, "text", "string", "{}"),
+    ([{}], ["text"], "array<string>", ["{}"]),
+]
+
+
+@pytest.mark.parametrize(
+    "applied", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["applied", "pending"]
+)
+def test_an_empty_object_becomes_one_with_the_fields_of_later_ones(
+    lab: Lab, *, applied: bool
+) -> None:
+    users = lab.feed(changes_retention="keep")
+    columns = [f"c{number}" for number in range(len(OBJECTS))]
+    empty = dict(zip(columns, (one[0] for one in OBJECTS), strict=True))
+    full = dict(zip(columns, (one[1] for one in OBJECTS), strict=True))
+    (users.apply if applied else users.copy)(put(1, 1, **empty), put(2, 1, **empty))
+    held = users.current("id", "c0", "c1", "c3.g")
+
+    users.copy(put(3, 3, **full), put(1, 3, **full))
+    before, past = users.current("id", *empty), users.history("id", *empty)
+    users.apply()
+
+    assert held == [(key, "{}", ["{}", None], "{}") for key in (1, 2)]
+    assert users.rejected() == []
+    assert users.types() == {
+        "id": "bigint",
+        **dict(zip(columns, (o[2] for o in OBJECTS), strict=True)),
+    }
+    former = [one[3] for one in OBJECTS]
+    expected = [(1, *full.values()), (2, *former), (3, *full.values())]
+    assert before == users.current("id", *empty) == expected
+    assert past == users.history("id", *empty)
+    assert not verify(users.table()).findings

@@ -125,6 +125,9 @@ def _is_read(kind: DataType, *, declared: bool) -> bool:
 def _read_as(kind: DataType) -> pa.DataType | None:
     """The type that values of a type are read as, None when they are not."""
     match kind:
+        case Struct(()):
+            # Only empty objects so far, which are texts.
+            return None
         case Struct(fields):
             inner = [(name, _read_as(one)) for name, one in fields]
             known = [pa.field(name, one) for name, one in inner if one is not None]

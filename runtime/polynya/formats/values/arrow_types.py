@@ -38,7 +38,7 @@ _PRIMITIVES: dict[DataType, pa.DataType] = {
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
-    """The Arrow type of a column; `void` is held as string, as in the table."""
+    """The Arrow type of a column; `void` and empty objects are strings, as in the table."""
     match kind:
         case Decimal(precision, scale):
             return pa.decimal128(precision, scale)
@@ -46,10 +46,10 @@ def arrow_type(kind: DataType) -> pa.DataType:
             return pa.list_(pa.field("element", arrow_type(element)))
         case MapType(key, value):
             return pa.map_(arrow_type(key), arrow_type(value))
+        case Void() | Struct(()):
+            return pa.string()
         case Struct(fields):
             return pa.struct([pa.field(name, arrow_type(inner)) for name, inner in fields])
-        case Void():
-            return pa.string()
         case _:
             return _PRIMITIVES[kind]
 

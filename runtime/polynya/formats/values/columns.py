@@ -35,6 +35,7 @@ from polynya.model.datatypes import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    EMPTY,
     FLOAT,
     INT,
     STRING,
@@ -106,6 +107,8 @@ def build(values: Values, known: DataType | None, *, declared: bool = False) -> 
     kinds = set(map(type, values)) - {_NONE}
     if known is None or isinstance(known, Void):
         known = _inferred(values, kinds)
+    if known == EMPTY and str in kinds and not declared:
+        known = _after_empty(values)
     match known:
         case Void():
             # What is there all the same are numbers that no type holds.
@@ -135,11 +138,17 @@ def _inferred(values: Values, kinds: set[type]) -> DataType:
     if kinds <= _NUMBERS:
         return _inferred_number([value for value in values if type(value) in _NUMBERS])
     if kinds == {dict}:
-        return Struct(()) if any(values) else STRING
+        return EMPTY
     if kinds == {Nanos}:
         whole = all(value % 1000 == 0 for value in values if type(value) is Nanos)
         return TIMESTAMP_NTZ if whole else BIGINT
     return _NATURAL.get(kinds.pop(), STRING)
+
+
+def _after_empty(values: Values) -> DataType:
+    """The type of a column of empty objects: what is no such object decides, and comes first."""
+    first = next((value for value in values if value is not None and value != {}), None)
+    return STRING if isinstance(first, str) else EMPTY
 
 
 def _inferred_number(numbers: list[Any]) -> DataType:
@@ -257,10 +266,9 @@ def _struct(values: Values, known: Struct, *, declared: bool) -> Column:
         for index, (rule, error) in column.faults.items():
             faults.setdefault(index, (rule, f"{name}: {error}"))
     if not built:
-        # Nothing but empty objects and refused names: there is no field to make a struct of.
-        empty = [None if index in faults else row for index, row in enumerate(rows)]
-        column = _leaf(empty, {dict}, STRING, declared=declared)
-        return Column(STRING, column.array, faults)
+        # Nothing but empty objects and refused names: there is no field to make a struct of yet.
+        empty = [None if row is None or index in faults else "{}" for index, row in enumerate(rows)]
+        return Column(EMPTY, pa.array(empty, pa.string()), faults)
     kind = Struct(tuple((name, column.type) for name, column in built.items()))
     storage = arrow_type(kind)
     mask = pa.array([row is None for row in rows], pa.bool_())

@@ -83,6 +83,8 @@ def _grown(value: str, old: DataType, new: DataType, depth: int = 0) -> str:
     match old, new:
         case (Void(), _) | (_, Void()):
             return f"CAST(NULL AS {storage_type(new)})"
+        case Struct(()), Struct(()):
+            return f"IF({value} IS NULL, NULL, '{{}}')"
         case Struct(before), Struct(after):
             known = dict(before)
             members = (

@@ -136,7 +136,9 @@ def _type(value: object) -> object:
         raise _refuse("polynya_type", str(error), advice) from None
     if _holds_void(kind):
         raise _refuse(
-            "polynya_type", "`void` cannot be declared", "leave the column out of `columns`"
+            "polynya_type",
+            "`void`, and a struct without fields, cannot be declared",
+            "leave the column out of `columns`",
         )
     return kind
 
@@ -169,7 +171,8 @@ def number_type(value: object) -> object:
 
 
 def _holds_void(kind: DataType) -> bool:
-    return isinstance(kind, Void) or "void" in re.split(r"[<>,:]", str(kind))
+    text = str(kind)
+    return isinstance(kind, Void) or "struct<>" in text or "void" in re.split(r"[<>,:]", text)
 
 
 def _parsed(parse: Callable[[str], object]) -> Callable[[object], object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from polynya.model.datatypes.types import Array, DataType, MapType, Struct, Void
+from polynya.model.datatypes.types import Array, DataType, MapType, Primitive, Struct, Void
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,11 @@ class Difference:
 def differences(old: DataType, new: DataType, path: str = "") -> Iterator[Difference]:
     """Yield how `new` differs from `old`; `new` holds every value of `old`.
 
-    The first value of what only held NULL so far is no difference.
+    The first value of what only held NULL so far is no difference, nor is a text where only empty
+    objects were.
     """
     match old, new:
-        case Void(), _:
+        case (Void(), _) | (Struct(()), Primitive()):
             return
         case Struct(before), Struct(after):
             known = dict(before)
@@ -44,7 +45,7 @@ def differences(old: DataType, new: DataType, path: str = "") -> Iterator[Differ
 def restricted(old: DataType, new: DataType, *, grow: bool, widen: bool) -> DataType:
     """`new` without its added fields unless `grow`, and with the old scalars unless `widen`."""
     match old, new:
-        case Void(), _:
+        case (Void(), _) | (Struct(()), Primitive()):
             return new
         case Struct(before), Struct(after):
             known = dict(before)

@@ -16,6 +16,7 @@ from polynya.model.datatypes.types import (
     DataType,
     Decimal,
     MapType,
+    Primitive,
     Struct,
     Void,
 )
@@ -27,9 +28,12 @@ _INTEGER_DIGITS: Final = {INT: 10, BIGINT: 19}
 
 
 def storage_type(kind: DataType) -> DataType:
-    """Return what the table column is created as: `void` becomes string, at every depth."""
+    """Return what the table column is created as.
+
+    `void` and objects without any field become string, at every depth.
+    """
     match kind:
-        case Void():
+        case Void() | Struct(()):
             return STRING
         case Array(element):
             return Array(storage_type(element))
@@ -55,9 +59,12 @@ def is_in_place(old: DataType, new: DataType) -> bool:
     """Whether a table gives a column of type `old` the type `new` without writing rows again.
 
     `new` is what `widen` gives. A column and a field that only held NULL are replaced by others;
-    Iceberg has no such change for the elements of a list or a map.
+    Iceberg has no such change for the elements of a list or a map. Where only empty objects were
+    held their text becomes an object.
     """
     match old, new:
+        case Struct(()), _:
+            return storage_type(old) == storage_type(new)
         case Array(x), Array(y):
             return _stays(x, y) and is_in_place(x, y)
         case MapType(key_a, value_a), MapType(key_b, value_b):
@@ -92,6 +99,8 @@ def _combine(a: DataType, b: DataType, scalar: _Rule, key_rule: _Rule) -> DataTy
     match a, b:
         case (Void(), other) | (other, Void()):
             return other
+        case (Struct(()), Primitive("string")) | (Primitive("string"), Struct(())):
+            return STRING
         case Array(x), Array(y):
             element = inner(x, y)
             return None if element is None else Array(element)

@@ -109,6 +109,8 @@ BINARY: Final = Primitive("binary")
 DATE: Final = Primitive("date")
 TIMESTAMP: Final = Primitive("timestamp")
 TIMESTAMP_NTZ: Final = Primitive("timestamp_ntz")
+#: The type of values of which only empty objects were seen so far: held as their text, `{}`.
+EMPTY: Final = Struct(())
 
 
 def _field_name(name: str) -> str:

@@ -15,6 +15,7 @@ from polynya.formats.values.buffer import RecordBuffer
 from polynya.model.datatypes import (
     BIGINT,
     DOUBLE,
+    EMPTY,
     STRING,
     Array,
     DataType,
@@ -33,6 +34,8 @@ def joined(before: DataType, here: DataType) -> DataType | None:
         return before
     if isinstance(before, Void):
         return here
+    if EMPTY in {before, here} and STRING in {before, here}:
+        return None
     if _is_number(before) and _is_number(here):
         return _joined_numbers(before, here)
     if isinstance(before, Struct | Array) and type(before) is type(here):

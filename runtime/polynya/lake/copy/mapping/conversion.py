@@ -6,6 +6,7 @@ from polynya.model.contract.identifiers import literal, quote
 from polynya.model.datatypes import (
     BIGINT,
     DOUBLE,
+    EMPTY,
     INT,
     STRING,
     Array,
@@ -14,6 +15,7 @@ from polynya.model.datatypes import (
     MapType,
     Struct,
     Void,
+    storage_type,
 )
 
 _ITEM = "`|item`"
@@ -27,8 +29,11 @@ def converted(sql: str, kind: DataType, target: DataType) -> str:
     if kind == target or isinstance(target, Void):
         return sql
     if isinstance(kind, Void):
-        return f"CAST(NULL AS {target})"
-    if isinstance(kind, Struct) and isinstance(target, Struct):
+        return f"CAST(NULL AS {storage_type(target)})"
+    if {kind, target} == {EMPTY, STRING}:
+        # Empty objects are their text.
+        return sql
+    if isinstance(kind, Struct) and isinstance(target, Struct) and target != EMPTY:
         fields = dict(kind.fields)
         members = ", ".join(
             f"{literal(name)}, {_member(sql, name, fields.get(name), inner)}"
