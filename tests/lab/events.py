@@ -29,9 +29,9 @@ def delete(key: int, commit: int) -> Event:
     return Event((key,), (_FIRST + commit, 1), DELETE, {}, moment(commit))
 
 
-def load(key: int, **values: Any) -> Event:
-    """A row of the snapshot."""
-    return Event((key,), (_FIRST, 0), UPSERT, values, moment(0), is_load=True)
+def load(key: int, *, at: int = 0, **values: Any) -> Event:
+    """A row of a snapshot that was taken `at` a commit."""
+    return Event((key,), (_FIRST + at, 0), UPSERT, values, moment(at), is_load=True)
 
 
 def truncate(commit: int) -> Event:

@@ -96,12 +96,14 @@ def fold(
     *,
     load_start: datetime | None = None,
     rank: Callable[[Event], Any] = Event.content_hash,
+    looks: bool = False,
 ) -> Folded:
     """Fold a set of events, in any order and with any redelivery, into versions per key.
 
     Args:
         load_start: replaces the timestamp of first-load rows ("start of the full load").
         rank: the last tie-breaker among events of equal key, sequence and position.
+        looks: loaded rows are looks at records, each at its place among the events.
     """
     given = list(events)
     accepted = [event for event in given if _acceptable(event)]
@@ -117,7 +119,7 @@ def fold(
     ties |= {
         (key, e.sequence) for key, run in collapsed.items() for e in run if e.sequence in truncates
     }
-    states = _States(collapsed, truncates)
+    states = _States(collapsed, truncates, looks=looks)
     versions = {key: states.versions(key) for key in collapsed}
     return Folded(versions, len(given) - len(accepted), states.raised, frozenset(ties))
 
@@ -170,8 +172,10 @@ def _collapse(
 class _States:
     """Versions of all keys, resolved on demand because a key change reads the old key's state."""
 
-    def __init__(self, events: Mapping[Key, list[Event]], truncates: Mapping[Any, Event]) -> None:
-        self._events, self._truncates = events, truncates
+    def __init__(
+        self, events: Mapping[Key, list[Event]], truncates: Mapping[Any, Event], *, looks: bool
+    ) -> None:
+        self._events, self._truncates, self._looks = events, truncates, looks
         self.raised = 0
 
     def versions(self, key: Key) -> list[Version]:
@@ -198,10 +202,24 @@ class _States:
         run: list[Version] = []
         clock: datetime | None = None
         raised = 0
-        for event in self._steps(key, upto):
+        steps = self._steps(key, upto)
+        guessed: frozenset[str] = frozenset()
+        for place, event in enumerate(steps):
             alive = bool(run) and not run[-1].deleted
             if event.op == TRUNCATE and not alive:
                 continue
+            if event.op == UPSERT:
+                values = self._complete(event, run[-1].values if alive else {}, visiting)
+                # What no event has sent since the record began.
+                unknown = event.unsent & guessed if alive else event.unsent
+                unknown = unknown if event.old_key is None else frozenset()
+                if self._looks:
+                    shown = self._shown_later(steps[place + 1 :], unknown)
+                    values = {**values, **shown}
+                is_look = self._looks and event.is_load
+                if is_look and alive and not guessed and _equal(values, run[-1].values):
+                    continue
+                guessed = unknown
             if clock is not None and event.timestamp is not None and event.timestamp < clock:
                 raised += 1
             else:
@@ -211,7 +229,6 @@ class _States:
             before = run[-1].values if run else {}
             if event.op == UPSERT:
                 op = "U" if alive else ("L" if event.is_load else "I")
-                values = self._complete(event, before if alive else {}, visiting)
             else:
                 op, values = "D", before
             run.append(
@@ -230,6 +247,19 @@ class _States:
             source = self._state_of(event.old_key, event.sequence, visiting)
         return {**event.values, **{name: source.get(name) for name in event.unsent}}
 
+    def _shown_later(self, steps: Sequence[Event], names: Iterable[str]) -> dict[str, Any]:
+        """What a look shows of columns that no event sent before it, and none up to it."""
+        shown: dict[str, Any] = {}
+        for name in names:
+            for event in steps:
+                if event.op != UPSERT or event.old_key is not None:
+                    break
+                if name not in event.unsent:
+                    if event.is_load:
+                        shown[name] = event.values.get(name)
+                    break
+        return shown
+
     def _state_of(
         self, key: Key, upto: Any, visiting: frozenset[tuple[Key, Any]]
     ) -> Mapping[str, Any]:
@@ -238,6 +268,10 @@ class _States:
             return {}
         run, _ = self._open_and_close(key, upto, visiting | {(key, upto)})
         return run[-1].values if run else {}
+
+
+def _equal(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    return all(left.get(name) == right.get(name) for name in {*left, *right})
 
 
 def _coalesce(run: Sequence[Version], tracked: list[str] | None) -> list[Version]:

@@ -134,6 +134,39 @@ def captured_history(choices: Choices, shape: Shape, count: int) -> list[Event]:
     return [event for event in events if event.is_load or not _chance(choices, shape.lost)]
 
 
+def observed_history(choices: Choices, shape: Shape, count: int) -> list[Event]:
+    """What a capture delivers that begins in the middle, while loads look at records now and then.
+
+    Nothing is lost: a look shows what the events before its place have made.
+    """
+    rows: dict[int, dict[str, Any]] = {
+        number: _values(choices, shape) for number in range(shape.key_count)
+    }
+    events: list[Event] = []
+    commit = 1_000_000 + shape.first_key
+    while len(events) < count:
+        commit += choices.integer(1, 900) * 8
+        moment = _time(choices, shape, commit - 1_000_000)
+        number = choices.integer(0, shape.key_count - 1)
+        key, row = shape.key(shape.first_key + number), rows.get(number)
+        if row is None:
+            rows[number] = _values(choices, shape)
+            events.append(Event(key, (commit, 1), UPSERT, rows[number], moment))
+        elif _chance(choices, shape.loads):
+            events.append(Event(key, (commit, 0), UPSERT, row, moment, is_load=True))
+        elif _chance(choices, shape.truncates):
+            rows.clear()
+            events.append(Event((), (commit, 1), TRUNCATE, {}, moment))
+        elif _chance(choices, shape.deletes):
+            del rows[number]
+            events.append(Event(key, (commit, 1), DELETE, {}, moment))
+        else:
+            sent, unsent = _partial(choices, shape)
+            rows[number] = {**row, **sent}
+            events.append(Event(key, (commit, 1), UPSERT, sent, moment, unsent=unsent))
+    return events
+
+
 def ignoring_nulls(events: Sequence[Event], columns: Sequence[str] | None = None) -> list[Event]:
     """The events where a NULL in a column (None: in any) says that it was not sent."""
     return [

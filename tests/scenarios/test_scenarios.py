@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from polynya.formats.debezium.decode import EventDecoder
+from polynya.formats.debezium.envelope import Unsent
 from polynya.lake.copy import compare
 from tests.lab.lab import Lab
 from tests.oracle.histories import seeded
@@ -49,6 +49,6 @@ def test_a_placeholder_that_is_taken_for_a_value_would_be_seen(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first file of this seed has large values that were not sent again."""
-    monkeypatch.setattr(EventDecoder, "_is_unsent", lambda self, value: False)
+    monkeypatch.setattr(Unsent, "has", lambda self, value: False)
 
     assert CaptureLife(lab, seeded(6)).live(0)

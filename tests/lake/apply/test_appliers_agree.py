@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,11 +17,13 @@ from polynya.lake.fold import stored
 from polynya.lake.spark.api import SparkSession
 from tests.lab.lab import Lab, next_schema
 from tests.lab.twins import Twins
+from tests.oracle.fold import Event
 from tests.oracle.histories import (
     Shape,
     captured_history,
     ignoring_nulls,
     native_history,
+    observed_history,
     seeded,
 )
 from tests.oracle.packs.datasets import Dataset, arrivals
@@ -164,6 +168,42 @@ def test_on_histories_of_hypothesis(
 
     found = Twins(Lab(spark, folder, folder, next_schema()), events).live_through(words)
 
+    assert not found, "\n".join(found)[:6000]
+
+
+OBSERVED = Shape(columns=("name", "note", "tags"), key_count=6, loads=30, deletes=10, unsent=70)
+
+
+def observed(seed: int, steps: Sequence[Sequence[Event]], **settings: Any) -> Dataset:
+    columns = OBSERVED.columns
+    return Dataset("x", "t", OBSERVED.keys, columns, steps, format="debezium", **settings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [SEED, 2, 3])
+def test_looks_that_land_behind_newer_events(lab: Lab, seed: int) -> None:
+    history = observed_history(seeded(seed), OBSERVED, EVENTS)
+    steps: list[list[Event]] = [[], [], []]
+    for number, event in enumerate(history):
+        step = number * 3 // len(history)
+        steps[min(2, step + number % 2) if event.is_load else step].append(event)
+
+    found = Twins(lab, observed(seed, steps)).live_through(("apply", "wait", "apply"))
+
+    assert not found, "\n".join(found)[:6000]
+
+
+@pytest.mark.parametrize("seed", [SEED, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
+def test_looks_and_events_in_any_order_end_the_same(lab: Lab, seed: int) -> None:
+    history = observed_history(seeded(seed + 10), OBSERVED, EVENTS)
+    random.Random(seed).shuffle(history)
+    twins = Twins(lab, observed(seed, [history[number::4] for number in range(4)]))
+
+    for number in range(4):
+        twins.fast.copy(number)
+        twins.fast.apply()
+
+    found = twins.fast.mismatches(4)
     assert not found, "\n".join(found)[:6000]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from polynya.lake.read.verify import verify
 from tests.lab.chosen import slow
-from tests.lab.events import delete, land, upsert
+from tests.lab.events import delete, land, load, upsert
 from tests.lab.lab import Lab
 
 FIRST = upsert(1, 10, name="Ann", note="long")
@@ -80,3 +81,49 @@ def test_nothing_is_inherited_over_a_delete(lab: Lab, history: bool) -> None:
     capture.run("always")
 
     assert before == capture["users"].current("name", "note") == [("Anna", None)]
+
+
+def test_a_load_that_lands_later_fills_what_changes_did_not_send(lab: Lab) -> None:
+    capture = lab.capture()
+    land(capture, upsert(1, 10, unsent=["note"], name="Ann"))
+    capture.run("always")
+    land(capture, upsert(1, 20, unsent=["note"], name="Anna"))
+    capture.run()
+
+    land(capture, load(1, at=30, name="Anna", note="long"))
+    capture.run()
+    before = capture["users"].history("name", "note")
+    capture.run("always")
+
+    states = [(row[0], row[1], row[2]) for row in before]
+    assert states == [("Ann", "long", "I"), ("Anna", "long", "U"), ("Anna", "long", "U")]
+    assert before == capture["users"].history("name", "note")
+    assert not verify(capture["users"].table()).findings
+
+
+def test_what_a_change_sent_between_is_not_taken_from_a_later_load(lab: Lab) -> None:
+    capture = lab.capture()
+    land(capture, upsert(1, 10, unsent=["note"], name="Ann"), load(1, at=30, name="Ann", note="b"))
+    capture.run("always")
+
+    land(capture, upsert(1, 20, name="Ann", note="b"))
+    capture.run("always")
+
+    states = {(row[1], row[2]) for row in capture["users"].history("name", "note")}
+    assert states == {(None, "I"), ("b", "U")}
+
+
+def test_a_load_that_shows_what_is_known_adds_no_version(lab: Lab) -> None:
+    capture = lab.capture()
+    land(capture, *(load(key, at=0, name="Ann", note="long") for key in range(3)))
+    capture.run("always")
+    land(capture, upsert(1, 10, unsent=["note"], name="Anna"))
+    capture.run("always")
+
+    again = [load(key, at=20, name="Ann", note="long") for key in (0, 2)]
+    land(capture, *again, load(1, at=20, name="Anna", note="long"))
+    capture.run("always")
+
+    states = [(row[0], row[1], row[2]) for row in capture["users"].history("id", "name")]
+    assert sorted(states) == [(0, "Ann", "L"), (1, "Ann", "L"), (1, "Anna", "U"), (2, "Ann", "L")]
+    assert not verify(capture["users"].table()).findings

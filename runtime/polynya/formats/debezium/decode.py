@@ -23,6 +23,7 @@ from polynya.formats.sources.eras import LogEras
 from polynya.formats.sources.key_names import KeyNames
 from polynya.formats.values.change_identifier import Place
 from polynya.formats.values.instants import in_range
+from polynya.model.contract.headers import READ
 from polynya.model.datatypes import Decimal as DecimalType
 
 _FIRST_LOAD = frozenset(
@@ -44,7 +45,8 @@ class DecodedEvent:
     Attributes:
         operation: L, I, U, D or T.
         data: values of the row; of the key only for a delete, none for a truncate.
-        unsent: columns that the source did not send; they are None in `data`.
+        unsent: columns that the source did not send; they are None in `data`. READ for a row that
+            was read, and not by a first load.
         place: native position.
         micros: source time.
         old_key: key before a change of key.
@@ -103,9 +105,12 @@ class EventDecoder:
         if event.operation != "t":
             self.named.met(tuple(key))
         data, unsent = self._row(event, key, raw)
+        operation = _operation(event)
+        if event.operation == "r" and operation != "L":
+            unsent = (*unsent, READ)
         place, micros = self._place(event), source_micros(event)
         return DecodedEvent(
-            operation=_operation(event),
+            operation=operation,
             data=data,
             unsent=unsent,
             place=self._in_era(event, place, micros),

@@ -108,6 +108,8 @@ STEPS = (
     Column("__nth", "int", "number of the version in its record, from 1", ("fold.fold",)),
     Column("__life", "bigint", "number of deletes of the record before the version",
            ("fold.fold",)),
+    Column("__told", "boolean", "events up to the version sent all of its columns",
+           ("fold.fold",)),
     Column("__before", "record", "newest data that is no delete, this version included",
            ("fold.fold",)),
 )  # fmt: skip
@@ -121,8 +123,8 @@ FOLDED = (
            ("fold.fold",)),
     Column("__own", "boolean", "the event is the stored version",
            ("fold.fold", "apply.from_events")),
-    Column("__gone", "boolean", "stored delete of a truncate that no longer meets an open version",
-           ("fold.fold",)),
+    Column("__gone", "boolean", "stored delete of a truncate that no longer meets an open version; "
+           "look that shows nothing new", ("fold.fold", "fold.looks")),
     Column("__from", "timestamp", "start of validity", ("fold.fold",)),
     Column("__to", "timestamp", "end of validity, NULL while open", ("fold.fold",)),
     Column("__last", "boolean", "newest version of its record", ("fold.fold", "fold.newest")),

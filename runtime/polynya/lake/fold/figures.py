@@ -76,7 +76,7 @@ def apply_conditions(shape: Shape) -> dict[str, str]:
     Only a source that tells inserts from updates can contradict itself.
     """
     told = "true" if shape.tells_operations else "false"
-    fresh = "NOT __own AND NOT __trunc AND NOT __gone"
+    fresh = "NOT __own AND NOT __trunc"
     first = "coalesce(__del_before, true)"
     return {
         "events": fresh,

@@ -12,9 +12,10 @@ Output: the data columns with carried values, and the columns EVENT and FOLDED o
 
 from __future__ import annotations
 
+from polynya.lake.fold import looks
 from polynya.lake.fold.columns import EVENT_HEADERS, STORED_FIELDS, STORED_TYPE
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.sql import SEQUENCE, is_delete
+from polynya.lake.fold.sql import SEQUENCE, is_delete, joined
 from polynya.lake.fold.unsent import is_unsent
 from polynya.model.contract import headers as h
 from polynya.model.contract.identifiers import literal, quote
@@ -93,6 +94,9 @@ def fold(shape: Shape, source: str, *, truncates: str | None = None) -> list[tup
     if shape.fills_deletes:
         steps += [("carried", _carried(shape, name)), ("shown", _shown(shape))]
         name = "shown"
+    if shape.looks:
+        steps.append(("observed", _observed(shape, name)))
+        name = "observed"
     return [*steps, ("folded", _folded(shape, name))]
 
 
@@ -257,23 +261,32 @@ def _filled(shape: Shape, source: str) -> str:
     nothing in this batch is older. The same holds for a record that changed its key: its values
     were carried over before the fold.
     """
-    over = over_record(
-        shape, "__gone", "__life", frame="ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    over, over_after = (
+        over_record(shape, "__gone", "__life", frame=f"ROWS BETWEEN {frame}")
+        for frame in ("UNBOUNDED PRECEDING AND CURRENT ROW", "1 FOLLOWING AND UNBOUNDED FOLLOWING")
     )
-    filled = {}
+    filled, told = {}, []
     for name in shape.partial:
-        missing = is_unsent(shape, name)
-        authored = f"NOT __del AND (NOT {missing} OR __former IS NOT NULL OR (__own AND __nth = 1))"
-        latest = f"last_value(IF({authored}, named_struct('v', {quote(name)}), NULL), true) {over}"
-        filled[name] = f"IF(__del, {quote(name)}, {latest}.v)"
+        base = looks.is_base(shape, name) if shape.looks else "(__own AND __nth = 1)"
+        sent = f"NOT {is_unsent(shape, name)} OR __former IS NOT NULL OR {base}"
+        known = f"IF(NOT __del AND ({sent}), named_struct('v', {quote(name)}), NULL)"
+        latest = f"last_value({known}, true) {over}"
+        value = f"{latest}.v"
+        if shape.looks:
+            later = looks.shown_later(shape, name, over_after)
+            value = f"IF({latest} IS NULL, {later}, {value})"
+            told.append(f"{latest} IS NOT NULL")
+        filled[name] = f"IF(__del, {quote(name)}, {value})"
+    more = f", {joined(told, 'AND')} AS __told" if told else ""
     return (
-        f"SELECT {_replaced(shape, filled)}, {_PASSED}, __nth, __del_before, __orig FROM {source}"
+        f"SELECT {_replaced(shape, filled)}, {_PASSED}, __gone, __nth, __del_before, __orig{more} "
+        f"FROM {source}"
     )
 
 
 _PASSED = (
     "__ci, __tail, __position, __op, __ts, __unsent, __former, __seq, __del, __own, __trunc, "
-    "__stored, __gone, __ins"
+    "__stored, __ins"
 )
 
 
@@ -286,7 +299,18 @@ def _carried(shape: Shape, source: str) -> str:
 def _shown(shape: Shape) -> str:
     """A delete shows the values that the record had before it."""
     shown = {name: f"IF(__del, __before.{quote(name)}, {quote(name)})" for name in shape.values}
-    return f"SELECT {_replaced(shape, shown)}, {_PASSED}, __nth, __del_before, __orig FROM carried"
+    more = ", __told" if shape.looks and shape.partial else ""
+    return (
+        f"SELECT {_replaced(shape, shown)}, {_PASSED}, __gone, __nth, __del_before, __orig{more} "
+        "FROM carried"
+    )
+
+
+def _observed(shape: Shape, source: str) -> str:
+    """A look that shows nothing new makes no version."""
+    gone = f"__gone OR {looks.shows_nothing_new(shape, over_record(shape, '__gone'))} AS __gone"
+    columns = f"{_replaced(shape, {})}, {_PASSED}, {gone}, __nth, __del_before, __orig"
+    return f"SELECT {columns} FROM {source}"
 
 
 def _start(shape: Shape) -> str:

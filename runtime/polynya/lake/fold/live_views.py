@@ -119,6 +119,8 @@ def current_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
     inherits = bool(shape.partial) or shape.links or shape.soft_delete
     if not inherits and not headers:
         return current_of_newest(shape, table)
+    # Since when a version is valid depends on whether it is the look that shows it first.
+    inherits = inherits or shape.looks
     prior = within(Partition.PRIOR)
     if not inherits:
         prior += f" AND {IS_OPEN_DELETE if shape.history else is_delete()}"

@@ -20,6 +20,8 @@ class Shape:
     `columns` maps every data column (keys included) to its type, in table order. `partial` names
     the columns that the source has ever left out of an update. `links` tells that a change of key
     once carried values over. `tells_operations`: the source says insert or update, not just upsert.
+    `looks`: a source says at which place in the order of
+    events it read a row, and history keeps what such a look shows to be new (`looks.py`).
     `keeps_events`: applied events stay, so that the table can be rebuilt from them.
     `hidden` names columns that are excluded by now and still stored: what they hold stays, later
     events hold NULL in them.
@@ -41,6 +43,7 @@ class Shape:
     links: bool = False
     coalesce: bool = False
     tracked: tuple[str, ...] | None = None
+    looks: bool = False
     keeps_events: bool = False
     hidden: frozenset[str] = frozenset()
     holds_deletes: bool = False

@@ -6,9 +6,10 @@ matters. Older ones are read for the records that really have a late event.
 
 from __future__ import annotations
 
+from polynya.lake.fold import looks
 from polynya.lake.fold.fold import raw_columns, stored_columns
 from polynya.lake.fold.shape import Shape
-from polynya.lake.fold.sql import IS_OPEN_DELETE, SEQUENCE, STORED_SEQUENCE, within
+from polynya.lake.fold.sql import IS_OPEN_DELETE, STORED_SEQUENCE, within
 from polynya.model.contract.headers import Partition
 
 #: Whether an event is not newer than the stored version beside it (see `newest`).
@@ -63,9 +64,9 @@ def everything(shape: Shape, table: str) -> str:
 
 
 def touched_keys(shape: Shape, events: str) -> str:
-    """Key columns and the oldest sequence for each record with an event."""
+    """Key columns, and for each record with an event the oldest sequence that it changes."""
     keys = shape.key_list()
-    return f"SELECT {keys}, min({SEQUENCE}) AS __oldest FROM {events} GROUP BY {keys}"
+    return f"SELECT {keys}, {looks.oldest(shape)} AS __oldest FROM {events} GROUP BY {keys}"
 
 
 def late_keys(shape: Shape, newest_versions: str) -> str:

@@ -5,6 +5,7 @@ Compares the fold with what is stored, so that a row that did not change is neve
 
 from __future__ import annotations
 
+from polynya.lake.fold import looks
 from polynya.lake.fold.keys import key_hash
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import joined, selected, table_row
@@ -114,7 +115,7 @@ def table_rows(shape: Shape, engine: str) -> str:
         h.WAS_CURRENT_FROM: f"IF(__own, coalesce(__stored.wcf, __stored.mod, {engine}), {engine})",
         h.WAS_CURRENT_TO: f"IF({current}, NULL, "
         f"IF(__own AND NOT ({moved}), coalesce(__stored.wct, {engine}), {engine}))",
-        h.UNSENT: "to_json(__unsent)",
+        h.UNSENT: f"to_json({looks.as_stored(shape)})",
         h.OLD_KEY: "__former",
     }
     return selected(table_row(shape, row))

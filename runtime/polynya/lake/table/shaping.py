@@ -28,6 +28,7 @@ def shape_of(
     """
     shown = data_columns(dataset, schema)
     columns = {name: kind for name, kind in schema.items() if name in shown or name in hidden}
+    rules = rules_of(dataset.landing.format)
     append_only = dataset.kept.mode == "append_only" or not keys
     return Shape(
         keys=keys,
@@ -37,7 +38,8 @@ def shape_of(
         soft_delete=dataset.kept.delete_mode == "soft",
         holds_deletes=copy.holds_deletes,
         append_only=append_only,
-        tells_operations=rules_of(dataset.landing.format).tells_operations,
+        tells_operations=rules.tells_operations,
+        looks=rules.reads_in_order and dataset.kept.history and not append_only,
         partial=tuple(
             name
             for name in columns

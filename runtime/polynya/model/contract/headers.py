@@ -59,6 +59,8 @@ QUARANTINE = "hdr__quarantine"
 RESERVED_PREFIX = "hdr__"
 #: In a list of columns that were not sent: all columns but those that the list names.
 ALL_BUT = "hdr__all_but"
+#: In the same list: the row was read from its table at its place in the log, it is no change.
+READ = "hdr__read"
 
 QUARANTINE_TYPE = "struct<id:string,file:string,offset:bigint,rule:string,error:string,raw:binary>"
 

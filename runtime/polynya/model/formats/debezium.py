@@ -34,6 +34,7 @@ DEBEZIUM: Final = FormatRules(
     brings_order=True,
     tells_operations=True,
     tells_load_time=True,
+    reads_in_order=True,
     landing_settings=frozenset(
         {"flattened", "add_fields", "add_fields_prefix", "wrapped", "schema_registry"}
     ),

@@ -106,6 +106,7 @@ class FormatRules:
         brings_order: the source orders its events; without that, `sequence_by` does.
         tells_operations: an event says whether it is an insert, an update or a delete.
         tells_load_time: rows of a full load hold the time at which the source read them.
+        reads_in_order: a loaded row tells at which place in the order of events it was read.
         in_order: the files of a table land in the order of their names, and none is missed before
             one that is there; a table remembers the newest one only.
         awaits_columns: records come without end and of many kinds, so a column that settings name
@@ -126,6 +127,7 @@ class FormatRules:
     brings_order: bool = False
     tells_operations: bool = False
     tells_load_time: bool = False
+    reads_in_order: bool = False
     in_order: bool = False
     awaits_columns: bool = False
     path: str = "*"

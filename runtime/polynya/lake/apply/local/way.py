@@ -212,6 +212,8 @@ def _events(
         events.column(name).null_count == 0
         for name in (h.KEY_HASH, h.CHANGE_IDENTIFIER, h.OPERATION, h.TIMESTAMP)
     )
+    if shape.looks and pc.any(pc.equal(events.column(h.OPERATION), "L"), min_count=0).as_py():
+        return None
     return events if nothing and full and not _any_expired(events, shape) else None
 
 

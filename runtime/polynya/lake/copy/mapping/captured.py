@@ -15,7 +15,7 @@ from polynya.formats.values.arrow_types import arrow_type
 from polynya.formats.values.table import no_old_keys
 from polynya.lake.copy.mapping.elements import Elements, one_array
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.contract.headers import ALL_BUT
+from polynya.model.contract.headers import ALL_BUT, READ
 from polynya.model.contract.identifiers import shown
 from polynya.model.datatypes import DataType
 from polynya.model.errors import ConfigError
@@ -102,4 +102,5 @@ def _said(
     sent = [name for name, sources in reads.items() if not sources & lacking]
     if ALL_BUT in names:
         return [ALL_BUT, *sent]
-    return [name for name in reads if name not in sent]
+    mark = [READ] if READ in names else []
+    return [*mark, *(name for name in reads if name not in sent)]
