@@ -115,5 +115,5 @@ def test_a_condition_that_is_no_sql_is_for_a_person(shop: Shop) -> None:
     (table,), view = shop.begin("public.orders")
 
     with pytest.raises(OperationError, match="refuses what it was asked"):
-        view.read(table, None, 10, "id >> 'x")
+        view.read(table, None, 10, "id >> 'x'")
     assert view.read(table, None, 10, "id > 0").is_last
