@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from polynya.lake.apply.from_events import wrong_columns
 from polynya.lake.copy import compare
 from polynya.lake.fold import key_changes, live_views, stored, versions
-from polynya.lake.fold.differing import wrong_columns
 from polynya.lake.fold.figures import apply_aggregates, rebuild_aggregates
 from polynya.lake.fold.fold import event_columns, fold, with_clause
 from polynya.lake.fold.shape import Shape
@@ -62,6 +62,7 @@ SHAPES = {
     "soft_delete_history": replace(HISTORY, soft_delete=True),
     "partial_updates": replace(USERS, **LEFT_OUT),
     "partial_updates_history": replace(HISTORY, **LEFT_OUT),
+    "looks_history": replace(HISTORY, looks=True, **LEFT_OUT),
     "changed_keys_history": replace(HISTORY, links=True, **LEFT_OUT),
     "kept_events": replace(USERS, keeps_events=True, tells_operations=True),
     "types_history": TYPED,
@@ -91,6 +92,7 @@ def statements() -> Iterator[tuple[str, str]]:
         yield f"verify/{name}", f"SELECT {wrong_columns(shape)} FROM d FULL OUTER JOIN t"
     yield "read/pending_events", f"SELECT {event_columns(HISTORY)} FROM {TABLE}"
     yield "read/touched_keys", stored.touched_keys(TYPED, "events")
+    yield "read/touched_by_looks", stored.touched_keys(SHAPES["looks_history"], "events")
     yield "read/late_keys", stored.late_keys(HISTORY, "newest")
     yield "read/older_versions", stored.older(HISTORY, TABLE, "late")
     yield "read/newest_versions_keys_only", stored.newest(USERS, TABLE, "touched", values=False)

@@ -11,11 +11,11 @@ from datetime import datetime
 
 from polynya.lake.apply.folding import folded
 from polynya.lake.apply.run import Folded, Run
-from polynya.lake.fold import stored
+from polynya.lake.fold import stored, versions
 from polynya.lake.fold.columns import STORED_NAMES, STORED_TYPE
-from polynya.lake.fold.differing import wrong_columns
 from polynya.lake.fold.figures import RebuildFigures, rebuild_aggregates
 from polynya.lake.fold.fold import event_columns
+from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import (
     SEQUENCE,
     STORED_SEQUENCE,
@@ -169,3 +169,43 @@ def _needed(run: Run) -> str:
         f"t.__seq IS NULL AND d.__part = '{Partition.PRIOR}' AND d.__seq <= {literal(horizon)}"
     )
     return f"d.__seq IS NOT NULL AND NOT ({forgotten})"
+
+
+def wrong_columns(shape: Shape) -> str:
+    """Array of the names of the columns in which the stored version is not the derived one.
+
+    Empty where there is only one of the two.
+    """
+    pairs = {
+        h.PARTITION: ("d.__part", "t.__stored.part"),
+        h.OPERATION: (_told("d.__new_op", shape), _told("t.__stored.op", shape)),
+        h.FROM_TIMESTAMP: ("d.__from", "t.__stored.`from`"),
+        h.TO_TIMESTAMP: (versions.end(shape, "d."), "t.__stored.`to`"),
+    }
+    same = {name: f"{one} <=> {other}" for name, (one, other) in pairs.items()}
+    nothing = _shows_nothing(shape)
+    for name in shape.values:
+        one, other = (comparable(f"{side}.{quote(name)}", shape.columns[name]) for side in "dt")
+        same[name] = f"({nothing}) OR {one} <=> {other}"
+    named = ", ".join(f"IF({equal}, NULL, {literal(name)})" for name, equal in same.items())
+    both = "d.__seq IS NOT NULL AND t.__seq IS NOT NULL"
+    return f"IF({both}, filter(array({named}), name -> name IS NOT NULL), array())"
+
+
+def _shows_nothing(shape: Shape) -> str:
+    """Whether nothing reads the values of a version: those of a delete that no view shows.
+
+    What it shows of the version before depends on whether that was still stored (see
+    `differences`).
+    """
+    hidden = not (shape.history or shape.soft_delete or shape.links)
+    if shape.expired is not None and shape.partial:
+        # What a version inherits may have left before its event came.
+        return "true"
+    return is_delete("d.__new_op") if hidden or shape.expired is not None else "false"
+
+
+def _told(operation: str, shape: Shape) -> str:
+    """What can be compared of an operation (see `differences`)."""
+    whole = shape.history and shape.expired is None
+    return operation if whole else f"({is_delete(operation)})"

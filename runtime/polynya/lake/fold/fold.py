@@ -278,16 +278,15 @@ def _filled(shape: Shape, source: str) -> str:
             told.append(f"{latest} IS NOT NULL")
         filled[name] = f"IF(__del, {quote(name)}, {value})"
     more = f", {joined(told, 'AND')} AS __told" if told else ""
+    return f"SELECT {_replaced(shape, filled)}, {_passed()}{more} FROM {source}"
+
+
+def _passed(gone: str = "__gone") -> str:
+    """Columns of an event that steps only pass on, but for what is `gone`."""
     return (
-        f"SELECT {_replaced(shape, filled)}, {_PASSED}, __gone, __nth, __del_before, __orig{more} "
-        f"FROM {source}"
+        "__ci, __tail, __position, __op, __ts, __unsent, __former, __seq, __del, __own, __trunc, "
+        f"__stored, {gone}, __ins, __nth, __del_before, __orig"
     )
-
-
-_PASSED = (
-    "__ci, __tail, __position, __op, __ts, __unsent, __former, __seq, __del, __own, __trunc, "
-    "__stored, __ins"
-)
 
 
 def _carried(shape: Shape, source: str) -> str:
@@ -300,17 +299,14 @@ def _shown(shape: Shape) -> str:
     """A delete shows the values that the record had before it."""
     shown = {name: f"IF(__del, __before.{quote(name)}, {quote(name)})" for name in shape.values}
     more = ", __told" if shape.looks and shape.partial else ""
-    return (
-        f"SELECT {_replaced(shape, shown)}, {_PASSED}, __gone, __nth, __del_before, __orig{more} "
-        "FROM carried"
-    )
+    return f"SELECT {_replaced(shape, shown)}, {_passed()}{more} FROM carried"
 
 
 def _observed(shape: Shape, source: str) -> str:
     """A look that shows nothing new makes no version."""
-    gone = f"__gone OR {looks.shows_nothing_new(shape, over_record(shape, '__gone'))} AS __gone"
-    columns = f"{_replaced(shape, {})}, {_PASSED}, {gone}, __nth, __del_before, __orig"
-    return f"SELECT {columns} FROM {source}"
+    nothing_new = looks.shows_nothing_new(shape, over_record(shape, "__gone"))
+    passed = _passed(f"__gone OR {nothing_new} AS __gone")
+    return f"SELECT {_replaced(shape, {})}, {passed} FROM {source}"
 
 
 def _start(shape: Shape) -> str:
