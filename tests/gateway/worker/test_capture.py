@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -378,35 +377,3 @@ def test_a_database_without_a_table_that_is_included_is_named() -> None:
         a_capture(StandIn({}), MemoryObjectStore()).run()
 
     assert caught.value.code == "POLYNYA-GTW-007"
-
-
-def test_the_view_of_a_load_ends_with_it() -> None:
-    """It holds locks on the tables, and the database keeps old rows for it."""
-    database, store = a_database(), MemoryObjectStore()
-    capture = a_capture(database, store, mode="follow")
-    thread = threading.Thread(target=capture.run)
-    thread.start()
-
-    until = time.monotonic() + 10
-    while time.monotonic() < until and (database.views or not database.has_slot):
-        time.sleep(0.01)
-    was_following = thread.is_alive()
-    capture.end()
-    thread.join(10)
-
-    assert was_following
-    assert not database.views
-
-
-def test_a_capture_that_follows_ends_when_it_is_told_to() -> None:
-    database, store, told = a_database(), MemoryObjectStore(), Told()
-    capture = a_capture(database, store, told, mode="follow")
-    thread = threading.Thread(target=capture.run)
-    thread.start()
-    database.commit(("u", "public.t0", 1, "x"))
-
-    capture.end()
-    thread.join(10)
-
-    assert not thread.is_alive()
-    assert told.of("streaming")

@@ -150,3 +150,35 @@ def test_a_reload_that_is_killed_anywhere_begins_again(kill_at: int, *, after: b
     a_capture(database, store, mode="reload", chunk_rows=2).run()
 
     assert folded(landed_values(store, "shop")) == database.rows
+
+
+def test_the_view_of_a_load_ends_with_it() -> None:
+    """It holds locks on the tables, and the database keeps old rows for it."""
+    database, store = a_database(), MemoryObjectStore()
+    capture = a_capture(database, store, mode="follow")
+    thread = threading.Thread(target=capture.run)
+    thread.start()
+
+    until = time.monotonic() + 10
+    while time.monotonic() < until and (database.views or not database.has_slot):
+        time.sleep(0.01)
+    was_following = thread.is_alive()
+    capture.end()
+    thread.join(10)
+
+    assert was_following
+    assert not database.views
+
+
+def test_a_capture_that_follows_ends_when_it_is_told_to() -> None:
+    database, store, told = a_database(), MemoryObjectStore(), Told()
+    capture = a_capture(database, store, told, mode="follow")
+    thread = threading.Thread(target=capture.run)
+    thread.start()
+    database.commit(("u", "public.t0", 1, "x"))
+
+    capture.end()
+    thread.join(10)
+
+    assert not thread.is_alive()
+    assert told.of("streaming")

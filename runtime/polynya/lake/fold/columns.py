@@ -74,13 +74,15 @@ DERIVED = (
     Column("__why", "string", "what is said of a rejected record", ("copy.derive",)),
     Column("__loaded", "boolean", "Current has the record already", ("copy.routes",)),
     Column("__live", "boolean", "the row is no delete", ("copy.compare",)),
+    Column("__was", "struct", "what was loaded last of the record: tail and values"),
     Column("__retained", "boolean", "the copy of a loaded row that stays as an event",
            ("apply.retention",)),
 )  # fmt: skip
 #: Input of the fold: one row an event, stored versions included.
 EVENT = (
     Column("__ci", "string", "change identifier", ("fold.fold",)),
-    Column("__tail", "string", "rest of the sequence, behind the identifier", ("fold.fold",)),
+    Column("__tail", "string", "rest of the sequence, behind the identifier",
+           ("fold.fold", "copy.loads.repeated")),
     Column("__position", "string", "position in the source; `truncate` where one made the event",
            ("fold.fold", "fold.newest")),
     Column("__op", "string", "operation of the event", ("fold.fold", "copy.compare")),
@@ -117,7 +119,7 @@ STEPS = (
 FOLDED = (
     Column("__seq", "string", "sequence: place in the order of events",
            ("fold.fold", "fold.newest", "fold.key_changes", "fold.live_views", "copy.derive",
-            "copy.compare", "apply.from_events", "read.verify")),
+            "copy.loads.repeated", "copy.compare", "apply.from_events", "read.verify")),
     Column("__del", "boolean", "the version is a delete", ("fold.fold", "fold.newest")),
     Column("__del_before", "boolean", "the version before it is a delete; NULL for the first",
            ("fold.fold",)),
