@@ -196,7 +196,7 @@ def test_files_whose_load_killed_tasks_are_read_one_by_one_and_the_guilty_one_se
     begun = Begun(tmp_path, now=count(step=100).__next__)
     for _ in range(2):
         begun.load_in_vain(paths)
-        begun.in_vain(paths[1])
+        begun.in_vain(paths[1:2])
     users.applier = {"loads": BY_TASKS, "begun": begun}
 
     users.run("never")

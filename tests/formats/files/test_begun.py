@@ -6,7 +6,7 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -51,20 +51,24 @@ def end() -> None:
 
 
 def killed_while_reading(folder: Path, *names: str) -> None:
+    """A process is killed in the last of some files, each of which is a batch."""
+
     def work() -> None:
-        store = Begun(folder, "zone").at(STORE)
-        for name in names[:-1]:
-            with landed_file(store, name, "json"):
-                pass
-        with landed_file(store, names[-1], "json"):
-            end()
+        begun = Begun(folder, "zone")
+        for name in names:
+            with begun.batch([FilePart(name, 1)]), landed_file(begun.at(STORE), name, "json"):
+                if name == names[-1]:
+                    end()
 
     killed(work)
 
 
-def read(begun: Begun, store: ObjectStore = STORE) -> DatasetBatch:
-    parts = begun.careful(PARTS)
-    return read_native(request(begun.at(store), a_dataset("json"), parts))
+def read(
+    begun: Begun, store: ObjectStore = STORE, parts: Sequence[FilePart] = PARTS
+) -> DatasetBatch:
+    parts = begun.careful(parts)
+    with begun.batch(parts):
+        return read_native(request(begun.at(store), a_dataset("json"), parts))
 
 
 def test_a_file_that_was_begun_three_times_and_never_finished_is_set_aside(tmp_path: Path) -> None:
@@ -73,9 +77,7 @@ def test_a_file_that_was_begun_three_times_and_never_finished_is_set_aside(tmp_p
 
     begun = Begun(tmp_path, "zone")
     first = read(begun)
-    (refused,) = read_native(
-        request(begun.at(STORE), a_dataset("json"), begun.careful(PARTS[1:]))
-    ).rejected
+    (refused,) = read(begun, parts=PARTS[1:]).rejected
 
     assert column(first, "id") == [0]
     assert (refused.file, refused.offset, refused.rule) == ("b", -1, "unreadable_file")
@@ -94,8 +96,7 @@ def test_a_file_that_was_begun_is_read_alone_and_forgotten_when_it_was_finished(
     assert [part.path for part in begun.careful(PARTS)] == ["a"]
     assert [part.path for part in begun.careful(PARTS[1:])] == ["b"]
     assert [part.path for part in begun.careful(PARTS[2:])] == ["c"]
-    with landed_file(begun.at(STORE), "b", "json") as file:
-        file.read()
+    read(begun, parts=PARTS[1:])
     assert [part.path for part in begun.careful(PARTS)] == ["a", "b", "c"]
     assert not Begun(tmp_path, "zone").is_suspect("b")
 
@@ -112,8 +113,27 @@ def test_only_kills_while_a_file_is_read_count(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("counts*"))
 
 
+def test_a_kill_while_records_become_columns_counts_for_each_file_of_the_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def typed(*_: object, **__: object) -> DatasetBatch:
+        end()
+        raise AssertionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("polynya.formats.native.reader.to_batch", typed)
+        killed(lambda: read(Begun(tmp_path, "zone")) and None)
+    begun = Begun(tmp_path, "zone")
+
+    for number in range(3):
+        assert [part.path for part in begun.careful(PARTS[number:])] == [PARTS[number].path]
+        assert column(read(begun, parts=PARTS[number:]), "id") == [number]
+    assert begun.careful(PARTS) == PARTS
+
+
 def test_what_a_living_process_reads_is_not_counted(tmp_path: Path) -> None:
-    with landed_file(Begun(tmp_path, "zone").at(STORE), "b", "json"):
+    begun = Begun(tmp_path, "zone")
+    with begun.batch(PARTS), landed_file(begun.at(STORE), "b", "json"):
         assert not Begun(tmp_path, "zone").is_suspect("b")
 
 
@@ -172,7 +192,7 @@ def test_files_of_a_load_that_died_twice_are_read_one_by_one(tmp_path: Path) -> 
     for _ in range(2):
         killed_while_reading(tmp_path, "b")
     begun = Begun(tmp_path, "zone")
-    (refused,) = read_native(request(begun.at(STORE), a_dataset("json"), PARTS[1:2])).rejected
+    (refused,) = read(begun, parts=PARTS[1:2]).rejected
     assert "begun 3 times" in refused.error
 
 
@@ -182,11 +202,11 @@ def test_a_suspect_is_read_while_nothing_else_is(tmp_path: Path) -> None:
     met: list[str] = []
 
     def reads_b() -> None:
-        with landed_file(begun.at(STORE), "b", "json"):
+        with begun.batch(PARTS[1:2]):
             met.append("b")
 
     other = threading.Thread(target=reads_b)
-    with landed_file(begun.at(STORE), "a", "json"):
+    with begun.batch(PARTS[:1]):
         other.start()
         other.join(0.2)
         met.append("a")
@@ -213,3 +233,19 @@ def test_tasks_get_the_store_itself(tmp_path: Path) -> None:
     again = pickle.loads(pickle.dumps(Begun(tmp_path, "zone").at(STORE)))
 
     assert type(again) is MemoryObjectStore
+
+
+def test_memory_that_typing_lacks_is_no_error_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def typed(*_: object, **__: object) -> DatasetBatch:
+        raise MemoryError
+
+    begun = Begun(tmp_path, "zone")
+    monkeypatch.setattr("polynya.formats.native.reader.to_batch", typed)
+
+    with pytest.raises(DependencyError) as caught:
+        read(begun)
+
+    assert caught.value.code == "POLYNYA-STO-003"
+    assert [part.path for part in begun.careful(PARTS)] == ["a"]

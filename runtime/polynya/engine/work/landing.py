@@ -127,7 +127,8 @@ class TaskLanding:
         """Read the next batch of a table that has files of its own."""
         begun = self._context.begun
         request = self._request(table, begun.careful(files), load=load)
-        return self.format.read(replace(request, store=begun.at(request.store))).one
+        with begun.batch(request.files):
+            return self.format.read(replace(request, store=begun.at(request.store))).one
 
     def _request(
         self, table: WorkingDataset, files: Sequence[FilePart], *, load: bool
@@ -149,6 +150,6 @@ class TaskLanding:
         known = {source: one.known for source, one in tables.items()}
         begun = self._context.begun
         store, files = begun.at(self._context.landing), begun.careful(files)
-        return self.format.read(
-            ReadRequest(store, files, known, self._limits, only=only, without=without)
-        )
+        request = ReadRequest(store, files, known, self._limits, only=only, without=without)
+        with begun.batch(files):
+            return self.format.read(request)

@@ -1,13 +1,14 @@
 """Which files are being read, written down where a kill of the process leaves it behind.
 
 A file whose reading takes all memory ends the process, and would end the next one, too. So each
-process has a small file of this machine, a note, which names what it reads at the moment. It holds
-a lock on the note as long as it lives. A note that nobody holds is one of a process that was killed
-while it read: the next process counts that, reads the file while it reads no other, and refuses it
-when three processes have begun it and none has finished it.
+process has a small file of this machine, a note, which names the files of the batch that it reads
+at the moment, until their records are typed. It holds a lock on the note as long as it lives. A
+note that nobody holds is one of a process that was killed while it read: the next process counts
+that for each of the files, reads each in a batch of its own while it reads nothing else, and
+refuses one that three processes have begun and none has finished.
 
-A note costs two writes of a few bytes that need not reach the disk, and no request to a store. Each
-machine counts for itself.
+A note costs a write of a few bytes for each file, which need not reach the disk, and no request to
+a store. Each machine counts for itself.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from uuid import uuid4
 
 from polynya.formats.batch import FilePart
 from polynya.formats.errors import UnreadableFileError
-from polynya.store.object_store import ObjectStore
+from polynya.store.object_store import ObjectStore, not_now
 
 log = logging.getLogger(__name__)
 
@@ -90,49 +91,55 @@ class Begun:
         return self._times(path) > 0 or self._times(_LOAD + path) >= MOST_LOADS
 
     @contextmanager
-    def reading(self, path: str) -> Iterator[None]:
-        """Note that a file is read. Raises UnreadableFileError for one begun too often in vain."""
-        if getattr(self._inside, "is_reading", False):
-            # A file that belongs to the one that is noted.
-            yield
-            return
-        self._refuse(path)
-        is_suspect = self.is_suspect(path)
-        with self._turn(alone=is_suspect), self._noted([path]):
-            self._inside.is_reading = True
+    def batch(self, files: Sequence[FilePart]) -> Iterator[None]:
+        """Note the files that are begun inside, until their records have become a batch.
+
+        Raises DependencyError POLYNYA-STO-003 when the memory does not suffice.
+        """
+        alone = bool(files) and self.is_suspect(files[0].path)
+        paths: list[str] = []
+        with self._turn(alone=alone), self._noted() as note:
+            self._inside.batch = (note, paths)
             try:
                 yield
-            except UnreadableFileError:
-                self._finished(path, _LOAD + path)
-                raise
-            else:
-                self._finished(path, _LOAD + path)
+            except MemoryError as error:
+                self.in_vain(paths)
+                raise not_now(paths[-1] if paths else self._place, error) from error
             finally:
-                self._inside.is_reading = False
+                self._inside.batch = None
+        self._finished(*paths, *(_LOAD + path for path in paths))
+
+    def begin(self, path: str) -> None:
+        """Note that a file is begun. Raises UnreadableFileError for one begun too often in vain."""
+        self._refuse(path)
+        batch = getattr(self._inside, "batch", None)
+        if batch is not None and path not in batch[1][-1:]:
+            note, paths = batch
+            paths.append(path)
+            if note is not None:
+                note.add([self._key(path)])
 
     @contextmanager
     def loading(self, paths: Iterable[str]) -> Iterator[None]:
         """Note that tasks read these files."""
         keys = [_LOAD + path for path in paths]
-        with self._turn(alone=False), self._noted(keys):
+        with self._turn(alone=False), self._noted() as note:
+            if note is not None:
+                note.add(map(self._key, keys))
             yield
         self._finished(*keys)
 
-    def in_vain(self, path: str) -> None:
-        """Count a reading that memory did not suffice for, though the process lives."""
-        last = self._counts.get(self._key(path), (0, 0.0))[1]
-        if self._now() - last >= APART_SECONDS:
-            self._change(lambda counts: _add(counts, self._key(path), self._now()))
+    def in_vain(self, paths: Iterable[str]) -> None:
+        """Count files that memory did not suffice for, though the process lives."""
+        keys, now = list(map(self._key, paths)), self._now()
+        last = max((self._counts.get(key, (0, 0.0))[1] for key in keys), default=now)
+        if now - last >= APART_SECONDS:
+            self._change(lambda counts: _add(counts, keys, now))
 
     def load_in_vain(self, paths: Iterable[str]) -> None:
         """Count a load whose tasks died."""
-        keys = [self._key(_LOAD + path) for path in paths]
-
-        def change(counts: Counts) -> None:
-            for key in keys:
-                _add(counts, key, self._now())
-
-        self._change(change)
+        keys, now = [self._key(_LOAD + path) for path in paths], self._now()
+        self._change(lambda counts: _add(counts, keys, now))
 
     def _refuse(self, path: str) -> None:
         since = self._refused.get(path)
@@ -198,22 +205,24 @@ class Begun:
         return not self._is_alone and not (self._readers if alone else self._waiting)
 
     @contextmanager
-    def _noted(self, keys: Sequence[str]) -> Iterator[None]:
-        if self._folder is None:
-            yield
-            return
+    def _noted(self) -> Iterator[_Note | None]:
+        """A note; None where nothing can be noted."""
+        note = self._note()
         try:
-            note = self._free.pop() if self._free else _Note(self._folder)
-            note.write([self._key(key) for key in keys])
-        except OSError as error:
-            log.warning("a file that is read cannot be noted: %s", error)
-            yield
-            return
-        try:
-            yield
+            yield note
         finally:
-            note.clear()
-            self._free.append(note)
+            if note is not None:
+                note.clear()
+                self._free.append(note)
+
+    def _note(self) -> _Note | None:
+        if self._folder is None:
+            return None
+        try:
+            return self._free.pop() if self._free else _Note(self._folder)
+        except OSError as error:
+            log.warning("files that are read cannot be noted: %s", error)
+            return None
 
 
 class CarefulStore:
@@ -245,20 +254,29 @@ class _Note:
         with _alone_in(folder):
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._end = 0
 
-    def write(self, keys: Sequence[str]) -> None:
-        os.pwrite(self._file, json.dumps(keys).encode(), 0)
+    def add(self, keys: Iterable[str]) -> None:
+        """Name more that is read."""
+        text = "".join(f"{json.dumps(key)}\n" for key in keys).encode()
+        try:
+            self._end += os.pwrite(self._file, text, self._end)
+        except OSError as error:
+            log.warning("a file that is read cannot be noted: %s", error)
 
     def clear(self) -> None:
+        """Name nothing any more."""
         os.ftruncate(self._file, 0)
+        self._end = 0
 
     def __del__(self) -> None:
         self._path.unlink(missing_ok=True)
         os.close(self._file)
 
 
-def _add(counts: Counts, key: str, now: float) -> None:
-    counts[key] = (counts.get(key, (0, 0.0))[0] + 1, now)
+def _add(counts: Counts, keys: Iterable[str], now: float) -> None:
+    for key in keys:
+        counts[key] = (counts.get(key, (0, 0.0))[0] + 1, now)
 
 
 def _counted(folder: Path, now: float) -> Counts:
@@ -268,8 +286,7 @@ def _counted(folder: Path, now: float) -> Counts:
         before = _read_counts(folder)
         counts = {key: one for key, one in before.items() if now - one[1] < _KEPT_SECONDS}
         for path in folder.glob(f"{_NOTE}*"):
-            for key in _left_in(path):
-                _add(counts, key, now)
+            _add(counts, dict.fromkeys(_left_in(path)), now)
         if counts != before:
             _write_counts(folder, counts)
         return counts
@@ -284,11 +301,16 @@ def _left_in(path: Path) -> Sequence[str]:
             path.unlink(missing_ok=True)
     except OSError:
         return ()
+    return [key for line in text.splitlines() if (key := _key_in(line)) is not None]
+
+
+def _key_in(line: bytes) -> str | None:
     try:
-        found = json.loads(text) if text else []
+        key = json.loads(line)
     except ValueError:
-        return ()
-    return [key for key in found if isinstance(key, str)] if isinstance(found, list) else ()
+        # The last one, which was being written.
+        return None
+    return key if isinstance(key, str) else None
 
 
 @contextmanager

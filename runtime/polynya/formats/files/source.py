@@ -10,13 +10,13 @@ from __future__ import annotations
 import errno
 import io
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, BinaryIO, Final, cast
 
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.files.begun import CarefulStore
-from polynya.model.errors import DependencyError, OperationError, PolynyaError
-from polynya.store.object_store import OF_THE_FILE, ObjectStore
+from polynya.model.errors import OperationError, PolynyaError
+from polynya.store.object_store import OF_THE_FILE, ObjectStore, not_now
 
 _BUFFER_BYTES: Final = 1 << 16
 _PIECE_BYTES: Final = 1 << 24
@@ -34,14 +34,16 @@ def source_of(store: ObjectStore, path: str) -> Iterator[BinaryIO]:
             one that is raised while the file is open, and when the memory does not suffice.
     """
     begun = store.begun if isinstance(store, CarefulStore) else None
-    with begun.reading(path) if begun else nullcontext(), _opened(store, path) as found:
+    if begun is not None:
+        begun.begin(path)
+    with _opened(store, path) as found:
         watched = _Watched(found, path)
         try:
             yield cast("BinaryIO", io.BufferedReader(watched, _BUFFER_BYTES))
         except Exception as error:
             cause = watched.cause or _system_error(error)
             if begun is not None and isinstance(cause, MemoryError):
-                begun.in_vain(path)
+                begun.in_vain([path])
             if watched.failure is not None:
                 raise watched.failure from error
             if cause is None:
@@ -57,18 +59,6 @@ def _opened(store: ObjectStore, path: str) -> BinaryIO:
         if number is None or number in OF_THE_FILE:
             raise UnreadableFileError(f"cannot be opened: {error}") from error
         raise not_now(path, error) from error
-
-
-def not_now(path: str, error: BaseException) -> DependencyError:
-    """The error of a file that cannot be read for a moment."""
-    said = error.strerror if isinstance(error, OSError) else None
-    return DependencyError(
-        "POLYNYA-STO-003",
-        f"a file cannot be read now: {said or str(error) or type(error).__name__}",
-        where=path,
-        state="it was not set aside; it is read again by itself",
-        fix="give the user of this process the right to read it, or see what the machine lacks",
-    )
 
 
 class _Watched(io.RawIOBase):
