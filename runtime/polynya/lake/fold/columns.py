@@ -119,7 +119,7 @@ STEPS = (
 FOLDED = (
     Column("__seq", "string", "sequence: place in the order of events",
            ("fold.fold", "fold.newest", "fold.key_changes", "fold.live_views", "copy.derive",
-            "copy.loads.repeated", "copy.compare", "apply.from_events", "read.verify")),
+            "copy.compare", "apply.from_events", "read.verify")),
     Column("__del", "boolean", "the version is a delete", ("fold.fold", "fold.newest")),
     Column("__del_before", "boolean", "the version before it is a delete; NULL for the first",
            ("fold.fold",)),
