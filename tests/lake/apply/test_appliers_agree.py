@@ -193,6 +193,7 @@ def test_looks_that_land_behind_newer_events(lab: Lab, seed: int) -> None:
     assert not found, "\n".join(found)[:6000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [SEED, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
 def test_looks_and_events_in_any_order_end_the_same(lab: Lab, seed: int) -> None:
     history = observed_history(seeded(seed + 10), OBSERVED, EVENTS)

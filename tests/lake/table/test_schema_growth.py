@@ -131,9 +131,8 @@ LATER: list[tuple[Any, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    "applied", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["applied", "pending"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("applied", [True, False], ids=["applied", "pending"])
 def test_a_nested_null_or_an_empty_list_gets_the_type_of_its_first_value(
     lab: Lab, *, applied: bool
 ) -> None:

@@ -42,6 +42,7 @@ VALUES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_engine_tells_null_empty_and_full_apart(lab: Lab) -> None:
     users = lab.feed(columns={**{"id": "bigint", "seq": "int"}, **TYPES})
     wanted = {1: dict.fromkeys(TYPES)}

@@ -35,6 +35,7 @@ def _passes(which: str, *tests: str) -> None:
     assert done.returncode == 0, done.stdout[-6000:]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_topics_of_a_real_broker_land_exactly_once_and_schemas_of_a_real_registry_evolve() -> None:
     _passes("not slow", TESTS, REGISTERED)

@@ -126,7 +126,7 @@ FOLDED = (
     Column("__own", "boolean", "the event is the stored version",
            ("fold.fold", "apply.from_events")),
     Column("__gone", "boolean", "stored delete of a truncate that no longer meets an open version; "
-           "look that shows nothing new", ("fold.fold", "fold.looks")),
+           "look that shows nothing new", ("fold.fold",)),
     Column("__from", "timestamp", "start of validity", ("fold.fold",)),
     Column("__to", "timestamp", "end of validity, NULL while open", ("fold.fold",)),
     Column("__last", "boolean", "newest version of its record", ("fold.fold", "fold.newest")),
